@@ -33,16 +33,16 @@ from handover_gap import loop_device
 from tkperf.device.counters import LOOK_EVERY_S, MOST_SELDOM_S, watching
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
-from tkperf.disturbance.io import Counters
 from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_job import FioTarget, render_step_job
 from tkperf.engine.fio_output import DocumentSplitter, parse_document
 from tkperf.engine.seeds import Seeds
-from tkperf.measurement import Measurement
-from tkperf.record import StepKind
-from tkperf.run_watch import RunWatch
-from tkperf.workload import Access, ActiveRange, Step, Workload
+from tkperf.model.disturbance.io import Counters
+from tkperf.model.measurement import Measurement
+from tkperf.model.record import StepKind
+from tkperf.model.workload import Access, ActiveRange, Step, Workload
+from tkperf.runner.run_watch import RunWatch
 
 SIZE_BYTES = 256 << 20
 IOENGINE = "libaio"

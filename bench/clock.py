@@ -30,8 +30,8 @@ from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import choose_clock, find_fio_version
 from tkperf.engine.seeds import Seeds
-from tkperf.measurement import Measurement
-from tkperf.workload import Access, Step, Workload
+from tkperf.model.measurement import Measurement
+from tkperf.model.workload import Access, Step, Workload
 
 WITHOUT, TESTED, AGAIN = "without the test", "with the test", "with the test again"
 

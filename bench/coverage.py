@@ -23,10 +23,10 @@ from tkperf.analysis.uncertainty.means import uncertainty_of_mean
 from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
 from tkperf.analysis.uncertainty.series import spread_of_series
 from tkperf.analysis.uncertainty.student import coverage_factor
-from tkperf.histogram import BUCKET_UPPER_NS, REPORTED_PERCENTILES, Histogram
-from tkperf.measurement import IoStats
-from tkperf.seconds import FloatArray
-from tkperf.steady_state import PTS_CRITERIA, judge
+from tkperf.model.histogram import BUCKET_UPPER_NS, REPORTED_PERCENTILES, Histogram
+from tkperf.model.measurement import IoStats
+from tkperf.model.seconds import FloatArray
+from tkperf.model.steady_state import PTS_CRITERIA, judge
 
 ROUNDS, WINDOW, NEXT = 25, 5, 10
 """Of a test at most, of its window, and after it."""

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from tkperf.record import StepKind, StepRecord
+from tkperf.model.record import StepKind, StepRecord
 from tkperf.runfile.reader import read_run
 
 SIZE_BYTES = 512 << 20

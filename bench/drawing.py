@@ -27,11 +27,11 @@ from typing import Any
 from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.run_results import analyse
 from tkperf.cli.rendering import build_run_view
-from tkperf.report.document import compose
-from tkperf.report.html import render_view
-from tkperf.report.page import ReportView
-from tkperf.report.paper import charts_of
-from tkperf.report.svg.chart import draw
+from tkperf.page.page import ReportView
+from tkperf.render.document import compose
+from tkperf.render.html import render_view
+from tkperf.render.paper import charts_of
+from tkperf.render.svg.chart import draw
 from tkperf.runfile.reader import RunFile
 
 Spec = dict[str, Any]
@@ -81,7 +81,7 @@ def read_view(path: Path) -> ReportView:
 
 def in_processes(way: str, shares: Sequence[Sequence[Spec]]) -> tuple[float, float, float]:
     """Seconds until the first chart of each was drawn, and until all were; of CPUs."""
-    fonts = resources.files("tkperf.report") / "templates/no-system-fonts.conf"
+    fonts = resources.files("tkperf.render") / "templates/no-system-fonts.conf"
     environment = {**os.environ, "FONTCONFIG_FILE": str(fonts)}
     began = time.time()
     started = [
@@ -130,7 +130,7 @@ def draw_all(specs: Sequence[Spec]) -> None:
         draw(spec)
 
 
-IMPORTED = "import time; began = time.process_time(); import tkperf.report.svg.chart; print(time.process_time() - began)"
+IMPORTED = "import time; began = time.process_time(); import tkperf.render.svg.chart; print(time.process_time() - began)"
 
 
 def importing() -> tuple[float, float, float]:

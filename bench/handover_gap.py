@@ -52,18 +52,18 @@ from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_job import FioTarget, render_step_job
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.engine.seeds import Seeds
-from tkperf.events import Event, Observer, StepEnded
-from tkperf.figures import generic_section
-from tkperf.measurement import Measurement
-from tkperf.phases import Continuous, Fill, Idle, Procedure, Purge, Round, SectionOutcome
+from tkperf.model.figures import generic_section
+from tkperf.model.measurement import Measurement
+from tkperf.model.phases import Continuous, Fill, Idle, Procedure, Purge, Round, SectionOutcome
+from tkperf.model.record import StepKind, StepRecord
+from tkperf.model.run_info import RunInfo
+from tkperf.model.workload import Access, ActiveRange, Step, Workload
 from tkperf.procedures import Test, load_profile
 from tkperf.procedures.building_blocks import expect_round
-from tkperf.profiles import Profile
-from tkperf.record import StepKind, StepRecord
-from tkperf.run_info import RunInfo
+from tkperf.procedures.profiles import Profile
 from tkperf.runfile.writer import RunFileWriter
-from tkperf.runner import Run, execute
-from tkperf.workload import Access, ActiveRange, Step, Workload
+from tkperf.runner.events import Event, Observer, StepEnded
+from tkperf.runner.runner import Run, execute
 
 T = TypeVar("T")
 SIZE_BYTES = 1 << 30

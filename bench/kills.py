@@ -24,8 +24,8 @@ from collections import Counter
 from pathlib import Path
 
 from tests.resuming import find_faults
-from tkperf.errors import EngineError, RunFileError
-from tkperf.record import RunStatus
+from tkperf.model.errors import EngineError, RunFileError
+from tkperf.model.record import RunStatus
 from tkperf.runfile.reader import read_run
 
 PROFILE = Path(__file__).parents[1] / "tests" / "short.toml"

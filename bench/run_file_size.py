@@ -27,15 +27,15 @@ from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import choose_ioengine, find_fio_version
 from tkperf.engine.seeds import Seeds
-from tkperf.events import RunEnded, RunStarted, StepEnded, TestStarted
-from tkperf.histogram import Histogram
-from tkperf.measurement import NO_IO, IoStats, Measurement, Sample
-from tkperf.phases import Continuous
-from tkperf.record import RunStatus, StepKind, StepRecord
-from tkperf.run_info import RunInfo
+from tkperf.model.histogram import Histogram
+from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample
+from tkperf.model.phases import Continuous
+from tkperf.model.record import RunStatus, StepKind, StepRecord
+from tkperf.model.run_info import RunInfo
+from tkperf.model.workload import Access, ActiveRange, Workload
 from tkperf.runfile import columns
 from tkperf.runfile.writer import RunFileWriter
-from tkperf.workload import Access, ActiveRange, Workload
+from tkperf.runner.events import RunEnded, RunStarted, StepEnded, TestStarted
 
 SIZE_BYTES = 1 << 30
 DAY_S = 86_400

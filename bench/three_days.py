@@ -30,8 +30,8 @@ from pathlib import Path
 from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.run_results import analyse
 from tkperf.procedures import find_test, load_profile
-from tkperf.replay import replay
 from tkperf.runfile.reader import RunFile
+from tkperf.runner.replay import replay
 
 TKPERF = [sys.executable, "-m", "tkperf"]
 NAME = 'name = "pts-e-1.1"\ntitle = "SNIA PTS-E 1.1 (2013)"'
@@ -45,7 +45,7 @@ def write_profile(
     folder: Path, hours: float, read_percent: int = 0, *, slice_s: float = 60.0
 ) -> Path:
     """pts-e-1.1 with write saturation that lasts for so long, whatever happens."""
-    text = (files("tkperf.profiles") / "pts-e-1.1.toml").read_text(encoding="utf-8")
+    text = (files("tkperf.procedures.profiles") / "pts-e-1.1.toml").read_text(encoding="utf-8")
     ends = (
         f"read_percent = {read_percent}\nslice_s = {slice_s:g}\n"
         f"max_slices = {round(hours * 3600 / slice_s)}\n"

@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 from handover_gap import SIZE_BYTES, loop_device
 
-from tkperf.record import RunRecord, StepKind, StepRecord
+from tkperf.model.record import RunRecord, StepKind, StepRecord
 from tkperf.runfile.reader import read_run
 
 # docs/accuracy.md states these.

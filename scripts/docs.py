@@ -19,9 +19,9 @@ import click
 from man_pages import parts_of_help
 from sphinx.cmd.build import main as build
 
-from tkperf.choices import built_in_profiles
 from tkperf.cli.calling import options_by_heading
 from tkperf.cli.main import cli
+from tkperf.model.choices import built_in_profiles
 from tkperf.procedures import SUITES, TESTS, Circumstances, Profile, Test, load_profile
 
 ROOT = Path(__file__).parents[1]
@@ -56,7 +56,7 @@ PYTHON = """# Python API
 .. autoclass:: tkperf.analysis.results.CellResult
    :members:
 
-.. automodule:: tkperf.errors
+.. automodule:: tkperf.model.errors
    :members:
 ```
 """

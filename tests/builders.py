@@ -18,17 +18,17 @@ from tkperf.analysis.run_results import analyse
 from tkperf.analysis.told import NOTHING_TOLD, Told
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.presets import PRESETS
-from tkperf.histogram import BUCKETS, Histogram, bucket_of_ns
-from tkperf.measurement import IoStats
+from tkperf.model.histogram import BUCKETS, Histogram, bucket_of_ns
+from tkperf.model.measurement import IoStats
+from tkperf.model.record import PurgeResult
+from tkperf.model.run_info import RunInfo
+from tkperf.model.workload import Access, Workload
+from tkperf.page.page import ReportView
 from tkperf.procedures import SSD_TESTS, load_profile
-from tkperf.profiles import Profile
-from tkperf.record import PurgeResult
-from tkperf.report.page import ReportView
-from tkperf.run_info import RunInfo
+from tkperf.procedures.profiles import Profile
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
-from tkperf.runner import Run, execute
-from tkperf.workload import Access, Workload
+from tkperf.runner.runner import Run, execute
 
 latency_lists = st.lists(st.integers(min_value=1, max_value=10**9), min_size=1, max_size=60)
 
@@ -144,7 +144,7 @@ def simulate(
 
 def view_of(path: Path, told: Told = NOTHING_TOLD) -> ReportView:
     """The report of a run file as data, with what lies behind its cells."""
-    from tkperf.report.view import build_view  # only tests of reports need all of it
+    from tkperf.page.view import build_view  # only tests of reports need all of it
 
     with RunFile(path) as run_file:
         record = run_file.record()

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from tests.builders import FreeTarget, run_info
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.events import Event, Observer, StepStarted
-from tkperf.host_use import CpuTimes, HostLook, Program
+from tkperf.model.host_use import CpuTimes, HostLook, Program
 from tkperf.procedures import Test
-from tkperf.profiles import Profile
-from tkperf.runner import Run, execute
+from tkperf.procedures.profiles import Profile
+from tkperf.runner.events import Event, Observer, StepStarted
+from tkperf.runner.runner import Run, execute
 
 
 @dataclass

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tkperf import process
-from tkperf.host_audit import Audit
+from tkperf.host.audit import Audit
+from tkperf.system import process
 
 # Machines are noisy: how long an example takes says nothing.
 settings.register_profile("tkperf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -27,7 +27,7 @@ MIB = 1 << 20
 def _quiet_host(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Runs of tests find nothing to say of the host: how busy it is must not decide a test.
 
-    What the audit says is tested in tests/host_audit/, and where a test is marked ``audited``.
+    What the audit says is tested in tests/host/, and where a test is marked ``audited``.
     """
     if request.node.get_closest_marker("audited") is None:
         monkeypatch.setattr("tkperf.pipeline.run_plan.audit_for", lambda *_, **__: Audit())
@@ -103,13 +103,13 @@ def failing_asides(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
         if request.param == "that cannot start":
             raise OSError
         if request.param == "for which no thread is left":
-            monkeypatch.setattr("tkperf.aside.Thread.start", no_thread)
+            monkeypatch.setattr("tkperf.system.worker.Thread.start", no_thread)
         if request.param == "that ends at once":
             return start_module("tkperf.no_such_module")
         started = start_module(module)
         started.send_signal(signal.SIGKILL if request.param == "that is killed" else signal.SIGSTOP)
         return started
 
-    monkeypatch.setattr("tkperf.aside.start_module", start)
+    monkeypatch.setattr("tkperf.system.worker.start_module", start)
     if request.param == "that hangs":
-        monkeypatch.setattr("tkperf.aside.LONGEST_WAIT_S", 1.0)
+        monkeypatch.setattr("tkperf.system.worker.LONGEST_WAIT_S", 1.0)

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tkperf.events import Event
+from tkperf.runner.events import Event
 
 # A row of the log counts unless an interruption of its test set it aside, or the test was repeated.
 COUNTED = """

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from tkperf.errors import TkperfError
+from tkperf.model.errors import TkperfError
 
 if TYPE_CHECKING:
     from tkperf.analysis.results import RunResult
-    from tkperf.events import Observer
     from tkperf.pipeline.consent import Ask
     from tkperf.pipeline.request import Wishes
     from tkperf.pipeline.run_plan import RunPlan
     from tkperf.runfile.reader import RunFile
+    from tkperf.runner.events import Observer
 
 __version__ = "3.0.0.dev0"
 __all__ = ["TkperfError", "__version__", "load", "make_plan", "open_run", "run"]
@@ -86,7 +86,7 @@ def run(
         folder: where the run file goes; created if need be.
         confirm: ``plan.confirm_id``, given by whoever knows that this data may be destroyed.
         ask: instead, a function that asks somebody and returns the answer.
-        observers: functions that get every event of the run (``tkperf.events``).
+        observers: functions that get every event of the run (``tkperf.runner.events``).
         description: text about the device for the report.
 
     Raises:

@@ -14,11 +14,11 @@ from tkperf.analysis.results import (
     SliceResult,
     TestResult,
 )
-from tkperf.figures import TestPlan, generic_section
+from tkperf.model.figures import TestPlan, generic_section
+from tkperf.model.quantity import QUANTITIES
+from tkperf.model.record import RunStatus, RunWarning
+from tkperf.model.workload import Workload
 from tkperf.procedures import known_plan
-from tkperf.quantity import QUANTITIES
-from tkperf.record import RunStatus, RunWarning
-from tkperf.workload import Workload
 
 FOUR_KIB_WRITES = work()
 

@@ -15,16 +15,16 @@ from tkperf.analysis.claim_findings import State
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import METRICS, parse_claims
 from tkperf.analysis.compare import compare
-from tkperf.analysis.export_tables import build_tables
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.section_table import build_section_tables
 from tkperf.analysis.timeline.drops import Drop
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.levels import Level, LevelKind
 from tkperf.analysis.timeline.spikes import PeriodicSpikes
-from tkperf.errors import UsageError
-from tkperf.figures import FigureKind, drawn
-from tkperf.record import PurgeRecord
+from tkperf.model.errors import UsageError
+from tkperf.model.figures import FigureKind, drawn
+from tkperf.model.record import PurgeRecord
+from tkperf.render.export_tables import build_tables
 
 WORK = work()
 OTHER = work(block_size_bytes=8192)

@@ -16,12 +16,12 @@ from tkperf.analysis.chosen import Chosen, find_chosen, parse_selection
 from tkperf.analysis.details import CellDetail, build_details
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
-from tkperf.errors import UsageError
-from tkperf.histogram import EMPTY, Histogram
+from tkperf.model.errors import UsageError
+from tkperf.model.histogram import EMPTY, Histogram
+from tkperf.model.record import RunRecord, StepKind, StepRecord
+from tkperf.page.chosen import build_chosen
+from tkperf.page.view import build_view
 from tkperf.procedures import SSD_TESTS
-from tkperf.record import RunRecord, StepKind, StepRecord
-from tkperf.report.chosen import build_chosen
-from tkperf.report.view import build_view
 from tkperf.runfile.reader import RunFile
 
 
@@ -167,7 +167,7 @@ def test_a_report_shows_what_was_chosen_with_its_quantiles(run_file: RunFile, kn
 
 def test_the_page_has_the_histogram_of_every_round(known: Known) -> None:
     """Of a cell with several, in buckets of 1/16; none is lost."""
-    from tests.report.test_view import unpack
+    from tests.page.test_view import unpack
 
     view = build_view(known[0], details=known[2])
     (cell,) = (each for each in view.cells if each.title.startswith("QoS random 50/50: "))

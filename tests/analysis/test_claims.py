@@ -19,18 +19,18 @@ from tests.builders import at, run_info, simulate, work
 from tkperf.analysis.claim_findings import Checked, State
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
-from tkperf.analysis.export_check import render_check_json, render_junit
 from tkperf.analysis.results import RunResult
 from tkperf.cli.check import print_checked
 from tkperf.cli.claims import read_and_check
 from tkperf.cli.main import cli
-from tkperf.errors import ClaimsNotMetError, RunFileError, UsageError
-from tkperf.events import RunStarted
-from tkperf.quantity import IOPS, IOS, LATENCY_MEAN
-from tkperf.record import RunStatus
-from tkperf.report.view import build_view
+from tkperf.model.errors import ClaimsNotMetError, RunFileError, UsageError
+from tkperf.model.quantity import IOPS, IOS, LATENCY_MEAN
+from tkperf.model.record import RunStatus
+from tkperf.model.workload import Access, Zone
+from tkperf.page.view import build_view
+from tkperf.render.export_check import render_check_json, render_junit
 from tkperf.runfile.writer import RunFileWriter
-from tkperf.workload import Access, Zone
+from tkperf.runner.events import RunStarted
 
 CLAIM = """
 [[claim]]

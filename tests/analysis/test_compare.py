@@ -20,18 +20,18 @@ from tkperf.analysis.compare import compare
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry, Span, format_ratio
 from tkperf.analysis.comparing.tables import describe_entry
-from tkperf.analysis.export_tables import build_comparison_table, render_csv
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.cli.comparison import print_comparison
 from tkperf.cli.main import cli
-from tkperf.errors import UsageError
+from tkperf.model.errors import UsageError
+from tkperf.model.quantity import IOPS
+from tkperf.model.record import PurgeRecord, RunStatus
+from tkperf.model.workload import Access, Workload
+from tkperf.page.comparison import build_comparison_view, build_plots
+from tkperf.page.page import ChartView
 from tkperf.procedures import HDD_TESTS, load_profile
-from tkperf.quantity import IOPS
-from tkperf.record import PurgeRecord, RunStatus
-from tkperf.report.comparison import build_comparison_view, build_plots
-from tkperf.report.html import render_view
-from tkperf.report.page import ChartView
-from tkperf.workload import Access, Workload
+from tkperf.render.export_tables import build_comparison_table, render_csv
+from tkperf.render.html import render_view
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,6 @@ from tkperf.analysis.comparing.tables import (
     find_comparison_scale,
     short_names,
 )
-from tkperf.analysis.export_comparison import render_comparison_json, render_comparison_markdown
 from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
 from tkperf.analysis.telemetry import DriveTelemetry
 from tkperf.analysis.timeline.findings import Recorded, Timeline
@@ -35,8 +34,9 @@ from tkperf.analysis.timeline.levels import Level, LevelKind
 from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
 from tkperf.cli.commands.compare import ARRANGEMENTS
 from tkperf.cli.comparison import print_comparison
-from tkperf.errors import UsageError
-from tkperf.quantity import CPU, IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
+from tkperf.model.errors import UsageError
+from tkperf.model.quantity import CPU, IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
+from tkperf.render.export_comparison import render_comparison_json, render_comparison_markdown
 
 WRITES = {FOUR_KIB_WRITES: (100.0, 101.0, 102.0)}
 

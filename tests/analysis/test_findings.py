@@ -21,8 +21,6 @@ from tkperf.analysis.characteristics import (
     Characteristic,
     with_characteristics,
 )
-from tkperf.analysis.export_json import render_json
-from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.findings.build import build_findings, with_findings
 from tkperf.analysis.findings.headlines import MOST, build_headlines
 from tkperf.analysis.findings.sections import describe_section
@@ -32,12 +30,14 @@ from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.levels import Level, LevelKind
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.cli.tables import print_results
-from tkperf.figures import Figure, FigureKind
+from tkperf.model.figures import Figure, FigureKind
+from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
+from tkperf.model.record import RunStatus, RunWarning
+from tkperf.model.steady_state import judge
 from tkperf.procedures import HDD_TESTS, SSD_TESTS
-from tkperf.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
-from tkperf.record import RunStatus, RunWarning
-from tkperf.report.html import render_view
-from tkperf.steady_state import judge
+from tkperf.render.export_json import render_json
+from tkperf.render.export_markdown import render_markdown
+from tkperf.render.html import render_view
 
 WRITES, READS, MIXED = work(), work(100), work(65)
 

@@ -14,8 +14,8 @@ from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED, has_backlog, 
 from tkperf.analysis.results import CellResult, CellUncertainty, SectionResult
 from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
 from tkperf.analysis.waits import CLOCK_S, mean_wait_s
-from tkperf.seconds import Seconds
-from tkperf.workload import Arrival
+from tkperf.model.seconds import Seconds
+from tkperf.model.workload import Arrival
 
 LEVEL_S = 51.0
 READS = work(read_percent=100, jobs=32, io_depth=1)

@@ -12,7 +12,6 @@ import pytest
 
 import tkperf
 from tests.builders import view_of, work
-from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.results import SectionResult
 from tkperf.analysis.timeline.drops import find_drops
 from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline
@@ -22,8 +21,9 @@ from tkperf.analysis.timeline.series import Series, make_series
 from tkperf.analysis.timeline.spikes import Spectra, find_periodic_spikes, power_of
 from tkperf.analysis.timeline.wording import describe_timelines
 from tkperf.analysis.uncertainty.estimate import Basis
-from tkperf.quantity import IOPS
-from tkperf.seconds import FloatArray, Seconds
+from tkperf.model.quantity import IOPS
+from tkperf.model.seconds import FloatArray, Seconds
+from tkperf.render.export_markdown import render_markdown
 
 Generator = np.random.Generator
 SIGNALS = 1000

@@ -20,9 +20,6 @@ from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.compare import compare
 from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
-from tkperf.analysis.export_check import render_junit
-from tkperf.analysis.export_json import render_json
-from tkperf.analysis.export_tables import build_comparison_table, build_tables, render_csv
 from tkperf.analysis.results import CellUncertainty, RunResult
 from tkperf.analysis.tables import build_matrix
 from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Uncertainty
@@ -35,7 +32,7 @@ from tkperf.analysis.uncertainty.wording import (
     two_digits,
 )
 from tkperf.cli.main import cli
-from tkperf.quantity import (
+from tkperf.model.quantity import (
     IOPS,
     IOS,
     LATENCY_MAX,
@@ -44,6 +41,9 @@ from tkperf.quantity import (
     Direction,
     percentile,
 )
+from tkperf.render.export_check import render_junit
+from tkperf.render.export_json import render_json
+from tkperf.render.export_tables import build_comparison_table, build_tables, render_csv
 
 TESTS = {"iops": "IOPS", "lat": "Latency"}
 

@@ -31,9 +31,9 @@ from tkperf.analysis.uncertainty.series import (
     spread_of_series,
 )
 from tkperf.analysis.uncertainty.student import coverage_factor
-from tkperf.histogram import BUCKET_UPPER_NS, BUCKETS, REPORTED_PERCENTILES, Histogram
-from tkperf.measurement import IoStats
-from tkperf.seconds import FloatArray, Seconds
+from tkperf.model.histogram import BUCKET_UPPER_NS, BUCKETS, REPORTED_PERCENTILES, Histogram
+from tkperf.model.measurement import IoStats
+from tkperf.model.seconds import FloatArray, Seconds
 
 TRIALS = 1000
 

@@ -20,7 +20,9 @@ from tkperf.cli import background
 from tkperf.cli.background import Abandoned, DirectText, InBackground, View
 from tkperf.cli.progress import JsonLines, _open_log
 from tkperf.cli.run_options import RunOptions
-from tkperf.events import (
+from tkperf.model.measurement import NO_IO, Sample
+from tkperf.model.record import RunStatus
+from tkperf.runner.events import (
     Event,
     EventsDropped,
     Noted,
@@ -29,8 +31,6 @@ from tkperf.events import (
     TestEnded,
     TestStarted,
 )
-from tkperf.measurement import NO_IO, Sample
-from tkperf.record import RunStatus
 
 ENDED = TestEnded(test="iops", status=RunStatus.COMPLETE, at_s=1.0)
 

@@ -10,9 +10,9 @@ import click
 import pytest
 
 from tests.cli.test_bad_input import ENV, tkperf
-from tkperf import choices
-from tkperf.choices import ALL_TESTS, PRESETS, built_in_profiles
 from tkperf.cli.main import COMMANDS
+from tkperf.model import choices
+from tkperf.model.choices import ALL_TESTS, PRESETS, built_in_profiles
 
 SSD = (*choices.tests_of("ssd"), ALL_TESTS)
 

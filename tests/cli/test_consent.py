@@ -10,7 +10,7 @@ import click
 import pytest
 
 from tkperf.cli import consent
-from tkperf.errors import RefusedError
+from tkperf.model.errors import RefusedError
 from tkperf.pipeline.consent import Consent, Question, obtain
 
 QUESTION = Question(

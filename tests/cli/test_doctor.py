@@ -11,8 +11,8 @@ from rich.console import Console
 
 from tkperf.cli.doctor import show_audit
 from tkperf.cli.main import cli
-from tkperf.errors import UsageError
-from tkperf.host_audit import Audit, Finding, Level
+from tkperf.host.audit import Audit, Finding, Level
+from tkperf.model.errors import UsageError
 
 
 def test_a_file_is_not_asked_for_what_only_drives_have(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from tkperf.cli.ending import OWN_PAGE
 from tkperf.cli.main import cli
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.errors import Interrupted
+from tkperf.model.errors import Interrupted
 from tkperf.pipeline.simulation import SimulatedSubject
 
 SHORT = Path(__file__).parents[1] / "short.toml"
@@ -165,7 +165,7 @@ def test_without_the_packages_a_run_is_as_good(
 ) -> None:
     """A drive is measured with the base install."""
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    for name in [name for name in sys.modules if name.startswith("tkperf.report")]:
+    for name in [name for name in sys.modules if name.startswith("tkperf.render")]:
         monkeypatch.delitem(sys.modules, name)
     ran = run(tmp_path)
     assert ran.exit_code == 0, ran.output

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import tkperf as tkperf_
 from tests.cli.test_bad_input import ENV, tkperf
 from tkperf.cli.main import COMMANDS, cli
-from tkperf.errors import ExitCode, TkperfError
+from tkperf.model.errors import ExitCode, TkperfError
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/tkperf"

@@ -18,12 +18,12 @@ from tkperf.cli.main import cli
 from tkperf.cli.notify import _log_in
 from tkperf.cli.output import Outputs, open_log, write_output
 from tkperf.cli.plain import PlainLines
-from tkperf.errors import RunFileError, UsageError
-from tkperf.events import Warned
-from tkperf.output_files import reach
+from tkperf.model.errors import RunFileError, UsageError
+from tkperf.model.record import RunWarning
 from tkperf.pipeline.keeping import Destination
-from tkperf.process import run_command, start_module
-from tkperf.record import RunWarning
+from tkperf.runner.events import Warned
+from tkperf.system.output_files import reach
+from tkperf.system.process import run_command, start_module
 
 NOBODY = 65534
 ESC = "\x1b[2J\x07"
@@ -251,7 +251,7 @@ def test_exit_statuses_are_known_whatever_was_handed_down() -> None:
     """Where SIGCHLD is ignored the kernel forgets them, and Python takes every program to have ended well."""
     handed_down = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
     main = (
-        "import sys; from tkperf.cli import main; from tkperf.process import run_command;"
+        "import sys; from tkperf.cli import main; from tkperf.system.process import run_command;"
         "main.cli.main = lambda **_: run_command(['false'], timeout_s=60).status; main.main()"
     )
     argv = [sys.executable, "-c", handed_down, sys.executable, "-c", main]

@@ -13,15 +13,21 @@ from rich.text import Text
 
 from tests.builders import run_info, work
 from tests.cli.screen import Screen
-from tests.cli.test_histories import MIXES, SIZES
+from tests.render.test_histories import MIXES, SIZES
 from tests.runfile.runs import a_step
 from tkperf.cli.clock import format_end
 from tkperf.cli.live import Frame, LiveView
 from tkperf.cli.live_lines import render_lines
 from tkperf.cli.run_state import RunState
 from tkperf.device.identity import TargetKind
-from tkperf.disturbance.codes import Disturbance, DisturbanceCode
-from tkperf.events import (
+from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.measurement import NO_IO, IoStats, Sample
+from tkperf.model.phases import Fill, Round
+from tkperf.model.record import RunWarning, StepKind
+from tkperf.model.steady_state import judge
+from tkperf.model.telemetry.reading import Reading
+from tkperf.model.workload import ActiveRange, Step, Workload
+from tkperf.runner.events import (
     PhaseStarted,
     RunStarted,
     SampleSeen,
@@ -31,12 +37,6 @@ from tkperf.events import (
     TestStarted,
     Warned,
 )
-from tkperf.measurement import NO_IO, IoStats, Sample
-from tkperf.phases import Fill, Round
-from tkperf.record import RunWarning, StepKind
-from tkperf.steady_state import judge
-from tkperf.telemetry.reading import Reading
-from tkperf.workload import ActiveRange, Step, Workload
 
 NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
 GB = 10**9

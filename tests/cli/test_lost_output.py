@@ -21,10 +21,10 @@ from tests.builders import run_info, simulate
 from tests.cli.test_bad_input import ENV, assert_clear
 from tkperf.cli.main import cli
 from tkperf.cli.progress import UntilLost
-from tkperf.errors import RunFileError
-from tkperf.events import Event, Noted, TestStarted
-from tkperf.record import RunStatus
+from tkperf.model.errors import RunFileError
+from tkperf.model.record import RunStatus
 from tkperf.runfile.reader import read_run
+from tkperf.runner.events import Event, Noted, TestStarted
 
 TKPERF = [sys.executable, "-m", "tkperf"]
 RUN = ["ssd", "n", "sim:sata-ssd", "--profile", "quick", "-ssdt", "iops", "--no-report"]

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tkperf.cli.main import cli
-from tkperf.errors import UsageError
+from tkperf.model.errors import UsageError
 
 
 class Mailbox(socketserver.ThreadingTCPServer):
@@ -101,7 +101,7 @@ def test_a_report_that_cannot_be_made_holds_up_no_mail(
         monkeypatch.setattr("tkperf.cli.rendering.build_run_view", fails)
     else:
         monkeypatch.setitem(sys.modules, module, None)
-        for name in [name for name in sys.modules if name.startswith("tkperf.report")]:
+        for name in [name for name in sys.modules if name.startswith("tkperf.render")]:
             monkeypatch.delitem(sys.modules, name)
     server = f"127.0.0.1:{mailbox.server_address[1]}"
     ran = run(tmp_path, "-m", "me@example.org", "-s", server)

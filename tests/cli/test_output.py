@@ -16,7 +16,7 @@ from tests.builders import run_info, simulate
 from tkperf.cli.console import plain
 from tkperf.cli.main import cli
 from tkperf.cli.output import write_output
-from tkperf.errors import UsageError
+from tkperf.model.errors import UsageError
 
 
 @pytest.fixture

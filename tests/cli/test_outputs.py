@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 import tkperf
 from tests.builders import run_info, simulate
 from tkperf.cli.main import cli
-from tkperf.cli.packages import packages_of
-from tkperf.errors import UsageError
+from tkperf.model.errors import UsageError
+from tkperf.render.packages import packages_of
 
 PLOTS = {"compIOPSPlt.png", "compLATPlt.png", "compTPPlt.png", "compWriteSatIOPSPlt.png"}
 CLAIMS = "[[claim]]\ntest='iops'\nmetric='iops'\nread_percent=0\nblock_size='4k'\nat_least=1\n"
@@ -110,7 +110,7 @@ def test_a_missing_package_is_found_before_anything_is_written(
 ) -> None:
     """Its name and a command that installs it."""
     monkeypatch.setitem(sys.modules, missing, None)
-    for name in [name for name in sys.modules if name.startswith("tkperf.report")]:
+    for name in [name for name in sys.modules if name.startswith("tkperf.render")]:
         monkeypatch.delitem(sys.modules, name)
     done = run(f"report a.tkperf --csv csv --json x.json {option}")
     assert isinstance(done.exception, UsageError), done.output
@@ -127,7 +127,7 @@ def test_charts_that_could_not_be_drawn_are_found_before_anything_is_written(
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", version)
-    monkeypatch.delitem(sys.modules, "tkperf.report.html", raising=False)
+    monkeypatch.delitem(sys.modules, "tkperf.render.html", raising=False)
     done = run("report a.tkperf --csv csv --json x.json -o x.html")
     assert isinstance(done.exception, UsageError), done.output
     assert "(vl-convert-python is missing)" in str(done.exception)

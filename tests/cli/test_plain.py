@@ -11,11 +11,11 @@ import pytest
 from tests.builders import io_stats
 from tests.runfile.runs import a_step
 from tkperf.cli.plain import PlainLines
-from tkperf.events import Event, PhaseStarted, SampleSeen, StepEnded, StepStarted
-from tkperf.measurement import NO_IO, Sample
-from tkperf.phases import Phase, Purge, Round
-from tkperf.record import StepKind
-from tkperf.workload import Step
+from tkperf.model.measurement import NO_IO, Sample
+from tkperf.model.phases import Phase, Purge, Round
+from tkperf.model.record import StepKind
+from tkperf.model.workload import Step
+from tkperf.runner.events import Event, PhaseStarted, SampleSeen, StepEnded, StepStarted
 
 
 def line_of(**changes: object) -> str:

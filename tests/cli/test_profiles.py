@@ -7,11 +7,11 @@ from importlib import resources
 from pathlib import Path
 
 from tests.cli.test_bad_input import assert_clear, tkperf
-from tkperf.choices import built_in_profiles
+from tkperf.model.choices import built_in_profiles
 from tkperf.procedures import SUITES, load_profile
-from tkperf.profiles.explained import explain_keys
+from tkperf.procedures.profiles.explained import explain_keys
 
-QUICK = (resources.files("tkperf.profiles") / "quick.toml").read_text()
+QUICK = (resources.files("tkperf.procedures.profiles") / "quick.toml").read_text()
 
 
 def test_every_profile_is_listed_with_its_tests() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_bad_input import tkperf
-from tkperf.errors import reason_of
+from tkperf.model.errors import reason_of
 
 RAW = re.compile(r"\[Errno|codec|\bNone\b|Error\(|E[A-Z]{3,}\b(?!_)|Traceback|0x[0-9a-f]{2}")
 QUICK = ("--profile", "quick", "-ssdt", "iops", "-q")

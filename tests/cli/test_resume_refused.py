@@ -17,7 +17,7 @@ import pytest
 from tests.cli.test_bad_input import assert_clear, tkperf
 from tests.resuming import cuts
 from tkperf import make_plan
-from tkperf.errors import TkperfError
+from tkperf.model.errors import TkperfError
 from tkperf.pipeline.api import run
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.runfile.opening import require_resumable

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.test_bad_input import assert_clear, tkperf
 from tkperf.cli.kinds import find_run_file
-from tkperf.errors import UsageError
+from tkperf.model.errors import UsageError
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from tests.cli.test_bad_input import ENV, assert_clear
 from tkperf.cli.awake import kept_awake
 from tkperf.cli.main import cli
-from tkperf.errors import RunFileError
-from tkperf.events import Event
+from tkperf.model.errors import RunFileError
+from tkperf.runner.events import Event
 
 RUN = [sys.executable, "-m", "tkperf", "ssd", "n", "sim:sata-ssd", "-ssdt", "iops"]
 

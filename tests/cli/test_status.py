@@ -9,10 +9,10 @@ import pytest
 import tkperf
 from tests.runfile.runs import a_run, a_step
 from tkperf.cli.status import read_state
-from tkperf.disturbance.codes import Disturbance, DisturbanceCode
-from tkperf.events import RunEnded, StepEnded, TestEnded
+from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.record import RunStatus
 from tkperf.pipeline.api import run
-from tkperf.record import RunStatus
+from tkperf.runner.events import RunEnded, StepEnded, TestEnded
 
 SHORT = Path(__file__).parents[1] / "short.toml"
 FOREIGN = Disturbance(

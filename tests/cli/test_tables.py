@@ -14,18 +14,18 @@ from rich.console import Console
 from tests.builders import run_info, simulate
 from tkperf.analysis.claim_findings import Checked, Finding, State
 from tkperf.analysis.compare import compare
-from tkperf.analysis.export_json import render_json
-from tkperf.analysis.export_markdown import render_markdown
-from tkperf.analysis.export_tables import build_tables
 from tkperf.analysis.flags import describe_disturbances, mark
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
 from tkperf.cli.check import print_checked
 from tkperf.cli.tables import print_results
-from tkperf.disturbance.codes import Disturbance, DisturbanceCode
-from tkperf.figures import matrix_keys
-from tkperf.quantity import PERCENTILES, QUANTITIES
-from tkperf.report.view import build_view
+from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.figures import matrix_keys
+from tkperf.model.quantity import PERCENTILES, QUANTITIES
+from tkperf.page.view import build_view
+from tkperf.render.export_json import render_json
+from tkperf.render.export_markdown import render_markdown
+from tkperf.render.export_tables import build_tables
 from tkperf.runfile.reader import read_run
 
 

@@ -12,10 +12,10 @@ from click.testing import CliRunner
 import tkperf
 from tests.conftest import why_no_loop_devices
 from tkperf.cli.main import cli
-from tkperf.errors import DeviceError, RefusedError, UsageError
-from tkperf.host_audit import Audit, Finding, Level
+from tkperf.host.audit import Audit, Finding, Level
+from tkperf.host.tuning.applying import release_settings
+from tkperf.model.errors import DeviceError, RefusedError, UsageError
 from tkperf.pipeline.host_check import audit_for, describe_host, prepared_host
-from tkperf.tuning.applying import release_settings
 
 BUSY = Finding(
     subject="CPU pressure", level=Level.DISTURBS, found="50 %", why="it waits", otherwise="end it"

@@ -12,10 +12,10 @@ from click.testing import CliRunner
 
 from tests.builders import run_info, simulate
 from tests.cli.test_bad_input import tkperf
-from tkperf.choices import HDD_PROFILES, built_in_profiles
 from tkperf.cli.calling import HeadedOption, Heading, describe
 from tkperf.cli.main import COMMANDS, cli
-from tkperf.errors import InputFileError, UsageError
+from tkperf.model.choices import HDD_PROFILES, built_in_profiles
+from tkperf.model.errors import InputFileError, UsageError
 
 SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
 

@@ -18,7 +18,7 @@ from tkperf.device.counters import (
     watching,
 )
 from tkperf.device.identity import read_identity
-from tkperf.disturbance.io import Counts
+from tkperf.model.disturbance.io import Counts
 
 # reads, merged, sectors, ms, writes, merged, sectors, ms, in flight, ms, ms, discards, merged, sectors, ms, flushes, ms
 DISK = "10 1 800 5 20 2 1600 9 3 7 14 4 0 4000 1 1 0"

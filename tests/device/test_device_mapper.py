@@ -14,8 +14,8 @@ from tkperf.device.device_mapper import Target, create_mapping, read_table, requ
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.segments_target import SegmentMapping, build_table
-from tkperf.errors import DeviceError, RefusedError
-from tkperf.segments import Segments
+from tkperf.model.errors import DeviceError, RefusedError
+from tkperf.model.segments import Segments
 
 COMMANDS = {
     0: "version",

@@ -8,7 +8,7 @@ import pytest
 
 from tkperf import make_plan
 from tkperf.device.file_target import create_file_target, find_direct_io_block_bytes
-from tkperf.errors import DeviceError
+from tkperf.model.errors import DeviceError
 
 
 def test_a_scratch_file_has_all_its_blocks(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tkperf.device.hold import Hold
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import plan_purge, run_purge
-from tkperf.errors import DeviceError, RefusedError, TkperfError
+from tkperf.model.errors import DeviceError, RefusedError, TkperfError
 
 MIB = 1 << 20
 

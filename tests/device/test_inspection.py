@@ -15,8 +15,8 @@ from tkperf.device.inspection import inspect_device
 from tkperf.device.link import read_link
 from tkperf.device.usage.mounts import read_mounts
 from tkperf.device.usage.system_disks import EFI_GLOBAL_VARIABLES, find_system_disks
-from tkperf.errors import EngineError
-from tkperf.process import Completed
+from tkperf.model.errors import EngineError
+from tkperf.system.process import Completed
 
 
 def write(path: Path, content: str | bytes) -> None:

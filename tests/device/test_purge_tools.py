@@ -15,7 +15,7 @@ from tkperf.device.identity import DeviceIdentity, read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import PurgePlan, Watch, ata, nvme, run_purge, scsi
 from tkperf.device.purge.method import Offer, PurgeMethod, Refusal
-from tkperf.errors import DeviceError, EngineError, UsageError
+from tkperf.model.errors import DeviceError, EngineError, UsageError
 
 
 @pytest.fixture
@@ -322,7 +322,7 @@ def test_missing_tools_are_named_with_their_package(
 ) -> None:
     """Without nvme-cli the reason says what to install."""
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr("tkperf.process.SYSTEM_FOLDERS", ())
+    monkeypatch.setattr("tkperf.system.process.SYSTEM_FOLDERS", ())
     offers = nvme.offer(drive, disk)
     assert "apt-get install nvme-cli" in because(offers[0])
 

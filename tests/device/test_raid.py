@@ -13,7 +13,7 @@ from tkperf.device.permit import ControllerPermit, grant_controller_permit
 from tkperf.device.raid import storcli
 from tkperf.device.raid.config import load_raid_config
 from tkperf.device.raid.storcli import StorcliSet
-from tkperf.errors import DeviceError, RefusedError, UsageError
+from tkperf.model.errors import DeviceError, RefusedError, UsageError
 
 CONFIG: dict[str, Any] = {
     "devices": ["252:0", "252:1"],

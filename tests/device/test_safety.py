@@ -22,9 +22,9 @@ from tkperf.device.safety import Reason, find_objections
 from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.seeds import Seeds
-from tkperf.errors import DeviceError, RefusedError
-from tkperf.phases import Fill
-from tkperf.workload import Access, ActiveRange, Workload
+from tkperf.model.errors import DeviceError, RefusedError
+from tkperf.model.phases import Fill
+from tkperf.model.workload import Access, ActiveRange, Workload
 
 MakeLoop = Callable[..., Path]
 

@@ -12,14 +12,22 @@ from typing import Any
 
 import pytest
 
-from tests.telemetry.documents import CONTROLLER, OCP_LOG, POWER, SAS, SMART_LOG, attribute, sata
+from tests.model.telemetry.documents import (
+    CONTROLLER,
+    OCP_LOG,
+    POWER,
+    SAS,
+    SMART_LOG,
+    attribute,
+    sata,
+)
 from tkperf.device.identity import read_identity
 from tkperf.device.telemetry import drive as drive_module
 from tkperf.device.telemetry.drive import DriveLog, UnreadError
 from tkperf.device.telemetry.watch import TelemetryWatch, look_at_telemetry, reading_logs
-from tkperf.errors import EngineError
-from tkperf.process import Completed
-from tkperf.telemetry.reading import DriveFacts, Reading
+from tkperf.model.errors import EngineError
+from tkperf.model.telemetry.reading import DriveFacts, Reading
+from tkperf.system.process import Completed
 
 pytestmark = pytest.mark.root
 MIB = 1 << 20

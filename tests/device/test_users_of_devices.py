@@ -17,7 +17,7 @@ from tests.device.conftest import Foreign
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.safety import find_objections
-from tkperf.errors import RefusedError
+from tkperf.model.errors import RefusedError
 
 MakeLoop = Callable[..., Path]
 MIB = 1 << 20

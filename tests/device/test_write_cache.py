@@ -10,7 +10,7 @@ import pytest
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.write_cache import WriteCache, restoring
-from tkperf.errors import DeviceError, EngineError
+from tkperf.model.errors import DeviceError, EngineError
 
 
 @dataclass

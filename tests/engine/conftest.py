@@ -17,7 +17,7 @@ from tkperf.device.permit import grant_permit, hold_target
 from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.seeds import Seeds
-from tkperf.workload import Access, ActiveRange, Workload
+from tkperf.model.workload import Access, ActiveRange, Workload
 
 # Plays by block size; see fake_fio.py.
 Scenario = Mapping[str, list[Any]]

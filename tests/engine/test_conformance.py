@@ -19,9 +19,9 @@ from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_output import Reading, parse_document
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import FlashModel
-from tkperf.measurement import NO_IO, Measurement, Sample
-from tkperf.phases import Continuous, Fill
-from tkperf.workload import Access, Step
+from tkperf.model.measurement import NO_IO, Measurement, Sample
+from tkperf.model.phases import Continuous, Fill
+from tkperf.model.workload import Access, Step
 
 RANGE_BYTES = 64 << 20
 LENGTH_S = 0.6

@@ -16,14 +16,14 @@ from tests.builders import FreeTarget, run_info
 from tests.engine.conftest import Scenario, workload
 from tkperf.engine import Execution, Next, fio_process
 from tkperf.engine.fio import FioEngine
-from tkperf.errors import EngineError, StepFailedError
-from tkperf.events import Event, RunEnded, SampleSeen, StepEnded, StepStarted, Warned
-from tkperf.figures import generic_section
-from tkperf.phases import Continuous, Fill, Procedure, Round, SectionOutcome
+from tkperf.model.errors import EngineError, StepFailedError
+from tkperf.model.figures import generic_section
+from tkperf.model.phases import Continuous, Fill, Procedure, Round, SectionOutcome
+from tkperf.model.record import RunStatus
+from tkperf.model.workload import Access, Step
 from tkperf.procedures import SSD_TESTS, load_profile
-from tkperf.record import RunStatus
-from tkperf.runner import Run, execute
-from tkperf.workload import Access, Step
+from tkperf.runner.events import Event, RunEnded, SampleSeen, StepEnded, StepStarted, Warned
+from tkperf.runner.runner import Run, execute
 
 Play = Callable[[Scenario], None]
 MakeEngine = Callable[[], FioEngine]

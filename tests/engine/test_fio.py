@@ -25,10 +25,10 @@ from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_process import FioProcess
 from tkperf.engine.gate import Gate
 from tkperf.engine.local_fio import Mapped
-from tkperf.errors import StepFailedError
-from tkperf.phases import Continuous, Fill
-from tkperf.plausibility import Plan, why_implausible
-from tkperf.workload import Access, Step
+from tkperf.model.errors import StepFailedError
+from tkperf.model.phases import Continuous, Fill
+from tkperf.model.plausibility import Plan, why_implausible
+from tkperf.model.workload import Access, Step
 
 pytestmark = pytest.mark.fio
 MakeEngine = Callable[..., FioEngine]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tkperf.engine.fio_exit import find_fault
-from tkperf.errors import EngineError, LostAtGateError, StepFailedError
+from tkperf.model.errors import EngineError, LostAtGateError, StepFailedError
 
 
 def fault(

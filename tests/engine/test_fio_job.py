@@ -17,8 +17,8 @@ from tkperf.engine.fio_job import (
     render_step_job,
     split_regions,
 )
-from tkperf.errors import UsageError
-from tkperf.workload import Access, ActiveRange, Arrival, BlockShare, Step, Workload, Zone
+from tkperf.model.errors import UsageError
+from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Step, Workload, Zone
 
 RANGE = ActiveRange(offset_bytes=0, length_bytes=1 << 30)
 TARGET = FioTarget(path="/dev/sdx", ioengine="libaio", active_range=RANGE)

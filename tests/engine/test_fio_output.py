@@ -18,10 +18,10 @@ from tkperf.engine.fio_output import (
     build_sample,
     parse_document,
 )
-from tkperf.errors import EngineError
-from tkperf.measurement import Measurement
-from tkperf.plausibility import Plan, Witness, why_implausible
-from tkperf.workload import Access, Workload
+from tkperf.model.errors import EngineError
+from tkperf.model.measurement import Measurement
+from tkperf.model.plausibility import Plan, Witness, why_implausible
+from tkperf.model.workload import Access, Workload
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "fio-3.33-randrw-2jobs.txt.xz"
 STREAM = lzma.decompress(GOLDEN.read_bytes())

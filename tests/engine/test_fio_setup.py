@@ -8,8 +8,8 @@ import pytest
 
 from tkperf.engine import fio_setup
 from tkperf.engine.fio_setup import ChosenClock, ChosenEngine, choose_clock, choose_ioengine
-from tkperf.errors import EngineError
-from tkperf.process import Completed
+from tkperf.model.errors import EngineError
+from tkperf.system.process import Completed
 
 GOOD = Completed(status=0, stdout='{"jobs": [{"error": 0}]}', stderr="")
 FAILURES = {

@@ -10,7 +10,7 @@ import pytest
 from tests.engine.conftest import workload
 from tkperf.engine.fio_job import FioTarget, render_step_job
 from tkperf.engine.seeds import Seeds
-from tkperf.workload import ActiveRange, Step
+from tkperf.model.workload import ActiveRange, Step
 
 STEP = Step(workload=workload(jobs=2, io_depth=1, read_percent=50), duration_s=1)
 OTHER = Step(workload=workload(jobs=2, read_percent=100), duration_s=1)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tkperf.engine.sequential import SequentialCursors
-from tkperf.workload import Access, ActiveRange, Step, Workload
+from tkperf.model.workload import Access, ActiveRange, Step, Workload
 
 REGION = 1 << 30
 RANGE = ActiveRange(offset_bytes=0, length_bytes=2 * REGION)

@@ -13,7 +13,7 @@ import pytest
 
 from tkperf.engine import work_folder
 from tkperf.engine.work_folder import OWNER_LOCK, WorkFolder, remove_dead
-from tkperf.errors import EngineError
+from tkperf.model.errors import EngineError
 
 
 def write(folder: Path) -> Path:

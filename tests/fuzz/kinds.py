@@ -18,37 +18,25 @@ from rich.console import Console
 
 from tests.builders import io_stats
 from tests.fuzz.mutations import mutate_database, mutate_text
+from tests.procedures.test_own_workloads import EVERYTHING
 from tests.runfile.runs import a_run, a_step
-from tests.test_own_workloads import EVERYTHING
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.compare import compare
 from tkperf.analysis.details import build_details
-from tkperf.analysis.export_check import render_check_json
-from tkperf.analysis.export_json import render_json
-from tkperf.analysis.export_markdown import render_markdown
-from tkperf.analysis.export_tables import build_tables, render_csv
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
 from tkperf.cli.tables import print_results
 from tkperf.device.raid.config import load_raid_config
 from tkperf.engine.fio_output import DocumentSplitter, build_sample, parse_document
-from tkperf.events import (
-    Judged,
-    PurgeEnded,
-    RunEnded,
-    SectionEnded,
-    StepEnded,
-    TestEnded,
-    TestStarted,
-    Warned,
-)
-from tkperf.fio_jobfile.convert import convert_job_file
-from tkperf.importers.fio_json import parse_fio_json
-from tkperf.importers.tkperf_xml import parse_tkperf_xml
-from tkperf.measurement import NO_IO, Measurement, Sample
-from tkperf.phases import SectionOutcome
-from tkperf.plan import Case, forecast
+from tkperf.interop.fio_jobfile.convert import convert_job_file
+from tkperf.interop.fio_json import parse_fio_json
+from tkperf.interop.tkperf_xml import parse_tkperf_xml
+from tkperf.model.measurement import NO_IO, Measurement, Sample
+from tkperf.model.phases import SectionOutcome
+from tkperf.model.record import PurgeRecord, RunStatus, RunWarning, StepKind
+from tkperf.model.steady_state import judge
+from tkperf.page.view import build_view
 from tkperf.procedures import (
     TESTS,
     Circumstances,
@@ -58,11 +46,23 @@ from tkperf.procedures import (
     with_workload,
 )
 from tkperf.procedures.own_workloads.files import parse_workload_file
-from tkperf.record import PurgeRecord, RunStatus, RunWarning, StepKind
-from tkperf.report.html import render_view
-from tkperf.report.view import build_view
+from tkperf.procedures.plan import Case, forecast
+from tkperf.render.export_check import render_check_json
+from tkperf.render.export_json import render_json
+from tkperf.render.export_markdown import render_markdown
+from tkperf.render.export_tables import build_tables, render_csv
+from tkperf.render.html import render_view
 from tkperf.runfile.reader import RunFile, read_run
-from tkperf.steady_state import judge
+from tkperf.runner.events import (
+    Judged,
+    PurgeEnded,
+    RunEnded,
+    SectionEnded,
+    StepEnded,
+    TestEnded,
+    TestStarted,
+    Warned,
+)
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 # Drawing a page takes as long as reading ten files.
@@ -179,7 +179,7 @@ def _read_claims(data: bytes) -> None:
 
 
 def _profiles() -> tuple[bytes, ...]:
-    folder = resources.files("tkperf.profiles")
+    folder = resources.files("tkperf.procedures.profiles")
     return tuple((folder / f"{name}.toml").read_bytes() for name in ("pts-e-1.1", "quick"))
 
 

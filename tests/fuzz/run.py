@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.fuzz.kinds import KINDS
-from tkperf.errors import TkperfError
+from tkperf.model.errors import TkperfError
 
 MUTATIONS, SEED = 2000, 1
 # Of a case, in CPU time: a busy machine must not look like a hang.

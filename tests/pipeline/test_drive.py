@@ -12,7 +12,7 @@ import pytest
 import tkperf
 from tkperf.device.file_target import find_shortage
 from tkperf.device.identity import TargetKind, read_identity
-from tkperf.errors import DeviceError, EngineError, RefusedError
+from tkperf.model.errors import DeviceError, EngineError, RefusedError
 from tkperf.pipeline import drive
 from tkperf.pipeline.consent import NO_CONSENT, Consent
 from tkperf.pipeline.subject import warn_of_room

@@ -14,14 +14,14 @@ import tkperf
 from tkperf import make_plan
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.raid.config import RaidConfig
-from tkperf.errors import UsageError
+from tkperf.model.errors import UsageError
+from tkperf.model.units import GIB, KIB
 from tkperf.pipeline.fitting import Fitted, fit
 from tkperf.pipeline.request import RunRequest, Wishes
 from tkperf.procedures import Profile, load_profile
 from tkperf.procedures.hard_disk import HardDiskTable
 from tkperf.procedures.iops import IopsTable
 from tkperf.procedures.latency import LatencyTable
-from tkperf.units import GIB, KIB
 
 
 def fitted(

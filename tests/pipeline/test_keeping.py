@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import tkperf
-from tkperf.errors import EngineError, Interrupted
+from tkperf.model.errors import EngineError, Interrupted
+from tkperf.model.record import RunStatus
 from tkperf.pipeline import keeping
 from tkperf.pipeline.api import resume
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
-from tkperf.record import RunStatus
 from tkperf.runfile import backlog, opening
 
 
@@ -55,7 +55,7 @@ def test_a_run_file_that_is_gone_is_not_said_to_go_on(
         (tmp_path / "n.tkperf").unlink()
         raise EngineError("fio failed")
 
-    monkeypatch.setattr("tkperf.runner._TestRun.execute", lose_file_and_fail)
+    monkeypatch.setattr("tkperf.runner.runner._TestRun.execute", lose_file_and_fail)
     monkeypatch.setattr(backlog, "RETRY_EVERY_S", 0.01)
     monkeypatch.setattr(backlog, "RESCUE_AFTER_S", 0.1)
     monkeypatch.setattr(backlog, "LAST_WAIT_S", 0.5)
@@ -69,7 +69,7 @@ def test_a_stop_after_the_beginning_keeps_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What has begun is on record, as stopped."""
-    monkeypatch.setattr("tkperf.runner._TestRun.execute", interrupt)
+    monkeypatch.setattr("tkperf.runner.runner._TestRun.execute", interrupt)
     with pytest.raises(Interrupted, match="everything measured so far is kept"):
         begin(tmp_path)
     with tkperf.open_run(tmp_path / "n.tkperf") as run_file:

@@ -8,7 +8,7 @@ import pytest
 
 import tkperf
 from tkperf.engine.read_probe import read_bytes_per_s
-from tkperf.errors import EngineError, UsageError
+from tkperf.model.errors import EngineError, UsageError
 from tkperf.pipeline.endurance import parse_rating
 from tkperf.pipeline.outlook import PURGE, look_out
 from tkperf.pipeline.rates import ASSUMED, RateSource, parse_rate, probe_rates, read_rates

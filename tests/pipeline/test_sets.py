@@ -24,12 +24,12 @@ from tkperf.device.raid import storcli
 from tkperf.device.raid.config import RaidConfig, load_raid_config
 from tkperf.device.raid.mdadm import MdadmSet
 from tkperf.device.raid.storcli import StorcliSet
-from tkperf.errors import DeviceError, RefusedError, TkperfError
+from tkperf.model.errors import DeviceError, RefusedError, TkperfError
+from tkperf.model.units import GIB, MIB
 from tkperf.pipeline import raid
 from tkperf.pipeline.consent import Consent, permit_controller_drives
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.run_plan import RunPlan
-from tkperf.units import GIB, MIB
 
 # An mdadm that refuses everything: it is only to be seen whether it was called.
 MDADM = 'print("mdadm: no", file=sys.stderr); sys.exit(1)'

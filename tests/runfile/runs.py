@@ -6,19 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.builders import io_stats, run_info
-from tkperf.events import (
+from tkperf.model.measurement import NO_IO, Measurement, Sample
+from tkperf.model.record import (
+    StepKind,
+    StepRecord,
+)
+from tkperf.model.workload import Access, Workload
+from tkperf.runfile.writer import RunFileWriter
+from tkperf.runner.events import (
     Observer,
     RunStarted,
     StepEnded,
     TestStarted,
 )
-from tkperf.measurement import NO_IO, Measurement, Sample
-from tkperf.record import (
-    StepKind,
-    StepRecord,
-)
-from tkperf.runfile.writer import RunFileWriter
-from tkperf.workload import Access, Workload
 
 
 def a_step(number: int = 1, **changes: object) -> StepRecord:

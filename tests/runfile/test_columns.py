@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import io_stats
-from tkperf.histogram import coarsen
-from tkperf.measurement import NO_IO, IoStats, Sample
+from tkperf.model.histogram import coarsen
+from tkperf.model.measurement import NO_IO, IoStats, Sample
 from tkperf.runfile.columns import (
     SECOND_COLUMNS,
     as_seconds,

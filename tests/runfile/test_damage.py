@@ -15,17 +15,17 @@ import pytest
 from tests.builders import io_stats, run_info
 from tests.runfile.runs import a_run, a_step
 from tkperf import load
-from tkperf.analysis.export_json import render_json
 from tkperf.analysis.incomplete import DAMAGED
 from tkperf.analysis.run_results import analyse
-from tkperf.errors import RunFileError
-from tkperf.events import Judged, PurgeEnded, SectionEnded, StepEnded, TestEnded, TestStarted
-from tkperf.measurement import NO_IO, Measurement, Sample
-from tkperf.phases import SectionOutcome
-from tkperf.record import PurgeRecord, RunStatus
+from tkperf.model.errors import RunFileError
+from tkperf.model.measurement import NO_IO, Measurement, Sample
+from tkperf.model.phases import SectionOutcome
+from tkperf.model.record import PurgeRecord, RunStatus
+from tkperf.model.steady_state import SteadyStateVerdict, judge
+from tkperf.render.export_json import render_json
 from tkperf.runfile.columns import SECOND_COLUMNS, pack, unpack
 from tkperf.runfile.reader import RunFile
-from tkperf.steady_state import SteadyStateVerdict, judge
+from tkperf.runner.events import Judged, PurgeEnded, SectionEnded, StepEnded, TestEnded, TestStarted
 
 LATENCIES_NS = [190_000, 200_000, 220_000]
 

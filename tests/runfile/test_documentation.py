@@ -12,19 +12,19 @@ import pytest
 
 from tests.builders import io_stats, run_info
 from tests.runfile.runs import a_step
-from tkperf.events import (
+from tkperf.model.histogram import coarsen
+from tkperf.model.measurement import NO_IO, Measurement, Sample
+from tkperf.model.steady_state import judge
+from tkperf.runfile.columns import encode_histogram
+from tkperf.runfile.reader import RunFile
+from tkperf.runfile.schema import VERSION
+from tkperf.runfile.writer import RunFileWriter
+from tkperf.runner.events import (
     Judged,
     RunStarted,
     StepEnded,
     TestStarted,
 )
-from tkperf.histogram import coarsen
-from tkperf.measurement import NO_IO, Measurement, Sample
-from tkperf.runfile.columns import encode_histogram
-from tkperf.runfile.reader import RunFile
-from tkperf.runfile.schema import VERSION
-from tkperf.runfile.writer import RunFileWriter
-from tkperf.steady_state import judge
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "run-file.md"
 

@@ -18,14 +18,14 @@ import pytest
 from tests.builders import run_info
 from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.run_results import analyse
-from tkperf.errors import RunFileError
-from tkperf.events import RunEnded, RunStarted, StepEnded, TestStarted
-from tkperf.record import RunStatus
+from tkperf.model.errors import RunFileError
+from tkperf.model.record import RunStatus
 from tkperf.runfile import schema, statements
 from tkperf.runfile.left_out import KILLED
 from tkperf.runfile.opening import require_resumable
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
+from tkperf.runner.events import RunEnded, RunStarted, StepEnded, TestStarted
 
 
 def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ WRITE_FOR_EVER = """
 import sys; from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from tests.runfile.runs import a_step; from tests.builders import run_info
-from tkperf.events import *; from tkperf.runfile.writer import RunFileWriter
+from tkperf.runner.events import *; from tkperf.runfile.writer import RunFileWriter
 writer = RunFileWriter(Path(sys.argv[1]))
 writer(RunStarted(info=run_info(), tests=("iops",)))
 writer(TestStarted(test="iops", at_s=0))
@@ -110,7 +110,7 @@ KILLED_WHILE_WRITING = """
 import os, signal, sys; from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from tests.runfile.runs import a_run, a_step
-from tkperf.events import StepEnded
+from tkperf.runner.events import StepEnded
 from tkperf.runfile import schema
 from tkperf.runfile import backlog
 def all_but_the_commit(db, entry):

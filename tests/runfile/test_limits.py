@@ -13,8 +13,8 @@ import pytest
 from tests.fuzz.run import run_limited
 from tests.runfile.runs import a_run
 from tkperf.analysis.run_results import analyse
-from tkperf.errors import RunFileError
-from tkperf.histogram import BUCKETS
+from tkperf.model.errors import RunFileError
+from tkperf.model.histogram import BUCKETS
 from tkperf.runfile.columns import SECOND_COLUMNS, pack
 from tkperf.runfile.reader import RunFile
 

@@ -18,12 +18,12 @@ from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.incomplete import DAMAGED
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
-from tkperf.events import Event, RunEnded, RunStarted, StepEnded, TestStarted, Warned
-from tkperf.measurement import NO_IO, CpuUse, IoStats, Measurement, Sample
-from tkperf.quantity import PERCENTILES
-from tkperf.record import RunStatus, StepRecord
+from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement, Sample
+from tkperf.model.quantity import PERCENTILES
+from tkperf.model.record import RunStatus, StepRecord
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
+from tkperf.runner.events import Event, RunEnded, RunStarted, StepEnded, TestStarted, Warned
 
 SEEN = a_step().measurement
 

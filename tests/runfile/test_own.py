@@ -10,7 +10,7 @@ import pytest
 
 from tests.runfile.runs import a_run
 from tests.runfile.test_failures import half_written
-from tkperf.errors import RefusedError, RunFileError
+from tkperf.model.errors import RefusedError, RunFileError
 from tkperf.runfile.opening import require_resumable
 from tkperf.runfile.reader import RunFile, read_run
 

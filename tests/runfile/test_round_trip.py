@@ -19,8 +19,28 @@ from tests.builders import io_stats, latency_lists, run_info
 from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.flags import describe_counts
 from tkperf.analysis.run_results import analyse
-from tkperf.disturbance.codes import Disturbance, DisturbanceCode
-from tkperf.events import (
+from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.histogram import coarsen
+from tkperf.model.measurement import NO_IO, CpuUse, Measurement, Sample
+from tkperf.model.phases import Demand, SectionOutcome
+from tkperf.model.record import (
+    GoesOn,
+    PurgeRecord,
+    Resumption,
+    RunRecord,
+    RunStatus,
+    RunWarning,
+    StepKind,
+    StepRecord,
+    TestRecord,
+    VerdictRecord,
+)
+from tkperf.model.seconds import Seconds
+from tkperf.model.steady_state import judge
+from tkperf.model.workload import Access, Workload
+from tkperf.runfile.reader import RunFile, read_run
+from tkperf.runfile.writer import RunFileWriter
+from tkperf.runner.events import (
     Event,
     Judged,
     PurgeEnded,
@@ -33,26 +53,6 @@ from tkperf.events import (
     TestStarted,
     Warned,
 )
-from tkperf.histogram import coarsen
-from tkperf.measurement import NO_IO, CpuUse, Measurement, Sample
-from tkperf.phases import Demand, SectionOutcome
-from tkperf.record import (
-    GoesOn,
-    PurgeRecord,
-    Resumption,
-    RunRecord,
-    RunStatus,
-    RunWarning,
-    StepKind,
-    StepRecord,
-    TestRecord,
-    VerdictRecord,
-)
-from tkperf.runfile.reader import RunFile, read_run
-from tkperf.runfile.writer import RunFileWriter
-from tkperf.seconds import Seconds
-from tkperf.steady_state import judge
-from tkperf.workload import Access, Workload
 
 seconds = st.integers(min_value=0, max_value=10**9).map(lambda us: us / 1e6)
 

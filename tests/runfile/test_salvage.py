@@ -13,12 +13,12 @@ from click.testing import CliRunner
 from tests.builders import run_info
 from tests.runfile.runs import a_step
 from tkperf.cli.main import cli
-from tkperf.errors import RunFileError
-from tkperf.events import RunEnded, RunStarted, StepEnded, TestEnded, TestStarted, Warned
-from tkperf.record import RunRecord, RunStatus, RunWarning, StepRecord
+from tkperf.model.errors import RunFileError
+from tkperf.model.record import RunRecord, RunStatus, RunWarning, StepRecord
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.schema import PAGE_BYTES
 from tkperf.runfile.writer import RunFileWriter
+from tkperf.runner.events import RunEnded, RunStarted, StepEnded, TestEnded, TestStarted, Warned
 
 # First bytes of SQLite's pages (fileformat2.html, 1.6); an overflow page begins with a page number.
 INNER, LEAF, OVERFLOW, INDEX = 5, 13, 0, (2, 10)

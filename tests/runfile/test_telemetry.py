@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.runfile.runs import a_run, a_step
-from tkperf.events import RunEnded, StepEnded, TelemetrySeen, TestEnded, Warned
-from tkperf.record import RunStatus
+from tkperf.model.record import RunStatus
+from tkperf.model.telemetry.reading import Reading
 from tkperf.runfile.reader import read_run
-from tkperf.telemetry.reading import Reading
+from tkperf.runner.events import RunEnded, StepEnded, TelemetrySeen, TestEnded, Warned
 
 READING = Reading(
     at_s=1.25,

@@ -15,8 +15,15 @@ import pytest
 from tests.builders import io_stats, run_info
 from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.run_results import analyse
-from tkperf.errors import RunFileError
-from tkperf.events import (
+from tkperf.model.errors import RunFileError
+from tkperf.model.measurement import NO_IO, Sample
+from tkperf.model.record import RunStatus, StepKind
+from tkperf.model.telemetry.reading import Reading
+from tkperf.model.workload import Access, Workload
+from tkperf.runfile import backlog
+from tkperf.runfile.reader import read_run
+from tkperf.runfile.writer import RunFileWriter
+from tkperf.runner.events import (
     Event,
     RunEnded,
     RunStarted,
@@ -28,13 +35,6 @@ from tkperf.events import (
     TestStarted,
     Warned,
 )
-from tkperf.measurement import NO_IO, Sample
-from tkperf.record import RunStatus, StepKind
-from tkperf.runfile import backlog
-from tkperf.runfile.reader import read_run
-from tkperf.runfile.writer import RunFileWriter
-from tkperf.telemetry.reading import Reading
-from tkperf.workload import Access, Workload
 
 COMPLETE = RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc="u")
 

@@ -14,15 +14,15 @@ from tkperf.analysis.run_results import analyse
 from tkperf.analysis.tables import Figure, build_matrix
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import FlashModel
-from tkperf.figures import generic_section
-from tkperf.phases import Procedure, Round, SectionOutcome
+from tkperf.model.figures import generic_section
+from tkperf.model.phases import Procedure, Round, SectionOutcome
+from tkperf.model.quantity import IOPS
+from tkperf.model.workload import ActiveRange, Arrival, BlockShare, Step, Workload, Zone
 from tkperf.procedures import Test, load_profile
-from tkperf.profiles import Profile
-from tkperf.quantity import IOPS
+from tkperf.procedures.profiles import Profile
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter
-from tkperf.runner import Run, execute
-from tkperf.workload import ActiveRange, Arrival, BlockShare, Step, Workload, Zone
+from tkperf.runner.runner import Run, execute
 
 ODD = (
     replace(

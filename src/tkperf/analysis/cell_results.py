@@ -7,12 +7,12 @@ from dataclasses import replace
 from itertools import accumulate
 
 from tkperf.analysis.results import CellResult, RoundResult, SliceResult
-from tkperf.disturbance.codes import find_codes
-from tkperf.histogram import Histogram
-from tkperf.measurement import Measurement, add_all
-from tkperf.quantity import Direction, combine
-from tkperf.record import StepKind, StepRecord, key_of
-from tkperf.workload import Workload
+from tkperf.model.disturbance.codes import find_codes
+from tkperf.model.histogram import Histogram
+from tkperf.model.measurement import Measurement, add_all
+from tkperf.model.quantity import Direction, combine
+from tkperf.model.record import StepKind, StepRecord, key_of
+from tkperf.model.workload import Workload
 
 
 def build_rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundResult, ...]:

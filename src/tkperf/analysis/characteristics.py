@@ -24,12 +24,12 @@ from tkperf.analysis.uncertainty.estimate import (
     build_ratio,
 )
 from tkperf.analysis.uncertainty.means import uncertainty_of_mean, uncertainty_of_median
-from tkperf.figures import FigureKind
+from tkperf.model.figures import FigureKind
+from tkperf.model.quantity import BACKLOG, IOPS, IOS, QUANTITIES, Better, Measure, Quantity
+from tkperf.model.record import is_as_new
+from tkperf.model.units import NOT_FOUND, format_number
+from tkperf.model.workload import Arrival, Workload
 from tkperf.procedures.offered_rate import ARRIVALS_SPREAD
-from tkperf.quantity import BACKLOG, IOPS, IOS, QUANTITIES, Better, Measure, Quantity
-from tkperf.record import is_as_new
-from tkperf.units import NOT_FOUND, format_number
-from tkperf.workload import Arrival, Workload
 
 if TYPE_CHECKING:
     from tkperf.analysis.results import CellResult, SectionResult, TestResult

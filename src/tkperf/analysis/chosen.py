@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from tkperf.analysis.details import CellDetail, Part
 from tkperf.analysis.layout import AXES
 from tkperf.analysis.results import RunResult
-from tkperf.errors import UsageError
-from tkperf.measurement import NO_IO, IoStats, Measurement, Sample
-from tkperf.record import RunRecord, StepKind, StepRecord, key_of
-from tkperf.units import format_window
-from tkperf.workload import Workload
+from tkperf.model.errors import UsageError
+from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample
+from tkperf.model.record import RunRecord, StepKind, StepRecord, key_of
+from tkperf.model.units import format_window
+from tkperf.model.workload import Workload
 
 FORM = (
     "NAME[,NAME ...][:PART], where a NAME is that of a test, a section or a workload such as '0/100 4k', "

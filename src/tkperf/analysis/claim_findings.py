@@ -15,8 +15,8 @@ from tkperf.analysis.uncertainty.estimate import (
     build_exact,
 )
 from tkperf.analysis.uncertainty.wording import COVERED
-from tkperf.quantity import Measure
-from tkperf.units import NOT_FOUND, NOT_MEASURED, find_place, format_to_place, unit_for_people
+from tkperf.model.quantity import Measure
+from tkperf.model.units import NOT_FOUND, NOT_MEASURED, find_place, format_to_place, unit_for_people
 
 _SMALLEST_MARGIN = 0.05  # in percent
 _MOST_SIGMAS = 10  # more say no more

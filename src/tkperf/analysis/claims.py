@@ -53,14 +53,14 @@ from tkperf.analysis.uncertainty.estimate import (
     Uncertainty,
     scale,
 )
-from tkperf.disturbance.codes import HOST_LIMITED
-from tkperf.errors import UsageError
-from tkperf.importers import FIO_TEST
-from tkperf.measurement import TOO_FEW_IOS
+from tkperf.interop import FIO_TEST
+from tkperf.model.disturbance.codes import HOST_LIMITED
+from tkperf.model.errors import UsageError
+from tkperf.model.measurement import TOO_FEW_IOS
+from tkperf.model.quantity import PERCENTILES, QUANTITIES, Better, Direction, Quantity
+from tkperf.model.units import NOT_FOUND, format_block_size, format_count, format_mix
+from tkperf.model.workload import Workload
 from tkperf.procedures import TESTS
-from tkperf.quantity import PERCENTILES, QUANTITIES, Better, Direction, Quantity
-from tkperf.units import NOT_FOUND, format_block_size, format_count, format_mix
-from tkperf.workload import Workload
 
 # What tells apart workloads of the same mix and block size, by the keys of a claim.
 _CONDITIONS: dict[Axis, Callable[[Workload], object]] = {

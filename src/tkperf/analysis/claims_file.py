@@ -10,12 +10,12 @@ from typing import Annotated
 import msgspec
 
 from tkperf.analysis.characteristics import CHARACTERISTICS, DROPS
-from tkperf.errors import InputFileError, UsageError
-from tkperf.histogram import REPORTED_PERCENTILES
-from tkperf.quantity import LATENCY_MIN, QUANTITIES, Better, Direction
-from tkperf.strict import decode_strictly, shallow
-from tkperf.units import parse_size_bytes
-from tkperf.workload import Access, Arrival
+from tkperf.model.errors import InputFileError, UsageError
+from tkperf.model.histogram import REPORTED_PERCENTILES
+from tkperf.model.quantity import LATENCY_MIN, QUANTITIES, Better, Direction
+from tkperf.model.strict import decode_strictly, shallow
+from tkperf.model.units import parse_size_bytes
+from tkperf.model.workload import Access, Arrival
 
 METRICS = (
     *(

@@ -24,7 +24,7 @@ from tkperf.analysis.comparing.rows import build_rows
 from tkperf.analysis.comparing.telemetry import find_telemetry_differences
 from tkperf.analysis.conditions import explain_nothing_common, find_conditions
 from tkperf.analysis.results import RunResult
-from tkperf.errors import UsageError
+from tkperf.model.errors import UsageError
 
 
 def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> Comparison:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from tkperf.analysis.comparing.entries import list_names
 from tkperf.analysis.flags import describe_disturbed
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
-from tkperf.disturbance.codes import HOST_LIMITED, find_codes
+from tkperf.model.disturbance.codes import HOST_LIMITED, find_codes
+from tkperf.model.record import RunStatus
+from tkperf.model.units import format_count
 from tkperf.procedures import find_test
-from tkperf.record import RunStatus
-from tkperf.units import format_count
 
 # Of a long list only the first are said.
 MOST_LISTED = 5

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from tkperf.analysis.cell_results import starts_of_slices
 from tkperf.analysis.results import RunResult, SectionResult
-from tkperf.disturbance.codes import DisturbanceCode, find_codes
-from tkperf.host_use import HostUse
-from tkperf.measurement import NO_IO, IoStats, Measurement, add_all
-from tkperf.quantity import Direction
-from tkperf.record import RunRecord, StepKind, StepRecord, key_of
-from tkperf.seconds import Seconds, join
-from tkperf.workload import Workload
+from tkperf.model.disturbance.codes import DisturbanceCode, find_codes
+from tkperf.model.host_use import HostUse
+from tkperf.model.measurement import NO_IO, IoStats, Measurement, add_all
+from tkperf.model.quantity import Direction
+from tkperf.model.record import RunRecord, StepKind, StepRecord, key_of
+from tkperf.model.seconds import Seconds, join
+from tkperf.model.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from tkperf.disturbance.codes import (
+from tkperf.model.disturbance.codes import (
     HOST_LIMITED,
     WORDS,
     DisturbanceCode,
     describe_count,
     find_codes,
 )
-from tkperf.units import format_count
+from tkperf.model.units import format_count
 
 NOT_WATCHED = "not watched"
 NOT_COMPARED = "I/O of others not compared"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
 
-from tkperf.host_use import HostUse
+from tkperf.model.host_use import HostUse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tkperf.record import LeftOut, RunStatus, RunWarning, StepKind, StepRecord, UnfinishedStep
-from tkperf.units import format_capacity, format_count, format_duration
+from tkperf.model.record import LeftOut, RunStatus, RunWarning, StepKind, StepRecord, UnfinishedStep
+from tkperf.model.units import format_capacity, format_count, format_duration
 
 IN_ROUNDS = (StepKind.ROUND, StepKind.AREA)
 # How many rows that could not be read are named one by one.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tkperf.units import NOT_MEASURED, format_block_size_kib, format_mix
-from tkperf.workload import Workload
+from tkperf.model.units import NOT_MEASURED, format_block_size_kib, format_mix
+from tkperf.model.workload import Workload
 
 Order = tuple[float, str]
 

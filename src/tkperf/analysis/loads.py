@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tkperf.disturbance.codes import DisturbanceCode, find_codes
-from tkperf.disturbance.pauses import COLD_START_LIMIT_S
-from tkperf.quantity import Quantity, Window
-from tkperf.record import RunRecord, StepKind, StepRecord
-from tkperf.seconds import Seconds
+from tkperf.model.disturbance.codes import DisturbanceCode, find_codes
+from tkperf.model.disturbance.pauses import COLD_START_LIMIT_S
+from tkperf.model.quantity import Quantity, Window
+from tkperf.model.record import RunRecord, StepKind, StepRecord
+from tkperf.model.seconds import Seconds
 
 # Where a load begins later than this after the one before it, the device was left alone in between.
 BACK_TO_BACK_S = COLD_START_LIMIT_S

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tkperf.analysis.characteristics import CHARACTERISTICS
 from tkperf.analysis.claims_file import Claim
 from tkperf.analysis.results import RunResult
-from tkperf.record import RunStatus
+from tkperf.model.record import RunStatus
 
 _MOST_NAMED = 8
 _ENDED = {

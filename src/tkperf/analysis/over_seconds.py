@@ -15,8 +15,16 @@ from tkperf.analysis.timeline.search import find_in_seconds
 from tkperf.analysis.timeline.series import has_idle
 from tkperf.analysis.uncertainty.cells import needs_seconds, with_uncertainty
 from tkperf.analysis.waits import with_waits
-from tkperf.record import LeftOut, RunRecord, StepKind, StepRecord, TestRecord, is_as_new, key_of
-from tkperf.seconds import Seconds, join
+from tkperf.model.record import (
+    LeftOut,
+    RunRecord,
+    StepKind,
+    StepRecord,
+    TestRecord,
+    is_as_new,
+    key_of,
+)
+from tkperf.model.seconds import Seconds, join
 
 # Shorter slices are as good as seconds; fewer seconds are no long step.
 SHORTEST_SLICE_S = 2.0

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tkperf.analysis.results import RunResult
-from tkperf.disturbance.codes import DisturbanceCode, find_doubtful
-from tkperf.record import RunStatus, RunWarning, StepKind
-from tkperf.units import format_count
+from tkperf.model.disturbance.codes import DisturbanceCode, find_doubtful
+from tkperf.model.record import RunStatus, RunWarning, StepKind
+from tkperf.model.units import format_count
 
 # Told in findings or in the facts of their test.
 _TOLD_ELSEWHERE = ("resumed", "unfinished-test")

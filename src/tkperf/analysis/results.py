@@ -13,15 +13,15 @@ from tkperf.analysis.findings.data import Finding, Headline
 from tkperf.analysis.telemetry import DriveTelemetry
 from tkperf.analysis.timeline.findings import Timeline
 from tkperf.analysis.uncertainty.estimate import Uncertainties, Uncertainty
-from tkperf.disturbance.codes import Disturbance, DisturbanceCode
-from tkperf.figures import Figure, SectionPlan
-from tkperf.host_use import HostUse
-from tkperf.quantity import Direction, Figures, Quantity
-from tkperf.record import PurgeRecord, RunStatus, RunWarning, StepKind
-from tkperf.run_info import RunInfo
-from tkperf.steady_state import SteadyStateVerdict
-from tkperf.units import format_capacity, format_count, format_duration
-from tkperf.workload import Workload
+from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.figures import Figure, SectionPlan
+from tkperf.model.host_use import HostUse
+from tkperf.model.quantity import Direction, Figures, Quantity
+from tkperf.model.record import PurgeRecord, RunStatus, RunWarning, StepKind
+from tkperf.model.run_info import RunInfo
+from tkperf.model.steady_state import SteadyStateVerdict
+from tkperf.model.units import format_capacity, format_count, format_duration
+from tkperf.model.workload import Workload
 
 SCHEMA = "tkperf-results/2"
 

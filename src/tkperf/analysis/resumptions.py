@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.results import ResumptionResult, TestResult
-from tkperf.record import (
+from tkperf.model.record import (
     GoesOn,
     Resumption,
     RunRecord,
@@ -15,7 +15,7 @@ from tkperf.record import (
     StepRecord,
     TestRecord,
 )
-from tkperf.units import (
+from tkperf.model.units import (
     format_capacity,
     format_count,
     format_duration,

@@ -25,15 +25,12 @@ from tkperf.analysis.resumptions import (
 )
 from tkperf.analysis.section_results import build_section
 from tkperf.analysis.telemetry import find_telemetry_notices, find_test_telemetry
-from tkperf.disturbance.codes import find_codes
-from tkperf.errors import ProfileError
-from tkperf.figures import FigureKind, SectionPlan, TestPlan, drawn, generic_section
-from tkperf.phases import Round
-from tkperf.procedures import find_test, known_plan, read_stored_profile
-from tkperf.procedures.demand_grid import GRID, DemandGridTable
-from tkperf.procedures.walk import first_rounds
-from tkperf.quantity import IOS, Direction
-from tkperf.record import (
+from tkperf.model.disturbance.codes import find_codes
+from tkperf.model.errors import ProfileError
+from tkperf.model.figures import FigureKind, SectionPlan, TestPlan, drawn, generic_section
+from tkperf.model.phases import Round
+from tkperf.model.quantity import IOS, Direction
+from tkperf.model.record import (
     LeftOut,
     RunRecord,
     RunStatus,
@@ -42,8 +39,11 @@ from tkperf.record import (
     StepRecord,
     TestRecord,
 )
-from tkperf.run_info import RunInfo
-from tkperf.tkperf_loops import PROFILE_NAME
+from tkperf.model.run_info import RunInfo
+from tkperf.model.tkperf_loops import PROFILE_NAME
+from tkperf.procedures import find_test, known_plan, read_stored_profile
+from tkperf.procedures.demand_grid import GRID, DemandGridTable
+from tkperf.procedures.walk import first_rounds
 
 
 def analyse(record: RunRecord) -> RunResult:

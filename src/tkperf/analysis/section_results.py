@@ -15,10 +15,10 @@ from tkperf.analysis.incomplete import IN_ROUNDS, describe_rest, without_holes
 from tkperf.analysis.results import RoundResult, SectionResult, SliceResult
 from tkperf.analysis.timeline.findings import Recorded
 from tkperf.analysis.timeline.search import Track, find_timelines
-from tkperf.figures import SectionPlan
-from tkperf.phases import Round, SectionOutcome
-from tkperf.quantity import Figures
-from tkperf.record import (
+from tkperf.model.figures import SectionPlan
+from tkperf.model.phases import Round, SectionOutcome
+from tkperf.model.quantity import Figures
+from tkperf.model.record import (
     LeftOut,
     PurgeRecord,
     RunStatus,
@@ -29,8 +29,8 @@ from tkperf.record import (
     is_as_new,
     is_purged,
 )
-from tkperf.steady_state import SteadyStateVerdict
-from tkperf.workload import Workload
+from tkperf.model.steady_state import SteadyStateVerdict
+from tkperf.model.workload import Workload
 
 
 def build_section(

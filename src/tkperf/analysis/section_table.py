@@ -16,8 +16,8 @@ from tkperf.analysis.characteristics import (
 from tkperf.analysis.results import SectionResult, SliceResult, TestResult
 from tkperf.analysis.tables import Figure, Table, figure
 from tkperf.analysis.together import build_shared_matrices
-from tkperf.figures import FigureKind
-from tkperf.quantity import (
+from tkperf.model.figures import FigureKind
+from tkperf.model.quantity import (
     LATENCY_MAX,
     LATENCY_MEAN,
     LATENCY_WITH_WAIT,

@@ -15,10 +15,10 @@ from tkperf.analysis.layout import arrange, find_axes, name_within, place_of
 from tkperf.analysis.results import CellResult, SectionResult, describe_stream
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.analysis.uncertainty.wording import describe, summarise
-from tkperf.figures import Figure as AskedFigure
-from tkperf.figures import FigureKind
-from tkperf.measurement import explain_rare
-from tkperf.quantity import (
+from tkperf.model.figures import Figure as AskedFigure
+from tkperf.model.figures import FigureKind
+from tkperf.model.measurement import explain_rare
+from tkperf.model.quantity import (
     IOPS,
     LATENCY_MAX,
     LATENCY_MEAN,
@@ -29,8 +29,8 @@ from tkperf.quantity import (
     Measure,
     Quantity,
 )
-from tkperf.units import NOT_MEASURED, format_exact, format_number, format_window
-from tkperf.workload import Workload
+from tkperf.model.units import NOT_MEASURED, format_exact, format_number, format_window
+from tkperf.model.workload import Workload
 
 # Colours follow the logarithm where the greatest value is more than so many times the least.
 WIDE_RANGE = 20.0

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from tkperf.record import RunRecord, TestRecord
-from tkperf.telemetry.course import parse_drives
-from tkperf.telemetry.judge import (
+from tkperf.model.record import RunRecord, TestRecord
+from tkperf.model.telemetry.course import parse_drives
+from tkperf.model.telemetry.judge import (
     EDGE_S,
     by_drive,
     find_amplification,
@@ -17,9 +17,9 @@ from tkperf.telemetry.judge import (
     find_throttling,
     growth,
 )
-from tkperf.telemetry.marking import find_pauses
-from tkperf.telemetry.reading import DriveFacts, Reading
-from tkperf.units import format_duration
+from tkperf.model.telemetry.marking import find_pauses
+from tkperf.model.telemetry.reading import DriveFacts, Reading
+from tkperf.model.units import format_duration
 
 THROTTLED = "THROTTLED"
 MEDIA_ERRORS = "MEDIA ERRORS"

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from tkperf.analysis.results import RoundResult, SectionResult, TestResult
 from tkperf.analysis.tables import Table, build_matrices
-from tkperf.figures import SectionPlan, matrix_keys
-from tkperf.quantity import QUANTITIES
-from tkperf.units import format_window
+from tkperf.model.figures import SectionPlan, matrix_keys
+from tkperf.model.quantity import QUANTITIES
+from tkperf.model.units import format_window
 
 
 def put_together(test: TestResult) -> SectionResult | None:

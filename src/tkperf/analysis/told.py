@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from types import MappingProxyType
 
-from tkperf.errors import UsageError
-from tkperf.units import on_one_line
+from tkperf.model.errors import UsageError
+from tkperf.model.units import on_one_line
 
 SPONSOR = "Test sponsor"
 NAND_TYPE = "NAND type"

@@ -7,8 +7,8 @@ from math import isfinite
 
 from tkperf.analysis.flags import describe_window
 from tkperf.analysis.results import SectionResult
-from tkperf.steady_state import SteadyStateVerdict
-from tkperf.units import (
+from tkperf.model.steady_state import SteadyStateVerdict
+from tkperf.model.units import (
     NOT_MEASURED,
     find_place,
     format_number,

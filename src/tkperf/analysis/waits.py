@@ -14,10 +14,10 @@ import numpy as np
 
 from tkperf.analysis.cell_results import find_window_steps, is_whole_stream
 from tkperf.analysis.results import CellResult, SectionResult
-from tkperf.quantity import LATENCY_MEAN, LATENCY_WITH_WAIT
-from tkperf.record import StepKind, StepRecord
-from tkperf.seconds import Seconds, join
-from tkperf.workload import Arrival, Workload
+from tkperf.model.quantity import LATENCY_MEAN, LATENCY_WITH_WAIT
+from tkperf.model.record import StepKind, StepRecord
+from tkperf.model.seconds import Seconds, join
+from tkperf.model.workload import Arrival, Workload
 
 CLOCK_S = 0.001
 """Resolution of the end of a second, as fio has its times in ms: shorter waits are not told from none."""

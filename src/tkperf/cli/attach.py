@@ -16,8 +16,12 @@ from tkperf.cli.live import LiveView
 from tkperf.cli.plain import PlainLines
 from tkperf.cli.progress import JsonLines
 from tkperf.cli.signals import ended_by_signals
-from tkperf.errors import RunFileError, reason_of
-from tkperf.events import (
+from tkperf.model.errors import RunFileError, reason_of
+from tkperf.model.record import RunRecord, RunStatus
+from tkperf.model.units import format_duration
+from tkperf.runfile.writers import is_being_written
+from tkperf.runner.delta import Growth
+from tkperf.runner.events import (
     Event,
     PhaseStarted,
     RunEnded,
@@ -28,11 +32,7 @@ from tkperf.events import (
     StepStarted,
     TestStarted,
 )
-from tkperf.follow import Follower
-from tkperf.growth import Growth
-from tkperf.record import RunRecord, RunStatus
-from tkperf.runfile.writers import is_being_written
-from tkperf.units import format_duration
+from tkperf.runner.follow import Follower
 
 LOOK_EVERY_S = 0.5
 

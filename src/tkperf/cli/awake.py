@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tkperf.errors import EngineError
-from tkperf.events import Noted, Observer
-from tkperf.process import PIPE, Process, find_program, start_process, stop_process
-from tkperf.record import RunNote
+from tkperf.model.errors import EngineError
+from tkperf.model.record import RunNote
+from tkperf.runner.events import Noted, Observer
+from tkperf.system.process import PIPE, Process, find_program, start_process, stop_process
 
 INHIBIT = "systemd-inhibit"
 HELD = b"held\n"

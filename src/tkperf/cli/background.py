@@ -12,7 +12,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TextIO, cast
 
-from tkperf.events import (
+from tkperf.model.histogram import EMPTY
+from tkperf.model.record import RunNote
+from tkperf.model.units import format_count
+from tkperf.runner.events import (
     Event,
     EventsDropped,
     Noted,
@@ -22,9 +25,6 @@ from tkperf.events import (
     TargetBusy,
     TestEnded,
 )
-from tkperf.histogram import EMPTY
-from tkperf.record import RunNote
-from tkperf.units import format_count
 
 # What waits for a view that takes nothing: ten minutes of samples, and more steps than a day has.
 MOST_SAMPLES = 600

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tkperf.errors import InputFileError, UsageError, guess
+from tkperf.model.errors import InputFileError, UsageError, guess
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

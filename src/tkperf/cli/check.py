@@ -12,13 +12,13 @@ from rich.table import Table
 
 from tkperf import load
 from tkperf.analysis.claim_findings import Checked, Finding, State
-from tkperf.analysis.export_check import render_check_json, render_junit
 from tkperf.analysis.results import RunResult
 from tkperf.cli.claims import read_and_check
 from tkperf.cli.console import OutputConsole, plain
 from tkperf.cli.output import STDOUT, Outputs
-from tkperf.errors import ClaimsNotMetError
-from tkperf.units import format_count
+from tkperf.model.errors import ClaimsNotMetError
+from tkperf.model.units import format_count
+from tkperf.render.export_check import render_check_json, render_junit
 
 STYLES = {
     State.MET: "green",

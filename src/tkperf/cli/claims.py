@@ -9,7 +9,7 @@ from tkperf.analysis.claim_findings import Checked
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.results import RunResult
-from tkperf.input_files import CLAIMS_BYTES, read_text_input
+from tkperf.model.input_files import CLAIMS_BYTES, read_text_input
 
 
 def read_and_check(claims_file: Path, result: RunResult) -> Checked:

@@ -12,8 +12,6 @@ from tkperf import load
 from tkperf.analysis.compare import compare
 from tkperf.analysis.comparing.arrangement import Arrangement
 from tkperf.analysis.comparing.comparison import Comparison
-from tkperf.analysis.export_comparison import render_comparison_json, render_comparison_markdown
-from tkperf.analysis.export_tables import build_comparison_table, render_csv
 from tkperf.cli.comparison import print_comparison
 from tkperf.cli.console import open_console
 from tkperf.cli.output import Outputs, files_in
@@ -24,7 +22,9 @@ from tkperf.cli.rendering import (
     render_tkperf_plots,
     start_printer,
 )
-from tkperf.errors import UsageError
+from tkperf.model.errors import UsageError
+from tkperf.render.export_comparison import render_comparison_json, render_comparison_markdown
+from tkperf.render.export_tables import build_comparison_table, render_csv
 
 PICTURE_SUFFIX = ".png"
 # What -f writes, by kind.

@@ -13,6 +13,8 @@ from tkperf.cli.run_options import RunOptions
 from tkperf.cli.streams import complain
 from tkperf.cli.tables import describe_device
 from tkperf.device.identity import TargetKind
+from tkperf.model.record import RunWarning
+from tkperf.model.units import format_capacity
 from tkperf.pipeline.consent import Consent, Question, confirmed_by, nobody_to_ask
 from tkperf.pipeline.host_check import describe_host
 from tkperf.pipeline.outlook import Outlook
@@ -20,8 +22,6 @@ from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.subject import SAID_ALWAYS
 from tkperf.procedures import Circumstances
-from tkperf.record import RunWarning
-from tkperf.units import format_capacity
 
 WAY = "--yes-destroy"
 # Of slips: somebody who means another device sees it by then.

@@ -13,7 +13,7 @@ from errno import EPIPE
 from rich.console import Console
 from rich.markup import escape
 
-from tkperf.units import drop_controls
+from tkperf.model.units import drop_controls
 
 _WIDE = 160
 

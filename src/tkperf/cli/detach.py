@@ -18,7 +18,7 @@ from tkperf.cli.console import plain, tell
 from tkperf.cli.output import open_log
 from tkperf.cli.run_options import RunOptions
 from tkperf.cli.streams import complain
-from tkperf.process import fork_early
+from tkperf.system.process import fork_early
 
 # What ends the process that waits also ends the run that has not begun.
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

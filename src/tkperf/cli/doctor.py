@@ -20,15 +20,15 @@ from tkperf.device.purge.ata import clear_left_password
 from tkperf.device.safety import Objection, find_data, find_objections
 from tkperf.device.telemetry.watch import look_at_telemetry
 from tkperf.engine.fio_setup import find_fio_version
-from tkperf.errors import DeviceError, EngineError, RefusedError, UsageError
-from tkperf.host import read_host
-from tkperf.host_audit import Audit, Level
-from tkperf.host_audit.site import DAY_S
+from tkperf.host.audit import Audit, Level
+from tkperf.host.audit.site import DAY_S
+from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
+from tkperf.model.telemetry.reading import DriveFacts, Reading
+from tkperf.model.units import format_capacity
 from tkperf.pipeline.host_check import audit_for
 from tkperf.pipeline.simulation import refuse_simulated
-from tkperf.process import PACKAGES, find_program
-from tkperf.telemetry.reading import DriveFacts, Reading
-from tkperf.units import format_capacity
+from tkperf.system.host import read_host
+from tkperf.system.process import PACKAGES, find_program
 
 # What tkperf calls, by what for; without the first three nothing can be measured.
 TOOLS = {

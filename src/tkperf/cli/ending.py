@@ -18,11 +18,11 @@ from tkperf.cli.output import write_output
 from tkperf.cli.run_options import RunOptions
 from tkperf.cli.signals import ended_by_signals
 from tkperf.cli.streams import complain
-from tkperf.errors import UsageError, reason_of
+from tkperf.model.errors import UsageError, reason_of
 
 if TYPE_CHECKING:
     from tkperf.analysis.results import RunResult
-    from tkperf.record import RunRecord
+    from tkperf.model.record import RunRecord
     from tkperf.runfile.reader import RunFile
 
 # In the first bytes of each page that tkperf writes.

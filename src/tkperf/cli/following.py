@@ -11,13 +11,13 @@ from typing import TypeVar
 from tkperf.cli.clock import format_end
 from tkperf.cli.console import plain
 from tkperf.device.identity import TargetKind
-from tkperf.errors import RunFileError
-from tkperf.growth import Growth, Outline
-from tkperf.record import LogEntry, RunRecord, RunStatus
+from tkperf.model.errors import RunFileError
+from tkperf.model.record import LogEntry, RunRecord, RunStatus
+from tkperf.model.units import format_duration, format_durations
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writers import is_being_written
-from tkperf.standing import describe_place, find_standing
-from tkperf.units import format_duration, format_durations
+from tkperf.runner.delta import Growth, Outline
+from tkperf.runner.progress import describe_place, find_standing
 
 # A file that was created just now has no tables yet.
 CREATED_WITHIN_S = 5.0

@@ -12,11 +12,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tkperf import __version__
-from tkperf.choices import RUN_FILE_SUFFIX
 from tkperf.cli.output import say_path
 from tkperf.cli.streams import complain
-from tkperf.errors import InputFileError, UsageError
-from tkperf.events import (
+from tkperf.interop.fio_json import FioResults
+from tkperf.interop.imported import ImportedRun, one_line
+from tkperf.interop.left_out import MOST_LISTED, natural_key
+from tkperf.interop.tkperf_xml import parse_tkperf_xml
+from tkperf.model.choices import RUN_FILE_SUFFIX
+from tkperf.model.errors import InputFileError, UsageError
+from tkperf.model.input_files import RESULTS_BYTES, read_input
+from tkperf.model.record import RunStatus, RunWarning
+from tkperf.model.run_info import IMPORTED, RunInfo
+from tkperf.pipeline.names import LONGEST_NAME, refuse_long_name
+from tkperf.runfile.whole import write_whole
+from tkperf.runfile.writer import RunFileWriter
+from tkperf.runner.events import (
     Judged,
     RunEnded,
     RunStarted,
@@ -26,16 +36,6 @@ from tkperf.events import (
     TestStarted,
     Warned,
 )
-from tkperf.importers.fio_json import FioResults
-from tkperf.importers.imported import ImportedRun, one_line
-from tkperf.importers.left_out import MOST_LISTED, natural_key
-from tkperf.importers.tkperf_xml import parse_tkperf_xml
-from tkperf.input_files import RESULTS_BYTES, read_input
-from tkperf.pipeline.names import LONGEST_NAME, refuse_long_name
-from tkperf.record import RunStatus, RunWarning
-from tkperf.run_info import IMPORTED, RunInfo
-from tkperf.runfile.whole import write_whole
-from tkperf.runfile.writer import RunFileWriter
 
 # Kinds of warnings told on the command line; the run file has them all.
 MOST_TOLD = 12

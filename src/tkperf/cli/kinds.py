@@ -17,10 +17,10 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from tkperf.choices import PRESETS, RUN_FILE_SUFFIX, SIMULATED
 from tkperf.cli.calling import offer
-from tkperf.errors import UsageError, choose_from
-from tkperf.input_files import TEXT_BYTES, read_input
+from tkperf.model.choices import PRESETS, RUN_FILE_SUFFIX, SIMULATED
+from tkperf.model.errors import UsageError, choose_from
+from tkperf.model.input_files import TEXT_BYTES, read_input
 
 _DEVICES = "/dev/"
 _START_OF_A_RUN_FILE = b"SQLite format 3\0"

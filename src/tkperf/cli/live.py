@@ -22,7 +22,7 @@ from tkperf.cli.background import Abandoned
 from tkperf.cli.console import OutputConsole
 from tkperf.cli.live_lines import render_lines
 from tkperf.cli.run_state import RunState
-from tkperf.events import Event
+from tkperf.runner.events import Event
 
 # Of a simulated run, in which a second takes a millisecond.
 DRAW_EVERY_S = 0.1

@@ -9,17 +9,13 @@ from datetime import datetime
 
 from rich.text import Text
 
-from tkperf.cli.blocks import ASCII, Blocks, blocks_for, share_bar, sparkline
 from tkperf.cli.clock import format_end, from_to
-from tkperf.cli.histories import draw_histories
 from tkperf.cli.run_state import RunState
-from tkperf.disturbance.codes import WORDS, find_codes
-from tkperf.events import StepStarted
-from tkperf.phases import Continuous, Idle, Purge, Round
-from tkperf.record import StepKind
-from tkperf.standing import describe_phase
-from tkperf.steady_state import SteadyStateVerdict
-from tkperf.units import (
+from tkperf.model.disturbance.codes import WORDS, find_codes
+from tkperf.model.phases import Continuous, Idle, Purge, Round
+from tkperf.model.record import StepKind
+from tkperf.model.steady_state import SteadyStateVerdict
+from tkperf.model.units import (
     drop_controls,
     format_capacity,
     format_count,
@@ -30,6 +26,10 @@ from tkperf.units import (
     on_one_line,
     unit_for_people,
 )
+from tkperf.render.terminal.blocks import ASCII, Blocks, blocks_for, share_bar, sparkline
+from tkperf.render.terminal.histories import draw_histories
+from tkperf.runner.events import StepStarted
+from tkperf.runner.progress import describe_phase
 
 MOST_WARNINGS = 2
 MOST_LINES_OF_A_REMARK = 3

@@ -19,7 +19,7 @@ from click.shell_completion import CompletionItem
 from tkperf import __version__
 from tkperf.cli.calling import ASKED_TO_COMPLETE, Group, usage_of
 from tkperf.cli.streams import complain, let_go, prepare_streams
-from tkperf.errors import ExitCode, TkperfError, UsageError, reason_of
+from tkperf.model.errors import ExitCode, TkperfError, UsageError, reason_of
 
 
 class _Listed(NamedTuple):

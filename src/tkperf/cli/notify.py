@@ -14,14 +14,14 @@ from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
 from functools import partial
 
-from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.results import RunResult
 from tkperf.cli.ending import Page, warning_of
 from tkperf.cli.run_options import RunOptions, smtp_login
 from tkperf.cli.streams import complain
-from tkperf.errors import EngineError, UsageError, reason_of
-from tkperf.process import run_command
-from tkperf.units import format_capacity
+from tkperf.model.errors import EngineError, UsageError, reason_of
+from tkperf.model.units import format_capacity
+from tkperf.render.export_markdown import render_markdown
+from tkperf.system.process import run_command
 
 SMTP_LIMIT_S = 60.0
 COMMAND_LIMIT_S = 300.0

@@ -7,15 +7,6 @@ from pathlib import Path
 
 import click
 
-from tkperf.choices import (
-    DEEPEST_QUEUE,
-    IO_ENGINES,
-    LONGEST_STEP_S,
-    MOST_JOBS,
-    PURGES,
-    WRITE_CACHE,
-    built_in_profiles,
-)
 from tkperf.cli.calling import Function, Heading, option_about
 from tkperf.cli.kinds import (
     RUN_FILE,
@@ -26,6 +17,15 @@ from tkperf.cli.kinds import (
     RunFolder,
     TextOf,
     Whole,
+)
+from tkperf.model.choices import (
+    DEEPEST_QUEUE,
+    IO_ENGINES,
+    LONGEST_STEP_S,
+    MOST_JOBS,
+    PURGES,
+    WRITE_CACHE,
+    built_in_profiles,
 )
 
 VERBOSE = "With plain progress a line for every second, too."

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from tkperf.cli.run_options import RunOptions
+from tkperf.model.units import format_capacity, format_durations
 from tkperf.pipeline.endurance import MUCH_OF_A_LIFE, Rating, parse_rating
 from tkperf.pipeline.outlook import Outlook, look_out
 from tkperf.pipeline.rates import ASSUMED, Rates, parse_rate, read_rates
 from tkperf.pipeline.run_plan import RunPlan
-from tkperf.units import format_capacity, format_durations
 
 _CLOCK = "%a %d %b %Y %H:%M"
 

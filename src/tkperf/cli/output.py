@@ -11,9 +11,9 @@ from pathlib import Path
 
 import click
 
-from tkperf.errors import RunFileError, UsageError, reason_of
-from tkperf.output_files import reach, replace_file
-from tkperf.units import drop_controls
+from tkperf.model.errors import RunFileError, UsageError, reason_of
+from tkperf.model.units import drop_controls
+from tkperf.system.output_files import reach, replace_file
 
 STDOUT = Path("-")
 

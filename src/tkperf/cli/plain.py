@@ -5,7 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TextIO
 
-from tkperf.events import (
+from tkperf.model.phases import Purge, Round
+from tkperf.model.record import StepKind
+from tkperf.model.units import (
+    drop_controls,
+    format_capacity,
+    format_count,
+    format_duration,
+    format_durations,
+    format_number,
+)
+from tkperf.runner.events import (
     Event,
     EventsDropped,
     Judged,
@@ -23,17 +33,7 @@ from tkperf.events import (
     TestStarted,
     Warned,
 )
-from tkperf.phases import Purge, Round
-from tkperf.record import StepKind
-from tkperf.standing import describe_phase
-from tkperf.units import (
-    drop_controls,
-    format_capacity,
-    format_count,
-    format_duration,
-    format_durations,
-    format_number,
-)
+from tkperf.runner.progress import describe_phase
 
 
 class PlainLines:

@@ -16,11 +16,11 @@ from tkperf.cli.outlook import describe_outlook, describe_time, given_rates, rat
 from tkperf.cli.run_options import RunOptions
 from tkperf.cli.session import request_of
 from tkperf.cli.tables import describe_device
+from tkperf.model.units import NOT_MEASURED, format_capacity, format_duration
 from tkperf.pipeline.host_check import describe_host
 from tkperf.pipeline.outlook import PURGE, Outlook, Stage, look_out
 from tkperf.pipeline.rates import ASSUMED, probe_rates
 from tkperf.pipeline.run_plan import RunPlan, make_plan
-from tkperf.units import NOT_MEASURED, format_capacity, format_duration
 
 
 def look_ahead(options: RunOptions, *, probe: bool, as_json: bool) -> None:

@@ -12,15 +12,17 @@ from typing import TextIO, cast
 
 import msgspec
 
-from tkperf.choices import SIMULATED
 from tkperf.cli.background import DirectText, InBackground, OpenView, View, direct
 from tkperf.cli.console import OutputConsole, choose_progress
 from tkperf.cli.live import LiveView
 from tkperf.cli.output import open_log
 from tkperf.cli.plain import PlainLines
 from tkperf.cli.run_options import RunOptions
-from tkperf.errors import RunFileError, reason_of
-from tkperf.events import (
+from tkperf.model.choices import SIMULATED
+from tkperf.model.errors import RunFileError, reason_of
+from tkperf.model.measurement import IoStats, Sample
+from tkperf.model.record import RunNote
+from tkperf.runner.events import (
     Event,
     Noted,
     Observer,
@@ -29,8 +31,6 @@ from tkperf.events import (
     StepEnded,
     TestStarted,
 )
-from tkperf.measurement import IoStats, Sample
-from tkperf.record import RunNote
 
 # How long a thread that runs Python may make another one wait; 5 ms is Python's own choice. What
 # lets the next step go must not wait for a view that is drawing.

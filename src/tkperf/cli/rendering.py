@@ -16,14 +16,14 @@ from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import with_left_out
 from tkperf.analysis.told import Told
-from tkperf.cli.packages import packages_of
-from tkperf.record import RunRecord
+from tkperf.model.record import RunRecord
+from tkperf.render.packages import packages_of
 from tkperf.runfile.reader import RunFile
 
 if TYPE_CHECKING:
     from tkperf.analysis.comparing.comparison import Comparison
-    from tkperf.report.page import ReportView
-    from tkperf.report.printing import Printer
+    from tkperf.page.page import ReportView
+    from tkperf.render.printing import Printer
 
 
 _LONGEST_EPOCH = 11  # digits: to the year 5138
@@ -37,7 +37,7 @@ def start_printer() -> Iterator[Printer]:
         UsageError: the packages for reports are missing; so do all below.
     """
     with _packages():
-        from tkperf.report.printing import Printer  # noqa: PLC0415
+        from tkperf.render.printing import Printer  # noqa: PLC0415
     with Printer() as printer:
         yield printer
 
@@ -45,7 +45,7 @@ def start_printer() -> Iterator[Printer]:
 def require_packages() -> None:
     """Find out before anything is written that a page could not be."""
     with _packages():
-        import tkperf.report.html  # noqa: F401, PLC0415
+        import tkperf.render.html  # noqa: F401, PLC0415
 
 
 def find_report_date() -> str:
@@ -70,7 +70,7 @@ def build_run_view(
         UsageError: one that was asked for is not in the run.
     """
     with _packages():
-        from tkperf.report.view import build_view  # noqa: PLC0415
+        from tkperf.page.view import build_view  # noqa: PLC0415
     seconds = {test.name: opened.seconds(test) for test in record.tests}
     result = with_left_out(result, opened.left_out)
     details = build_details(result, record, seconds)
@@ -89,27 +89,27 @@ def build_run_view(
 
 def build_comparison_view(comparison: Comparison) -> ReportView:
     with _packages():
-        from tkperf.report.comparison import build_comparison_view  # noqa: PLC0415
+        from tkperf.page.comparison import build_comparison_view  # noqa: PLC0415
     return build_comparison_view(comparison)
 
 
 def render_html(view: ReportView) -> str:
     with _packages():
-        from tkperf.report.html import render_view  # noqa: PLC0415
+        from tkperf.render.html import render_view  # noqa: PLC0415
     return render_view(view)
 
 
 def print_run_pdf(view: ReportView, result: RunResult, printer: Printer) -> None:
     """Begin with the PDF of a run's report."""
     with _packages():
-        from tkperf.report.document import compose_run  # noqa: PLC0415
+        from tkperf.render.document import compose_run  # noqa: PLC0415
     printer.start(compose_run(view, result))
 
 
 def print_comparison_pdf(view: ReportView, comparison: Comparison, printer: Printer) -> None:
     """Begin with the PDF of a comparison."""
     with _packages():
-        from tkperf.report.document import compose  # noqa: PLC0415
+        from tkperf.render.document import compose  # noqa: PLC0415
     about = f"runs {', '.join(comparison.names)}"
     printer.start(compose(replace(view, about=about), footer="tkperf compare"))
 
@@ -117,8 +117,8 @@ def print_comparison_pdf(view: ReportView, comparison: Comparison, printer: Prin
 def render_tkperf_plots(comparison: Comparison) -> dict[str, bytes]:
     """tkperf-cmp's pictures, as PNG by the names of its files."""
     with _packages():
-        from tkperf.report.comparison import build_plots  # noqa: PLC0415
-        from tkperf.report.drawing import draw_png  # noqa: PLC0415
+        from tkperf.page.comparison import build_plots  # noqa: PLC0415
+        from tkperf.render.drawing import draw_png  # noqa: PLC0415
     return {f"{chart.key}.png": draw_png(chart.spec) for chart in build_plots(comparison)}
 
 

@@ -10,18 +10,12 @@ from functools import partial
 from pathlib import Path
 
 from tkperf.analysis.chosen import parse_selection
-from tkperf.analysis.export_json import render_json
-from tkperf.analysis.export_markdown import render_markdown
-from tkperf.analysis.export_series import build_points, render_line_protocol, render_openmetrics
-from tkperf.analysis.export_tables import build_tables, render_csv
-from tkperf.analysis.export_tkperf import TkperfXml, render_tkperf_xml
 from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.telemetry import place_readings
 from tkperf.analysis.told import Told, parse_facts
 from tkperf.cli.claims import read_and_check
 from tkperf.cli.output import Outputs, files_in
-from tkperf.cli.parquet import render_parquet, require_parquet
 from tkperf.cli.rendering import (
     build_run_view,
     find_report_date,
@@ -31,7 +25,13 @@ from tkperf.cli.rendering import (
     start_printer,
 )
 from tkperf.cli.streams import complain
-from tkperf.errors import UsageError
+from tkperf.model.errors import UsageError
+from tkperf.render.export_json import render_json
+from tkperf.render.export_markdown import render_markdown
+from tkperf.render.export_series import build_points, render_line_protocol, render_openmetrics
+from tkperf.render.export_tables import build_tables, render_csv
+from tkperf.render.export_tkperf import TkperfXml, render_tkperf_xml
+from tkperf.render.parquet import render_parquet, require_parquet
 from tkperf.runfile.reader import RunFile
 
 

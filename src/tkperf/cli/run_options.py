@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from email.message import EmailMessage
 from pathlib import Path
 
-from tkperf.choices import RUN_FILE_SUFFIX
-from tkperf.errors import UsageError
+from tkperf.model.choices import RUN_FILE_SUFFIX
+from tkperf.model.errors import UsageError
 from tkperf.pipeline.names import require_name
-from tkperf.process import find_program
-from tkperf.profiles import Profile
+from tkperf.procedures.profiles import Profile
+from tkperf.system.process import find_program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

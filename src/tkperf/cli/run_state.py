@@ -6,7 +6,15 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from tkperf.device.identity import TargetKind
-from tkperf.events import (
+from tkperf.model.figures import TestPlan
+from tkperf.model.measurement import Measurement, Sample
+from tkperf.model.phases import Phase, Round
+from tkperf.model.quantity import IOPS, QUANTITIES, Quantity, Window
+from tkperf.model.record import StepKind, StepRecord, key_of, kind_of
+from tkperf.model.steady_state import SteadyStateVerdict
+from tkperf.model.units import drop_controls
+from tkperf.model.workload import Workload
+from tkperf.runner.events import (
     Event,
     Judged,
     PhaseStarted,
@@ -21,14 +29,6 @@ from tkperf.events import (
     TestStarted,
     Warned,
 )
-from tkperf.figures import TestPlan
-from tkperf.measurement import Measurement, Sample
-from tkperf.phases import Phase, Round
-from tkperf.quantity import IOPS, QUANTITIES, Quantity, Window
-from tkperf.record import StepKind, StepRecord, key_of, kind_of
-from tkperf.steady_state import SteadyStateVerdict
-from tkperf.units import drop_controls
-from tkperf.workload import Workload
 
 # More than any terminal is wide.
 MOST_SECONDS = 500

@@ -20,14 +20,14 @@ from tkperf.cli.show import print_run
 from tkperf.cli.signals import ended_by_signals
 from tkperf.device.identity import TargetKind
 from tkperf.device.raid.config import load_raid_config
-from tkperf.errors import RunFileError, UsageError, reason_of
-from tkperf.events import Observer
+from tkperf.model.errors import RunFileError, UsageError, reason_of
 from tkperf.pipeline.fitting import choose_profile
 from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.pipeline.run_info import Title
 from tkperf.pipeline.run_plan import RunPlan, make_plan
+from tkperf.runner.events import Observer
 
 
 def run_session(options: RunOptions) -> None:

@@ -10,7 +10,7 @@ from typing import TextIO
 
 import click
 
-from tkperf.units import drop_controls
+from tkperf.model.units import drop_controls
 
 
 def complain(text: str) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Sequence
 import click
 from click.shell_completion import CompletionItem
 
-from tkperf.choices import ALL_TESTS, tests_of
 from tkperf.cli.calling import Command, Function, Heading, offer, option_about
 from tkperf.cli.kinds import offer_files
-from tkperf.errors import guess, not_known
-from tkperf.input_files import is_toml_path
+from tkperf.model.choices import ALL_TESTS, tests_of
+from tkperf.model.errors import guess, not_known
+from tkperf.model.input_files import is_toml_path
 
 _LIST_GOES_ON = f"{__name__}.list_goes_on"
 

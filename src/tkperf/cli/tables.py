@@ -29,13 +29,13 @@ from tkperf.analysis.telemetry_table import build_telemetry_table
 from tkperf.analysis.timeline.wording import describe_timelines
 from tkperf.analysis.verdicts import describe_tracked
 from tkperf.cli.console import plain
-from tkperf.cli.drawings import print_drawings
 from tkperf.cli.opening import print_badges, print_opening, print_warnings
-from tkperf.figures import matrix_keys
-from tkperf.quantity import QUANTITIES
-from tkperf.record import RunStatus
-from tkperf.seconds import Seconds
-from tkperf.units import format_capacity, format_count
+from tkperf.model.figures import matrix_keys
+from tkperf.model.quantity import QUANTITIES
+from tkperf.model.record import RunStatus
+from tkperf.model.seconds import Seconds
+from tkperf.model.units import format_capacity, format_count
+from tkperf.render.terminal.drawings import print_drawings
 
 NO_SECONDS: Mapping[tuple[str, str], Seconds] = MappingProxyType({})
 _HEADING_WIDTH = 80

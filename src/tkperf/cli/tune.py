@@ -14,13 +14,13 @@ from rich.table import Table
 from tkperf.cli.console import open_console, plain
 from tkperf.cli.doctor import LEVEL_STYLES
 from tkperf.device.identity import TargetKind, read_identity
-from tkperf.errors import DeviceError, UsageError
-from tkperf.host_audit import Audit, Level
-from tkperf.host_audit.site import DAY_S
+from tkperf.host.audit import Audit, Level
+from tkperf.host.audit.site import DAY_S
+from tkperf.host.tuning.applying import Restored, apply_settings, release_settings
+from tkperf.host.tuning.settings import Setting, find_settings
+from tkperf.model.errors import DeviceError, UsageError
 from tkperf.pipeline.host_check import audit_for, find_drives, make_site
 from tkperf.pipeline.simulation import refuse_simulated
-from tkperf.tuning.applying import Restored, apply_settings, release_settings
-from tkperf.tuning.settings import Setting, find_settings
 
 
 def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None:

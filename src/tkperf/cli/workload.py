@@ -12,7 +12,7 @@ from rich.table import Table
 from tkperf.cli.console import open_console, plain
 from tkperf.procedures import Circumstances, load_profile, own_tests, with_workloads
 from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
-from tkperf.profiles.explained import explain_keys
+from tkperf.procedures.profiles.explained import explain_keys
 
 
 def show(file: Path, profile: str, as_json: bool) -> None:

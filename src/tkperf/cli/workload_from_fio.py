@@ -9,14 +9,14 @@ import click
 
 from tkperf.cli.output import STDOUT, Outputs
 from tkperf.cli.streams import complain
-from tkperf.errors import InputFileError, UsageError
-from tkperf.fio_jobfile.account import Account
-from tkperf.fio_jobfile.convert import OptionsRefusedError, convert_job_file
-from tkperf.fio_jobfile.rules import Fate
-from tkperf.fio_jobfile.toml_text import name_of_test
-from tkperf.input_files import SETTINGS_BYTES, read_text_input
+from tkperf.interop.fio_jobfile.account import Account
+from tkperf.interop.fio_jobfile.convert import OptionsRefusedError, convert_job_file
+from tkperf.interop.fio_jobfile.rules import Fate
+from tkperf.interop.fio_jobfile.toml_text import name_of_test
+from tkperf.model.errors import InputFileError, UsageError
+from tkperf.model.input_files import SETTINGS_BYTES, read_text_input
+from tkperf.model.units import on_one_line
 from tkperf.procedures import TAKEN_NAMES
-from tkperf.units import on_one_line
 
 MOST_REFUSALS_SHOWN = 40
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tkperf.errors import EngineError
-from tkperf.process import Completed, run_command
+from tkperf.model.errors import EngineError
+from tkperf.system.process import Completed, run_command
 
 IDENTIFY_LIMIT_S = 30.0
 

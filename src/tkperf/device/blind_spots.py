@@ -18,7 +18,7 @@ from tkperf.device.usage.exports import find_silent_modules
 from tkperf.device.usage.mounts import read_mounts
 from tkperf.device.usage.processes import is_kernel_thread
 from tkperf.device.usage.survey import Survey, make_survey
-from tkperf.units import on_one_line
+from tkperf.model.units import on_one_line
 
 # The number that the first PID namespace always has (PROC_PID_INIT_INO of linux/proc_ns.h).
 FIRST_PID_NAMESPACE = "pid:[4026531836]"

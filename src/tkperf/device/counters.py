@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_disk, number
-from tkperf.disturbance.io import Counts, Glance
+from tkperf.model.disturbance.io import Counts, Glance
 
 # fio's documents are compared with the counters of their moment: a fiftieth of a second tells it
 # well enough.

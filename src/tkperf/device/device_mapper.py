@@ -18,7 +18,7 @@ from fcntl import ioctl
 from pathlib import Path
 from typing import NamedTuple
 
-from tkperf.errors import DeviceError, reason_of
+from tkperf.model.errors import DeviceError, reason_of
 
 CONTROL, NODES = Path("/dev/mapper/control"), Path("/dev")
 # What names and UUIDs of tkperf's mappings begin with.

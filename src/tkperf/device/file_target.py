@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from tkperf.device.identity import file_system_of
-from tkperf.errors import DeviceError, reason_of
-from tkperf.units import MIB, format_capacity
+from tkperf.model.errors import DeviceError, reason_of
+from tkperf.model.units import MIB, format_capacity
 
 # Unit of st_blocks, whatever the file system's blocks are.
 _STAT_BLOCK_BYTES = 512

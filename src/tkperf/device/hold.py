@@ -25,7 +25,7 @@ from tkperf.device.identity import (
 from tkperf.device.signatures import Signature, describe_content, find_signatures
 from tkperf.device.sysfs import PROC_ROOT, find_node, find_parts, text
 from tkperf.device.usage.processes import find_openers
-from tkperf.errors import DeviceError, RefusedError, reason_of
+from tkperf.model.errors import DeviceError, RefusedError, reason_of
 
 # udev locks a device for as long as it looks at it.
 LOCK_LIMIT_S = 5.0

@@ -24,7 +24,7 @@ from tkperf.device.sysfs import (
 )
 from tkperf.device.usage.loops import ask_backing
 from tkperf.device.usage.mounts import find_place, read_mounts
-from tkperf.errors import DeviceError, reason_of
+from tkperf.model.errors import DeviceError, reason_of
 
 BLKGETSIZE64 = 0x80081272
 BLKSSZGET = 0x1268

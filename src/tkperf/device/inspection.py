@@ -24,8 +24,8 @@ from tkperf.device.sysfs import (
     number,
     text,
 )
-from tkperf.errors import EngineError
-from tkperf.process import Completed, run_command
+from tkperf.model.errors import EngineError
+from tkperf.system.process import Completed, run_command
 
 TOOL_LIMIT_S = 30.0
 

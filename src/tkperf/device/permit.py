@@ -14,7 +14,7 @@ from tkperf.device.hold import Handle, Hold, require_shown
 from tkperf.device.identity import DeviceIdentity, read_identity
 from tkperf.device.safety import find_objections
 from tkperf.device.sysfs import find_node, text
-from tkperf.errors import DeviceError, RefusedError
+from tkperf.model.errors import DeviceError, RefusedError
 
 _MADE_HERE = object()
 

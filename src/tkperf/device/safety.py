@@ -19,8 +19,8 @@ from tkperf.device.usage.mounts import find_btrfs_members
 from tkperf.device.usage.processes import How, describe_process, is_ours
 from tkperf.device.usage.survey import Survey, make_survey
 from tkperf.device.usage.system_disks import find_system_disks
-from tkperf.errors import DeviceError, reason_of
-from tkperf.units import on_one_line
+from tkperf.model.errors import DeviceError, reason_of
+from tkperf.model.units import on_one_line
 
 # What the names of device-mapper devices begin with, by who made them (dm/uuid).
 DM_OWNERS = {

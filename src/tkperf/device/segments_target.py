@@ -20,9 +20,9 @@ from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit, SetPermit, grant_mapping_permit
 from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_node
 from tkperf.device.target import DriveTarget
-from tkperf.errors import DeviceError
-from tkperf.record import PurgeResult
-from tkperf.segments import Segments
+from tkperf.model.errors import DeviceError
+from tkperf.model.record import PurgeResult
+from tkperf.model.segments import Segments
 
 # udev may look at a mapping for a moment; the kernel then takes it away by itself.
 GONE_LIMIT_S = 30.0

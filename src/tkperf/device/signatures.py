@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tkperf.errors import DeviceError, EngineError, reason_of
-from tkperf.process import Completed, find_program, run_command
-from tkperf.units import drop_controls
+from tkperf.model.errors import DeviceError, EngineError, reason_of
+from tkperf.model.units import drop_controls
+from tkperf.system.process import Completed, find_program, run_command
 
 LIMIT_S = 60.0
 FIRST_BYTES, SAMPLES, SAMPLE_BYTES = 1 << 20, 1024, 4096

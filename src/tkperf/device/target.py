@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tkperf.device.permit import ErasePermit
 from tkperf.device.purge import PurgeMethod, Watch, run_purge
 from tkperf.device.write_cache import WriteCache
-from tkperf.record import NO_PURGE, PurgeResult
+from tkperf.model.record import NO_PURGE, PurgeResult
 
 NOT_PURGED = PurgeResult(method=NO_PURGE, note="--no-purge")
 

@@ -16,8 +16,8 @@ from typing import Protocol
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
 from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, text
-from tkperf.errors import DeviceError, EngineError, TkperfError, reason_of
-from tkperf.process import Completed, run_command
+from tkperf.model.errors import DeviceError, EngineError, TkperfError, reason_of
+from tkperf.system.process import Completed, run_command
 
 COMMAND_LIMIT_S = 30.0
 WORDS = {True: "on", False: "off"}

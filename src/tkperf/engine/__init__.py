@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tkperf.measurement import Measurement, Sample
-from tkperf.phases import Continuous, Fill
-from tkperf.plausibility import Witness
-from tkperf.workload import Step
+from tkperf.model.measurement import Measurement, Sample
+from tkperf.model.phases import Continuous, Fill
+from tkperf.model.plausibility import Witness
+from tkperf.model.workload import Step
 
 OnSample = Callable[[Sample], None]
 # What can be made ready beforehand: a step, or the stream that begins with a slice.

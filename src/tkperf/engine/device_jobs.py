@@ -10,8 +10,8 @@ from tkperf.device.permit import ErasePermit
 from tkperf.engine.fio_job import FioTarget, render_fill_job, render_step_job
 from tkperf.engine.fio_process import FioProcess
 from tkperf.engine.local_fio import LocalFio, Mapped
-from tkperf.phases import Fill
-from tkperf.workload import ActiveRange, Step
+from tkperf.model.phases import Fill
+from tkperf.model.workload import ActiveRange, Step
 
 
 class DeviceJobs:

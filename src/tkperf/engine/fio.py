@@ -24,10 +24,10 @@ from tkperf.engine.seeds import Seeds
 from tkperf.engine.sequential import SequentialCursors
 from tkperf.engine.waiting import Prepared, Waiting, step_of
 from tkperf.engine.witness import StreamWatch, earliest_s, witness_fill, witness_step
-from tkperf.errors import LostAtGateError
-from tkperf.phases import Continuous, Fill
-from tkperf.plausibility import Witness
-from tkperf.workload import Access, Step, Workload
+from tkperf.model.errors import LostAtGateError
+from tkperf.model.phases import Continuous, Fill
+from tkperf.model.plausibility import Witness
+from tkperf.model.workload import Access, Step, Workload
 
 # Output is not read in the last moments before a hand-over, so that parsing cannot delay it.
 QUIET_BEFORE_HANDOVER_S = 0.02

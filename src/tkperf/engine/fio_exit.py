@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from tkperf.errors import EngineError, LostAtGateError, StepFailedError
+from tkperf.model.errors import EngineError, LostAtGateError, StepFailedError
 
 # fio's own exit status after SIGTERM or SIGINT: cut short by others, nothing has failed.
 _ENDED_BY_SIGNAL = 128

@@ -25,9 +25,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tkperf.errors import UsageError
-from tkperf.units import KIB, format_block_size, format_capacity, format_count
-from tkperf.workload import Access, ActiveRange, Arrival, Step, Workload
+from tkperf.model.errors import UsageError
+from tkperf.model.units import KIB, format_block_size, format_capacity, format_count
+from tkperf.model.workload import Access, ActiveRange, Arrival, Step, Workload
 
 # Where I/Os of a mix begin, those smaller than this too.
 MIX_ALIGNMENT_BYTES = 4 * KIB

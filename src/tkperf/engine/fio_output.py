@@ -13,10 +13,10 @@ from typing import Annotated
 
 import msgspec
 
-from tkperf.errors import EngineError
-from tkperf.histogram import Histogram
-from tkperf.measurement import NO_IO, CpuUse, IoStats, Sample
-from tkperf.plausibility import MOST_CPU_PERCENT
+from tkperf.model.errors import EngineError
+from tkperf.model.histogram import Histogram
+from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Sample
+from tkperf.model.plausibility import MOST_CPU_PERCENT
 
 # Documents closer together than this are merged: fio may print one right at the start or end.
 SHORTEST_SAMPLE_S = 0.05

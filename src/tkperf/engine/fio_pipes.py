@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 
 from tkperf.engine.fio_output import DocumentSplitter
-from tkperf.process import Process
+from tkperf.system.process import Process
 
 # Room for several status documents, so that fio never waits for tkperf to read.
 PIPE_BYTES = 1 << 20

@@ -14,9 +14,9 @@ from tkperf.engine.fio_exit import find_fault
 from tkperf.engine.fio_output import NOTHING_YET, Reading, parse_document
 from tkperf.engine.fio_pipes import LONGEST_WAIT_S, FioPipes
 from tkperf.engine.gate import Gate
-from tkperf.errors import EngineError, LostAtGateError, StepFailedError, reason_of
-from tkperf.process import PIPE, ProcessTimeout, start_process, stop_process
-from tkperf.units import format_count
+from tkperf.model.errors import EngineError, LostAtGateError, StepFailedError, reason_of
+from tkperf.model.units import format_count
+from tkperf.system.process import PIPE, ProcessTimeout, start_process, stop_process
 
 # fio may drain a deep queue, or a device may hang until the kernel resets it (30 s by default
 # and several tries), before the last document comes.

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from tkperf.choices import IO_ENGINES
-from tkperf.errors import EngineError, UsageError
-from tkperf.process import run_command
+from tkperf.model.choices import IO_ENGINES
+from tkperf.model.errors import EngineError, UsageError
+from tkperf.system.process import run_command
 
 # json+ histograms, exec_prerun and io_uring were checked with this version.
 OLDEST_FIO = (3, 33)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from tkperf.errors import EngineError
-from tkperf.process import run_command
+from tkperf.model.errors import EngineError
+from tkperf.system.process import run_command
 
 PROBE_S = 10
 _BLOCK_BYTES = 128 * 1024

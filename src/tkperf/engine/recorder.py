@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tkperf.engine import OnSample
 from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, Reading, build_sample
-from tkperf.errors import StepFailedError
-from tkperf.measurement import Measurement, Sample
+from tkperf.model.errors import StepFailedError
+from tkperf.model.measurement import Measurement, Sample
 
 # Share of a CPU at which a thread, or of all CPUs at which fio, is taken to be out of CPU time.
 CPU_EXHAUSTED = 0.95

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 
 from tkperf.engine import Load
-from tkperf.phases import Fill
+from tkperf.model.phases import Fill
 
 # Of a run's seed: short enough to be typed, exact as a number in JSON.
 RUN_SEED_BITS = 48

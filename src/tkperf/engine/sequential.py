@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tkperf.engine.fio_job import Region, split_regions
-from tkperf.workload import Access, ActiveRange, Step, Workload
+from tkperf.model.workload import Access, ActiveRange, Step, Workload
 
 # A step may run faster than the one before it. Should it run faster still, it goes over the rest of the
 # region a second time, which is harmless.

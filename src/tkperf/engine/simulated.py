@@ -17,9 +17,9 @@ from tkperf.engine.simulation.models import DriveModel
 from tkperf.engine.simulation.presets import build_drive
 from tkperf.engine.simulation.service import Second
 from tkperf.engine.simulation.telemetry import SimulatedTelemetry
-from tkperf.measurement import Measurement, Sample
-from tkperf.phases import Continuous, Fill
-from tkperf.workload import ActiveRange, Step, Workload
+from tkperf.model.measurement import Measurement, Sample
+from tkperf.model.phases import Continuous, Fill
+from tkperf.model.workload import ActiveRange, Step, Workload
 
 SAMPLE_S = 1.0
 # Seconds that are drawn at a time.

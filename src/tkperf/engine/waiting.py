@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from tkperf.engine import Load
 from tkperf.engine.fio_process import FioProcess
-from tkperf.errors import EngineError, LostAtGateError
-from tkperf.workload import Step
+from tkperf.model.errors import EngineError, LostAtGateError
+from tkperf.model.workload import Step
 
 # fio needs a third of a second from its start to the gate, and several times that on a host whose
 # CPUs the step under way keeps busy.

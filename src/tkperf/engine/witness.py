@@ -7,8 +7,8 @@ import math
 from tkperf.engine.fio_job import split_regions
 from tkperf.engine.fio_output import NOTHING_YET, Reading
 from tkperf.engine.fio_process import FioProcess
-from tkperf.plausibility import JobSeen, Witness
-from tkperf.workload import Access, ActiveRange, Step, Workload
+from tkperf.model.plausibility import JobSeen, Witness
+from tkperf.model.workload import Access, ActiveRange, Step, Workload
 
 
 def witness_step(process: FioProcess, step: Step, active_range: ActiveRange) -> Witness:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from tkperf.errors import EngineError, reason_of
+from tkperf.model.errors import EngineError, reason_of
 
 T = TypeVar("T")
 

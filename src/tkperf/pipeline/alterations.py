@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tkperf.errors import UsageError
-from tkperf.phases import Continuous, Phase, Purge, Round
+from tkperf.model.errors import UsageError
+from tkperf.model.phases import Continuous, Phase, Purge, Round
+from tkperf.model.units import format_duration
+from tkperf.model.workload import Workload
 from tkperf.pipeline.fitting import Fitted, TestPhases, look_ahead
 from tkperf.pipeline.request import RunRequest
 from tkperf.procedures import find_shipped_namesake, fit_to_sector
-from tkperf.profiles.ranges import resolve_active_range
-from tkperf.profiles.tables import TestTable
-from tkperf.units import format_duration
-from tkperf.workload import Workload
+from tkperf.procedures.profiles.ranges import resolve_active_range
+from tkperf.procedures.profiles.tables import TestTable
 
 
 def find_alterations(request: RunRequest, fitted: Fitted) -> tuple[str, ...]:

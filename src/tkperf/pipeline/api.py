@@ -9,12 +9,12 @@ from pathlib import Path
 
 from tkperf import load
 from tkperf.analysis.results import RunResult
-from tkperf.events import Observer
 from tkperf.pipeline.consent import Ask, Consent
 from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
 from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.run_info import Title
 from tkperf.pipeline.run_plan import RunPlan
+from tkperf.runner.events import Observer
 
 
 def run(
@@ -35,7 +35,7 @@ def run(
         folder: where the run file goes; created if need be.
         confirm: ``plan.confirm_id``, by whoever knows that this data may be destroyed.
         ask: instead, asks somebody, and returns the answer.
-        observers: get every event of the run (``tkperf.events``) in the run's own thread, so they
+        observers: get every event of the run (``tkperf.runner.events``) in the run's own thread, so they
             must be quick; one that raises a ``TkperfError`` ends the run.
         description: text about the device for the report.
 

@@ -20,7 +20,7 @@ from tkperf.device.permit import (
     grant_permit,
     hold_target,
 )
-from tkperf.errors import RefusedError
+from tkperf.model.errors import RefusedError
 
 UNSEEN_DATA = "data that cannot be seen behind the controller"
 

@@ -27,13 +27,13 @@ from tkperf.device.target import DriveTarget
 from tkperf.device.telemetry.watch import reading_logs
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.fio_setup import find_fio_version
-from tkperf.errors import DeviceError, RefusedError
+from tkperf.model.errors import DeviceError, RefusedError
+from tkperf.model.record import RunWarning
 from tkperf.pipeline.consent import Consent, permitted
 from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_engine
 from tkperf.pipeline.fitting import Fitted
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.subject import find_unseen, warn_of_link, warn_of_room
-from tkperf.record import RunWarning
 
 
 class DriveSubject:

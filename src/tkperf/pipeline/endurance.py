@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tkperf.errors import UsageError
-from tkperf.units import format_capacity
+from tkperf.model.errors import UsageError
+from tkperf.model.units import format_capacity
 
 DEFAULT_WARRANTY_YEARS = 5.0
 DAYS_A_YEAR = 365

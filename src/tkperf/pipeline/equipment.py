@@ -9,17 +9,17 @@ from dataclasses import dataclass
 
 from tkperf.device.inspection import DeviceFacts
 from tkperf.device.permit import ErasePermit
-from tkperf.disturbance.io import Counters
 from tkperf.engine import Engine
 from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import ChosenEngine, choose_clock, choose_ioengine
 from tkperf.engine.local_fio import Mapped
 from tkperf.engine.seeds import RUN_SEED_BITS, Seeds
+from tkperf.model.disturbance.io import Counters
+from tkperf.model.record import RunWarning
+from tkperf.model.telemetry.reading import DriveFacts, Telemetry
 from tkperf.pipeline.fitting import Fitted
-from tkperf.record import RunWarning
-from tkperf.runner import Target
-from tkperf.telemetry.reading import DriveFacts, Telemetry
+from tkperf.runner.runner import Target
 
 
 @dataclass(slots=True, kw_only=True)

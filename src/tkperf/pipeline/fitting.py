@@ -11,19 +11,25 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from tkperf.choices import DEFAULT_PROFILES
 from tkperf.device.identity import DeviceIdentity
 from tkperf.engine.fio_job import split_regions
-from tkperf.errors import UsageError
-from tkperf.phases import Continuous, Fill, Idle, Phase, Purge, Round
+from tkperf.model.choices import DEFAULT_PROFILES
+from tkperf.model.errors import UsageError
+from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round
+from tkperf.model.record import RunWarning
+from tkperf.model.units import (
+    KIB,
+    format_block_size,
+    format_capacity,
+    format_count,
+    parse_size_bytes,
+)
+from tkperf.model.workload import Access, ActiveRange, Workload
 from tkperf.pipeline.request import RunRequest
-from tkperf.plan import Case, phases_ahead
 from tkperf.procedures import Test, choose_tests, fit_to_sector, load_profile, with_workloads
-from tkperf.profiles import Profile, apply_options
-from tkperf.profiles.ranges import resolve_active_range, with_range_to_fill
-from tkperf.record import RunWarning
-from tkperf.units import KIB, format_block_size, format_capacity, format_count, parse_size_bytes
-from tkperf.workload import Access, ActiveRange, Workload
+from tkperf.procedures.plan import Case, phases_ahead
+from tkperf.procedures.profiles import Profile, apply_options
+from tkperf.procedures.profiles.ranges import resolve_active_range, with_range_to_fill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 from tkperf.analysis.host import found_settings
 from tkperf.analysis.incomplete import describe_under_way
-from tkperf.host import read_host
+from tkperf.model.record import GoesOn, PurgeRecord, Resumption, StepRecord
 from tkperf.pipeline.equipment import Equipment
 from tkperf.pipeline.host_check import HostState
 from tkperf.pipeline.resume import ResumePlan
-from tkperf.record import GoesOn, PurgeRecord, Resumption, StepRecord
-from tkperf.replay import Resumed
+from tkperf.runner.replay import Resumed
+from tkperf.system.host import read_host
 
 # Facts of the host that results depend on.
 _HOST = ("hostname", "kernel", "kernel_command_line", "cpu_model", "cpu_governor", "memory_bytes",

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
-from tkperf.errors import DeviceError, RefusedError
-from tkperf.host_audit import Audit, Drive, Finding, Level, Site, audit_host
-from tkperf.host_audit.site import DAY_S, find_drive
-from tkperf.record import RunWarning
-from tkperf.tuning.applying import find_left_behind, tuned
-from tkperf.tuning.settings import find_settings
+from tkperf.host.audit import Audit, Drive, Finding, Level, Site, audit_host
+from tkperf.host.audit.site import DAY_S, find_drive
+from tkperf.host.tuning.applying import find_left_behind, tuned
+from tkperf.host.tuning.settings import find_settings
+from tkperf.model.errors import DeviceError, RefusedError
+from tkperf.model.record import RunWarning
 
 # Codes of the warnings in a run.
 HOST_DISTURBS, TUNING_LEFT_BEHIND = "host-disturbs", "tuning-left-behind"

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tkperf.choices import RUN_FILE_SUFFIX
 from tkperf.device.identity import TargetKind
 from tkperf.device.kernel_log import KernelLog
-from tkperf.errors import Interrupted, RunFileError, TkperfError, UsageError, reason_of
-from tkperf.events import Event, Observer
-from tkperf.host_looks import ProcHostLooks
-from tkperf.host_use import HostLooks
-from tkperf.output_files import make_folder
+from tkperf.model.choices import RUN_FILE_SUFFIX
+from tkperf.model.errors import Interrupted, RunFileError, TkperfError, UsageError, reason_of
+from tkperf.model.host_use import HostLooks
+from tkperf.model.record import RunWarning
+from tkperf.model.run_info import RunInfo
+from tkperf.model.units import format_capacity, format_duration
 from tkperf.pipeline.equipment import Equipment, go_on_with_seed
 from tkperf.pipeline.fitting import Fitted
 from tkperf.pipeline.going_on import build_resumed
@@ -28,14 +28,14 @@ from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.run_info import Title, build_run_info
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.simulation import relive
-from tkperf.record import RunWarning
-from tkperf.replay import Resumed
-from tkperf.run_info import RunInfo
 from tkperf.runfile.opening import describe_existing
 from tkperf.runfile.own import SQLITE_ENDINGS
 from tkperf.runfile.writer import RunFileWriter
-from tkperf.runner import Run, execute
-from tkperf.units import format_capacity, format_duration
+from tkperf.runner.events import Event, Observer
+from tkperf.runner.replay import Resumed
+from tkperf.runner.runner import Run, execute
+from tkperf.system.host_looks import ProcHostLooks
+from tkperf.system.output_files import make_folder
 
 DAY_S = 86_400
 # One stream took 10.6 MB a day of seconds (bench/run_file_size.py), mixes 8.6 (bench/three_days.py); steps of

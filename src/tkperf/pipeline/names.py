@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tkperf.errors import UsageError
+from tkperf.model.errors import UsageError
 
 # File systems take 255 bytes, with what comes before and after NAME in the names of files.
 LONGEST_NAME = 200

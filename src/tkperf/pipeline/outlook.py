@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tkperf.device.identity import TargetKind
-from tkperf.phases import Continuous, Fill, Idle, Phase, Purge, Round
+from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round
+from tkperf.model.units import format_capacity, format_count
 from tkperf.pipeline.endurance import MUCH_OF_A_LIFE, Rating
 from tkperf.pipeline.fitting import TestPhases
 from tkperf.pipeline.rates import Rates, RateSource
 from tkperf.pipeline.run_plan import RunPlan
-from tkperf.plan import Case, phases_ahead
-from tkperf.units import format_capacity, format_count
+from tkperf.procedures.plan import Case, phases_ahead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,14 +31,14 @@ from tkperf.device.raid.target import MdadmTarget, Member, StorcliTarget, create
 from tkperf.device.telemetry.watch import reading_logs
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.fio_setup import find_fio_version
-from tkperf.errors import DeviceError, Interrupted, TkperfError, UsageError
+from tkperf.model.errors import DeviceError, Interrupted, TkperfError, UsageError
+from tkperf.model.record import RunWarning
 from tkperf.pipeline.consent import Consent, permit_controller_drives, permitted
 from tkperf.pipeline.drive import choose_purge
 from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_engine
 from tkperf.pipeline.fitting import Fitted, fit
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.subject import find_unseen
-from tkperf.record import RunWarning
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from tkperf.device.identity import TargetKind
 from tkperf.engine.read_probe import PROBE_S, read_bytes_per_s
-from tkperf.errors import EngineError, RunFileError, UsageError
+from tkperf.model.errors import EngineError, RunFileError, UsageError
+from tkperf.model.record import RunRecord, StepKind
+from tkperf.model.units import format_capacity, parse_size_bytes
+from tkperf.model.workload import Access, Workload
 from tkperf.pipeline.subject import Subject
-from tkperf.plan import ASSUMED_FILL_BYTES_PER_S
-from tkperf.record import RunRecord, StepKind
+from tkperf.procedures.plan import ASSUMED_FILL_BYTES_PER_S
 from tkperf.runfile.reader import read_run
-from tkperf.units import format_capacity, parse_size_bytes
-from tkperf.workload import Access, Workload
 
 _FASTEST_BYTES_PER_S = 10**12
 

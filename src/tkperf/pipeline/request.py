@@ -9,7 +9,8 @@ from pathlib import Path
 from types import NoneType
 from typing import TypedDict
 
-from tkperf.choices import (
+from tkperf.device.raid.config import RaidConfig
+from tkperf.model.choices import (
     ALL_TESTS,
     DEEPEST_QUEUE,
     IO_ENGINES,
@@ -18,13 +19,12 @@ from tkperf.choices import (
     PURGES,
     WRITE_CACHE,
 )
-from tkperf.device.raid.config import RaidConfig
-from tkperf.errors import UsageError, not_known
-from tkperf.input_files import is_toml_path
+from tkperf.model.errors import UsageError, not_known
+from tkperf.model.input_files import is_toml_path
+from tkperf.model.units import parse_size_bytes
 from tkperf.procedures import SUITES
-from tkperf.profiles import Profile
-from tkperf.profiles.ranges import resolve_range
-from tkperf.units import parse_size_bytes
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.ranges import resolve_range
 
 _TEXT, _WHOLE = (str, NoneType), (int, NoneType)
 _KINDS: dict[str, tuple[type, ...]] = {

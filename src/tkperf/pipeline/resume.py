@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tkperf import __version__
-from tkperf.choices import SIMULATED, built_in_profiles
 from tkperf.device.inspection import inspect_device
 from tkperf.engine.fio_setup import find_fio_version
-from tkperf.errors import EngineError, RefusedError, RunFileError, UsageError, not_known
-from tkperf.phases import SectionOutcome
+from tkperf.model.choices import SIMULATED, built_in_profiles
+from tkperf.model.errors import EngineError, RefusedError, RunFileError, UsageError, not_known
+from tkperf.model.phases import SectionOutcome
+from tkperf.model.record import LogEntry, RunRecord, RunStatus, RunWarning, TestRecord
+from tkperf.model.run_info import RunInfo
 from tkperf.pipeline.alterations import find_alterations
 from tkperf.pipeline.drive import measurable
 from tkperf.pipeline.request import RunRequest
@@ -26,13 +28,11 @@ from tkperf.pipeline.run_info import describe_alterations
 from tkperf.pipeline.run_plan import RunPlan, make_plan
 from tkperf.pipeline.same_device import require_same_device
 from tkperf.procedures import SUITES, Test, find_test, load_profile, read_stored_profile
-from tkperf.profiles import Profile
-from tkperf.record import LogEntry, RunRecord, RunStatus, RunWarning, TestRecord
-from tkperf.replay import NOTHING, Replay, at_found_demand, replay
-from tkperf.run_info import RunInfo
+from tkperf.procedures.profiles import Profile
 from tkperf.runfile.opening import require_resumable
 from tkperf.runfile.own import FileState, state_of
 from tkperf.runfile.reader import RunFile
+from tkperf.runner.replay import NOTHING, Replay, at_found_demand, replay
 
 # Options that change numbers of the profile.
 _ALTERING = (

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 from tkperf import __version__
 from tkperf.device.identity import TargetKind
-from tkperf.host import read_host
+from tkperf.model.run_info import RunInfo
 from tkperf.pipeline.alterations import find_alterations
 from tkperf.pipeline.equipment import Equipment
 from tkperf.pipeline.host_check import HostState
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.procedures import Test
-from tkperf.run_info import RunInfo
+from tkperf.system.host import read_host
 
 FILE_NOTICE = (
     "FILE TARGET: measured through a file system on a scratch file, not on a device of its own"

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tkperf.choices import SIMULATED
 from tkperf.device.raid.config import RaidConfig
-from tkperf.errors import RefusedError
-from tkperf.host_audit import Audit
+from tkperf.host.audit import Audit
+from tkperf.model.choices import SIMULATED
+from tkperf.model.errors import RefusedError
+from tkperf.model.record import RunWarning
+from tkperf.model.workload import ActiveRange
 from tkperf.pipeline.alterations import find_alterations
 from tkperf.pipeline.drive import DriveSubject, ScratchFileSubject
 from tkperf.pipeline.fitting import Fitted, TestPhases, choose_profile, fit
@@ -18,9 +20,7 @@ from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.segments import SegmentsSubject
 from tkperf.pipeline.simulation import SimulatedSubject
 from tkperf.pipeline.subject import Subject
-from tkperf.profiles import Profile
-from tkperf.record import RunWarning
-from tkperf.workload import ActiveRange
+from tkperf.procedures.profiles import Profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
-from tkperf.errors import DeviceError
-from tkperf.units import format_capacity
+from tkperf.model.errors import DeviceError
+from tkperf.model.units import format_capacity
 
 # What tells one drive from another. Not known on either side says nothing.
 _OWN = ("serial", "wwn", "model", "firmware")

@@ -23,15 +23,15 @@ from tkperf.device.target import DriveTarget
 from tkperf.device.telemetry.watch import reading_logs
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.local_fio import Mapped
-from tkperf.errors import DeviceError, TkperfError, UsageError
+from tkperf.model.errors import DeviceError, TkperfError, UsageError
+from tkperf.model.record import RunWarning
+from tkperf.model.segments import Segments, draw_segments
 from tkperf.pipeline.drive import DriveSubject
 from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_engine
 from tkperf.pipeline.fitting import Fitted, refuse_segments
 from tkperf.pipeline.request import RunRequest
-from tkperf.profiles import Profile
-from tkperf.profiles.ranges import resolve_active_range, resolve_range
-from tkperf.record import RunWarning
-from tkperf.segments import Segments, draw_segments
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.ranges import resolve_active_range, resolve_range
 
 SEED_BITS = 32
 

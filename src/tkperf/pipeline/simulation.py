@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tkperf.choices import SIMULATED
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.target import NOT_PURGED
@@ -13,14 +12,10 @@ from tkperf.engine import Engine
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import DiskModel
 from tkperf.engine.simulation.presets import find_preset
-from tkperf.errors import RunFileError, UsageError
-from tkperf.phases import Fill
-from tkperf.pipeline.consent import Consent
-from tkperf.pipeline.equipment import Equipment
-from tkperf.pipeline.fitting import Fitted, refuse_segments
-from tkperf.pipeline.request import RunRequest
-from tkperf.profiles import Profile
-from tkperf.record import (
+from tkperf.model.choices import SIMULATED
+from tkperf.model.errors import RunFileError, UsageError
+from tkperf.model.phases import Fill
+from tkperf.model.record import (
     NO_PURGE,
     LogEntry,
     PurgeRecord,
@@ -29,7 +24,12 @@ from tkperf.record import (
     StepKind,
     StepRecord,
 )
-from tkperf.workload import Step
+from tkperf.model.workload import Step
+from tkperf.pipeline.consent import Consent
+from tkperf.pipeline.equipment import Equipment
+from tkperf.pipeline.fitting import Fitted, refuse_segments
+from tkperf.pipeline.request import RunRequest
+from tkperf.procedures.profiles import Profile
 
 
 def refuse_simulated(device: str) -> None:

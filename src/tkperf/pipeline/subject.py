@@ -11,11 +11,11 @@ from tkperf.device.blind_spots import find_blind_spots
 from tkperf.device.file_target import find_shortage
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.inspection import DeviceFacts
+from tkperf.model.record import RunWarning
+from tkperf.model.units import format_capacity
 from tkperf.pipeline.consent import Consent
 from tkperf.pipeline.equipment import Equipment
 from tkperf.pipeline.fitting import Fitted
-from tkperf.record import RunWarning
-from tkperf.units import format_capacity
 
 # Codes of the warnings that are said before consent even where nothing else is.
 USERS_NOT_VISIBLE = "users-not-visible"

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from tkperf import profiles
-from tkperf.choices import ALL_TESTS, built_in_profiles
-from tkperf.errors import InputFileError, ProfileError, UsageError
-from tkperf.figures import TestPlan
-from tkperf.input_files import is_toml_path
+from tkperf.model.choices import ALL_TESTS, built_in_profiles
+from tkperf.model.errors import InputFileError, ProfileError, UsageError
+from tkperf.model.figures import TestPlan
+from tkperf.model.input_files import is_toml_path
+from tkperf.model.strict import describe_mistake
 from tkperf.procedures import (
     composite_blocks,
     cross_stimulus_recovery,
@@ -24,6 +24,7 @@ from tkperf.procedures import (
     iops,
     latency,
     latency_over_demand,
+    profiles,
     quality_of_service,
     sweep,
     throughput,
@@ -34,11 +35,10 @@ from tkperf.procedures.own_workloads import test_of
 from tkperf.procedures.own_workloads.files import read_workload_file
 from tkperf.procedures.own_workloads.parts import PurgePhase
 from tkperf.procedures.own_workloads.tables import KEY_PREFIX, OwnWorkloadTable, table_types
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.faults import find_fault
+from tkperf.procedures.profiles.tables import TestTable
 from tkperf.procedures.walk import find_excess, fit_to_sector
-from tkperf.profiles import Profile
-from tkperf.profiles.faults import find_fault
-from tkperf.profiles.tables import TestTable
-from tkperf.strict import describe_mistake
 
 __all__ = ["Circumstances", "Profile", "Test", "fit_to_sector"]
 

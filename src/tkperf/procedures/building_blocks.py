@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from tkperf.measurement import Measurement
-from tkperf.phases import (
+from tkperf.model.measurement import Measurement
+from tkperf.model.phases import (
     Answer,
     Continuous,
     Fill,
@@ -18,11 +18,11 @@ from tkperf.phases import (
     SectionOutcome,
     Yielded,
 )
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import SteadyStateTable
-from tkperf.steady_state import SteadyStateVerdict, judge
-from tkperf.units import KIB, format_capacity, format_count, format_window
-from tkperf.workload import Access, Step, Workload
+from tkperf.model.steady_state import SteadyStateVerdict, judge
+from tkperf.model.units import KIB, format_capacity, format_count, format_window
+from tkperf.model.workload import Access, Step, Workload
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import SteadyStateTable
 
 HISTOGRAM_SECTION = "Response time histogram"
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, ClassVar
 
-from tkperf.phases import Procedure
+from tkperf.model.phases import Procedure
+from tkperf.model.workload import Access, Workload
 from tkperf.procedures.demand_grid import DemandGridTable, demand_grid, section_plan
 from tkperf.procedures.demand_grid import describe as describe_grid
 from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import SteadyStateTable, means
 from tkperf.procedures.shares import (
     AT_LEAST_ONE,
     BlockShares,
@@ -17,9 +20,6 @@ from tkperf.procedures.shares import (
     find_share_fault,
     zones_of,
 )
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import SteadyStateTable, means
-from tkperf.workload import Access, Workload
 
 
 class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):

@@ -8,13 +8,15 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tkperf.figures import Figure, FigureKind, SectionPlan, asking, distributed, drawn
-from tkperf.phases import Course, Procedure, Purge, SectionOutcome
+from tkperf.model.figures import Figure, FigureKind, SectionPlan, asking, distributed, drawn
+from tkperf.model.phases import Course, Procedure, Purge, SectionOutcome
+from tkperf.model.units import format_duration
+from tkperf.model.workload import Access, Workload
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import slices_of
 from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import (
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import (
     MOST_SLICES,
     MOST_VALUES,
     BlockSizeKib,
@@ -25,8 +27,6 @@ from tkperf.profiles.tables import (
     TestTable,
     means,
 )
-from tkperf.units import format_duration
-from tkperf.workload import Access, Workload
 
 RATE = "megabytes_per_s"
 LATENCIES = ("latency_mean_us", "p99.999_us", "latency_max_us")

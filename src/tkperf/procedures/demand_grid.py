@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from tkperf.figures import (
+from tkperf.model.figures import (
     SETTLED,
     WINDOW,
     Figure,
@@ -20,13 +20,15 @@ from tkperf.figures import (
     matrices,
     over_rounds,
 )
-from tkperf.phases import (
+from tkperf.model.phases import (
     Procedure,
     Purge,
     Round,
     RoundResult,
     SectionOutcome,
 )
+from tkperf.model.units import format_count, format_mix
+from tkperf.model.workload import Step, Workload
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     at_each_demand,
@@ -38,8 +40,8 @@ from tkperf.procedures.building_blocks import (
 )
 from tkperf.procedures.demand_points import CellMeans, Point, choose_points, window_means
 from tkperf.procedures.descriptor import Circumstances
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import (
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import (
     LONGEST_S,
     MOST_SLICES,
     Depth,
@@ -51,8 +53,6 @@ from tkperf.profiles.tables import (
     ThreadCounts,
     means,
 )
-from tkperf.units import format_count, format_mix
-from tkperf.workload import Step, Workload
 
 PRECONDITIONING = "Preconditioning by the workload's writes"
 WRITES_BETWEEN = "Writes before each round"

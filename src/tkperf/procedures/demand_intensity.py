@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from tkperf.phases import Procedure
+from tkperf.model.phases import Procedure
+from tkperf.model.workload import Access
 from tkperf.procedures.demand_grid import (
     DemandGridTable,
     demand_grid,
@@ -12,9 +13,8 @@ from tkperf.procedures.demand_grid import (
 )
 from tkperf.procedures.demand_grid import describe as describe_grid
 from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import BlockSizeKib, SteadyStateTable, means
-from tkperf.workload import Access
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import BlockSizeKib, SteadyStateTable, means
 
 
 class DemandIntensityTable(DemandGridTable, frozen=True, kw_only=True):

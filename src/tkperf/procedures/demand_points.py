@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tkperf.measurement import Measurement
-from tkperf.phases import RoundResult
-from tkperf.quantity import IOPS, LATENCY_MEAN, Window
-from tkperf.units import format_number
-from tkperf.workload import Workload
+from tkperf.model.measurement import Measurement
+from tkperf.model.phases import RoundResult
+from tkperf.model.quantity import IOPS, LATENCY_MEAN, Window
+from tkperf.model.units import format_number
+from tkperf.model.workload import Workload
 
 
 class Point(StrEnum):

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tkperf.figures import (
+from tkperf.model.figures import (
     SETTLED,
     WINDOW,
     FigureKind,
@@ -21,7 +21,8 @@ from tkperf.figures import (
     matrices,
     over_rounds,
 )
-from tkperf.phases import Demand, Procedure, Purge, RoundResult
+from tkperf.model.phases import Demand, Procedure, Purge, RoundResult
+from tkperf.model.workload import Access
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     at_each_demand,
@@ -31,8 +32,8 @@ from tkperf.procedures.building_blocks import (
 )
 from tkperf.procedures.demand_points import choose_saturating, window_means
 from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import (
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import (
     BlockSizeKib,
     Depths,
     Percent,
@@ -40,7 +41,6 @@ from tkperf.profiles.tables import (
     ThreadCounts,
     means,
 )
-from tkperf.workload import Access
 
 SECTION = "Demand search"
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tkperf.figures import WHOLE_TEST, Figure, SectionPlan, TestPlan
-from tkperf.phases import Procedure
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import PreconditioningTable, SteadyStateTable, Table, TestTable
+from tkperf.model.figures import WHOLE_TEST, Figure, SectionPlan, TestPlan
+from tkperf.model.phases import Procedure
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import (
+    PreconditioningTable,
+    SteadyStateTable,
+    Table,
+    TestTable,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,11 @@ from typing import Annotated, ClassVar, Self
 
 import msgspec
 
-from tkperf.figures import SectionPlan, matrices, over_areas
-from tkperf.phases import Interruption, Reply, Round, SectionOutcome, Yielded
-from tkperf.profiles.tables import (
+from tkperf.model.figures import SectionPlan, matrices, over_areas
+from tkperf.model.phases import Interruption, Reply, Round, SectionOutcome, Yielded
+from tkperf.model.units import KIB, format_count
+from tkperf.model.workload import ActiveRange, Step
+from tkperf.procedures.profiles.tables import (
     MOST_AREAS,
     BlockSizeKib,
     BlockSizesKib,
@@ -25,8 +27,6 @@ from tkperf.profiles.tables import (
     addressable,
     means,
 )
-from tkperf.units import KIB, format_count
-from tkperf.workload import ActiveRange, Step
 
 
 class HardDiskTable(SteppedTable, frozen=True, kw_only=True):

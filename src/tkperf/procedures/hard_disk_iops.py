@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tkperf.figures import WHOLE_TEST, SectionPlan
-from tkperf.phases import Procedure
+from tkperf.model.figures import WHOLE_TEST, SectionPlan
+from tkperf.model.phases import Procedure
+from tkperf.model.workload import Access, Step
 from tkperf.procedures import wording
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.hard_disk import HardDiskTable, area_plan, each_area
-from tkperf.profiles import Profile
-from tkperf.workload import Access, Step
+from tkperf.procedures.profiles import Profile
 
 SECTION = "IOPS by area"
 

@@ -8,16 +8,18 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tkperf.figures import DONE, WINDOW, Figure, FigureKind, SectionPlan, asking, drawn
-from tkperf.phases import Continuous, Course, Idle, Phase, Procedure, Purge, SectionOutcome
+from tkperf.model.figures import DONE, WINDOW, Figure, FigureKind, SectionPlan, asking, drawn
+from tkperf.model.phases import Continuous, Course, Idle, Phase, Procedure, Purge, SectionOutcome
+from tkperf.model.units import format_count
+from tkperf.model.workload import Access, Workload
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     slices_of,
     write_until_steady,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import (
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import (
     MOST_SLICES,
     MOST_VALUES,
     BlockSizeKib,
@@ -27,8 +29,6 @@ from tkperf.profiles.tables import (
     TestTable,
     means,
 )
-from tkperf.units import format_count
-from tkperf.workload import Access, Workload
 
 PRECONDITIONING = "Steady-state preconditioning"
 _BASELINE = "Baseline after "

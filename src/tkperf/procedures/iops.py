@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tkperf.figures import (
+from tkperf.model.figures import (
     SETTLED,
     WINDOW,
     FigureKind,
@@ -16,7 +16,8 @@ from tkperf.figures import (
     matrices,
     over_rounds,
 )
-from tkperf.phases import Procedure, Purge
+from tkperf.model.phases import Procedure, Purge
+from tkperf.model.workload import Access, Step
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     find_tracked,
@@ -26,9 +27,8 @@ from tkperf.procedures.building_blocks import (
 )
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.mixes_and_sizes import MixAndSize, MixesAndSizes
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import means
-from tkperf.workload import Access, Step
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import means
 
 SECTION = "IOPS"
 

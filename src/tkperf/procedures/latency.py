@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tkperf.figures import (
+from tkperf.model.figures import (
     SETTLED,
     WINDOW,
     Figure,
@@ -19,7 +19,9 @@ from tkperf.figures import (
     matrices,
     over_rounds,
 )
-from tkperf.phases import Procedure, Purge
+from tkperf.model.phases import Procedure, Purge
+from tkperf.model.units import format_mix
+from tkperf.model.workload import Access, Step
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     HISTOGRAM_SECTION,
@@ -31,10 +33,8 @@ from tkperf.procedures.building_blocks import (
 )
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.mixes_and_sizes import MixesAndSizes
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import LONGEST_S, Depth, Jobs, means
-from tkperf.units import format_mix
-from tkperf.workload import Access, Step
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import LONGEST_S, Depth, Jobs, means
 
 SECTION = "Latency"
 _PERCENTILES = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")

@@ -9,16 +9,17 @@ from typing import Annotated, ClassVar, Self
 
 import msgspec
 
-from tkperf.figures import FigureKind, SectionPlan, asking, drawn
-from tkperf.measurement import Measurement
-from tkperf.phases import Procedure, Reply, Round, SectionOutcome, Yielded
+from tkperf.model.figures import FigureKind, SectionPlan, asking, drawn
+from tkperf.model.measurement import Measurement
+from tkperf.model.phases import Procedure, Reply, Round, SectionOutcome, Yielded
+from tkperf.model.units import format_count, format_mix
+from tkperf.model.workload import Access, Arrival, Step, Workload
 from tkperf.procedures import random_write_state, wording
 from tkperf.procedures.building_blocks import expect_round
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.offered_rate import describe_missed, keeps_up
-from tkperf.procedures.random_write_state import RandomWriteStateTable, write_randomly
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import (
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import (
     BlockSizeKib,
     Depth,
     Jobs,
@@ -27,8 +28,7 @@ from tkperf.profiles.tables import (
     Seconds,
     means,
 )
-from tkperf.units import format_count, format_mix
-from tkperf.workload import Access, Arrival, Step, Workload
+from tkperf.procedures.random_write_state import RandomWriteStateTable, write_randomly
 
 STATE_SECTION = "Random writes before demand"
 _RAISED_FOR_HEADROOM = 1.2  # levels reach so far beyond what the drive did as fast as it could

@@ -6,8 +6,9 @@ from typing import Annotated, Self
 
 import msgspec
 
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import (
+from tkperf.model.units import KIB, format_block_size, format_mix
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import (
     BlockSizeKib,
     BlockSizesKib,
     Percent,
@@ -16,7 +17,6 @@ from tkperf.profiles.tables import (
     addressable,
     means,
 )
-from tkperf.units import KIB, format_block_size, format_mix
 
 
 class MixAndSize(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

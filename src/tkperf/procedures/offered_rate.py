@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import sqrt
 
-from tkperf.measurement import Measurement
-from tkperf.quantity import BACKLOG, Window
-from tkperf.workload import Arrival, Workload
+from tkperf.model.measurement import Measurement
+from tkperf.model.quantity import BACKLOG, Window
+from tkperf.model.workload import Arrival, Workload
 
 ARRIVALS_SPREAD = 3.0  # standard deviations of the number of random arrivals
 

@@ -8,14 +8,16 @@ from typing import Annotated, ClassVar, Self
 
 import msgspec
 
-from tkperf.figures import FigureKind, SectionPlan, asking, distributed, drawn
-from tkperf.phases import Continuous, Course, Procedure, Purge, Reply, SectionOutcome, Yielded
+from tkperf.model.figures import FigureKind, SectionPlan, asking, distributed, drawn
+from tkperf.model.phases import Continuous, Course, Procedure, Purge, Reply, SectionOutcome, Yielded
+from tkperf.model.quantity import PERCENTILES
+from tkperf.model.units import format_count, format_mix
+from tkperf.model.workload import Access
 from tkperf.procedures import random_write_state, wording
 from tkperf.procedures.building_blocks import workload_independent_preconditioning
 from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.procedures.random_write_state import RandomWriteStateTable, write_randomly
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import (
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import (
     MOST_SLICES,
     BlockSizeKib,
     Depth,
@@ -24,9 +26,7 @@ from tkperf.profiles.tables import (
     Seconds,
     means,
 )
-from tkperf.quantity import PERCENTILES
-from tkperf.units import format_count, format_mix
-from tkperf.workload import Access
+from tkperf.procedures.random_write_state import RandomWriteStateTable, write_randomly
 
 _NAME = "QoS"
 _STATE = "Random writes before"

@@ -6,18 +6,18 @@ from collections.abc import Generator
 from math import ceil
 from typing import Annotated
 
-from tkperf.figures import FigureKind, SectionPlan, asking, drawn
-from tkperf.phases import Course, Purge, Reply, SectionOutcome, Yielded
+from tkperf.model.figures import FigureKind, SectionPlan, asking, drawn
+from tkperf.model.phases import Course, Purge, Reply, SectionOutcome, Yielded
+from tkperf.model.units import format_duration
+from tkperf.model.workload import Access
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     slices_of,
     workload_independent_preconditioning,
 )
 from tkperf.procedures.descriptor import Circumstances
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import MOST_SLICES, BlockSizeKib, Seconds, TestTable, means
-from tkperf.units import format_duration
-from tkperf.workload import Access
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import MOST_SLICES, BlockSizeKib, Seconds, TestTable, means
 
 
 class RandomWriteStateTable(TestTable, frozen=True, kw_only=True):

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from tkperf.profiles.tables import MOST_VALUES, BlockSizeKib, find_size_fault
-from tkperf.units import KIB
-from tkperf.workload import BlockShare, Zone
+from tkperf.model.units import KIB
+from tkperf.model.workload import BlockShare, Zone
+from tkperf.procedures.profiles.tables import MOST_VALUES, BlockSizeKib, find_size_fault
 
 Share = Annotated[int, msgspec.Meta(ge=1, le=100)]
 BlockShares = tuple[tuple[BlockSizeKib, Share], ...]

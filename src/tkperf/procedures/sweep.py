@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Self
 
 import msgspec
 
-from tkperf.figures import (
+from tkperf.model.figures import (
     SETTLED,
     WINDOW,
     Figure,
@@ -19,7 +19,9 @@ from tkperf.figures import (
     matrices,
     over_rounds,
 )
-from tkperf.phases import Procedure, Purge
+from tkperf.model.phases import Procedure, Purge
+from tkperf.model.units import KIB
+from tkperf.model.workload import Access, Step, Workload
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     rounds_until_all_steady,
@@ -27,8 +29,8 @@ from tkperf.procedures.building_blocks import (
     workload_independent_preconditioning,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import (
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import (
     BlockSizesKib,
     Depths,
     Percents,
@@ -37,8 +39,6 @@ from tkperf.profiles.tables import (
     addressable,
     means,
 )
-from tkperf.units import KIB
-from tkperf.workload import Access, Step, Workload
 
 SECTION = "Sweep"
 # A line of the report's tables for each; of a minute each more than 85 hours in five rounds.

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 import msgspec
 
-from tkperf.figures import (
+from tkperf.model.figures import (
     SETTLED,
     WHOLE_TEST,
     WINDOW,
@@ -20,7 +20,9 @@ from tkperf.figures import (
     matrices,
     over_rounds,
 )
-from tkperf.phases import Procedure, Purge, Reply, SectionOutcome, Yielded
+from tkperf.model.phases import Procedure, Purge, Reply, SectionOutcome, Yielded
+from tkperf.model.units import KIB, format_block_size
+from tkperf.model.workload import Access, Step, Workload
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     as_many_rounds_as,
@@ -28,10 +30,15 @@ from tkperf.procedures.building_blocks import (
     workload_independent_preconditioning,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import BlockSizesKib, Depth, Jobs, SteppedTable, addressable, means
-from tkperf.units import KIB, format_block_size
-from tkperf.workload import Access, Step, Workload
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import (
+    BlockSizesKib,
+    Depth,
+    Jobs,
+    SteppedTable,
+    addressable,
+    means,
+)
 
 
 class ThroughputTable(SteppedTable, frozen=True, kw_only=True):

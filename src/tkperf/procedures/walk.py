@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from tkperf.errors import UsageError
-from tkperf.phases import Continuous, Fill, Phase, Round
-from tkperf.plan import longest_course
+from tkperf.model.errors import UsageError
+from tkperf.model.phases import Continuous, Fill, Phase, Round
+from tkperf.model.units import format_block_size_kib
+from tkperf.model.workload import Step, Workload
 from tkperf.procedures.descriptor import Test
-from tkperf.profiles import Profile
-from tkperf.profiles.faults import find_fault
-from tkperf.units import format_block_size_kib
-from tkperf.workload import Step, Workload
+from tkperf.procedures.plan import longest_course
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.faults import find_fault
 
 MOST_STEPS = 200_000  # of one test, all rounds or areas together
 LONGEST_STREAM_S = 366 * 86400

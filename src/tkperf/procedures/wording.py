@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tkperf.model.units import format_mix
 from tkperf.procedures.descriptor import Circumstances
-from tkperf.profiles import Profile
-from tkperf.units import format_mix
+from tkperf.procedures.profiles import Profile
 
 
 def purge(circumstances: Circumstances) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Self
 
 import msgspec
 
-from tkperf.figures import (
+from tkperf.model.figures import (
     WINDOW,
     Figure,
     FigureKind,
@@ -18,7 +18,9 @@ from tkperf.figures import (
     histogram_run,
     stream_latencies,
 )
-from tkperf.phases import Procedure, Purge
+from tkperf.model.phases import Procedure, Purge
+from tkperf.model.units import format_count, format_duration
+from tkperf.model.workload import Access, Workload
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     HISTOGRAM_SECTION,
@@ -29,8 +31,8 @@ from tkperf.procedures.building_blocks import (
     stream_until,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import (
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import (
     LONGEST_S,
     MOST_SLICES,
     BlockSizeKib,
@@ -42,8 +44,6 @@ from tkperf.profiles.tables import (
     TestTable,
     means,
 )
-from tkperf.units import format_count, format_duration
-from tkperf.workload import Access, Workload
 
 SECTION = "Write Saturation"
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from tkperf.errors import RunFileError, reason_of
-from tkperf.events import Event
+from tkperf.model.errors import RunFileError, reason_of
+from tkperf.model.units import format_capacity, format_duration
 from tkperf.runfile.schema import create_tables
-from tkperf.units import format_capacity, format_duration
+from tkperf.runner.events import Event
 
 # A reader takes well below a second; one that keeps the file longer must not hold up the run.
 READER_WAIT_S = 1.0

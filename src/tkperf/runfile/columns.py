@@ -17,9 +17,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tkperf.histogram import BUCKETS, Histogram, IntArray, coarsen
-from tkperf.measurement import IoStats, Sample
-from tkperf.seconds import Seconds
+from tkperf.model.histogram import BUCKETS, Histogram, IntArray, coarsen
+from tkperf.model.measurement import IoStats, Sample
+from tkperf.model.seconds import Seconds
 
 SIDES = ("read", "write")
 SIDE_COLUMNS = ("ios", "bytes", "latency_ios", "latency_sum_ns", "latency_min_ns", "latency_max_ns")

@@ -7,8 +7,8 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from tkperf.record import RunStatus
-from tkperf.run_info import RunInfo
+from tkperf.model.record import RunStatus
+from tkperf.model.run_info import RunInfo
 from tkperf.runfile.values import Count, Number, convert
 
 # Facts are nested no deeper than profile.own_workload.phases[0].tracked[0].at.io_depth.

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tkperf.measurement import Sample
-from tkperf.record import (
+from tkperf.model.measurement import Sample
+from tkperf.model.record import (
     LeftOut,
     LogEntry,
     Resumption,
@@ -20,6 +20,8 @@ from tkperf.record import (
     RunWarning,
     TestRecord,
 )
+from tkperf.model.telemetry.marking import with_throttled_steps
+from tkperf.model.telemetry.reading import Reading
 from tkperf.runfile.facts import RunEnd, parse_facts
 from tkperf.runfile.limits import (
     MOST_RESUMPTIONS,
@@ -32,8 +34,6 @@ from tkperf.runfile.log_rows import LogRows, TestLog
 from tkperf.runfile.rows import TestRow, parse_plan, parse_reading, parse_resumption, parse_test
 from tkperf.runfile.salvage import Columns, Salvage
 from tkperf.runfile.values import BAD_ROW, convert
-from tkperf.telemetry.marking import with_throttled_steps
-from tkperf.telemetry.reading import Reading
 
 KILLED = "tkperf was stopped without being able to end the run"
 NOT_BEGUN = "tkperf was stopped before it began; nothing was measured"

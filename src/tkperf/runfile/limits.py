@@ -12,10 +12,10 @@ import sqlite3
 import stat
 from pathlib import Path
 
-from tkperf.errors import RunFileError
+from tkperf.model.errors import RunFileError
+from tkperf.model.units import GIB, MIB, format_capacity
 from tkperf.runfile.own import has_journal, may_roll_back, others_can_lay
 from tkperf.runfile.writers import is_being_written
-from tkperf.units import GIB, MIB, format_capacity
 
 MOST_FILE_BYTES = 2 * GIB
 # Of one reading, which is in memory at once: values, text and blobs, JSON; histograms, unpacked, with

@@ -6,10 +6,10 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tkperf.disturbance.codes import Disturbance
-from tkperf.measurement import Sample
-from tkperf.phases import SectionOutcome
-from tkperf.record import (
+from tkperf.model.disturbance.codes import Disturbance
+from tkperf.model.measurement import Sample
+from tkperf.model.phases import SectionOutcome
+from tkperf.model.record import (
     LogEntry,
     Logged,
     PurgeRecord,
@@ -19,14 +19,14 @@ from tkperf.record import (
     UnfinishedStep,
     VerdictRecord,
 )
+from tkperf.model.telemetry.marking import find_stretches, is_throttled
+from tkperf.model.units import drop_controls
 from tkperf.runfile.columns import decode_samples
 from tkperf.runfile.limits import Meter
 from tkperf.runfile.rows import parse_outcome, parse_purge, parse_verdict
 from tkperf.runfile.salvage import Columns, LostRows, Salvage, is_damage, read_rows
 from tkperf.runfile.step_rows import STEP_COLUMNS, parse_disturbance, parse_step, parse_under_way
 from tkperf.runfile.values import BAD_ROW, convert
-from tkperf.telemetry.marking import find_stretches, is_throttled
-from tkperf.units import drop_controls
 
 
 @dataclass(slots=True)

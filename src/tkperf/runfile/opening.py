@@ -8,7 +8,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from tkperf.errors import RefusedError, RunFileError, reason_of
+from tkperf.model.errors import RefusedError, RunFileError, reason_of
 from tkperf.runfile import backlog
 from tkperf.runfile.own import require_own
 from tkperf.runfile.schema import open_again, open_new

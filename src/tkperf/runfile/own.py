@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tkperf.errors import RefusedError, RunFileError
+from tkperf.model.errors import RefusedError, RunFileError
 
 # Of files that SQLite keeps next to a database.
 SQLITE_ENDINGS = ("-journal", "-wal", "-shm")

@@ -10,17 +10,17 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Self
 
-from tkperf.choices import RUN_FILE_SUFFIX
-from tkperf.errors import RunFileError, closest, reason_of
-from tkperf.growth import Growth, Outline
-from tkperf.measurement import Sample
-from tkperf.record import (
+from tkperf.model.choices import RUN_FILE_SUFFIX
+from tkperf.model.errors import RunFileError, closest, reason_of
+from tkperf.model.measurement import Sample
+from tkperf.model.record import (
     LeftOut,
     LogEntry,
     RunRecord,
     StepRecord,
     TestRecord,
 )
+from tkperf.model.seconds import Seconds
 from tkperf.runfile.columns import (
     SECOND_BYTES,
     as_seconds,
@@ -36,7 +36,7 @@ from tkperf.runfile.salvage import is_damage
 from tkperf.runfile.schema import require_schema
 from tkperf.runfile.values import BAD_ROW
 from tkperf.runfile.writers import is_being_written
-from tkperf.seconds import Seconds
+from tkperf.runner.delta import Growth, Outline
 
 # No row of a log has a greater number: SQLite has none.
 _AFTER_ALL = 2**63 - 1

@@ -14,13 +14,20 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from tkperf.figures import TestPlan
-from tkperf.phases import SectionOutcome
-from tkperf.record import PurgeRecord, Resumption, RunNote, RunStatus, RunWarning, VerdictRecord
+from tkperf.model.figures import TestPlan
+from tkperf.model.phases import SectionOutcome
+from tkperf.model.record import (
+    PurgeRecord,
+    Resumption,
+    RunNote,
+    RunStatus,
+    RunWarning,
+    VerdictRecord,
+)
+from tkperf.model.steady_state import SteadyStateVerdict
+from tkperf.model.telemetry.reading import Reading
 from tkperf.runfile.step_rows import UnderWayRow, parse_step
 from tkperf.runfile.values import Amount, Columns, Count, Flag, Moment, Number, convert
-from tkperf.steady_state import SteadyStateVerdict
-from tkperf.telemetry.reading import Reading
 
 # Columns of table resumption that hold a list.
 _LISTS = ("repeated", "repeated_ids", "added", "changes", "command_line")

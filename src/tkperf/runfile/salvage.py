@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
-from tkperf.errors import reason_of
-from tkperf.record import LeftOut
+from tkperf.model.errors import reason_of
+from tkperf.model.record import LeftOut
 from tkperf.runfile.values import BAD_ROW
 
 # What is in the way, the file or its disk, and not merely a lock.

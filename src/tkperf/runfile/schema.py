@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from tkperf.errors import RunFileError
-from tkperf.units import drop_controls
+from tkperf.model.errors import RunFileError
+from tkperf.model.units import drop_controls
 
 # "TKPF": lets file(1) and us tell a run file from any other database.
 APPLICATION_ID = 0x544B5046

@@ -9,8 +9,23 @@ from pathlib import Path
 
 import msgspec
 
-from tkperf.errors import RunFileError, reason_of
-from tkperf.events import (
+from tkperf.model.errors import RunFileError, reason_of
+from tkperf.model.measurement import IoStats, Sample
+from tkperf.model.record import RunStatus, RunWarning, StepKind, StepRecord
+from tkperf.runfile.backlog import Statement
+from tkperf.runfile.columns import (
+    compress_output,
+    encode_histogram,
+    encode_second_histograms,
+    encode_seconds,
+    possible_samples,
+)
+from tkperf.runfile.facts import mend_fact
+from tkperf.runfile.rows import CHECKS
+from tkperf.runfile.schema import HOST_ID
+from tkperf.runfile.step_rows import render_host_use, workload_columns
+from tkperf.runfile.values import BAD_ROW
+from tkperf.runner.events import (
     Event,
     Judged,
     Noted,
@@ -27,21 +42,6 @@ from tkperf.events import (
     TestStarted,
     Warned,
 )
-from tkperf.measurement import IoStats, Sample
-from tkperf.record import RunStatus, RunWarning, StepKind, StepRecord
-from tkperf.runfile.backlog import Statement
-from tkperf.runfile.columns import (
-    compress_output,
-    encode_histogram,
-    encode_second_histograms,
-    encode_seconds,
-    possible_samples,
-)
-from tkperf.runfile.facts import mend_fact
-from tkperf.runfile.rows import CHECKS
-from tkperf.runfile.schema import HOST_ID
-from tkperf.runfile.step_rows import render_host_use, workload_columns
-from tkperf.runfile.values import BAD_ROW
 
 # Texts of jobs are kept once.
 _JOB_ID = "(SELECT id FROM job WHERE text = ?)"

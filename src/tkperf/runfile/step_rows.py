@@ -10,11 +10,13 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import msgspec
 
-from tkperf.disturbance.codes import Disturbance, DisturbanceCode
-from tkperf.histogram import EMPTY
-from tkperf.host_use import HostUse
-from tkperf.measurement import CpuUse, IoStats, Measurement, Sample, add_all
-from tkperf.record import StepKind, StepRecord, UnfinishedStep
+from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.histogram import EMPTY
+from tkperf.model.host_use import HostUse
+from tkperf.model.measurement import CpuUse, IoStats, Measurement, Sample, add_all
+from tkperf.model.record import StepKind, StepRecord, UnfinishedStep
+from tkperf.model.strict import describe_mistake
+from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Workload, Zone
 from tkperf.runfile.columns import SIDES, decode_histogram
 from tkperf.runfile.values import (
     BAD_ROW,
@@ -27,8 +29,6 @@ from tkperf.runfile.values import (
     Number,
     convert,
 )
-from tkperf.strict import describe_mistake
-from tkperf.workload import Access, ActiveRange, Arrival, BlockShare, Workload, Zone
 
 _MOST_SHARES = 64
 _MOST_CHARACTERS = 4096

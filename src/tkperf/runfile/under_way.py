@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 
-from tkperf.events import Event, SampleSeen, StepEnded, StepStarted, TestEnded
-from tkperf.measurement import Sample
-from tkperf.record import RunStatus
+from tkperf.model.measurement import Sample
+from tkperf.model.record import RunStatus
+from tkperf.runner.events import Event, SampleSeen, StepEnded, StepStarted, TestEnded
 
 PART_S = 60.0
 # fio of the next step is started some seconds before the end; by then all must be quiet.

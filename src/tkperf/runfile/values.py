@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from tkperf.strict import describe_mistake
+from tkperf.model.strict import describe_mistake
 
 T = TypeVar("T")
 Columns = Mapping[str, Any]

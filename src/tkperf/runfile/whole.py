@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tkperf.errors import RunFileError, UsageError, reason_of
-from tkperf.output_files import make_folder
+from tkperf.model.errors import RunFileError, UsageError, reason_of
 from tkperf.runfile.opening import describe_existing
 from tkperf.runfile.writer import RunFileWriter
+from tkperf.system.output_files import make_folder
 
 
 @contextmanager

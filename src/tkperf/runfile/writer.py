@@ -7,8 +7,14 @@ import sqlite3
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
-from tkperf.errors import RunFileError
-from tkperf.events import (
+from tkperf.model.errors import RunFileError
+from tkperf.model.record import RunNote, RunStatus, RunWarning
+from tkperf.runfile import backlog
+from tkperf.runfile.backlog import Backlog, Entry, Statement
+from tkperf.runfile.opening import create_run_file, reopen_run_file
+from tkperf.runfile.statements import Statements
+from tkperf.runfile.under_way import StepUnderWay
+from tkperf.runner.events import (
     Event,
     Judged,
     Noted,
@@ -26,12 +32,6 @@ from tkperf.events import (
     TestStarted,
     Warned,
 )
-from tkperf.record import RunNote, RunStatus, RunWarning
-from tkperf.runfile import backlog
-from tkperf.runfile.backlog import Backlog, Entry, Statement
-from tkperf.runfile.opening import create_run_file, reopen_run_file
-from tkperf.runfile.statements import Statements
-from tkperf.runfile.under_way import StepUnderWay
 
 _KEPT = (
     RunStarted, RunResumed, TestStarted, PurgeEnded, StepEnded, Judged, SectionEnded, Warned,

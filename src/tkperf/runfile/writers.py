@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tkperf.choices import RUN_FILE_SUFFIX
+from tkperf.model.choices import RUN_FILE_SUFFIX
 
 PROC = Path("/proc")
 _DELETED = " (deleted)"

@@ -15,9 +15,9 @@ from tkperf.engine.simulation.flash_drive import FlashDrive
 from tkperf.engine.simulation.models import DiskModel, DriveModel, FlashModel
 from tkperf.engine.simulation.presets import PRESETS
 from tkperf.engine.simulation.translation import settled_amplification
-from tkperf.measurement import Measurement
-from tkperf.phases import Fill
-from tkperf.workload import Access, ActiveRange, Arrival, BlockShare, Step, Workload, Zone
+from tkperf.model.measurement import Measurement
+from tkperf.model.phases import Fill
+from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Step, Workload, Zone
 
 SATA, TLC, DISK = PRESETS["sata-ssd"], PRESETS["client-tlc"], PRESETS["hdd"]
 RANDOM_WRITES = Workload(

@@ -10,9 +10,9 @@ import pytest
 from tests.engine.simulation.test_drives import MIXED, RANDOM_WRITES, READS, make, measure
 from tkperf.engine.simulation.models import FlashModel
 from tkperf.engine.simulation.presets import PRESETS, find_preset
-from tkperf.errors import EngineError, UsageError
-from tkperf.steady_state import judge
-from tkperf.workload import Workload
+from tkperf.model.errors import EngineError, UsageError
+from tkperf.model.steady_state import judge
+from tkperf.model.workload import Workload
 
 WINDOW = 5
 

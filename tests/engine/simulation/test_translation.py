@@ -7,7 +7,7 @@ import pytest
 
 from tkperf.engine.simulation.flash_drive import build_spread
 from tkperf.engine.simulation.translation import FlashTranslation, settled_amplification
-from tkperf.workload import ActiveRange, Zone
+from tkperf.model.workload import ActiveRange, Zone
 
 USER_BYTES = 10**12
 WHOLE = ActiveRange(offset_bytes=0, length_bytes=USER_BYTES)

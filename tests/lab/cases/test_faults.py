@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.cases.conftest import Drive, Ended, Monitor, shell, tkperf
-from tkperf.record import RunStatus
+from tkperf.model.record import RunStatus
 from tkperf.runfile.reader import read_run
 
 PROFILE = Path(__file__).parent / "lab.toml"

@@ -18,7 +18,7 @@ import pytest
 from tests.lab import disks
 from tests.lab.cases.conftest import Drive, shell, tkperf
 from tkperf.cli.main import cli
-from tkperf.errors import RefusedError
+from tkperf.model.errors import RefusedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

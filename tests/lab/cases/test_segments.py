@@ -29,8 +29,8 @@ from tkperf.device.safety import find_objections
 from tkperf.device.segments_target import SegmentMapping, SegmentsTarget, build_table
 from tkperf.device.target import DriveTarget
 from tkperf.device.write_cache import WriteCache
-from tkperf.errors import RefusedError
-from tkperf.segments import Segments, draw_segments
+from tkperf.model.errors import RefusedError
+from tkperf.model.segments import Segments, draw_segments
 
 PROFILE = Path(__file__).parent / "segments.toml"
 TRACING = Path("/sys/kernel/tracing")

@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from tkperf.analysis.results import RunResult
-from tkperf.errors import UsageError
+from tkperf.model.errors import UsageError
 
 # Always UTC; of imported runs the day alone may be known.
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d)?(?!\d)", re.ASCII)

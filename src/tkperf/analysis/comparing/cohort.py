@@ -9,7 +9,7 @@ from statistics import median
 from tkperf.analysis.comparing.entries import Change, judge_change
 from tkperf.analysis.comparing.headlines import Headline
 from tkperf.analysis.comparing.robust import OUTLIER_SCORE, Distribution, describe_distribution
-from tkperf.units import format_count
+from tkperf.model.units import format_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

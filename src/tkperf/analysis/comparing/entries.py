@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from tkperf.analysis.uncertainty.estimate import Uncertainty, build_ratio
 from tkperf.analysis.uncertainty.wording import two_digits
-from tkperf.disturbance.codes import DisturbanceCode
-from tkperf.quantity import Better, Measure
-from tkperf.workload import Workload
+from tkperf.model.disturbance.codes import DisturbanceCode
+from tkperf.model.quantity import Better, Measure
+from tkperf.model.workload import Workload
 
 # An interval whose middle is further beside the value, in halves of it, is told by its ends.
 _LOPSIDED = 0.25

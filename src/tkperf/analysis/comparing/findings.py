@@ -22,8 +22,8 @@ from tkperf.analysis.comparing.history import FirmwareChange, History, HistoryFi
 from tkperf.analysis.comparing.robust import FEWEST_IN_TREND, FEWEST_SCORED, OUTLIER_SCORE
 from tkperf.analysis.uncertainty.student import COVERAGE_PERCENT
 from tkperf.analysis.uncertainty.wording import COVERED, two_digits
-from tkperf.quantity import PERCENTILES, Better
-from tkperf.units import format_count
+from tkperf.model.quantity import PERCENTILES, Better
+from tkperf.model.units import format_count
 
 _MOST_OUTLIERS = 4
 # Of more runs the best of some figure is the best by chance.

@@ -32,7 +32,7 @@ from tkperf.analysis.comparing.tables import (
 )
 from tkperf.analysis.flags import mark
 from tkperf.analysis.uncertainty.wording import COVERED, two_digits
-from tkperf.units import NOT_MEASURED, format_number
+from tkperf.model.units import NOT_MEASURED, format_number
 
 _PLACE = ("Load", "Measure")
 # Of more runs a column has no room for them; the chart below has all.

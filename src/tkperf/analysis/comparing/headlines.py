@@ -11,9 +11,9 @@ from tkperf.analysis.comparing.entries import ComparedRow, Entry
 from tkperf.analysis.findings.words import name_figure
 from tkperf.analysis.layout import ACCESS, BLOCKS, DEPTH, JOBS, MIX, find_axes
 from tkperf.analysis.results import RunResult
-from tkperf.quantity import PERCENTILES, QUANTITIES, Measure
-from tkperf.units import KIB
-from tkperf.workload import Workload
+from tkperf.model.quantity import PERCENTILES, QUANTITIES, Measure
+from tkperf.model.units import KIB
+from tkperf.model.workload import Workload
 
 # What a data sheet names: 4 KiB, reads, the mix, writes.
 _BLOCK_SIZE_BYTES = 4 * KIB

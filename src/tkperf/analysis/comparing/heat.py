@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log
 
-from tkperf.quantity import Better, Measure
+from tkperf.model.quantity import Better, Measure
 
 # Ratios at which a colour is full: the first that covers nearly all of what is shown.
 _FULL = (1.05, 1.1, 1.25, 1.5, 2.0, 4.0, 10.0)

@@ -19,8 +19,8 @@ from tkperf.analysis.timeline.levels import LevelKind
 from tkperf.analysis.timeline.wording import preferred
 from tkperf.analysis.uncertainty.estimate import EXTREME, Basis, Uncertainty
 from tkperf.analysis.uncertainty.means import uncertainty_of_median
-from tkperf.disturbance.codes import DisturbanceCode, find_codes
-from tkperf.quantity import LATENCY_MAX, LATENCY_MIN, QUANTITIES, Quantity
+from tkperf.model.disturbance.codes import DisturbanceCode, find_codes
+from tkperf.model.quantity import LATENCY_MAX, LATENCY_MIN, QUANTITIES, Quantity
 
 FRESH_PART = "fresh out of box"
 STEADY_PART = "steady"

@@ -18,8 +18,8 @@ from tkperf.analysis.comparing.phases import (
 )
 from tkperf.analysis.layout import comparable_axes, place_of
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
-from tkperf.quantity import QUANTITIES, Measure, Quantity
-from tkperf.workload import Workload
+from tkperf.model.quantity import QUANTITIES, Measure, Quantity
+from tkperf.model.workload import Workload
 
 
 def build_rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:

@@ -25,8 +25,8 @@ from tkperf.analysis.uncertainty.wording import (
     describe_interval,
     two_digits,
 )
-from tkperf.quantity import Measure
-from tkperf.units import NOT_MEASURED, format_number
+from tkperf.model.quantity import Measure
+from tkperf.model.units import NOT_MEASURED, format_number
 
 MOST_ACROSS = 6
 """Of more runs a row tells the ends and the middle, or each has a narrow column of its own."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tkperf.analysis.comparing.entries import MOST_NAMED, list_names
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.analysis.telemetry import DriveTelemetry
-from tkperf.units import format_duration
+from tkperf.model.units import format_duration
 
 # Less than that is the weather of a room, or how well a counter counts.
 DIFFERENCE_C = 10.0

@@ -21,9 +21,9 @@ from tkperf.analysis.flags import describe_counts
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.analysis.timeline.wording import describe_events
 from tkperf.analysis.verdicts import describe_excess
-from tkperf.quantity import Quantity
-from tkperf.record import RunStatus
-from tkperf.units import format_number
+from tkperf.model.quantity import Quantity
+from tkperf.model.record import RunStatus
+from tkperf.model.units import format_number
 
 # More sections with a share of the first than this are told in one sentence.
 _MOST_BESIDE = 3

@@ -10,11 +10,11 @@ from tkperf.analysis.characteristics import STEADY, find_characteristic
 from tkperf.analysis.layout import DEPTH, JOBS, find_axes
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.timeline.findings import Timeline
-from tkperf.figures import SectionPlan, matrix_keys
+from tkperf.model.figures import SectionPlan, matrix_keys
+from tkperf.model.quantity import IOPS, LATENCY_MEAN, QUANTITIES, THROUGHPUT, Quantity
+from tkperf.model.units import KIB
+from tkperf.model.workload import Workload
 from tkperf.procedures.demand_points import CellMeans, Point, choose_points
-from tkperf.quantity import IOPS, LATENCY_MEAN, QUANTITIES, THROUGHPUT, Quantity
-from tkperf.units import KIB
-from tkperf.workload import Workload
 
 # What a data sheet names: 4 KiB; writes first, as they are what takes a device to its limits.
 _BLOCK_SIZE_BYTES = 4 * KIB

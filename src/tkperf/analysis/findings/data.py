@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tkperf.workload import Workload
+from tkperf.model.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,8 +31,8 @@ from tkperf.analysis.findings.words import name_demand, name_figure, say_value
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.analysis.uncertainty.wording import two_digits
-from tkperf.quantity import IOPS, LATENCY_MEAN, Better, Quantity, percentile
-from tkperf.units import format_count, format_duration, format_number
+from tkperf.model.quantity import IOPS, LATENCY_MEAN, Better, Quantity, percentile
+from tkperf.model.units import format_count, format_duration, format_number
 
 MOST = 6
 _LEAST_PERCENT = 0.01  # as of a rate that was offered and kept up with

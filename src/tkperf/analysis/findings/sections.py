@@ -31,9 +31,9 @@ from tkperf.analysis.findings.words import (
 )
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.analysis.verdicts import name_rounds
-from tkperf.quantity import LATENCY_MEAN, Quantity
-from tkperf.units import format_latency, format_number
-from tkperf.workload import Workload
+from tkperf.model.quantity import LATENCY_MEAN, Quantity
+from tkperf.model.units import format_latency, format_number
+from tkperf.model.workload import Workload
 
 _MOST_RIVALS = 2
 

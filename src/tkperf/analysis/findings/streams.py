@@ -16,8 +16,8 @@ from tkperf.analysis.findings.choice import find_course, find_rate, find_settled
 from tkperf.analysis.findings.words import capital, name_load, say, say_tail, say_value
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded
-from tkperf.quantity import Quantity
-from tkperf.units import format_duration, format_number
+from tkperf.model.quantity import Quantity
+from tkperf.model.units import format_duration, format_number
 
 
 def describe_stream(section: SectionResult) -> str:

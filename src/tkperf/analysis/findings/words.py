@@ -6,9 +6,16 @@ from collections.abc import Sequence
 
 from tkperf.analysis.layout import DEPTH, JOBS
 from tkperf.analysis.results import CellResult
-from tkperf.quantity import LATENCY_MAX, LATENCY_MEAN, PERCENTILES, Better, Direction, Quantity
-from tkperf.units import format_block_size_kib, format_latency
-from tkperf.workload import Access, Workload
+from tkperf.model.quantity import (
+    LATENCY_MAX,
+    LATENCY_MEAN,
+    PERCENTILES,
+    Better,
+    Direction,
+    Quantity,
+)
+from tkperf.model.units import format_block_size_kib, format_latency
+from tkperf.model.workload import Access, Workload
 
 # The highest percentile that a sentence names: higher ones are of few I/Os.
 _HIGHEST = "p99.9_us"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tkperf.analysis.timeline.series import Series, running_median, spread
-from tkperf.seconds import FloatArray
+from tkperf.model.seconds import FloatArray
 
 LEAST_VALUES = 10
 # The level that is fallen from: the median of so many values before, three quarters of which kept it.

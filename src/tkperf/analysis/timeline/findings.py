@@ -8,7 +8,7 @@ from enum import StrEnum
 from tkperf.analysis.timeline.drops import Drop
 from tkperf.analysis.timeline.levels import Level, LevelKind
 from tkperf.analysis.timeline.spikes import PeriodicSpikes
-from tkperf.workload import Workload
+from tkperf.model.workload import Workload
 
 
 class Recorded(StrEnum):

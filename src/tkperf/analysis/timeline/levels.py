@@ -12,7 +12,7 @@ from enum import StrEnum
 import numpy as np
 
 from tkperf.analysis.timeline.series import Series, running_median, spread
-from tkperf.seconds import FloatArray
+from tkperf.model.seconds import FloatArray
 
 LEAST_VALUES = 10
 # A level is left by a tenth of itself, and another level differs by a fifth: the PTS's own limits

@@ -14,9 +14,9 @@ from tkperf.analysis.timeline.levels import LevelKind, Levels, find_levels
 from tkperf.analysis.timeline.series import Series, has_idle, make_series
 from tkperf.analysis.timeline.spikes import LEAST_VALUES as LEAST_FOR_SPIKES
 from tkperf.analysis.timeline.spikes import find_periodic_spikes
-from tkperf.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Figures
-from tkperf.seconds import FloatArray, Seconds
-from tkperf.workload import Workload
+from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Figures
+from tkperf.model.seconds import FloatArray, Seconds
+from tkperf.model.workload import Workload
 
 SPIKING = (LATENCY_MAX, LATENCY_MEAN)
 

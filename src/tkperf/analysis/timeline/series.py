@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tkperf.seconds import FloatArray
+from tkperf.model.seconds import FloatArray
 
 # Of normally distributed values the median distance from the median, as a standard deviation.
 _MAD_TO_SIGMA = 1.4826

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.analysis.timeline.series import Series, running_median
-from tkperf.histogram import IntArray
-from tkperf.seconds import FloatArray
+from tkperf.model.histogram import IntArray
+from tkperf.model.seconds import FloatArray
 
 ComplexArray = NDArray[np.complex128]
 

@@ -9,8 +9,8 @@ from tkperf.analysis.timeline.drops import Drop
 from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline
 from tkperf.analysis.timeline.levels import Level, LevelKind
 from tkperf.analysis.timeline.spikes import PeriodicSpikes, describe_chance
-from tkperf.quantity import QUANTITIES
-from tkperf.units import format_count, format_duration, format_number
+from tkperf.model.quantity import QUANTITIES
+from tkperf.model.units import format_count, format_duration, format_number
 
 MOST_SENTENCES = 8
 

@@ -22,8 +22,8 @@ from tkperf.analysis.uncertainty.means import (
 )
 from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
 from tkperf.analysis.uncertainty.series import Spread
-from tkperf.histogram import Histogram
-from tkperf.quantity import (
+from tkperf.model.histogram import Histogram
+from tkperf.model.quantity import (
     CPU,
     IOPS,
     IOS,
@@ -36,9 +36,9 @@ from tkperf.quantity import (
     Quantity,
     Window,
 )
-from tkperf.record import StepRecord
-from tkperf.seconds import Seconds, join
-from tkperf.workload import Workload
+from tkperf.model.record import StepRecord
+from tkperf.model.seconds import Seconds, join
+from tkperf.model.workload import Workload
 
 NOT_LEVEL = "the rate was not level over the whole stream: a mean of phases, not of chance"
 DIRECTION_ONCE = "measured once: of seconds reads and writes are not looked at apart"

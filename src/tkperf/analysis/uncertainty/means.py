@@ -15,7 +15,7 @@ from tkperf.analysis.uncertainty.estimate import (
     build_from_spread,
 )
 from tkperf.analysis.uncertainty.series import Spread, spread_of_few, spread_of_series
-from tkperf.seconds import FloatArray, Seconds
+from tkperf.model.seconds import FloatArray, Seconds
 
 # So many rounds are a series of their own, in which neighbours may be alike.
 ROUNDS_IN_SERIES = 20

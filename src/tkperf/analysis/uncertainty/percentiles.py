@@ -18,7 +18,7 @@ from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
 from tkperf.analysis.uncertainty.means import spread_of_rounds
 from tkperf.analysis.uncertainty.series import PREDICTED, Spread
 from tkperf.analysis.uncertainty.student import coverage_factor
-from tkperf.histogram import (
+from tkperf.model.histogram import (
     BUCKET_LOWER_NS,
     BUCKET_UPPER_NS,
     REPORTED_PERCENTILES,
@@ -27,8 +27,8 @@ from tkperf.histogram import (
     has_percentile,
     percentile_rank,
 )
-from tkperf.measurement import IoStats
-from tkperf.seconds import FloatArray
+from tkperf.model.measurement import IoStats
+from tkperf.model.seconds import FloatArray
 
 SUREST_PERCENT = 99.0
 """A burst that moves a percentile up to this one has a percent of a window's I/Os; slow as they are, that takes long."""

@@ -25,7 +25,7 @@ from math import hypot, sqrt
 import numpy as np
 
 from tkperf.analysis.uncertainty.student import coverage_factor
-from tkperf.seconds import FloatArray
+from tkperf.model.seconds import FloatArray
 
 LEAST_VALUES = 4
 _LEAST_DEGREES = 3

@@ -7,8 +7,8 @@ from math import floor, isclose, isfinite, log10
 
 from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Uncertainty
 from tkperf.analysis.uncertainty.student import COVERAGE_PERCENT
-from tkperf.quantity import Measure
-from tkperf.units import format_count, format_exact, format_number, format_to_place
+from tkperf.model.quantity import Measure
+from tkperf.model.units import format_count, format_exact, format_number, format_to_place
 
 COVERED = f"{COVERAGE_PERCENT} %"
 FOLLOWING = f"{COVERED}, for a measurement twice as long right after"

@@ -6,7 +6,6 @@ import sys
 
 import click
 
-from tkperf.choices import HDD_PROFILES
 from tkperf.cli.options import (
     consent_options,
     demand_options,
@@ -19,6 +18,7 @@ from tkperf.cli.options import (
     trust_options,
 )
 from tkperf.cli.suites import suite_command, tests_option
+from tkperf.model.choices import HDD_PROFILES
 
 FLAGS = ("-hddt", "--hdd-type", "--test")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from tkperf.choices import built_in_profiles
 from tkperf.cli.calling import Command, Group
 from tkperf.cli.kinds import ProfileName
-from tkperf.errors import closest, not_known
-from tkperf.input_files import is_toml_path
+from tkperf.model.choices import built_in_profiles
+from tkperf.model.errors import closest, not_known
+from tkperf.model.input_files import is_toml_path
 
 
 class _Profiles(Group):

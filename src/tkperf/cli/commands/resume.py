@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tkperf.choices import RUN_FILE_SUFFIX
 from tkperf.cli.calling import Command, Heading, option_about
 from tkperf.cli.kinds import RUN_FILE, Device
 from tkperf.cli.options import (
@@ -18,7 +17,8 @@ from tkperf.cli.options import (
     strict_option,
     view_options,
 )
-from tkperf.errors import UsageError
+from tkperf.model.choices import RUN_FILE_SUFFIX
+from tkperf.model.errors import UsageError
 
 if TYPE_CHECKING:
     from tkperf.cli.run_options import RunOptions

@@ -20,9 +20,9 @@ from tkperf.cli.options import (
     size_option,
     trust_options,
 )
-from tkperf.errors import UsageError
-from tkperf.units import KIB, parse_size_bytes
-from tkperf.workload import Access
+from tkperf.model.errors import UsageError
+from tkperf.model.units import KIB, parse_size_bytes
+from tkperf.model.workload import Access
 
 
 class _Values(click.ParamType[tuple[float, ...]]):

@@ -16,7 +16,7 @@ from tkperf.device.purge import ata, discard, nvme, scsi, vendor
 from tkperf.device.purge.method import NO_WATCH, Offer, PurgeMethod, Refusal, Watch
 from tkperf.device.purge.verification import Verification, look_at
 from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller
-from tkperf.errors import DeviceError, RefusedError, UsageError
+from tkperf.model.errors import DeviceError, RefusedError, UsageError
 
 __all__ = [
     "PurgeMethod", "PurgePlan", "Watch", "plan_purge", "refuse_purge_under_way", "run_purge",

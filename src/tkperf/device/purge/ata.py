@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from tkperf.choices import ATA_PURGES
 from tkperf.device.ata import AtaSecurity, read_security
 from tkperf.device.hold import Handle, Hold
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
-from tkperf.errors import DeviceError, EngineError
-from tkperf.process import run_command
+from tkperf.model.choices import ATA_PURGES
+from tkperf.model.errors import DeviceError, EngineError
+from tkperf.system.process import run_command
 
 # Not a secret: it is there for minutes, and must be known to whoever finds the drive locked.
 PASSWORD = "tkperf"  # noqa: S105

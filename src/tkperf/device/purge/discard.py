@@ -11,7 +11,7 @@ from pathlib import Path
 from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch
 from tkperf.device.sysfs import binary, number
-from tkperf.errors import DeviceError, reason_of
+from tkperf.model.errors import DeviceError, reason_of
 
 BLKDISCARD = 0x1277
 BLKZEROOUT = 0x127F

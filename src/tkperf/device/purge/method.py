@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tkperf.device.hold import Handle
 from tkperf.device.permit import ErasePermit
-from tkperf.errors import DeviceError, EngineError
-from tkperf.process import Completed, run_command
+from tkperf.model.errors import DeviceError, EngineError
+from tkperf.system.process import Completed, run_command
 
 
 def _ignore(*_: object) -> None:

@@ -6,14 +6,14 @@ import json
 import time
 from pathlib import Path
 
-from tkperf.choices import NVME_PURGES
 from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
 from tkperf.device.sysfs import find_nvme_controller
-from tkperf.errors import DeviceError, EngineError
-from tkperf.process import run_command
+from tkperf.model.choices import NVME_PURGES
+from tkperf.model.errors import DeviceError, EngineError
+from tkperf.system.process import run_command
 
 QUERY_LIMIT_S = 30.0
 # Drives are specified to format within minutes; those that overwrite take hours.

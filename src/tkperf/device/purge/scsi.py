@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import time
 
-from tkperf.choices import SCSI_PURGES
 from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
-from tkperf.errors import DeviceError, EngineError
-from tkperf.process import run_command
+from tkperf.model.choices import SCSI_PURGES
+from tkperf.model.errors import DeviceError, EngineError
+from tkperf.system.process import run_command
 
 QUERY_LIMIT_S = 30.0
 START_LIMIT_S = 120.0

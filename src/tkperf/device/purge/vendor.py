@@ -7,8 +7,8 @@ import shlex
 from tkperf.device.identity import TargetKind
 from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.method import PurgeMethod, Watch, run_tool
-from tkperf.errors import UsageError
-from tkperf.process import find_program
+from tkperf.model.errors import UsageError
+from tkperf.system.process import find_program
 
 # A vendor's tool may rewrite a large drive; nobody knows better.
 LIMIT_S = 24 * 3600.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from tkperf.device.permit import ErasePermit
-from tkperf.errors import DeviceError, reason_of
+from tkperf.model.errors import DeviceError, reason_of
 
 SAMPLES = 128
 SAMPLE_BYTES = 4096

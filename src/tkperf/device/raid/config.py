@@ -10,9 +10,9 @@ from typing import Literal
 
 import msgspec
 
-from tkperf.errors import InputFileError, UsageError
-from tkperf.input_files import SETTINGS_BYTES, read_input
-from tkperf.strict import decode_strictly, quote_value
+from tkperf.model.errors import InputFileError, UsageError
+from tkperf.model.input_files import SETTINGS_BYTES, read_input
+from tkperf.model.strict import decode_strictly, quote_value
 
 # Fewest members by level. mdadm would make smaller ones of some, but not sets of that level.
 FEWEST_MEMBERS = {0: 2, 1: 2, 5: 3, 6: 4, 10: 4}

@@ -10,9 +10,9 @@ from pathlib import Path
 from tkperf.device.hold import Handle
 from tkperf.device.raid.config import RaidConfig
 from tkperf.device.sysfs import number, text
-from tkperf.errors import DeviceError, EngineError, RefusedError
-from tkperf.process import Completed, find_program, run_command
-from tkperf.units import KIB, MIB, format_capacity
+from tkperf.model.errors import DeviceError, EngineError, RefusedError
+from tkperf.model.units import KIB, MIB, format_capacity
+from tkperf.system.process import Completed, find_program, run_command
 
 COMMAND_LIMIT_S = 120.0
 NODE_LIMIT_S = 30.0

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from tkperf.device.permit import ControllerPermit
 from tkperf.device.raid.config import RaidConfig
-from tkperf.errors import DeviceError, EngineError, RefusedError, UsageError
-from tkperf.process import find_program, run_command
+from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
+from tkperf.system.process import find_program, run_command
 
 PROGRAMS = ("storcli64", "storcli", "perccli64", "perccli")
 # Where the vendors' packages put them, outside any PATH.

@@ -21,8 +21,8 @@ from tkperf.device.purge.verification import Verification
 from tkperf.device.raid.storcli import ERASE_NOTE, StorcliSet
 from tkperf.device.target import NOT_PURGED
 from tkperf.device.write_cache import WriteCache
-from tkperf.errors import DeviceError
-from tkperf.record import PurgeResult
+from tkperf.model.errors import DeviceError
+from tkperf.model.record import PurgeResult
 
 OnProgress = Callable[[float | None], None]
 OnNote = Callable[[str, str], None]

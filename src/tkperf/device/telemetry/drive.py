@@ -24,11 +24,11 @@ from tkperf.device.sysfs import (
     text,
 )
 from tkperf.device.telemetry.hwmon import Thermometer
-from tkperf.errors import EngineError, reason_of
-from tkperf.process import PACKAGES, Completed, find_program, run_command
-from tkperf.telemetry import nvme, smartctl
-from tkperf.telemetry.numbers import Document
-from tkperf.telemetry.reading import DriveFacts, Reading
+from tkperf.model.errors import EngineError, reason_of
+from tkperf.model.telemetry import nvme, smartctl
+from tkperf.model.telemetry.numbers import Document
+from tkperf.model.telemetry.reading import DriveFacts, Reading
+from tkperf.system.process import PACKAGES, Completed, find_program, run_command
 
 # A healthy drive answers within milliseconds, a busy disk within a second or two.
 TOOL_LIMIT_S = 10.0

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tkperf.device.sysfs import find_nvme_controller, number, text
-from tkperf.telemetry.numbers import temperature
+from tkperf.model.telemetry.numbers import temperature
 
 
 class Thermometer:

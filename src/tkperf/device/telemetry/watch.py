@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.telemetry.drive import DriveLog, UnreadError
-from tkperf.telemetry.reading import DriveFacts, Reading
+from tkperf.model.telemetry.reading import DriveFacts, Reading
 
 # docs/telemetry.md has what these cost, as bench/telemetry.py measured it.
 TEMPERATURE_EVERY_S = 10.0

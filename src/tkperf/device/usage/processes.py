@@ -19,7 +19,7 @@ from pathlib import Path
 from tkperf.device.sysfs import exact_text, text
 from tkperf.device.usage.mounts import unescape
 from tkperf.device.usage.subject import Subject
-from tkperf.units import on_one_line
+from tkperf.model.units import on_one_line
 
 # Flag of /proc/PID/stat: the process is a thread of the kernel (linux/sched.h).
 PF_KTHREAD = 0x00200000

@@ -18,7 +18,7 @@ from tkperf.engine.simulation.service import (
     mean_units,
 )
 from tkperf.engine.simulation.translation import SLICES, FlashTranslation, Spread
-from tkperf.workload import Access, ActiveRange, Workload, Zone
+from tkperf.model.workload import Access, ActiveRange, Workload, Zone
 
 # A full buffer takes writes in bursts: this share of them waits so many times as long as the others,
 # but for so much more at the most.

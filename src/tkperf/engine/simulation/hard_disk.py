@@ -9,7 +9,7 @@ import numpy as np
 from tkperf.engine.simulation.models import DiskModel
 from tkperf.engine.simulation.moods import Moods
 from tkperf.engine.simulation.service import Latency, Second, balance
-from tkperf.workload import Access, ActiveRange, Workload, Zone
+from tkperf.model.workload import Access, ActiveRange, Workload, Zone
 
 # Mean of the root of the distance of two random places, as a share of the root of the way.
 _MEAN_ROOT = 8 / 15

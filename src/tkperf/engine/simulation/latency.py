@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.engine.simulation.service import Drive, Latency, Second, block_shares
-from tkperf.histogram import (
+from tkperf.model.histogram import (
     BUCKET_MIDDLE_NS,
     BUCKET_UPPER_NS,
     BUCKETS,
     Histogram,
     bucket_of_ns,
 )
-from tkperf.measurement import NO_IO, IoStats, Sample
-from tkperf.workload import Workload
+from tkperf.model.measurement import NO_IO, IoStats, Sample
+from tkperf.model.workload import Workload
 
 # Of all I/Os so many take so many times as long, whatever the drive (retries, tables written, host
 # interrupts), but for so much more at the most.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import sqrt
 
 from tkperf.engine.simulation.models import Misbehaviour
-from tkperf.errors import EngineError
-from tkperf.workload import Workload
+from tkperf.model.errors import EngineError
+from tkperf.model.workload import Workload
 
 # An unsteady drive takes another level at every new load, and so often under the same one: whatever the
 # length of a round or slice, one of the three differs from one to the next.

@@ -10,7 +10,7 @@ from tkperf.engine.simulation.flash_drive import FlashDrive
 from tkperf.engine.simulation.hard_disk import HardDisk
 from tkperf.engine.simulation.models import DiskModel, DriveModel, FlashModel, Misbehaviour
 from tkperf.engine.simulation.service import Drive
-from tkperf.errors import not_known
+from tkperf.model.errors import not_known
 
 _SATA = FlashModel(capacity_bytes=240_057_409_536)
 

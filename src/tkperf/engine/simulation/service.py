@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple, Protocol
 
-from tkperf.workload import Access, ActiveRange, Arrival, BlockShare, Workload
+from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Workload
 
 
 class Latency(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from tkperf.engine.simulation.service import Drive
-from tkperf.telemetry.reading import DriveFacts, Reading
+from tkperf.model.telemetry.reading import DriveFacts, Reading
 
 NAME = "simulated drive"
 # As real drives are read.

@@ -14,7 +14,7 @@ from math import exp
 import numpy as np
 from numpy.typing import NDArray
 
-from tkperf.workload import ActiveRange
+from tkperf.model.workload import ActiveRange
 
 SUPERBLOCKS = 256
 # Of the active range: the zones of the PTS's composite workload (5, 15 and 80 %) are whole slices.

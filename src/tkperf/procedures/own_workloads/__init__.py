@@ -9,7 +9,7 @@ from tkperf.procedures.own_workloads.course import course
 from tkperf.procedures.own_workloads.parts import FillPhase
 from tkperf.procedures.own_workloads.tables import OwnWorkloadTable
 from tkperf.procedures.own_workloads.words import describe, plan_section
-from tkperf.profiles.tables import PreconditioningTable, SteadyStateTable
+from tkperf.procedures.profiles.tables import PreconditioningTable, SteadyStateTable
 
 
 def test_of(table: OwnWorkloadTable) -> Test:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import nan
 
-from tkperf.measurement import Measurement
-from tkperf.phases import (
+from tkperf.model.measurement import Measurement
+from tkperf.model.phases import (
     Course,
     Fill,
     Idle,
@@ -20,6 +20,9 @@ from tkperf.phases import (
     SectionOutcome,
     Yielded,
 )
+from tkperf.model.quantity import QUANTITIES, Quantity, Window
+from tkperf.model.units import format_count, format_duration
+from tkperf.model.workload import Workload
 from tkperf.procedures.building_blocks import (
     Stream,
     Tracked,
@@ -45,11 +48,8 @@ from tkperf.procedures.own_workloads.parts import (
 )
 from tkperf.procedures.own_workloads.steps import steps_of, tracked_load, workload_of
 from tkperf.procedures.own_workloads.tables import OwnWorkloadTable
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import SteadyStateTable
-from tkperf.quantity import QUANTITIES, Quantity, Window
-from tkperf.units import format_count, format_duration
-from tkperf.workload import Workload
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import SteadyStateTable
 
 # As the Myce/OakGate tests have it: with less of its rate done a load was not kept up with.
 KEPT_UP_PERCENT = 99

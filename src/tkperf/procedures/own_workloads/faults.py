@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from tkperf.errors import not_known
+from tkperf.model.errors import not_known
+from tkperf.model.strict import describe_mistake
+from tkperf.model.workload import Access, Arrival
 from tkperf.procedures.own_workloads.parts import (
     FillPhase,
     Load,
@@ -16,11 +18,9 @@ from tkperf.procedures.own_workloads.parts import (
     StreamPhase,
 )
 from tkperf.procedures.own_workloads.steps import at_values, count_steps, loads_of, tracked_load
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import MOST_SLICES, SteadyStateTable, find_size_fault
 from tkperf.procedures.shares import find_share_fault
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import MOST_SLICES, SteadyStateTable, find_size_fault
-from tkperf.strict import describe_mistake
-from tkperf.workload import Access, Arrival
 
 MOST_STEPS_OF_A_ROUND = 1024  # a line of the report's tables for each
 _FASTEST_POISSON_IOPS = 1_000_000  # of a thread: fio works the times out in whole us

@@ -9,8 +9,10 @@ from typing import Any
 
 import msgspec
 
-from tkperf.errors import InputFileError, not_known
-from tkperf.input_files import SETTINGS_BYTES, read_text_input
+from tkperf.model.errors import InputFileError, not_known
+from tkperf.model.input_files import SETTINGS_BYTES, read_text_input
+from tkperf.model.strict import convert_strictly, decode_strictly, shallow
+from tkperf.model.units import drop_controls
 from tkperf.procedures.own_workloads.parts import (
     FillPhase,
     IdlePhase,
@@ -21,8 +23,6 @@ from tkperf.procedures.own_workloads.parts import (
     StreamPhase,
 )
 from tkperf.procedures.own_workloads.tables import OwnWorkloadTable, table_type
-from tkperf.strict import convert_strictly, decode_strictly, shallow
-from tkperf.units import drop_controls
 
 WHAT = "workload file"
 _PHASES: tuple[type[Any], ...] = (

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, get_args
 
 import msgspec
 
-from tkperf.procedures.shares import AT_MOST, BlockShares, ZoneShares
-from tkperf.profiles.tables import (
+from tkperf.model.workload import Access, Arrival
+from tkperf.procedures.profiles.tables import (
     MOST_ROUNDS,
     MOST_VALUES,
     BlockSizeKib,
@@ -21,7 +21,7 @@ from tkperf.profiles.tables import (
     SteadyStateTable,
     means,
 )
-from tkperf.workload import Access, Arrival
+from tkperf.procedures.shares import AT_MOST, BlockShares, ZoneShares
 
 MOST_PHASES = 64
 MOST_IOPS = 1e9

@@ -8,12 +8,12 @@ from math import prod
 
 import msgspec
 
-from tkperf.errors import InputFileError
+from tkperf.model.errors import InputFileError
+from tkperf.model.units import KIB, MIB, format_capacity
+from tkperf.model.workload import ActiveRange, Step, Workload
 from tkperf.procedures.own_workloads.parts import Load, OwnTracked, RoundsPhase
+from tkperf.procedures.profiles import Profile
 from tkperf.procedures.shares import block_mix_of, zones_of
-from tkperf.profiles import Profile
-from tkperf.units import KIB, MIB, format_capacity
-from tkperf.workload import ActiveRange, Step, Workload
 
 
 def workload_of(load: Load, profile: Profile, active_range_bytes: int) -> Workload:

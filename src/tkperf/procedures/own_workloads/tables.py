@@ -26,8 +26,8 @@ from tkperf.procedures.own_workloads.parts import (
     StreamPhase,
     Title,
 )
-from tkperf.profiles import Profile
-from tkperf.profiles.tables import (
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import (
     MOST_SLICES,
     MOST_VALUES,
     Source,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from tkperf.figures import (
+from tkperf.model.figures import (
     SETTLED,
     WINDOW,
     Figure,
@@ -18,6 +18,10 @@ from tkperf.figures import (
     over_rounds,
     stream_latencies,
 )
+from tkperf.model.purposes import prepares
+from tkperf.model.quantity import QUANTITIES
+from tkperf.model.units import format_count, format_duration, format_mix
+from tkperf.model.workload import Arrival
 from tkperf.procedures import wording
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.procedures.own_workloads.parts import (
@@ -30,11 +34,7 @@ from tkperf.procedures.own_workloads.parts import (
 )
 from tkperf.procedures.own_workloads.steps import workload_of
 from tkperf.procedures.own_workloads.tables import OwnWorkloadTable
-from tkperf.profiles import Profile
-from tkperf.purposes import prepares
-from tkperf.quantity import QUANTITIES
-from tkperf.units import format_count, format_duration, format_mix
-from tkperf.workload import Arrival
+from tkperf.procedures.profiles import Profile
 
 _LATENCIES = ("latency_mean_us", "p99_us", "p99.9_us", "p99.99_us", "latency_max_us")
 _BEHIND = ("backlog_ios", "behind_us", "latency_with_wait_us")

@@ -1,0 +1,226 @@
+"""Settings set and verified for an owner, and put back when nobody wants them any more."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tkperf.device.sysfs import text
+from tkperf.host.tuning.settings import Setting, read_setting
+from tkperf.host.tuning.state import (
+    BY_COMMAND,
+    Kept,
+    State,
+    StateFile,
+    is_alive,
+    own_name,
+    with_owner,
+)
+from tkperf.model.errors import DeviceError, TkperfError, reason_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What became of it: in words what was put back, left as it is, and what could not be put back.
+
+    ``kept_for`` are settings that a run still goes on with.
+    """
+
+    put_back: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    kept_for: tuple[str, ...] = ()
+    rebooted: bool = False
+
+
+def apply_settings(
+    settings: Sequence[Setting], owner: str = BY_COMMAND, *, root: Path = Path("/")
+) -> tuple[str, ...]:
+    """Set what is to be changed; returns each change as ``PATH: BEFORE -> AFTER``.
+
+    What cannot be set does not keep the rest from it.
+
+    Raises:
+        DeviceError: a setting was not taken; what was set stays, and is on record to be put back.
+        UsageError: the file of what was before is damaged.
+    """
+    file = StateFile(root)
+    with file.locked():
+        state = _of_this_boot(file)
+        kept = {entry.path: entry for entry in state.settings}
+        for setting in _to_keep(settings):
+            if setting.path in kept:
+                kept[setting.path] = with_owner(kept[setting.path], owner)
+            elif setting.wanted is None or setting.is_changed:
+                assert setting.now is not None
+                kept[setting.path] = Kept(
+                    path=setting.path,
+                    before=setting.now,
+                    changed_to=setting.wanted,
+                    owners=(owner,),
+                    disk_sequence=setting.disk_sequence,
+                )
+        file.write(State(boot=file.boot, settings=tuple(kept.values())))
+        changes, failures = [], []
+        for setting in settings:
+            if not setting.is_changed:
+                continue
+            assert setting.wanted is not None
+            # One that was set before may have brought it along.
+            if read_setting(_below(root, setting.path)) != setting.wanted:
+                failure = _set(root, setting.path, setting.wanted)
+                if failure is not None:
+                    failures.append(failure)
+                    continue
+            changes.append(f"{setting.path}: {setting.now} -> {setting.wanted}")
+    if failures:
+        raise DeviceError("; ".join(failures))
+    return tuple(changes)
+
+
+def release_settings(owner: str = BY_COMMAND, *, root: Path = Path("/")) -> Restored:
+    """Put back what only this owner, or one that has died, had changed.
+
+    Raises:
+        DeviceError: what was before cannot be kept or removed.
+        UsageError: the file of what was before is damaged.
+    """
+    file = StateFile(root)
+    if not file.path.exists():
+        return Restored()
+    with file.locked():
+        state = file.read()
+        if state is None:
+            return Restored()
+        if state.boot != file.boot:
+            file.write(State(boot=file.boot))
+            return Restored(rebooted=True)
+        stays: list[Kept] = []
+        put_back: list[str] = []
+        left: list[str] = []
+        failed: list[str] = []
+        kept_for: list[str] = []
+        for entry in state.settings:
+            owners = tuple(name for name in entry.owners if name != owner and is_alive(name, root))
+            if owners:
+                stays.append(replace(entry, owners=owners))
+                kept_for.append(entry.path)
+                continue
+            outcome = _put_back(root, entry)
+            if outcome.failed:
+                stays.append(replace(entry, owners=(BY_COMMAND,)))
+            put_back += outcome.put_back
+            left += outcome.left
+            failed += outcome.failed
+        file.write(State(boot=state.boot, settings=tuple(stays)))
+    return Restored(
+        put_back=tuple(put_back),
+        left=tuple(left),
+        failed=tuple(failed),
+        kept_for=tuple(kept_for),
+    )
+
+
+@contextmanager
+def tuned(settings: Sequence[Setting], *, root: Path = Path("/")) -> Iterator[tuple[str, ...]]:
+    """Settings for the length of a run, put back whatever ends it; yields the changes.
+
+    Raises:
+        DeviceError: a setting is not taken, or cannot be put back.
+    """
+    owner = own_name(root)
+    try:
+        changes = apply_settings(settings, owner, root=root)
+        yield changes
+    except TkperfError as error:
+        failed = _release_quietly(owner, root)
+        if failed:
+            raise type(error)("; ".join((str(error), *failed))) from error
+        raise
+    except BaseException:
+        _release_quietly(owner, root)
+        raise
+    failed = release_settings(owner, root=root).failed
+    if failed:
+        raise DeviceError("; ".join(failed))
+
+
+def _release_quietly(owner: str, root: Path) -> tuple[str, ...]:
+    """What cannot be put back must not hide why the run ended."""
+    with suppress(TkperfError):
+        return release_settings(owner, root=root).failed
+    return ("what tkperf had set on this host is not put back: tkperf tune --restore",)
+
+
+def find_left_behind(root: Path = Path("/")) -> int:
+    """How many settings a tkperf changed that died meanwhile."""
+    try:
+        state = StateFile(root).read()
+    except TkperfError:
+        return 0
+    if state is None or state.boot != StateFile(root).boot:
+        return 0
+    return sum(not any(is_alive(name, root) for name in entry.owners) for entry in state.settings)
+
+
+def _of_this_boot(file: StateFile) -> State:
+    """What is changed; what was before a reboot the kernel has forgotten itself."""
+    state = file.read()
+    if state is None or state.boot != file.boot:
+        return State(boot=file.boot)
+    return state
+
+
+def _to_keep(settings: Sequence[Setting]) -> Iterator[Setting]:
+    """What is on record: all wanted values that are or will be set, and what changes along with them."""
+    schedulers = {s.drive for s in settings if s.path.endswith("/scheduler") and s.is_changed}
+    for setting in settings:
+        if setting.now is None or setting.offered is False:
+            continue
+        if setting.wanted is not None or setting.drive in schedulers:
+            yield setting
+
+
+def _put_back(root: Path, entry: Kept) -> Restored:
+    path = _below(root, entry.path)
+    now = read_setting(path)
+    if now is None:
+        return Restored(left=(f"{entry.path}: it is gone",))
+    if _disk_sequence(path) != entry.disk_sequence:
+        return Restored(left=(f"{entry.path}: another drive has that name now",))
+    if now == entry.before:
+        return Restored()
+    if entry.changed_to is not None and now != entry.changed_to:
+        text = f"{entry.path}: somebody set it to {now} since, it was {entry.before} before"
+        return Restored(left=(text,))
+    failure = _set(root, entry.path, entry.before)
+    if failure is not None:
+        return Restored(failed=(f"{failure}; it was {entry.before} before",))
+    return Restored(put_back=(f"{entry.path}: {now} -> {entry.before}",))
+
+
+def _disk_sequence(path: Path) -> str | None:
+    return text(path.parent.parent / "diskseq") if path.parent.name == "queue" else None
+
+
+def _set(root: Path, name: str, value: str) -> str | None:
+    """Write a setting and read it back; why it is not set, or None."""
+    path = _below(root, name)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)  # never made: it is the kernel's
+        try:
+            os.write(descriptor, f"{value}\n".encode())
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        advice = "; run tkperf as root" if isinstance(error, PermissionError) else ""
+        return f"{name} does not take {value}: {reason_of(error)}{advice}"
+    now = read_setting(path)
+    return None if now == value else f"{name} was set to {value}, but reads {now}"
+
+
+def _below(root: Path, name: str) -> Path:
+    return root / name.removeprefix("/")

@@ -1,0 +1,120 @@
+"""Which settings a measurement wants otherwise than they are; nothing is changed here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tkperf.device.sysfs import text
+from tkperf.host.audit.queue import choose_scheduler, chosen_of
+from tkperf.host.audit.site import Drive, Site
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A file of sysfs that is set, as ``path`` on the host itself.
+
+    Attributes:
+        subject: as the audit calls it.
+        now: its value; None: it cannot be read.
+        wanted: None: it is left alone, and only put back if another setting changes it, too.
+        offered: whether the kernel takes ``wanted``; None is not known.
+        drive: whose it is; None: of the CPUs.
+        disk_sequence: the kernel's number of the drive, which no other by its name will have.
+    """
+
+    subject: str
+    path: str
+    now: str | None
+    wanted: str | None
+    why: str
+    offered: bool | None = None
+    drive: str | None = None
+    disk_sequence: str | None = None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it would be set."""
+        return (
+            self.wanted is not None
+            and self.now is not None
+            and self.now != self.wanted
+            and self.offered is not False
+        )
+
+
+def find_settings(site: Site, drives: Sequence[Drive]) -> tuple[Setting, ...]:
+    """All that measuring wants set, changed or not, in the order in which it is set.
+
+    Of a file's drive nothing: it has other users.
+    """
+    queues = {drive.disk.name: drive for drive in drives if not drive.is_file}
+    return (
+        *_of_cpus(site),
+        *(setting for drive in queues.values() for setting in _of_queue(site, drive)),
+    )
+
+
+def read_setting(path: Path) -> str | None:
+    """What is set; of a choice like ``mq-deadline [none]`` the chosen one."""
+    words = text(path)
+    return chosen_of(words) if path.name == "scheduler" else words
+
+
+def _of_cpus(site: Site) -> Iterator[Setting]:
+    """The governor first: it decides which preferences the CPU takes."""
+    policies = sorted((site.cpu_folder / "cpufreq").glob("policy*"))
+    for name, subject, choices, why in (
+        ("scaling_governor", "CPU governor", "scaling_available_governors",
+         "the same clock at every load"),
+        ("energy_performance_preference", "energy preference",
+         "energy_performance_available_preferences", "the highest clock at once"),
+    ):  # fmt: skip
+        for policy in policies:
+            now, offered = text(policy / name), text(policy / choices)
+            if now is None and not (policy / name).exists():
+                continue
+            yield Setting(
+                subject=subject,
+                path=_on_host(site, policy / name),
+                now=now,
+                wanted="performance",
+                why=why,
+                offered=None if offered is None else "performance" in offered.split(),
+            )
+
+
+def _of_queue(site: Site, drive: Drive) -> Iterator[Setting]:
+    queue = site.sys / "block" / drive.disk.name / "queue"
+    sequence = text(drive.disk / "diskseq")
+    choices = (text(queue / "scheduler") or "").replace("[", "").replace("]", "").split()
+    scheduler = chosen_of(text(queue / "scheduler"))
+    wanted = None if scheduler is None else choose_scheduler(drive, scheduler)
+    for name, subject, value, offered, why in (
+        ("scheduler", "I/O scheduler", wanted, wanted in choices,
+         "the drive gets I/Os as they are issued"),
+        # A change of the scheduler sets it anew.
+        ("nr_requests", "requests of the queue", None, None, "put back with the scheduler"),
+        ("rq_affinity", "completion affinity", "2", None,
+         "each CPU completes what it issued: no single one does it for all"),
+        ("wbt_lat_usec", "writeback throttling", "0", None,
+         "no I/O is timed or held back for the sake of others"),
+    ):  # fmt: skip
+        if not (queue / name).exists():
+            continue
+        yield Setting(
+            subject=subject,
+            path=_on_host(site, queue / name),
+            now=read_setting(queue / name),
+            wanted=value,
+            why=why,
+            offered=offered,
+            drive=drive.name,
+            disk_sequence=sequence,
+        )
+
+
+def _on_host(site: Site, path: Path) -> str:
+    """A path below the root folder as the host has it."""
+    return f"/{path.relative_to(site.root)}"

@@ -1,0 +1,260 @@
+"""fio's JSON documents in any text: what of it is one, whose jobs waited, what counts once."""
+
+from __future__ import annotations
+
+import json
+import re
+from calendar import timegm
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from tkperf.interop.fio_options import options_of, pattern_of
+from tkperf.interop.left_out import Unusable
+
+# Between two status reports of one fio its jobs ran, but for at most this.
+IDLE_MS = 2000.0
+# Where fio gives no time of day: the jobs of two reports ran on by at least this.
+SHORTEST_INTERVAL_MS = 100.0
+# More is no number of fio's.
+LARGEST = 1e18
+# Braces in the text around results. A file with more is not fio's, and would take long to search.
+MOST_ATTEMPTS = 1000
+# Others wrap fio's documents in theirs; deeper nobody does.
+DEEPEST = 5
+# The row that fio's client adds up of all others.
+ALL_CLIENTS = "All clients"
+
+# What fio says when somebody stops it; it writes the result of what it had done all the same. STOPPED
+# is our mark in such a document.
+SIGNALLED = "fio: terminating on signal"
+STOPPED = "stopped by a signal"
+
+_BEGINS_ALIKE = re.compile(r'"(fio version|jobs|client_stats)"')
+# Old versions print what C prints of no number. Replaced in as many characters, so that places stay.
+_NO_NUMBER = re.compile(r"(?<=[:,\[\s])(-?)(?:nan|inf)(?=[\s,}\]])")
+# A backslash as it stands in paths of Windows, which begins no escape of JSON's, is one.
+_ESCAPED = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+
+class Documents:
+    """Documents of one text, in their order. ``cut_off`` is known after the last one."""
+
+    def __init__(self, content: str) -> None:
+        self._text = content
+        self.cut_off = False
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Raises Unusable: the text is full of braces that begin no JSON."""
+        try:
+            # Three times as fast, of a file that is one document and nothing else.
+            values = [msgspec.json.decode(self._text)]
+        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+            yield from self._search()
+            return
+        for value in values:
+            yield from _documents_in(value, DEEPEST)
+
+    def _search(self) -> Iterator[dict[str, Any]]:
+        decoder, position, failed, ended = json.JSONDecoder(), 0, 0, 0
+        text = _NO_NUMBER.sub(lambda match: " " * len(match[1]) + "NaN", self._text)
+        text = _ESCAPED.sub(lambda match: match[0] if match[1] else "\\\\", text)
+        while (position := text.find("{", position)) >= 0:
+            try:
+                value, position = decoder.raw_decode(text, position)
+            except (ValueError, RecursionError):
+                if _BEGINS_ALIKE.search(text, position, position + 400):
+                    self.cut_off = True
+                position, failed = position + 1, failed + 1
+                if failed > MOST_ATTEMPTS:
+                    raise Unusable(
+                        f"more than {MOST_ATTEMPTS:,} braces in it begin no JSON; is it fio's output?"
+                    ) from None
+                continue
+            stopped = SIGNALLED in text[ended:position]
+            for document in _documents_in(value, DEEPEST):
+                yield document | {STOPPED: True} if stopped else document
+                ended = position
+
+
+def _documents_in(value: object, deep: int) -> Iterator[dict[str, Any]]:
+    """fio's documents in a JSON value, which may be one itself."""
+    if isinstance(value, dict):
+        is_document = isinstance(value.get("jobs"), list)
+        is_of_clients = isinstance(value.get("client_stats"), list)
+        if (is_document or is_of_clients) and (deep == DEEPEST or "fio version" in value):
+            if is_of_clients and not is_document:
+                _divide_clients(value)
+            _divide_unified(value)
+            yield value
+            return
+    if isinstance(value, dict | list) and deep:
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _documents_in(inner, deep - 1)
+
+
+def _divide_clients(document: dict[str, Any]) -> None:
+    """Jobs of each host, and fio's sum over all of them apart."""
+    rows = document["client_stats"]
+    is_sum = [isinstance(row, dict) and row.get("jobname") == ALL_CLIENTS for row in rows]
+    document["jobs"] = [row for row, total in zip(rows, is_sum, strict=True) if not total]
+    document["all clients"] = [row for row, total in zip(rows, is_sum, strict=True) if total]
+
+
+def _divide_unified(document: dict[str, Any]) -> None:
+    """Name the only direction of jobs whose results stand under ``mixed`` (unified_rw_reporting)."""
+    for job in document["jobs"]:
+        if isinstance(job, dict) and is_unified(job):
+            options = options_of(document, job)
+            side = pattern_of(options).removeprefix("rand")
+            if side in ("read", "write"):
+                job[side] = job["mixed"]
+
+
+def is_unified(job: Mapping[str, Any]) -> bool:
+    """Whether reads and writes of a job were counted together only."""
+    return "mixed" in job and not ("read" in job or "write" in job)
+
+
+def host_of(job: Mapping[str, Any]) -> str | None:
+    """Which of fio's servers ran a job; None if fio ran it itself."""
+    if "hostname" not in job:
+        return None
+    port = job.get("port")
+    return f"{job['hostname']}" if port in (None, 8765) else f"{job['hostname']}:{port}"
+
+
+def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
+    """The jobs of a document, those together that did not wait for each other.
+
+    Jobs that wait (stonewall) are a new group; fio does not list stonewall where it has no value.
+    Results of several hosts may come in any order.
+    """
+    groups: list[list[dict[str, Any]]] = []
+    latest: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
+    for job in document["jobs"]:
+        if not isinstance(job, dict):
+            continue
+        options, group = options_of(document, job), job.get("groupid")
+        waits = "wait_for" in options or (group is None and "stonewall" in options)
+        place = host_of(job), str(group)
+        if waits or place not in latest:
+            latest[place] = []
+            groups.append(latest[place])
+        latest[place].append(job)
+    return groups
+
+
+def find_jobs_at_once(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the jobs that shared the device. Clones of one job (numjobs) are one load."""
+    together = (
+        dict.fromkeys(str(job.get("jobname")) for job in group) for group in group_jobs(document)
+    )
+    return tuple(name for names in together if len(names) > 1 for name in names)
+
+
+def last_of_each_run(documents: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Of the cumulative reports of one fio only the last."""
+    kept: dict[str, Any] | None = None
+    for document in documents:
+        if kept is not None and not _continues(kept, document):
+            yield kept
+        elif kept is not None and STOPPED in kept:
+            document[STOPPED] = True
+        kept = document
+    if kept is not None:
+        yield kept
+
+
+def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether two documents are reports of one fio.
+
+    They have the same jobs, no counter goes down, and what the jobs ran in between, one after the
+    other if they wait for each other, is the time between the two. A second run of the same jobs
+    takes that time anew and ends with about the runtimes of the first.
+    """
+    if _identity(before) != _identity(after):
+        return False
+    earlier, later = _counters(before), _counters(after)
+    if any(value < was for was, value in zip(earlier, later, strict=True)):
+        return False
+    ran_ms = _ran_ms(after, [value - was for was, value in zip(earlier, later, strict=True)])
+    first_ms, second_ms = stamp_ms(before), stamp_ms(after)
+    if first_ms is not None and second_ms is not None:
+        idle_ms = min(IDLE_MS, max(later[::3], default=0.0) / 2)
+        passed_ms = second_ms - first_ms
+        return before["jobs"] == after["jobs"] or -idle_ms <= passed_ms <= ran_ms + idle_ms
+    # Runtime, I/Os and bytes of a direction go on together, or stand still.
+    moved = [value > was for was, value in zip(earlier, later, strict=True)]
+    together = all(len(set(moved[at : at + 3])) == 1 for at in range(0, len(moved), 3))
+    return together and ran_ms >= SHORTEST_INTERVAL_MS
+
+
+def _ran_ms(document: Mapping[str, Any], grown: Sequence[float]) -> float:
+    """Time in which jobs ran, of how much their counters have grown.
+
+    Jobs of a group run at the same time, those that wait for others (stonewall) are a new group.
+    """
+    longest: dict[str, float] = {}
+    jobs = [job for job in document["jobs"] if isinstance(job, dict)]
+    for number, job in enumerate(jobs):
+        group = str(job.get("groupid", f"job {number}"))
+        # Three counters of reads, then three of writes, the runtime first.
+        runtime_ms = max(grown[6 * number], grown[6 * number + 3])
+        longest[group] = max(longest.get(group, 0.0), runtime_ms)
+    return sum(longest.values())
+
+
+def _identity(document: Mapping[str, Any]) -> object:
+    """What stays the same in every report of one fio."""
+    return (
+        document.get("fio version"),
+        document.get("global options"),
+        [
+            (host_of(job), job.get("jobname"), job.get("groupid"), job.get("job options"))
+            for job in document["jobs"]
+            if isinstance(job, dict)
+        ],
+    )
+
+
+def _counters(document: Mapping[str, Any]) -> list[float]:
+    """Runtime, I/Os and bytes of each job's reads, then of its writes."""
+    counters = []
+    for job in document["jobs"]:
+        for side in ("read", "write") if isinstance(job, dict) else ():
+            direction = job.get(side)
+            direction = direction if isinstance(direction, dict) else {}
+            counters += [
+                _finite(direction.get(name)) or 0.0 for name in ("runtime", "total_ios", "io_bytes")
+            ]
+    return counters
+
+
+def _finite(value: object) -> float | None:
+    """A number of a size that can be reckoned with; else None."""
+    return float(value) if isinstance(value, int | float) and abs(value) < LARGEST else None
+
+
+def stamp_ms(document: Mapping[str, Any]) -> float | None:
+    """When fio wrote the document, in ms since 1970; older versions give whole seconds, or words."""
+    for name, factor in (("timestamp_ms", 1), ("timestamp", 1000)):
+        stamp = _finite(document.get(name))
+        if stamp is not None and stamp > 0:
+            return stamp * factor
+    return _spelled_ms(str(document.get("time", "")))
+
+
+def _spelled_ms(text: str) -> float | None:
+    """``Tue Oct  6 11:17:44 2015``, by the clock of the host that wrote it."""
+    match = re.fullmatch(
+        r"\w{3} (\w{3}) +(\d{1,2}) (\d{2}):(\d{2}):(\d{2}) (\d{4})", text.strip(), re.ASCII
+    )
+    if match is None or match[1] not in _MONTHS:
+        return None
+    day, hour, minute, second, year = (int(digits) for digits in match.groups()[1:])
+    if not (year >= 1970 and 1 <= day <= 31):
+        return None
+    return timegm((year, _MONTHS.index(match[1]) + 1, day, hour, minute, second)) * 1000.0

@@ -1,0 +1,338 @@
+"""fio's own JSON and json+ results as a run: one file or thousands, of fio 2.x and 3.x.
+
+Files are taken one by one; of each only its results are kept. What cannot be taken is left out with
+its reason and ends nothing, unless nothing remains.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+from tkperf.interop import FIO_TEST
+from tkperf.interop.fio_counters import (
+    Job,
+    build_measurement,
+    describe_uneven_clones,
+    name_of,
+)
+from tkperf.interop.fio_documents import (
+    ALL_CLIENTS,
+    STOPPED,
+    Documents,
+    find_jobs_at_once,
+    group_jobs,
+    host_of,
+    last_of_each_run,
+    stamp_ms,
+)
+from tkperf.interop.fio_options import options_of
+from tkperf.interop.fio_rounds import build_test
+from tkperf.interop.fio_series import Result, arrange, identify, start_of
+from tkperf.interop.fio_workload import build_workload
+from tkperf.interop.imported import (
+    LARGEST_DEMAND,
+    ImportedRun,
+    one_line,
+    readable,
+    require_room,
+)
+from tkperf.interop.left_out import MOST_LISTED, Remarks, Unusable, natural_key
+from tkperf.model.errors import UsageError
+
+T = TypeVar("T")
+
+
+def parse_fio_json(files: Iterable[tuple[str, str]], *, name: str) -> ImportedRun:
+    """Decode results.
+
+    Args:
+        files: name and text of each file, in any order.
+
+    Raises:
+        UsageError: no file holds a result of fio that can be taken.
+    """
+    results = FioResults()
+    for file, text in sorted(files, key=lambda entry: natural_key(entry[0])):
+        results.add(file, text)
+    return results.build_run(name)
+
+
+class FioResults:
+    """Collects the results of fio's files, which come in the natural order of their names.
+
+    So that the order in which a user gives them changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self.remarks = Remarks()
+        self._names: list[str] = []
+        self._sources: dict[bytes, int] = {}
+        self._results: list[Result] = []
+        self._documents: dict[object, int] = {}
+        self._at_once: dict[str, str] = {}
+        self._versions: dict[str, tuple[object, ...]] = {}
+        self._first_ms: float | None = None
+        # The same for many results: kept once.
+        self._kept: dict[object, Any] = {}
+
+    def add(self, file: str, text: str) -> None:
+        """Take the results of a file; what cannot be taken is left out."""
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        source = self._sources.get(digest)
+        if source is not None:
+            self._say_twice("has the same content", file, source)
+            return
+        source = self._sources[digest] = len(self._names)
+        self._names.append(file)
+        documents, taken = Documents(text), 0
+        try:
+            for number, document in enumerate(last_of_each_run(documents)):
+                self._add_document(document, source, number)
+                taken += 1
+        except Unusable as why:
+            if taken:
+                self.remarks.say("read-in-part", f"only its beginning is taken: {why}", file)
+            else:
+                self.remarks.leave_out_file(file, why)
+            return
+        if taken and documents.cut_off:
+            self.remarks.say(
+                "cut-off", "is cut off or damaged: of its JSON only what is whole is taken", file
+            )
+        elif not taken:
+            cut = "its JSON is cut off or damaged" if documents.cut_off else None
+            none = "holds no JSON result of fio (--output-format=json or json+)"
+            self.remarks.leave_out_file(file, Unusable(cut or none))
+
+    def leave_out(self, file: str, reason: str) -> None:
+        """A file that cannot even be read."""
+        self.remarks.leave_out_file(file, Unusable(reason))
+
+    def count_taken(self) -> int:
+        """Files that gave a result."""
+        return len({result.source for result in self._results})
+
+    def build_run(self, name: str) -> ImportedRun:
+        """The run of all results.
+
+        Raises:
+            UsageError: there are none, or more than a run file can hold.
+        """
+        self._require_results()
+        series = arrange(self._results, self._names, self.remarks)
+        test = build_test(FIO_TEST, series, self._names)
+        require_room(test.steps, place=_some(sorted(self._names, key=natural_key)))
+        versions = sorted(self._versions, key=lambda version: self._versions[version])
+        return ImportedRun(
+            name=name,
+            date=None,
+            written_s=None if self._first_ms is None else self._first_ms / 1000,
+            tool=" and ".join(version.replace("fio-", "fio ", 1) for version in versions),
+            profile_name="fio",
+            profile=self._profile(),
+            fio_version=versions[0],
+            command_line=None,
+            description=None,
+            feature_matrix=None,
+            host={},
+            notices=(_shared_load(self._at_once),) if self._at_once else (),
+            tests=(test,),
+            warnings=self.remarks.warnings(),
+        )
+
+    def _require_results(self) -> None:
+        if not self._results:
+            reasons = [warning.text for warning in self.remarks.warnings()[:MOST_LISTED]]
+            place = _some(sorted(self._names, key=natural_key)) or "no file"
+            raise UsageError(f"{place}: nothing could be imported: {'; '.join(reasons)}")
+
+    def _say_twice(self, what: str, file: str, source: int) -> None:
+        first = readable(self._names[source])
+        self.remarks.say(
+            "given-twice", f"{what} as another file: it counts once", file, f" (as {first})"
+        )
+
+    def _add_document(self, document: dict[str, Any], source: int, number: int) -> None:
+        file, jobs = self._names[source], document["jobs"]
+        if len(jobs) > LARGEST_DEMAND:
+            raise Unusable(f"more than {LARGEST_DEMAND:,} jobs in one result")
+        if not all(isinstance(job, dict) for job in jobs):
+            raise Unusable("a job of fio's is not an object")
+        if not jobs:
+            raise Unusable("fio ran, but no job of it moved data")
+        results = list(self._of_document(document, source, number))
+        written_ms = stamp_ms(document)
+        fingerprint = (written_ms, tuple(_fingerprint(result) for result in results))
+        if results and self._documents.setdefault(fingerprint, source) != source:
+            # In another text, such as a copy with other line ends.
+            self._say_twice("holds the same result", file, self._documents[fingerprint])
+            return
+        self._results += results
+        for jobname in find_jobs_at_once(document):
+            self._at_once.setdefault(jobname, file)
+        version = one_line(str(document.get("fio version", ""))) or "fio"
+        stamp = float("inf") if written_ms is None else written_ms
+        self._versions[version] = min(
+            self._versions.get(version, (float("inf"), "")), (stamp, version)
+        )
+        if written_ms is not None:
+            self._first_ms = min(written_ms, self._first_ms or written_ms)
+
+    def _of_document(self, document: Mapping[str, Any], source: int, number: int) -> list[Result]:
+        """The jobs of a document.
+
+        Clones (numjobs) ran at once and count together; jobs that waited for each other do not. Jobs
+        of other names that ran at once with the same workload are neither its rounds nor one known
+        load.
+        """
+        file, results = self._names[source], []
+        for at, group in enumerate(group_jobs(document)):
+            of_group = []
+            for clones in _clones(group):
+                options = options_of(document, clones[0])
+                try:
+                    if STOPPED in document:
+                        raise Unusable("fio was stopped by a signal in it")
+                    result = self._result(clones, options, source, host_of(clones[0]))
+                except Unusable as why:
+                    self.remarks.leave_out_job(file, name_of(clones[0]), why)
+                    continue
+                result.place, result.written_ms = (number, at), stamp_ms(document)
+                of_group.append(result)
+            results += self._alone(of_group, file)
+        return results + self._of_all_clients(document, results, source, number)
+
+    def _alone(self, of_group: list[Result], file: str) -> list[Result]:
+        named = Counter(result.workload for result in of_group)
+        for result in of_group:
+            if named[result.workload] > 1:
+                why = Unusable("it ran at once with others", f" as {result.workload}")
+                self.remarks.leave_out_job(file, result.job, why)
+        return [result for result in of_group if named[result.workload] == 1]
+
+    def _result(
+        self, clones: Sequence[Job], options: Mapping[str, Any], source: int, host: str | None
+    ) -> Result:
+        file, jobname = self._names[source], name_of(clones[0])
+        workload = build_workload(clones, options, file, self.remarks)
+        measurement = build_measurement(clones, file, self.remarks)
+        identity = identify(
+            file=file,
+            jobname=jobname,
+            host=host,
+            options=options,
+            threads=workload.jobs,
+            measurement=measurement,
+        )
+        if "ended early" in identity.always:
+            self.remarks.say(
+                "ended-early",
+                "a job ran for less than its runtime: it was stopped, or had done all it could; such "
+                "results stand apart",
+                file,
+                f" ({measurement.duration_s:.1f} s of {identity.runtime_s:g} s)",
+            )
+        uneven = describe_uneven_clones(clones, workload.jobs)
+        if uneven is not None:
+            self.remarks.say(
+                "clones-of-different-times",
+                "clones ran for different times; their I/Os are counted over the longest, as fio "
+                "does (group_reporting)",
+                file,
+                f": {uneven}",
+            )
+        text = f"[{jobname}]\n" + "".join(f"{key}={value}\n" for key, value in options.items())
+        return Result(
+            source=source,
+            place=(0, 0),
+            job=jobname,
+            workload=self._keep(workload),
+            identity=self._keep(identity),
+            measurement=measurement,
+            written_ms=None,
+            job_text=self._keep(readable(text)),
+            start=start_of(options),
+            uneven=uneven,
+        )
+
+    def _of_all_clients(
+        self, document: Mapping[str, Any], results: Sequence[Result], source: int, number: int
+    ) -> list[Result]:
+        """fio's sum over its servers, where it is the sum of one workload."""
+        rows = [row for row in document.get("all clients", ()) if isinstance(row, dict)]
+        hosts = {result.identity.host for result in results}
+        if not rows or len({host_of(job) for job in document["jobs"]}) < 2:
+            return []
+        file = self._names[source]
+        self.remarks.say(
+            "several-hosts",
+            "each host's numbers were measured while the others ran; they stand in sections of their own",
+            file,
+        )
+        workloads = {(result.job, result.workload) for result in results}
+        if len(workloads) != 1 or len(results) != len(hosts):
+            why = Unusable("fio's sum over all clients is one of several workloads")
+            self.remarks.leave_out_job(file, ALL_CLIENTS, why)
+            return []
+        options = options_of(document, document["jobs"][0])
+        threads = sum(result.workload.jobs for result in results)
+        try:
+            whole = self._result(
+                rows[:1], options | {"numjobs": threads}, source, ALL_CLIENTS.lower()
+            )
+        except Unusable as why:
+            self.remarks.leave_out_job(file, ALL_CLIENTS, why)
+            return []
+        whole.place, whole.written_ms = (number, len(document["jobs"])), stamp_ms(document)
+        return [whole]
+
+    def _keep(self, value: T) -> T:
+        kept: T = self._kept.setdefault(value, value)
+        return kept
+
+    def _profile(self) -> dict[str, object]:
+        """Threads and depth, where all results have the same; else each section says its own."""
+        demands = {(result.workload.jobs, result.workload.io_depth) for result in self._results}
+        profile: dict[str, object] = {"title": "fio results"}
+        if not self.remarks.has("job-options-missing") and len(demands) == 1:
+            ((jobs, io_depth),) = demands
+            profile["demand"] = {"jobs": jobs, "io_depth": io_depth}
+        return profile
+
+
+def _clones(group: Sequence[Job]) -> Iterable[list[Job]]:
+    """Jobs of one name and with the same options, that ran at the same time."""
+    clones: dict[tuple[str, str], list[Job]] = {}
+    for job in group:
+        clones.setdefault((name_of(job), str(job.get("job options"))), []).append(job)
+    return clones.values()
+
+
+def _fingerprint(result: Result) -> tuple[object, ...]:
+    """What two results of different fio runs never have in common."""
+    measurement = result.measurement
+    sides = [
+        (side.ios, side.bytes, side.latency_sum_ns, side.latency_min_ns, side.latency_max_ns)
+        for side in (measurement.read, measurement.write)
+    ]
+    return result.job, result.workload, measurement.duration_s, *sides
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - MOST_LISTED
+    listed = ", ".join(readable(name) for name in names[:MOST_LISTED])
+    return f"{listed} and {more:,} more" if more > 0 else listed
+
+
+def _shared_load(at_once: Mapping[str, str]) -> str:
+    """What a reader must know of jobs that did not wait for each other."""
+    names = [one_line(name) for name in sorted(at_once, key=natural_key)]
+    listed = ", ".join(names[:MOST_LISTED]) + ", ..." * (len(names) > MOST_LISTED)
+    first = one_line(min(at_once.values(), key=natural_key))
+    return (
+        f"SHARED LOAD: jobs of one fio ran at the same time ({listed}; first in {first}): the drive "
+        "served them together, none of their numbers is what it does alone"
+    )

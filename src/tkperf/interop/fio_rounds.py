@@ -1,0 +1,209 @@
+"""Series of fio's results as the rounds of a test, each cell judged by its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tkperf.interop.fio_series import Result, Series
+from tkperf.interop.imported import describe_rounds, imported_test, readable
+from tkperf.interop.left_out import MOST_LISTED
+from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.figures import (
+    SETTLED,
+    WINDOW,
+    FigureKind,
+    SectionPlan,
+    TestPlan,
+    asking,
+    drawn,
+    matrices,
+    over_rounds,
+)
+from tkperf.model.phases import SectionOutcome
+from tkperf.model.record import StepKind, StepRecord, TestRecord, VerdictRecord
+from tkperf.model.steady_state import Criteria, SteadyStateVerdict, judge
+from tkperf.model.units import KIB, format_count, format_mix
+from tkperf.model.workload import Workload
+from tkperf.procedures import load_profile
+
+
+def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> TestRecord:
+    """All series as one test.
+
+    Rounds of a section are counted so that every cell's last result is in the last round: a cell with
+    fewer results than another one has none in the first rounds, and its last ones are in the window.
+    """
+    criteria = load_profile("pts-e-1.1").steady_state.criteria
+    steps: list[StepRecord] = []
+    verdicts: list[VerdictRecord] = []
+    sections: list[SectionOutcome] = []
+    plans: list[SectionPlan] = []
+    for section in dict.fromkeys(cell.section for cell in series):
+        cells = [cell for cell in series if cell.section == section]
+        steps += _steps(cells, files)
+        judged, ended = _judge(section, cells, criteria)
+        verdicts += judged
+        sections.append(ended)
+        plans.append(_plan(section, cells))
+    plan = TestPlan(title="Results of fio", sections=tuple(plans))
+    return imported_test(name, steps, verdicts, sections, plan)
+
+
+def _plan(section: str, cells: Sequence[Series]) -> SectionPlan:
+    """Rates and latencies, whatever workloads they were."""
+    workloads = [cell.workload for cell in cells]
+    order = workloads[0].access.order
+    return SectionPlan(
+        name=section,
+        quantities=("iops", "megabytes_per_s", "latency_mean_us", "p99.9_us"),
+        figures=(
+            *matrices("iops", "megabytes_per_s", "latency_mean_us"),
+            *asking(
+                "How many IOPS were there?",
+                drawn(FigureKind.OVER_AXIS, "iops", log=True, view=("curves",), printed=True),
+                drawn(FigureKind.BARS_3D, "iops", view=("3-D bars",), printed=True),
+            ),
+            *asking(
+                SETTLED,
+                *(
+                    over_rounds(
+                        "iops", f"Steady state convergence: {order} {_words(mix)}", mix, log=True,
+                        view=(_words(mix),), printed=True,
+                    )
+                    for mix in sorted({workload.read_percent for workload in workloads})
+                ),
+            ),
+            *WINDOW,
+        ),
+        prepares=cells[0].identity.prepares,
+    )  # fmt: skip
+
+
+def _words(read_percent: int) -> str:
+    return {0: "writes", 100: "reads"}.get(read_percent, f"R/W {format_mix(read_percent)}")
+
+
+def _steps(cells: Sequence[Series], files: Sequence[str]) -> list[StepRecord]:
+    steps = []
+    positions: Counter[int] = Counter()
+    numbered = sorted(
+        (
+            (number, position, result)
+            for position, cell in enumerate(cells)
+            for number, result in zip(_numbers(cell, cells), cell.rounds, strict=True)
+        ),
+        key=lambda entry: entry[:2],
+    )
+    for number, _, result in numbered:
+        file = files[result.source].replace("\\", "/").rpartition("/")[2]
+        steps.append(
+            StepRecord(
+                section=cells[0].section,
+                kind=StepKind.ROUND,
+                number=number,
+                position=positions[number],
+                workload=result.workload,
+                planned_s=None,
+                started_s=0.0,
+                gap_s=None,
+                measurement=result.measurement,
+                job_file=f"; imported from {readable(file)}\n{result.job_text}",
+                disturbances=_disturbances(result),
+            )
+        )
+        positions[number] += 1
+    return steps
+
+
+def _disturbances(result: Result) -> tuple[Disturbance, ...] | None:
+    """None: nobody looked for others. That its clones ended at different times, fio itself says."""
+    if result.uneven is None:
+        return None
+    return (
+        Disturbance(
+            code=DisturbanceCode.UNEVEN_CLONES,
+            text=f"clones that ended at different times: {result.uneven}",
+            started_s=0.0,
+            duration_s=result.measurement.duration_s,
+        ),
+    )
+
+
+def _numbers(cell: Series, cells: Sequence[Series]) -> range:
+    last = max(len(other.rounds) for other in cells)
+    return range(last - len(cell.rounds) + 1, last + 1)
+
+
+def _judge(
+    section: str, cells: Sequence[Series], criteria: Criteria
+) -> tuple[list[VerdictRecord], SectionOutcome]:
+    """A verdict for each cell. The section's is that of the cell that tests track.
+
+    It has the most writes, and is nearest to 4 KiB; a cell that fills the window comes before one
+    that was measured less often.
+    """
+    if cells[0].identity.prepares:
+        last = max(len(cell.rounds) for cell in cells)
+        window = tuple(range(1, last + 1))[-criteria.window_rounds :]
+        because = (
+            f"{format_count(last, 'round')} in the imported files; it prepares and is not judged"
+        )
+        return [], SectionOutcome(
+            section=section, window=window, verdict=None, ended_because=because
+        )
+    tracked = min(
+        cells,
+        key=lambda cell: (
+            -min(len(cell.rounds), criteria.window_rounds),
+            cell.workload.read_percent,
+            abs(cell.workload.block_size_bytes - 4 * KIB),
+        ),
+    )
+    records, finals = [], {}
+    for cell in cells:
+        numbers = _numbers(cell, cells)
+        # Of the others only the last verdict is of interest.
+        first = 1 if cell is tracked else len(cell.rounds)
+        for last in range(first, len(cell.rounds) + 1):
+            verdict = _verdict(cell, numbers, last, criteria)
+            records.append(
+                VerdictRecord(section=section, number=numbers[last - 1], verdict=verdict)
+            )
+            finals[cell.workload] = verdict
+    final = finals.pop(tracked.workload)
+    because = describe_rounds(len(tracked.rounds), "files", final)
+    return records, SectionOutcome(
+        section=section,
+        window=final.rounds,
+        verdict=final,
+        ended_because=because + _describe_others(finals),
+    )
+
+
+def _verdict(
+    cell: Series, numbers: Sequence[int], last: int, criteria: Criteria
+) -> SteadyStateVerdict:
+    window = slice(max(0, last - criteria.window_rounds), last)
+    return judge(
+        numbers[window],
+        [result.measurement.iops for result in cell.rounds[window]],
+        tracking=f"{cell.workload.mix_and_size} IOPS",
+        unit="IOPS",
+        criteria=criteria,
+    )
+
+
+def _describe_others(finals: dict[Workload, SteadyStateVerdict]) -> str:
+    """What the other cells' own rounds say."""
+    judged = {cell: verdict for cell, verdict in finals.items() if verdict.judged}
+    if not judged:
+        return ""
+    unsteady = [cell.mix_and_size for cell, verdict in judged.items() if not verdict.reached]
+    clause = f"; by their own rounds {len(judged) - len(unsteady)} of {len(judged)} other cells are steady"
+    if unsteady:
+        more = len(unsteady) - MOST_LISTED
+        clause += f", not {', '.join(unsteady[:MOST_LISTED])}" + (
+            f" and {more} more" if more > 0 else ""
+        )
+    return clause

@@ -1,0 +1,385 @@
+"""Which results of fio's are rounds of one workload, in which order, and in which section.
+
+Rounds are results of the same workload, job, purpose, host, folder and conditions. A section has an
+access and a demand; what makes two series of one cell different stands in its name. Each cell is
+judged by its own rounds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+from tkperf.interop.fio_documents import ALL_CLIENTS
+from tkperf.interop.fio_options import kb_base_of, parse_number, parse_time_s, pattern_of
+from tkperf.interop.imported import readable
+from tkperf.interop.left_out import NaturalKey, Remarks, natural_key, without_numbers
+from tkperf.model.measurement import Measurement
+from tkperf.model.purposes import find_purposes, prepares
+from tkperf.model.workload import Workload
+
+# Before a number in a job's name they say that it counts rounds; any other may count drives.
+_ROUND = re.compile(r"(?<![a-z])(round|pass|loop|cycle|iter|iteration)([-_ ]?)\d+", re.IGNORECASE)
+# A counter in names starts near 1; a larger number is a process id or part of a time.
+_LARGEST_COUNTER = 10  # times the number of files
+# What holds the load back, or makes another distribution of it, is part of what was run.
+_LIMITS = (
+    "rate", "rate_iops", "rate_process", "thinktime", "flow", "random_distribution",
+    "percentage_random", "zonemode", "zonesize", "zoneskip", "rw_sequencer", "dedupe_percentage",
+    "buffer_compress_percentage", "fsync", "fdatasync", "latency_target",
+)  # fmt: skip
+_USUAL = {"random_distribution": "random", "percentage_random": "100", "zonemode": "none"}
+# Part of the workload or of the series otherwise, or without a bearing on what was measured.
+_OTHERWISE = frozenset({
+    "name", "description", "rw", "readwrite", "bs", "blocksize", "bsrange", "blocksize_range", "bssplit",
+    "kb_base", "rwmixread", "rwmixwrite", "numjobs", "iodepth", "runtime", "timeout", "group_reporting",
+    "stonewall", "wait_for", "new_group", "startdelay", "start_delay", "thread", "time_based", "randseed",
+    "exec_prerun", "exec_postrun", "per_job_logs", "unit_base", "disk_util", "percentile_list",
+    "lat_percentiles", "clat_percentiles", "slat_percentiles", "unified_rw_reporting", *_LIMITS,
+})  # fmt: skip
+_OUTPUT = (
+    "write_bw_log",
+    "write_lat_log",
+    "write_iops_log",
+    "write_hist_log",
+    "log_",
+    "bwavgtime",
+    "iopsavgtime",
+)
+# Told in the section's name, as if the user had called it so.
+_FILL = "fill by amount"
+# A step shorter than this share of its runtime was stopped, or was done before.
+WHOLE = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What must be the same for two results of a workload to be its rounds.
+
+    ``always`` is told in the section's name in any case; the rest where it tells series apart.
+    ``writes_amount``: it writes sequentially until so much is written, however long that takes.
+    """
+
+    always: tuple[str, ...]
+    prepares: bool
+    writes_amount: bool
+    job: str
+    host: str | None
+    folder: str
+    file: str
+    runtime_s: float | None
+    conditions: tuple[tuple[str, str], ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Result:
+    """One workload of one fio run.
+
+    Attributes:
+        place: where in its file.
+        written_ms: when fio wrote it.
+        start: the address at which it began; None where that is part of its identity.
+        uneven: the times of its clones, in words, if they ended at different times.
+    """
+
+    source: int
+    place: tuple[int, int]
+    job: str
+    workload: Workload
+    identity: Identity
+    measurement: Measurement
+    written_ms: float | None
+    job_text: str
+    start: str | None = None
+    uneven: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Series:
+    """The rounds of one cell, in their order."""
+
+    workload: Workload
+    identity: Identity
+    rounds: list[Result] = field(default_factory=list)
+    section: str = ""
+
+
+def identify(
+    *,
+    file: str,
+    jobname: str,
+    host: str | None,
+    options: Mapping[str, Any],
+    threads: int,
+    measurement: Measurement,
+) -> Identity:
+    folder, _, name = file.replace("\\", "/").rpartition("/")
+    runtime_s = parse_time_s(options.get("runtime", options.get("timeout", "")))
+    parent = folder.rpartition("/")[2]
+    always = [*find_purposes(jobname, name, folder=parent), *_limits(options)]
+    if host == ALL_CLIENTS.lower():
+        always.insert(0, host)
+    if _is_cut_short(options, runtime_s, threads, measurement):
+        always.append("ended early")
+    return Identity(
+        always=tuple(always),
+        prepares=prepares(jobname, name, folder=parent, writes=measurement.write.ios > 0),
+        writes_amount=runtime_s is None and pattern_of(options) == "write",
+        job=_ROUND.sub(r"\1\2", jobname),
+        host=host,
+        folder=without_numbers(folder),
+        # Where options are known they tell workloads apart better than names do.
+        file="" if options else without_numbers(name),
+        runtime_s=runtime_s,
+        conditions=tuple(sorted(_conditions(options))),
+    )
+
+
+def _limits(options: Mapping[str, Any]) -> Iterator[str]:
+    for name in _LIMITS:
+        value = str(options.get(name, "")).strip()
+        if value not in ("", "0") and not value.startswith(_USUAL.get(name, "\0")):
+            yield f"{name}={readable(value[:40])}"
+    modifier = str(options.get("rw", options.get("readwrite", ""))).partition(":")[2]
+    if modifier:
+        yield f"rw with :{readable(modifier[:40])}"
+
+
+def _is_cut_short(
+    options: Mapping[str, Any], runtime_s: float | None, threads: int, measurement: Measurement
+) -> bool:
+    """Whether it ran for less than its runtime, though fio was not asked to end it before."""
+    if runtime_s is None or measurement.duration_s >= min(WHOLE * runtime_s, runtime_s - 0.1):
+        return False
+    if any(name in options for name in ("number_ios", "loops", "steadystate", "ss")):
+        return False
+    for name in ("io_size", "io_limit", "size"):
+        text = str(options.get(name, ""))
+        amount = None if "%" in text else parse_number(text, kb_base_of(options))
+        if amount:
+            return measurement.bytes < 0.99 * amount * threads
+    return True
+
+
+def _conditions(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    advances = start_of(options) is not None
+    for name, value in options.items():
+        if name == "offset" and advances:
+            continue
+        if name not in _OTHERWISE and not name.startswith(_OUTPUT):
+            yield str(name), str(value).strip()
+
+
+def start_of(options: Mapping[str, Any]) -> str | None:
+    """The address at which a sequential load begins; None for random loads and shares of the device.
+
+    Rounds of a throughput test begin where the last one ended (PTS-E 1.1, throughput); a share, as in
+    ``offset=50%``, is a place that the user chose.
+    """
+    text = str(options.get("offset", "0")).strip()
+    pattern = pattern_of(options)
+    is_address = parse_number(text, kb_base_of(options)) is not None and "%" not in text
+    return text if pattern and "rand" not in pattern and is_address else None
+
+
+def arrange(results: Iterable[Result], names: Sequence[str], remarks: Remarks) -> list[Series]:
+    """Results as series, each with its section, in an order that files cannot change by theirs.
+
+    Args:
+        names: of the files that ``Result.source`` counts.
+    """
+    by_key: dict[tuple[Workload, Identity], Series] = {}
+    for result in results:
+        key = result.workload, result.identity
+        series = by_key.setdefault(key, Series(workload=result.workload, identity=result.identity))
+        series.rounds.append(result)
+    divided = [part for series in by_key.values() for part in _divide(series, names)]
+    for fill in _find_fills(divided):
+        always = (*fill.identity.always, _FILL)
+        fill.identity = replace(fill.identity, always=always, prepares=True)
+    keys = [natural_key(name) for name in names]
+    for series in divided:
+        _order(series, names, keys, remarks)
+    in_order = sorted(divided, key=lambda series: _order_key(series.rounds[0], keys))
+    _name_sections(in_order, names)
+    # What is told apart stands behind what needs no more than its workload to be told.
+    return sorted(in_order, key=lambda series: "," in series.section)
+
+
+def _find_fills(all_series: Sequence[Series]) -> list[Series]:
+    """Loads that prepare by what they do: each wrote an amount sequentially, once, where others ran for a time.
+
+    Where nothing ran for a time, or it was repeated in rounds, the amount may be the measurement.
+    """
+    if not any(one.identity.runtime_s and not one.identity.prepares for one in all_series):
+        return []
+    return [
+        one
+        for one in all_series
+        if one.identity.writes_amount and not one.identity.prepares and len(one.rounds) == 1
+    ]
+
+
+def _divide(series: Series, names: Sequence[str]) -> Iterator[Series]:
+    """Rounds of several runs, each in its folder, or of several places of the device, as a series each."""
+    for run in _runs(series, names):
+        by_start: dict[str | None, list[Result]] = {}
+        for result in run.rounds:
+            by_start.setdefault(result.start, []).append(result)
+        # Rounds that go on where the last one ended do not all come back to where others began.
+        if len(by_start) == 1 or min(map(len, by_start.values())) == 1:
+            yield run
+            continue
+        for start, rounds in by_start.items():
+            conditions = (*run.identity.conditions, ("offset", str(start)))
+            identity = replace(run.identity, conditions=tuple(sorted(conditions)))
+            yield Series(workload=run.workload, identity=identity, rounds=rounds)
+
+
+def _runs(series: Series, names: Sequence[str]) -> Iterator[Series]:
+    """Folders that each hold rounds of the same names count runs, not rounds."""
+    folders: dict[str, list[str]] = {}
+    by_folder: dict[str, list[Result]] = {}
+    for result in series.rounds:
+        folder, _, file = names[result.source].replace("\\", "/").rpartition("/")
+        folders.setdefault(folder, []).append(file)
+        by_folder.setdefault(folder, []).append(result)
+    counted = any(
+        len({without_numbers(file) for file in files}) < len(files) for files in folders.values()
+    )
+    times_given = Counter(file for files in folders.values() for file in set(files))
+    if not counted or max(times_given.values()) == 1:
+        yield series
+        return
+    for folder, rounds in by_folder.items():
+        identity = replace(series.identity, folder=folder)
+        yield Series(workload=series.workload, identity=identity, rounds=rounds)
+
+
+def _order_key(result: Result, keys: Sequence[NaturalKey]) -> tuple[object, ...]:
+    stamp = float("inf") if result.written_ms is None else result.written_ms
+    return stamp, keys[result.source], result.place
+
+
+def _order(
+    series: Series, names: Sequence[str], keys: Sequence[NaturalKey], remarks: Remarks
+) -> None:
+    """Rounds by the time at which fio wrote them; where that is not known by their files' names."""
+    by_name = sorted(series.rounds, key=lambda result: (keys[result.source], result.place))
+    if any(result.written_ms is None for result in by_name):
+        series.rounds = by_name
+        for result in by_name if len({result.source for result in by_name}) > 1 else ():
+            if result.written_ms is None:
+                remarks.say(
+                    "no-time-stamps",
+                    "no time in the results: rounds are in the order of the files' names, numbers in them "
+                    "counted as numbers",
+                    names[result.source],
+                )
+        return
+    series.rounds = sorted(series.rounds, key=lambda result: _order_key(result, keys))
+    for displaced in _find_displaced(series, names, keys):
+        remarks.say(
+            "order-conflict",
+            "the order of the files' names is not that of the times fio wrote in them: rounds are in "
+            "the order of these",
+            names[displaced.source],
+        )
+    for before, after in pairwise(series.rounds):
+        ran_ms = after.measurement.duration_s * 1000
+        passed_ms = (after.written_ms or 0.0) - (before.written_ms or 0.0)
+        if before.source != after.source and passed_ms < 0.5 * ran_ms - 1000:
+            remarks.say(
+                "rounds-overlap",
+                "results taken as rounds of one workload were measured at the same time: on one drive they "
+                "shared it, on several they are no rounds",
+                names[after.source],
+                f" (with {readable(names[before.source])})",
+            )
+
+
+def _find_displaced(
+    series: Series, names: Sequence[str], keys: Sequence[NaturalKey]
+) -> Iterator[Result]:
+    """Results that were written before one whose file's name counts less; their rounds are in order of time."""
+    families: dict[str, list[Result]] = {}
+    for result in series.rounds:
+        families.setdefault(without_numbers(names[result.source]), []).append(result)
+    for family in families.values():
+        numbers = [
+            tuple(map(int, re.findall(r"\d{1,30}", names[result.source]))) for result in family
+        ]
+        if not _contradict(numbers):
+            continue
+        latest_ms = 0.0
+        for result in sorted(family, key=lambda one: (keys[one.source], one.place)):
+            stamp_ms = result.written_ms or 0.0
+            if stamp_ms < latest_ms:
+                yield result
+            latest_ms = max(latest_ms, stamp_ms)
+
+
+def _contradict(numbers: Sequence[tuple[int, ...]]) -> bool:
+    """Whether numbers in names, in the order of time, count rounds in another order.
+
+    They do not where they ascend read from left to right, from right to left (a date with the day
+    first), or one of them by itself (a round before a time), nor where none is small enough to count
+    files.
+    """
+    readings = [list(numbers), [each[::-1] for each in numbers]]
+    if any(sorted(reading) == reading for reading in readings):
+        return False
+    columns = [column for column in zip(*numbers, strict=False) if len(set(column)) > 1]
+    if any(all(one < next_ for one, next_ in pairwise(column)) for column in columns):
+        return False
+    return any(max(column) <= _LARGEST_COUNTER * len(numbers) for column in columns)
+
+
+def _name_sections(all_series: Sequence[Series], names: Sequence[str]) -> None:
+    """Give each series its section; series of one cell are told apart by what is different."""
+    rivals: dict[tuple[str, Workload], list[Series]] = {}
+    for series in all_series:
+        series.section = ", ".join((_base_name(series.workload), *series.identity.always))
+        rivals.setdefault((series.section, series.workload), []).append(series)
+    taken: set[tuple[str, Workload]] = set()
+    for group in rivals.values():
+        labels = [_labels(series, group, names) for series in group]
+        for series, differences in zip(group, labels, strict=True):
+            name, count = ", ".join((series.section, *differences)), 1
+            while (place := (name, series.workload)) in taken:
+                count += 1
+                name = ", ".join((series.section, *differences, f"({count})"))
+            taken.add(place)
+            series.section = name
+
+
+def _labels(series: Series, group: Sequence[Series], names: Sequence[str]) -> list[str]:
+    """What is not the same for all series of a cell, of this series."""
+    mine, first = series.identity, series.rounds[0]
+    file = names[first.source].replace("\\", "/")
+    facets: dict[str, str] = {
+        "host": f"host {mine.host}" if mine.host else "no host named",
+        "job": f"job {first.job}",
+        "folder": f"in {file.rpartition('/')[0] or '.'}",
+        "file": f"file {file.rpartition('/')[2]}",
+        "runtime_s": "no runtime" if mine.runtime_s is None else f"runtime {mine.runtime_s:g} s",
+    }
+    labels = [
+        text
+        for facet, text in facets.items()
+        if len({getattr(other.identity, facet) for other in group}) > 1
+    ]
+    options = [dict(other.identity.conditions) for other in group]
+    for name in sorted({name for conditions in options for name in conditions}):
+        if len({conditions.get(name) for conditions in options}) > 1:
+            value = dict(mine.conditions).get(name)
+            labels.append(f"no {name}" if value is None else f"{name}={value}"[:60])
+    return [readable(text[:80]).replace("\n", " ") for text in labels[:4]]
+
+
+def _base_name(workload: Workload) -> str:
+    return f"fio {workload.access.order} TC{workload.jobs}/QD{workload.io_depth}"

@@ -1,0 +1,271 @@
+"""What a job of fio's was: the workload its options tell, where it agrees with what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tkperf.interop.fio_counters import (
+    SHORTEST_CHECKED_MS,
+    SIDES,
+    Job,
+    bytes_of,
+    ios_of,
+    name_of,
+    runtime_ms_of,
+    shown,
+)
+from tkperf.interop.fio_documents import is_unified
+from tkperf.interop.fio_options import (
+    block_sizes_of,
+    is_size_given,
+    kb_base_of,
+    name_sizes,
+    parse_number,
+    pattern_of,
+)
+from tkperf.interop.imported import LARGEST_DEMAND, readable
+from tkperf.interop.left_out import Remarks, Unusable
+from tkperf.model.units import format_block_size
+from tkperf.model.workload import Access, Workload
+
+Options = Mapping[str, Any]
+
+LARGEST_BLOCK_BYTES = 1 << 40
+# Of all I/Os: so much may bytes and I/Os differ by. 4,000 and 4,096 are further apart.
+SIZE_TOLERANCE = 0.01
+# Mixes of specifications are multiples of this; what came out lies around them by chance.
+USUAL_MIX_STEP = 5
+# In percent of all I/Os, and in standard deviations of a mix drawn by lot.
+MIX_TOLERANCE_PERCENT, MIX_TOLERANCE_SIGMA = 5.0, 6.0
+# fio's levels of its depth distribution, each up to the next.
+_DEPTH_LEVELS = ("1", "2", "4", "8", "16", "32", ">=64")
+
+
+def build_workload(
+    clones: Sequence[Job], options: Options, file: str, remarks: Remarks
+) -> Workload:
+    """What a job and its clones were, by its options and by what came out.
+
+    Raises:
+        Unusable: it is no one workload, or not the one its options tell.
+    """
+    _require_plain(clones, options)
+    threads = _threads(clones, options, file, remarks)
+    io_depth = _io_depth(clones[0], options, file, remarks)
+    try:
+        return Workload(
+            access=_access(clones[0], options, file),
+            read_percent=_mix(clones, options),
+            block_size_bytes=_block_size(clones, options, threads * io_depth, file, remarks),
+            jobs=threads,
+            io_depth=io_depth,
+        )
+    except ValueError as error:
+        raise Unusable(readable(str(error))) from None
+
+
+def _access(job: Job, options: Options, file: str) -> Access:
+    if pattern := pattern_of(options):
+        return Access.RANDOM if pattern.startswith("rand") else Access.SEQUENTIAL
+    named = any("seq" in name.lower() for name in (name_of(job), file.rpartition("/")[2]))
+    return Access.SEQUENTIAL if named and not options else Access.RANDOM
+
+
+def _require_plain(clones: Sequence[Job], options: Options) -> None:
+    """Refuse what failed, what did nothing, and what is no plain reading and writing."""
+    for job in clones:
+        if job.get("error"):
+            raise Unusable("it failed with an error of fio's", f": {shown(job['error'])}")
+        failed = job.get("total_err")
+        if isinstance(failed, int) and failed > 0:
+            raise Unusable("some of its I/Os failed (continue_on_error)", f": {failed:,}")
+    job, pattern = clones[0], pattern_of(options)
+    if is_unified(job):
+        raise Unusable(
+            "unified_rw_reporting counted its reads and writes together; run fio without it, or with "
+            "unified_rw_reporting=both"
+        )
+    if "trim" in pattern and pattern not in ("trim", "randtrim"):
+        raise Unusable(f"rw={shown(pattern)} trims blocks and writes them: no plain writing")
+    verifies = str(options.get("verify", "0")).strip() not in ("0", "")
+    reads_back = str(options.get("do_verify", "1")).strip() != "0"
+    if verifies and (reads_back or (pattern.endswith("write") and ios_of(job, "read"))):
+        raise Unusable("it verifies what it reads: I/Os of the check stand among its own")
+    own = job.get("job options")
+    if isinstance(own, dict) and "name" in own and str(own["name"]) != name_of(job):
+        raise Unusable(
+            "fio shows several jobs as one (group_reporting), with the first one's name and the last "
+            "one's options"
+        )
+    _require_io(clones)
+
+
+def _require_io(clones: Sequence[Job]) -> None:
+    idle = [job for job in clones if not any(ios_of(job, side) for side in SIDES)]
+    if not idle:
+        return
+    if len(idle) < len(clones):
+        raise Unusable("one of its clones did nothing", f": {len(idle)} of {len(clones)}")
+    trims = idle[0].get("trim")
+    if isinstance(trims, dict) and trims.get("total_ios"):
+        raise Unusable("it only trimmed: trims are no reads and no writes")
+    raise Unusable("it moved no data")
+
+
+def _mix(clones: Sequence[Job], options: Options) -> int:
+    """The share of reads: the nominal one, without options the one that came out."""
+    reads, writes = (sum(ios_of(job, side) for job in clones) for side in SIDES)
+    if not writes or not reads:
+        return 100 if reads else 0
+    total = reads + writes
+    came_out = 100 * reads / total
+    if not options:
+        usual = USUAL_MIX_STEP * round(came_out / USUAL_MIX_STEP)
+        is_near = 0 < usual < 100 and abs(came_out - usual) <= 1
+        return usual if is_near else min(99, max(1, round(came_out)))
+    # Of both shares the one that was given last counts.
+    names = [name for name in options if name in ("rwmixread", "rwmixwrite")] or ["rwmixread"]
+    share = _option(options, names[-1], 50, most=100, least=0)
+    nominal = share if names[-1] == "rwmixread" else 100 - share
+    sigma = 100 * (came_out / 100 * (1 - came_out / 100) / total) ** 0.5
+    if abs(came_out - nominal) > max(MIX_TOLERANCE_PERCENT, MIX_TOLERANCE_SIGMA * sigma):
+        raise Unusable(
+            "its reads are not the share of its I/Os that its options say",
+            f": {came_out:.0f} % instead of {nominal} %",
+        )
+    return nominal
+
+
+def _block_size(
+    clones: Sequence[Job], options: Options, demand: int, file: str, remarks: Remarks
+) -> int:
+    """The one size of its I/Os: as its options say, where bytes and I/Os agree with it."""
+    sides = [side for side in SIDES if any(ios_of(job, side) for job in clones)]
+    if not is_size_given(options):
+        return _measured_size(clones, sides, demand)
+    kb_base = kb_base_of(options)
+    size = _stated_size(options, sides, kb_base)
+    if not _is_of_size(clones, sides, size, demand):
+        # By another notion of kB and KiB, as other versions may have it.
+        other = _stated_size(options, sides, 2024 - kb_base)
+        if not _is_of_size(clones, sides, other, demand):
+            raise Unusable(
+                f"its I/Os are not of {format_block_size(size)} as its options say; jobs of several "
+                "block sizes, reported as one group?"
+            )
+        remarks.say(
+            "block-size-measured",
+            f"{shown(name_sizes(options))} is {size:,} bytes by fio's documentation, but the bytes and "
+            f"I/Os it counted are of {other:,}: that is taken",
+            file,
+        )
+        size = other
+    if size % 512:
+        raise Unusable(
+            f"its I/Os are of {size:,} bytes, no multiple of 512",
+            f" ({shown(name_sizes(options))}; with kb_base={kb_base} fio reads kB as {kb_base:,} and "
+            f"KiB as {2024 - kb_base:,})",
+        )
+    return size
+
+
+def _stated_size(options: Options, sides: Sequence[str], kb_base: int) -> int:
+    quoted = shown(name_sizes(options))
+    sizes_bytes = []
+    for side in sides:
+        sizes = block_sizes_of(options, side, kb_base)
+        if len(sizes) > 1:
+            raise Unusable(f"{quoted} is I/Os of several sizes")
+        size = sizes[0] if sizes else None
+        if not size:
+            raise Unusable(f"{quoted} is not a size")
+        if size > LARGEST_BLOCK_BYTES:
+            raise Unusable(f"{quoted} is more than any block")
+        sizes_bytes.append(size)
+    if len(set(sizes_bytes)) > 1:
+        different = " and ".join(format_block_size(size) for size in sizes_bytes)
+        raise Unusable(f"reads and writes are of different sizes ({different})")
+    return sizes_bytes[0]
+
+
+def _is_of_size(clones: Sequence[Job], sides: Sequence[str], size: int, demand: int) -> bool:
+    """Whether bytes and I/Os agree, but for I/Os that were on their way at the end."""
+    for job in clones:
+        for side in sides:
+            if not (ios := ios_of(job, side)):
+                continue
+            short = job[side].get("short_ios")
+            slack = SIZE_TOLERANCE * ios + demand + 1 + (short if isinstance(short, int) else 0)
+            if abs(bytes_of(job, side) / size - ios) > slack:
+                return False
+    return True
+
+
+def _measured_size(clones: Sequence[Job], sides: Sequence[str], demand: int) -> int:
+    ios = sum(ios_of(job, side) for job in clones for side in sides)
+    moved = sum(bytes_of(job, side) for job in clones for side in sides) / ios
+    size = max(512, round(moved / 512) * 512)
+    if not _is_of_size(clones, sides, size, demand):
+        raise Unusable("its I/Os are of several sizes, or of none that is a multiple of 512")
+    return size
+
+
+def _threads(clones: Sequence[Job], options: Options, file: str, remarks: Remarks) -> int:
+    """How many clones ran: as listed, or as told; of a group by the time they ran together."""
+    stated = _option(options, "numjobs", 1)
+    if len(clones) > 1:
+        # Two jobs of one name are clones, too, whatever their numjobs says.
+        return max(stated, len(clones))
+    runtime_ms, together_ms = runtime_ms_of(clones[0]), clones[0].get("job_runtime")
+    if not isinstance(together_ms, int) or runtime_ms < SHORTEST_CHECKED_MS:
+        return stated
+    ran = together_ms / runtime_ms
+    if stated == 1 and 1.5 < ran <= LARGEST_DEMAND and abs(ran - round(ran)) < 0.05 * ran:
+        remarks.say(
+            "threads-counted",
+            "fio did not write numjobs: threads are counted by the time that they ran together, so many "
+            "times the runtime",
+            file,
+            f" ({round(ran)})",
+        )
+        return round(ran)
+    return stated
+
+
+def _io_depth(job: Job, options: Options, file: str, remarks: Remarks) -> int:
+    levels = job.get("iodepth_level")
+    levels = levels if isinstance(levels, dict) else {}
+    shares = {name: share for name, share in levels.items() if isinstance(share, int | float)}
+    if not options:
+        remarks.say(
+            "job-options-missing",
+            "this fio did not write its job options: access is taken as random, unless a name says seq, mix "
+            "and block size as they came out, queue depth from fio's depth levels (to a power of two), threads as listed; "
+            "files are rounds of one series if their names differ in numbers only",
+            file,
+        )
+        most = max(_DEPTH_LEVELS, key=lambda name: shares.get(name, 0.0))
+        return int(most.removeprefix(">=")) if shares.get(most) else 1
+    io_depth = _option(options, "iodepth", 1)
+    if io_depth > 1 and shares.get("1", 0.0) > 99:
+        remarks.say(
+            "depth-not-reached",
+            "options say a queue depth that fio did not see, it saw 1: an I/O engine that waits for each "
+            "I/O, or a rate that was held back",
+            file,
+            f" (iodepth={io_depth})",
+        )
+    return io_depth
+
+
+def _option(
+    options: Options, name: str, default: int, *, least: int = 1, most: int = LARGEST_DEMAND
+) -> int:
+    """A whole number among a job's options; fio writes them as text."""
+    if name not in options:
+        return default
+    number = parse_number(options[name], kb_base_of(options))
+    if number is None or not least <= number <= most:
+        raise Unusable(f"{name}={shown(options[name])} is not a number from {least} to {most:,}")
+    return number

@@ -1,0 +1,130 @@
+"""What an import could not take, and what a reader of the rest must know: grouped, and bounded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tkperf.interop.imported import readable
+from tkperf.model.record import RunWarning
+from tkperf.model.units import format_count
+
+# Of a long list only the first are named.
+MOST_LISTED = 5
+# A set of files in which everything is odd in its own way does not fill the run file with it.
+MOST_WARNINGS = 50
+
+NaturalKey: TypeAlias = tuple[tuple[object, ...], str]
+
+
+class Unusable(Exception):  # noqa: N818 - a finding about a file, not a fault of ours
+    """A result that cannot be taken.
+
+    ``kind`` is why, in words that are the same for all of its kind; ``detail`` what is so of this one.
+    """
+
+    def __init__(self, kind: str, detail: str = "") -> None:
+        super().__init__(f"{kind}{detail}")
+        self.kind = kind
+        self.detail = detail
+
+
+def natural_key(name: str) -> NaturalKey:
+    """Order of names in which numbers count as numbers: ``r2`` before ``r10``."""
+    pieces = re.split(r"(\d+)", name)
+    key = tuple(
+        (len(piece.lstrip("0")), piece.lstrip("0")) if at % 2 else piece
+        for at, piece in enumerate(pieces)
+    )
+    return key, name
+
+
+def without_numbers(name: str) -> str:
+    """What the names of a series have in common that are told apart by a counter."""
+    return re.sub(r"\d+", "", name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Remark:
+    """One thing left out (``job`` None: a whole file) or remarked on."""
+
+    file: str
+    job: str | None
+    detail: str
+
+
+class Remarks:
+    """Collects what is left out and what has to be said, for the run file and the command line."""
+
+    def __init__(self) -> None:
+        self._left_out: dict[tuple[bool, str], list[_Remark]] = {}
+        self._remarks: dict[tuple[str, str], list[_Remark]] = {}
+
+    def leave_out_file(self, file: str, why: Unusable) -> None:
+        self._left_out.setdefault((False, why.kind), []).append(_Remark(file, None, why.detail))
+
+    def leave_out_job(self, file: str, job: str, why: Unusable) -> None:
+        entry = _Remark(file, readable(job[:40]), why.detail)
+        self._left_out.setdefault((True, why.kind), []).append(entry)
+
+    def say(self, code: str, text: str, file: str, detail: str = "") -> None:
+        """Remark on a file: ``text`` is the same for all of its kind."""
+        self._remarks.setdefault((code, text), []).append(_Remark(file, None, detail))
+
+    def has(self, code: str) -> bool:
+        return any(remark_code == code for remark_code, _ in self._remarks)
+
+    def warnings(self) -> tuple[RunWarning, ...]:
+        """What was left out first, each reason once with how often and where first."""
+        warnings = [*self._of_left_out(), *self._of_remarks()]
+        if len(warnings) <= MOST_WARNINGS:
+            return tuple(warnings)
+        more = format_count(len(warnings) - MOST_WARNINGS, "more kind")
+        last = RunWarning(
+            code="more", text=f"and {more} of warnings; import fewer files to see them"
+        )
+        return (*warnings[:MOST_WARNINGS], last)
+
+    def _of_left_out(self) -> Iterator[RunWarning]:
+        for (of_job, kind), entries in sorted(self._left_out.items()):
+            in_order = sorted(entries, key=lambda entry: natural_key(entry.file))
+            first = in_order[0]
+            if of_job:
+                who = _jobs(in_order)
+                text = f"{who} left out (first in {readable(first.file)}): {kind}{first.detail}"
+            else:
+                text = f"{_files(in_order)} left out: {kind}{first.detail}"
+            yield RunWarning(code="job-left-out" if of_job else "file-left-out", text=text)
+
+    def _of_remarks(self) -> Iterator[RunWarning]:
+        for (code, text), entries in sorted(self._remarks.items()):
+            in_order = sorted(entries, key=lambda entry: natural_key(entry.file))
+            yield RunWarning(
+                code=code,
+                text=f"{_names([entry.file for entry in in_order])}: {text}{in_order[0].detail}",
+            )
+
+
+def _jobs(entries: Sequence[_Remark]) -> str:
+    names = list(dict.fromkeys(str(entry.job) for entry in entries))
+    if len(entries) == 1:
+        return f"job {names[0]} is"
+    return (
+        f"{format_count(len(entries), 'result')} of job{'s' * (len(names) > 1)} {_names(names)} are"
+    )
+
+
+def _files(entries: Sequence[_Remark]) -> str:
+    if len(entries) == 1:
+        return f"{readable(entries[0].file)} is"
+    return f"{format_count(len(entries), 'file')} ({_names([entry.file for entry in entries])}) are"
+
+
+def _names(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    unique = list(dict.fromkeys(names))
+    more = len(unique) - MOST_LISTED
+    listed = ", ".join(readable(name) for name in unique[:MOST_LISTED])
+    return f"{listed} and {more:,} more" if more > 0 else listed

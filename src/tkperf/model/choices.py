@@ -1,0 +1,94 @@
+"""What can be called by a name on the command line, and limits of numbers there; not what they stand for.
+
+Help, completion and wrong calls need no more than this, so it loads nothing. Tests and simulated drives
+have their names themselves, too: tests/model/test_choices.py compares.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Offered(NamedTuple):
+    """A test as the commands offer it, in the order in which a suite runs them."""
+
+    name: str
+    suites: tuple[str, ...]
+    by_default: bool = True
+
+
+_FLASH = ("ssd", "raid")  # a RAID set is tested like one large SSD
+OFFERED = (
+    Offered("auto-demand", _FLASH, by_default=False),
+    Offered("iops", _FLASH),
+    Offered("lat", _FLASH),
+    Offered("tp", _FLASH),
+    Offered("writesat", _FLASH),
+    Offered("cbw", _FLASH, by_default=False),
+    Offered("dirth", _FLASH, by_default=False),
+    Offered("hir", _FLASH, by_default=False),
+    Offered("xsr", _FLASH, by_default=False),
+    Offered("sweep", _FLASH, by_default=False),
+    Offered("demand", _FLASH, by_default=False),
+    Offered("qos", _FLASH, by_default=False),
+    Offered("iops", ("hdd",)),
+    Offered("tp", ("hdd",)),
+)
+# Asks for every test of the suite that the profile defines.
+ALL_TESTS = "all"
+
+# Those that define the tests of hard disks; every one has tests of SSDs.
+HDD_PROFILES = ("quick", "tkperf-2.2")
+DEFAULT_PROFILES = {"ssd": "pts-e-1.1", "hdd": "tkperf-2.2", "raid": "pts-e-1.1"}
+
+SIMULATED = "sim:"
+PRESETS = (
+    "sata-ssd",
+    "nvme-4kn",
+    "client-tlc",
+    "client-qlc",
+    "hdd",
+    "unsteady",
+    "cliffs",
+    "spikes-13min",
+    "dying",
+)
+
+IO_ENGINES = ("io_uring", "libaio")
+WRITE_CACHE = ("on", "off", "keep")
+NVME_PURGES = (
+    "nvme-format", "nvme-format-crypto", "nvme-sanitize-block", "nvme-sanitize-crypto",
+    "nvme-sanitize-overwrite",
+)  # fmt: skip
+ATA_PURGES = (
+    "ata-sanitize-block", "ata-sanitize-crypto", "ata-sanitize-overwrite", "ata-security-erase",
+    "ata-security-erase-enhanced",
+)  # fmt: skip
+SCSI_PURGES = (
+    "scsi-sanitize-block", "scsi-sanitize-crypto", "scsi-sanitize-overwrite", "scsi-format",
+)  # fmt: skip
+KERNEL_PURGES = ("discard", "write-zeroes")
+# For --purge, in no order.
+PURGES = (*NVME_PURGES, *ATA_PURGES, *SCSI_PURGES, *KERNEL_PURGES)
+
+# What nobody exceeds on purpose.
+MOST_JOBS = 1024
+DEEPEST_QUEUE = 65_536
+LONGEST_STEP_S = 86_400
+
+RUN_FILE_SUFFIX = ".tkperf"
+
+
+def tests_of(suite: str) -> dict[str, Offered]:
+    """The tests that a suite offers, by their names."""
+    return {test.name: test for test in OFFERED if suite in test.suites}
+
+
+def built_in_profiles() -> tuple[str, ...]:
+    """Names of the profiles shipped with tkperf."""
+    return tuple(sorted(path.stem for path in profiles_folder().glob("*.toml")))
+
+
+def profiles_folder() -> Path:
+    return Path(__file__).with_name("profiles")

@@ -1,0 +1,125 @@
+"""The host beside a step: who else was on its CPUs, what was taken from fio, a device in trouble."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.host_use import HostUse
+
+# Of the time of the CPUs that fio may run on. Daemons, timers and a desktop at rest stay below it.
+OTHERS_PERCENT = 3.0
+# Of the step's time: what fio's threads wait for a CPU is what a load that needs its CPU loses. A thread
+# that works with others of its own on two CPUs, and a drive's interrupts, waits less than this.
+WAIT_PERCENT = 3.0
+# Of the step's time. All threads stop at once, so that a result loses as much.
+THROTTLED_PERCENT = 1.0
+# Of the CPU time that was wanted; a hypervisor that has CPUs to spare takes some tenths.
+STEAL_PERCENT = 3.0
+# Of the step's time, in which somebody waited for memory; fio's own is locked before it begins.
+MEMORY_PERCENT = 5.0
+
+_LINK = re.compile(
+    r"link (is )?(down|up|reset)|\blink\b.*\b(speed|slow|degraded|lost)|\bAER\b|PCIe Bus Error|surprise|"
+    r"\b(un)?corrected\b|\b(un)?correctable\b|SError|bandwidth",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(
+    r"reset|time[d -]?out|abort|error|fail|exception|frozen|offline|not ready|dead|removed|rejecting|sense key|"
+    r"timing out|quiesc|unresponsive",
+    re.IGNORECASE,
+)
+
+
+def judge_host(use: HostUse | None, started_s: float, duration_s: float) -> tuple[Disturbance, ...]:
+    """Whether the host had a part in a step's result, from what it did meanwhile."""
+    if use is None:
+        return ()
+    return tuple(
+        Disturbance(code=code, text=text, started_s=started_s, duration_s=duration_s, share=share)
+        for code, text, share in (
+            *_contention(use),
+            *_shares(use),
+            *_heat(use),
+            *_logged(use.kernel_lines or ()),
+        )
+    )
+
+
+_Found = tuple[DisturbanceCode, str, float | None]
+
+
+def _contention(use: HostUse) -> Iterator[_Found]:
+    """Others alone may run where fio does not; fio waits alone where its own threads are too many."""
+    cpus, others = use.allowed_cpus, use.others_cpu_percent
+    waited = find_wait_percent(use)
+    if cpus is None or others is None or waited is None:
+        return
+    if others / cpus < OTHERS_PERCENT or waited < WAIT_PERCENT:
+        return
+    who = f" ({', '.join(use.others)})" if use.others else ""
+    yield (
+        DisturbanceCode.HOST_CPU,
+        f"other programs used {others:.0f} % of a CPU{who} while fio waited for one "
+        f"{waited:.1f} % of the time",
+        waited / 100,
+    )
+
+
+def find_wait_percent(use: HostUse) -> float | None:
+    """How long fio waited for a CPU, or, where its threads were not seen, how long anybody did."""
+    if use.fio_wait_percent is not None:
+        return use.fio_wait_percent
+    pressure = use.pressure_percent
+    return pressure.get("own cpu some", pressure.get("cpu some"))
+
+
+def _shares(use: HostUse) -> Iterator[_Found]:
+    pressure = use.pressure_percent
+    for code, percent, limit, text in (
+        (
+            DisturbanceCode.CPU_QUOTA,
+            use.throttled_percent,
+            THROTTLED_PERCENT,
+            "tkperf and fio had used up the CPU time of their cgroup for {} of the time",
+        ),
+        (
+            DisturbanceCode.STEAL,
+            use.steal_percent,
+            STEAL_PERCENT,
+            "the hypervisor gave {} of the CPU time that was wanted to others",
+        ),
+        (
+            DisturbanceCode.MEMORY_PRESSURE,
+            pressure.get("own memory some", pressure.get("memory some")),
+            MEMORY_PERCENT,
+            "programs waited for memory {} of the time",
+        ),
+    ):
+        if percent is not None and percent >= limit:
+            yield code, text.format(f"{percent:.1f} %"), percent / 100
+
+
+def _heat(use: HostUse) -> Iterator[_Found]:
+    if use.heat_events:
+        text = f"CPUs were slowed down by heat, {use.heat_events} times"
+        yield DisturbanceCode.CPU_HEAT, text, None
+
+
+def _logged(lines: Sequence[str]) -> Iterator[_Found]:
+    """The first line of each kind, and how many more there are."""
+    by_code: dict[DisturbanceCode, list[str]] = {}
+    for line in lines:
+        if (code := find_trouble(line)) is not None:
+            by_code.setdefault(code, []).append(line)
+    for code, told in by_code.items():
+        more = f", and {len(told) - 1} more lines" if len(told) > 1 else ""
+        yield code, f"the kernel's log: {told[0]}{more}", None
+
+
+def find_trouble(line: str) -> DisturbanceCode | None:
+    """What a line of the kernel's log that is about the device tells; None: nothing that matters."""
+    if _LINK.search(line):
+        return DisturbanceCode.LINK_CHANGE
+    return DisturbanceCode.DEVICE_ERROR if _ERROR.search(line) else None

@@ -1,0 +1,118 @@
+"""Users' input files, read whole: only what ends, and only as much as such a file can hold.
+
+Anything may be named where a file is asked for: a device without end, a pipe that nobody writes
+to, a file larger than memory. Each is one clear error, within seconds and a few MB.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+from pathlib import Path
+
+from tkperf.model.errors import InputFileError, UsageError, reason_of
+from tkperf.model.units import KIB, MIB, format_capacity
+
+# Many times what anybody writes by hand.
+SETTINGS_BYTES = 256 * KIB
+CLAIMS_BYTES = 4 * MIB
+TEXT_BYTES = MIB
+# fio's own largest: a status a second, with histograms, for an hour.
+RESULTS_BYTES = 256 * MIB
+# For a pipe, as of <(...): the first for somebody to open it, the second for its next bytes.
+NO_WRITER_S = 5
+SILENT_WRITER_S = 60
+_PIECE_BYTES = MIB
+
+
+def is_toml_path(name_or_path: str) -> bool:
+    """Whether a profile or test is named by its own file: anything with a ``/`` or ``.toml``."""
+    return "/" in name_or_path or name_or_path.endswith(".toml")
+
+
+def read_input(
+    path: Path, *, what: str, limit_bytes: int, error: type[UsageError] = InputFileError
+) -> bytes:
+    """The whole of a regular file or a pipe.
+
+    Args:
+        what: what it is to the user, for errors: ``profile``, ``claims``.
+
+    Raises:
+        InputFileError: or ``error``: it is something else, too large, without end or unreadable.
+    """
+    try:
+        _require_readable_kind(path.stat().st_mode)
+        # Not blocking: neither a pipe nor something under /proc may hold us up.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            status = os.fstat(descriptor)
+            _require_readable_kind(status.st_mode)
+            if status.st_size > limit_bytes:
+                raise _UnfitError(_too_large(limit_bytes))
+            return _read_to_end(descriptor, limit_bytes, is_pipe=stat.S_ISFIFO(status.st_mode))
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError:
+        reason = "it does not exist"
+    except OSError as trouble:
+        reason = reason_of(trouble)
+    except (_UnfitError, ValueError) as trouble:  # ValueError: a path with a NUL
+        reason = str(trouble)
+    raise error(f"cannot read {what} {path}: {reason}")
+
+
+def read_text_input(
+    path: Path, *, what: str, limit_bytes: int, error: type[UsageError] = InputFileError
+) -> str:
+    """As ``read_input``, of text in UTF-8."""
+    content = read_input(path, what=what, limit_bytes=limit_bytes, error=error)
+    try:
+        return content.decode()
+    except UnicodeDecodeError as trouble:
+        raise error(f"cannot read {what} {path}: {reason_of(trouble)}") from None
+
+
+class _UnfitError(Exception):
+    """Why something is no input file."""
+
+
+def _require_readable_kind(mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise _UnfitError("it is a directory")
+    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+        raise _UnfitError("it is neither a file nor a pipe")
+
+
+def _read_to_end(descriptor: int, limit_bytes: int, *, is_pipe: bool) -> bytes:
+    pieces: list[bytes] = []
+    left_bytes = limit_bytes + 1
+    if is_pipe and not _has_something(descriptor, NO_WRITER_S):
+        raise _UnfitError(f"it is a pipe that nobody wrote to within {NO_WRITER_S} s")
+    while left_bytes:
+        try:
+            piece = os.read(descriptor, min(_PIECE_BYTES, left_bytes))
+        except BlockingIOError:
+            if not is_pipe:
+                raise _UnfitError("it is no file with an end") from None
+            if not _has_something(descriptor, SILENT_WRITER_S):
+                raise _UnfitError(
+                    f"it is a pipe whose writer was silent for {SILENT_WRITER_S} s"
+                ) from None
+            continue
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+        left_bytes -= len(piece)
+    raise _UnfitError(_too_large(limit_bytes))
+
+
+def _has_something(descriptor: int, wait_s: float) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(wait_s * 1000))
+
+
+def _too_large(limit_bytes: int) -> str:
+    return f"it is larger than {format_capacity(limit_bytes)}, which none is"

@@ -1,0 +1,252 @@
+"""What was seen: I/O statistics of an interval, per-second samples, whole measurements.
+
+None always means "not measured", never 0. Latency is the whole response time (fio's ``lat``:
+submission plus completion), in ns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from tkperf.model import histogram
+from tkperf.model.disturbance.codes import (
+    HOST_LIMITED,
+    WORDS,
+    Disturbance,
+    DisturbanceCode,
+    find_doubtful,
+)
+from tkperf.model.histogram import LEAST_IOS_BEYOND, REPORTED_PERCENTILES, Histogram
+
+TOO_FEW_IOS = f"fewer than {LEAST_IOS_BEYOND} I/Os expected beyond that percentile"
+
+
+def explain_rare(
+    percentiles: Iterable[Mapping[str, float | None]], only: str | None = None
+) -> tuple[str, ...]:
+    """The footnote of a table with dashes where cells had too few I/Os; none without such a dash.
+
+    Args:
+        percentiles: of each cell, by name. One that has none at all was not measured.
+        only: the one percentile that the table shows; None: all of them.
+    """
+    rare = any(
+        any(value is not None for value in cell.values())
+        and (None in cell.values() if only is None else cell[only] is None)
+        for cell in percentiles
+    )
+    return (f"- {TOO_FEW_IOS}",) if rare else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IoStats:
+    """I/Os of one direction, or of both together, over some interval.
+
+    ``latency_sum_ns`` / ``latency_ios`` is the mean; fio's latency count may trail ``ios`` by a
+    few while a job runs, which is why it is kept apart.
+    """
+
+    ios: int = 0
+    bytes: int = 0
+    latency_ios: int = 0
+    latency_sum_ns: int = 0
+    latency_min_ns: int | None = None
+    latency_max_ns: int | None = None
+    histogram: Histogram = histogram.EMPTY
+
+    @property
+    def latency_mean_ns(self) -> float | None:
+        return self.latency_sum_ns / self.latency_ios if self.latency_ios else None
+
+    def percentile_ns(self, percent: float) -> float | None:
+        """Latency percentile to within a histogram bucket, kept within the exact extremes.
+
+        None where fewer than ten I/Os are expected beyond it.
+        """
+        value = self.histogram.percentile_ns(percent)
+        if value is None:
+            return None
+        if self.latency_max_ns is not None:
+            value = min(value, self.latency_max_ns)
+        if self.latency_min_ns is not None:
+            value = max(value, self.latency_min_ns)
+        return value
+
+    def __add__(self, other: IoStats) -> IoStats:
+        """Both together; the mean is weighted by I/O count, extremes are true extremes."""
+        return add_all((self, other))
+
+    @property
+    def is_empty(self) -> bool:
+        counts = self.ios or self.bytes or self.latency_ios
+        return not counts and self.latency_min_ns is None and self.latency_max_ns is None
+
+    def since(self, earlier: IoStats) -> IoStats:
+        """The interval between two cumulative readings.
+
+        An extreme that moved in the interval is exact; otherwise it is the edge of the outermost
+        bucket that gained I/Os, so exact to within a bucket (1/64).
+
+        Raises:
+            ValueError: a count went down.
+        """
+        if self.ios < earlier.ios or self.bytes < earlier.bytes:
+            raise ValueError("the earlier reading counts more than the later one")
+        gained = self.histogram - earlier.histogram
+        latency_min, latency_max = gained.lowest_ns, gained.highest_ns
+        if latency_min is not None and self.latency_min_ns is not None:
+            moved = earlier.latency_min_ns is None or self.latency_min_ns < earlier.latency_min_ns
+            latency_min = self.latency_min_ns if moved else max(latency_min, self.latency_min_ns)
+        if latency_max is not None and self.latency_max_ns is not None:
+            moved = earlier.latency_max_ns is None or self.latency_max_ns > earlier.latency_max_ns
+            latency_max = self.latency_max_ns if moved else min(latency_max, self.latency_max_ns)
+        return IoStats(
+            ios=self.ios - earlier.ios,
+            bytes=self.bytes - earlier.bytes,
+            latency_ios=max(0, self.latency_ios - earlier.latency_ios),
+            latency_sum_ns=max(0, self.latency_sum_ns - earlier.latency_sum_ns),
+            latency_min_ns=latency_min,
+            latency_max_ns=latency_max,
+            histogram=gained,
+        )
+
+
+NO_IO = IoStats()
+
+
+def add_all(stats: Iterable[IoStats]) -> IoStats:
+    """All of them together, as ``IoStats.__add__``; a day has 1,440 minutes."""
+    # Most loads only read or only write, and histograms take long to add.
+    parts = [part for part in stats if not part.is_empty]
+    if len(parts) < 2:
+        return parts[0] if parts else NO_IO
+    least = [part.latency_min_ns for part in parts if part.latency_min_ns is not None]
+    most = [part.latency_max_ns for part in parts if part.latency_max_ns is not None]
+    return IoStats(
+        ios=sum(part.ios for part in parts),
+        bytes=sum(part.bytes for part in parts),
+        latency_ios=sum(part.latency_ios for part in parts),
+        latency_sum_ns=sum(part.latency_sum_ns for part in parts),
+        latency_min_ns=min(least, default=None),
+        latency_max_ns=max(most, default=None),
+        histogram=Histogram.sum_of(part.histogram for part in parts),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """About one second of a step. ``start_s`` counts from the step's first I/O."""
+
+    start_s: float
+    duration_s: float
+    read: IoStats
+    write: IoStats
+
+    @property
+    def both(self) -> IoStats:
+        return self.read + self.write
+
+    @property
+    def iops(self) -> float:
+        return (self.read.ios + self.write.ios) / self.duration_s
+
+    @property
+    def bytes_per_s(self) -> float:
+        return (self.read.bytes + self.write.bytes) / self.duration_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuUse:
+    """CPU time of the load generator's threads, in percent of one CPU."""
+
+    busiest_thread_percent: float
+    all_threads_percent: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One step, or one slice of a continuous stream, as measured.
+
+    ``duration_s`` is measured, not nominal. ``samples`` are the seconds it is made of.
+    ``host_limited`` says that the host's CPUs, not the device, set the pace. ``rates_known`` is
+    False where nobody counted I/Os, as in an imported latency test: then ``iops`` and
+    ``megabytes_per_s`` mean nothing. ``disturbed_by`` is told to procedures: what is kept of a step
+    has its disturbances itself.
+    """
+
+    duration_s: float
+    read: IoStats
+    write: IoStats
+    samples: tuple[Sample, ...] = field(default=(), repr=False)
+    cpu: CpuUse | None = None
+    host_limited: bool = False
+    rates_known: bool = True
+    disturbed_by: tuple[DisturbanceCode, ...] = ()
+    # Asked for again and again, and histograms take long to add.
+    _both: IoStats | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def doubt(self) -> str | None:
+        """Why the values are not the device's alone, in words; None: they are, as far as is known."""
+        words = [HOST_LIMITED] if self.host_limited else []
+        words += [WORDS[code] for code in self.disturbed_by]
+        return ", ".join(words) or None
+
+    @property
+    def both(self) -> IoStats:
+        if self._both is None:
+            object.__setattr__(self, "_both", self.read + self.write)
+            assert self._both is not None
+        return self._both
+
+    @property
+    def ios(self) -> int:
+        return self.read.ios + self.write.ios
+
+    @property
+    def bytes(self) -> int:
+        return self.read.bytes + self.write.bytes
+
+    @property
+    def iops(self) -> float:
+        return self.ios / self.duration_s
+
+    @property
+    def megabytes_per_s(self) -> float:
+        """Decimal MB/s: 10^6 bytes per second."""
+        return self.bytes / 1e6 / self.duration_s
+
+    @property
+    def latency_mean_us(self) -> float | None:
+        mean_ns = self.both.latency_mean_ns
+        return None if mean_ns is None else mean_ns / 1000
+
+
+def as_answer(measurement: Measurement, disturbances: Iterable[Disturbance] | None) -> Measurement:
+    """What a procedure is answered and is replayed with, which is kept in memory for days.
+
+    Totals without samples, and what was in them beside the device. Its histograms are good for the reported percentiles alone, of reads, of
+    writes and of both together: those are as before, to the bucket.
+    """
+    histograms = [stats.histogram for stats in (measurement.read, measurement.write)]
+    both = (
+        [sum(histograms, histogram.EMPTY)] if all(each.indices.size for each in histograms) else []
+    )
+    found = {
+        each.bucket_of_percentile(percent)
+        for each in (*histograms, *both)
+        for percent in REPORTED_PERCENTILES
+    }
+    ends = [bucket for bucket in found if bucket is not None]
+    read, write = (
+        replace(stats, histogram=stats.histogram.gathered(ends))
+        for stats in (measurement.read, measurement.write)
+    )
+    return replace(
+        measurement,
+        read=read,
+        write=write,
+        samples=(),
+        disturbed_by=find_doubtful(disturbances or ()),
+    )

@@ -1,0 +1,380 @@
+"""Whether a measurement can be true: one judgement for every engine, before anything is kept.
+
+A load generator that was stopped, lost a thread, met a broken clock or counted what never happened
+still prints numbers. What is checked here either follows from physics and arithmetic, which honest
+runs obey on the busiest host, or has a tolerance whose reason stands beside it.
+
+What cannot be known from a load generator's own counters: whether the queue was as deep at the
+device as it was here, and how many I/Os are outstanding on average at a depth of 1, where the
+host's own work between two I/Os has no bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tkperf.model.errors import StepFailedError
+from tkperf.model.histogram import BUCKET_LOWER_NS, BUCKET_UPPER_NS, BUCKETS, bucket_of_ns
+from tkperf.model.measurement import IoStats, Measurement
+from tkperf.model.units import format_block_size, format_count
+from tkperf.model.workload import Workload
+
+# A timed job looks at its clock before each I/O, so it never ends early; what is lost is the ms
+# that fio rounds to and the moments between two passes over a small region.
+SHORTEST_SHARE, SHORTEST_SLACK_S = 0.95, 0.05
+# A timed job ends when its last I/O comes back, so it may last longer by the longest latency, and
+# by what a host without a free CPU lets a thread wait.
+LATE_SHARE, LATE_SLACK_S = 0.1, 5.0
+# Nothing can have run for longer than since it was let go. Clocks differ by parts of a thousand
+# (CPU counters, NTP); the rest is for the ms between opening the gate and noting the time.
+CLOCK_SHARE, CLOCK_SLACK_S = 0.01, 0.25
+# Nor for much less: between the gate and the first I/O, and the last one and the report, a host
+# that swaps may need seconds. A report of a running job waits for its threads, which a device
+# that hangs stops for as long as the engine is patient (120 s).
+LAG_SHARE, LAG_SLACK_S, RUNNING_LAG_SLACK_S = 0.1, 30.0, 130.0
+# Mean latency x IOPS is the mean number of I/Os outstanding (Little's law) and cannot exceed
+# threads x depth. fio keeps to it within a percent; the seconds of a simulated drive are drawn.
+MOST_OUTSTANDING = 1.25
+# fio takes completions one by one and refills at once, so a queue of 2 or more is full but for one
+# place; half of it may be lost while threads drain, and as much again on a starved host.
+LEAST_OUTSTANDING = 0.25
+# Below this many rounds through its queue a job may be over before the queue was ever full.
+FULL_QUEUE_ROUNDS = 4
+# An offered rate is met by fio within a percent: it takes whole I/Os a second, and draws random
+# times in whole us. The number of I/Os in a step of random arrivals has a spread of its square root.
+OFFERED_SHARE = 0.05
+RANDOM_ARRIVALS_SPREAD = 6.0
+# Each I/O costs its thread two entries into the kernel, clock readings and bookkeeping, whatever the
+# device: fio's own records, with polling and registered buffers, are near 2 million a thread.
+MOST_IOPS_OF_A_JOB = 2.5e6
+# fio resubmits short I/Os; a vanished NVMe drive yields I/Os of 0 bytes with exit status 0.
+BYTES_TOLERANCE = 0.01
+# What is drawn at random, such as the sizes of a mix, lies within so many standard deviations.
+CHANCE_DEVIATIONS = 6.0
+# While a job runs fio reads its counters one after the other; on a host without a free CPU half a
+# second can lie between them.
+RUNNING_TRAIL_S = 0.5
+RUNNING_TRAIL_IOS = 64
+# In a slice, a job that did nothing although its queue would have turned over so many times at the
+# pace of the others ...
+SILENT_JOB_ROUNDS = 100
+# ... has ended if it never did anything, or nothing for longer than a disk retries one sector.
+SILENT_JOB_S = 30.0
+# Means over fewer I/Os are off by what fio had half counted when it printed.
+FEW_IOS = 1000
+# Threads of short steps may be charged a clock tick more than they had.
+MOST_CPU_PERCENT = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What was asked. ``duration_s`` None: by amount. ``running``: a slice of a stream that goes on."""
+
+    workload: Workload
+    duration_s: float | None
+    running: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSeen:
+    """One thread of the load generator.
+
+    ``reached_depth`` is None where it cannot be told; ``planned_bytes`` None where none are
+    planned; ``silent_s`` is how long it has done nothing by now, infinite if it never did.
+    """
+
+    ios: int
+    bytes: int
+    elapsed_s: float
+    reached_depth: bool | None = None
+    planned_bytes: int | None = None
+    silent_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """What an engine knows beside its counters; None is "not known".
+
+    ``own_clock_s`` is the time from the first I/O allowed to the last report taken in, by tkperf's
+    monotonic clock, and so an upper bound; ``wall_clock_s`` the same up to the engine's own stamp
+    on that report. ``stopped``: the load generator was stopped by a signal meanwhile.
+    """
+
+    jobs: tuple[JobSeen, ...] | None = None
+    own_clock_s: float | None = None
+    wall_clock_s: float | None = None
+    stopped: bool = False
+
+
+Check = Callable[[Measurement, Plan, Witness], str | None]
+
+
+def why_implausible(measurement: Measurement, plan: Plan, witness: Witness) -> str | None:
+    """Why a measurement cannot be true, in words for the user; None if nothing speaks against it."""
+    for check in _CHECKS:
+        if reason := check(measurement, plan, witness):
+            return reason
+    return None
+
+
+def require_plausible(
+    measurement: Measurement, plan: Plan, witness: Witness, *, device: object
+) -> None:
+    """Called on everything that was measured, before anything of it is kept.
+
+    Raises:
+        StepFailedError: it cannot be true.
+    """
+    reason = why_implausible(measurement, plan, witness)
+    if reason is not None:
+        raise StepFailedError(f"{plan.workload} on {device} cannot be believed: {reason}")
+
+
+def _stopped(_measurement: Measurement, _plan: Plan, witness: Witness) -> str | None:
+    return "fio was stopped by a signal while it measured" if witness.stopped else None
+
+
+def _numbers(measurement: Measurement, plan: Plan, _witness: Witness) -> str | None:
+    duration_s = measurement.duration_s
+    if not (math.isfinite(duration_s) and duration_s > 0):
+        return f"it lasted {duration_s} s"
+    for stats in (measurement.read, measurement.write):
+        if min(stats.ios, stats.bytes, stats.latency_ios, stats.latency_sum_ns) < 0:
+            return "a count is negative"
+        low, high = stats.latency_min_ns, stats.latency_max_ns
+        if low is not None and high is not None and not 0 <= low <= high:
+            return f"latencies lie between {low} and {high} ns"
+    cpu = measurement.cpu
+    if cpu and not all(
+        math.isfinite(percent) and percent >= 0
+        for percent in (cpu.busiest_thread_percent, cpu.all_threads_percent)
+    ):
+        return "the CPU time is negative or no number"
+    workload = plan.workload
+    if (workload.read_percent == 0 and measurement.read.ios) or (
+        workload.read_percent == 100 and measurement.write.ios
+    ):
+        return "there were I/Os of a direction that was not asked for"
+    return None
+
+
+def _duration(measurement: Measurement, plan: Plan, witness: Witness) -> str | None:
+    duration_s, planned_s = measurement.duration_s, plan.duration_s
+    own_s, wall_s = witness.own_clock_s, witness.wall_clock_s
+    if own_s is not None:
+        if duration_s > own_s * (1 + CLOCK_SHARE) + CLOCK_SLACK_S:
+            return f"it reports {duration_s:g} s, only {own_s:.2f} s after its start"
+        # A report taken in late looks late by one clock, a clock that was set by the other.
+        since_s = own_s if wall_s is None else min(own_s, wall_s)
+        slack_s = RUNNING_LAG_SLACK_S if plan.running else LAG_SLACK_S
+        if duration_s < since_s * (1 - LAG_SHARE) - slack_s:
+            return f"it reports {duration_s:g} s, {since_s:.0f} s after its start"
+    if planned_s is None or plan.running:
+        return None
+    if duration_s < planned_s * SHORTEST_SHARE - SHORTEST_SLACK_S:
+        return f"it lasted {duration_s:g} s instead of {planned_s:g} s"
+    longest_ns = measurement.both.latency_max_ns or 0
+    if duration_s > planned_s * (1 + LATE_SHARE) + LATE_SLACK_S + longest_ns / 1e9:
+        return (
+            f"it lasted {duration_s:g} s instead of {planned_s:g} s, and no I/O took longer than "
+            f"{longest_ns / 1e9:.3f} s"
+        )
+    return None
+
+
+def _activity(measurement: Measurement, plan: Plan, witness: Witness) -> str | None:
+    if plan.running:
+        return _silence(plan.workload, witness)
+    if not measurement.ios:
+        return "no I/O was done"
+    for number, job in enumerate(witness.jobs or (), start=1):
+        which = f"job {number} of {len(witness.jobs or ())}"
+        if not job.ios:
+            return f"{which} did no I/O"
+        if job.planned_bytes is not None and job.bytes != job.planned_bytes:
+            return f"{which} moved {job.bytes} bytes where exactly {job.planned_bytes} were asked"
+        planned_s = plan.duration_s
+        if planned_s and job.elapsed_s < planned_s * SHORTEST_SHARE - SHORTEST_SLACK_S:
+            return f"{which} ran for {job.elapsed_s:g} s instead of {planned_s:g} s"
+    return None
+
+
+def _silence(workload: Workload, witness: Witness) -> str | None:
+    jobs = witness.jobs or ()
+    mean_ios = sum(job.ios for job in jobs) / len(jobs) if jobs else 0.0
+    if mean_ios < SILENT_JOB_ROUNDS * workload.io_depth:
+        return None
+    for number, job in enumerate(jobs, start=1):
+        if not job.ios and job.silent_s >= SILENT_JOB_S:
+            since = "ever" if math.isinf(job.silent_s) else f"for {job.silent_s:.0f} s"
+            return f"job {number} of {len(jobs)} did no I/O {since}"
+    return None
+
+
+def _trailing_ios(ios: int, measurement: Measurement, plan: Plan) -> float:
+    """By how many I/Os counters of a running job may disagree."""
+    share = min(1.0, RUNNING_TRAIL_S / measurement.duration_s)
+    return share * ios + RUNNING_TRAIL_IOS + plan.workload.total_outstanding_ios
+
+
+def _bytes(measurement: Measurement, plan: Plan, witness: Witness) -> str | None:
+    if any(job.planned_bytes is not None for job in witness.jobs or ()):
+        return None  # each job's amount is known, and some are of another block size
+    ios, block_bytes = measurement.ios, plan.workload.mean_block_bytes
+    off_ios = BYTES_TOLERANCE * ios + _chance_ios(plan.workload, ios)
+    if plan.running:
+        off_ios += _trailing_ios(ios, measurement, plan)
+    elif plan.duration_s is None:
+        off_ios += 1  # the remainder of a fill
+    if abs(measurement.bytes / block_bytes - ios) <= off_ios:
+        return None
+    fewer = measurement.bytes < ios * block_bytes
+    return (
+        f"{measurement.bytes / ios if ios else measurement.bytes:.0f} bytes an I/O were moved where "
+        f"blocks of {_blocks(plan.workload)} were asked"
+        + (": the device has failed or was removed; check the kernel log" if fewer else "")
+    )
+
+
+def _chance_ios(load: Workload, ios: int) -> float:
+    """By how many I/Os of the mean size the bytes of a mix may be off by chance."""
+    mean_bytes = load.mean_block_bytes
+    variance = sum(
+        share.percent / 100 * (share.block_size_bytes - mean_bytes) ** 2 for share in load.block_mix
+    )
+    return CHANCE_DEVIATIONS * math.sqrt(ios * variance) / mean_bytes
+
+
+def _blocks(load: Workload) -> str:
+    if load.block_mix:
+        return f"{load.mean_block_bytes:.0f} bytes on average"
+    return format_block_size(load.block_size_bytes)
+
+
+def _latencies(measurement: Measurement, plan: Plan, _witness: Witness) -> str | None:
+    for stats in (measurement.read, measurement.write):
+        reason = (
+            _running_latencies(stats, measurement, plan)
+            if plan.running
+            else _exact_latencies(stats)
+        )
+        if reason:
+            return reason
+    return None
+
+
+def _exact_latencies(stats: IoStats) -> str | None:
+    """Of what has ended, every I/O has its latency, and histogram, mean and extremes agree."""
+    histogram = stats.histogram
+    if not stats.ios == stats.latency_ios == histogram.total:
+        return (
+            f"of {format_count(stats.ios, 'I/O')}, {stats.latency_ios} have a latency and "
+            f"{histogram.total} are in the histogram"
+        )
+    if not stats.ios:
+        return None
+    low, high = stats.latency_min_ns, stats.latency_max_ns
+    if low is None or high is None:
+        return "extremes of the latency are missing"
+    mean_ns = stats.latency_sum_ns / stats.ios
+    if not low - 1 <= mean_ns <= high + 1:
+        return f"a mean latency of {mean_ns:.0f} ns does not lie between {low} and {high} ns"
+    first, last = int(histogram.indices[0]), int(histogram.indices[-1])
+    if (bucket_of_ns(low), bucket_of_ns(high)) != (first, last):
+        return (
+            f"latencies from {low} to {high} ns are not those of the histogram, which begins at "
+            f"{histogram.lowest_ns} and ends at {histogram.highest_ns} ns"
+        )
+    least = np.dot(histogram.counts.astype(float), BUCKET_LOWER_NS[histogram.indices])
+    most = np.dot(histogram.counts.astype(float), BUCKET_UPPER_NS[histogram.indices])
+    # Means are printed with six digits behind the point, sums of floats are good to parts of 10^9.
+    slack = stats.ios + 1e-6 * most
+    if stats.latency_sum_ns < least - slack or (
+        last < BUCKETS - 1 and stats.latency_sum_ns > most + slack
+    ):
+        return f"a mean latency of {mean_ns:.0f} ns is not that of the histogram"
+    return None
+
+
+def _running_latencies(stats: IoStats, measurement: Measurement, plan: Plan) -> str | None:
+    trailing = _trailing_ios(stats.ios, measurement, plan)
+    for count in (stats.latency_ios, stats.histogram.total):
+        if abs(stats.ios - count) > BYTES_TOLERANCE * stats.ios + trailing:
+            return f"of {format_count(stats.ios, 'I/O')}, {count} have a latency"
+    low, high, mean_ns = stats.latency_min_ns, stats.latency_max_ns, stats.latency_mean_ns
+    if stats.latency_ios < FEW_IOS or low is None or high is None or mean_ns is None:
+        return None
+    if not 0.9 * low <= mean_ns <= 1.1 * high:
+        return f"a mean latency of {mean_ns:.0f} ns does not lie between {low} and {high} ns"
+    return None
+
+
+def _outstanding(measurement: Measurement, plan: Plan, witness: Witness) -> str | None:
+    workload, duration_s = plan.workload, measurement.duration_s
+    jobs = workload.jobs if witness.jobs is None else len(witness.jobs)
+    most = jobs * workload.io_depth
+    both = measurement.both
+    busy_s = both.latency_sum_ns / 1e9
+    # I/Os that end in a slice may have begun before it.
+    within_s = duration_s + ((both.latency_max_ns or 0) / 1e9 if plan.running else 0.0)
+    if busy_s > MOST_OUTSTANDING * most * within_s:
+        return (
+            f"{measurement.iops:.0f} IOPS at a mean latency of {measurement.latency_mean_us:.1f} µs "
+            f"would be {busy_s / duration_s:.0f} I/Os outstanding, where {most} are the most"
+        )
+    if measurement.iops > MOST_IOPS_OF_A_JOB * jobs:
+        return f"{measurement.iops:.0f} IOPS are more than {format_count(jobs, 'thread')} can do"
+    full = witness.jobs is not None and all(job.reached_depth for job in witness.jobs)
+    if plan.running or plan.duration_s is None or workload.io_depth < 2 or not full:
+        return None
+    if workload.offered_iops is not None:
+        return None  # as many as the offered rate needs, which may be none most of the time
+    if busy_s < LEAST_OUTSTANDING * most * min(duration_s, plan.duration_s):
+        return (
+            f"{measurement.iops:.0f} IOPS at a mean latency of {measurement.latency_mean_us:.1f} µs "
+            f"are {busy_s / duration_s:.1f} I/Os outstanding on average, where {most} were asked"
+        )
+    return None
+
+
+def _offered(measurement: Measurement, plan: Plan, _witness: Witness) -> str | None:
+    """No more than the offered rate: a load generator that missed it measured another workload."""
+    offered_iops = plan.workload.offered_iops
+    if offered_iops is None:
+        return None
+    due = offered_iops * measurement.duration_s
+    # I/Os of a slice may have been due before it; a random process has spread.
+    late = plan.workload.total_outstanding_ios + RANDOM_ARRIVALS_SPREAD * math.sqrt(due)
+    if plan.running or measurement.ios <= due * (1 + OFFERED_SHARE) + late:
+        return None
+    return f"{measurement.iops:,.0f} IOPS were done where {offered_iops:,.6g} were offered"
+
+
+def _depth(_measurement: Measurement, plan: Plan, witness: Witness) -> str | None:
+    if plan.workload.offered_iops is not None:
+        return None  # a device that keeps up with an offered rate never fills its queue
+    enough = FULL_QUEUE_ROUNDS * plan.workload.io_depth
+    for number, job in enumerate(witness.jobs or (), start=1):
+        if job.reached_depth is False and job.ios >= enough:
+            return (
+                f"job {number} of {len(witness.jobs or ())} never had {plan.workload.io_depth} "
+                "I/Os outstanding"
+            )
+    return None
+
+
+_CHECKS: tuple[Check, ...] = (
+    _stopped,
+    _numbers,
+    _duration,
+    _activity,
+    _bytes,
+    _depth,
+    _offered,
+    _latencies,
+    _outstanding,
+)

@@ -1,0 +1,312 @@
+"""Everything that is measured of a workload, once: what it is called, its unit, how rounds combine.
+
+Tables, charts, comparison, claims and exports ask here. Rules (docs/method.md, formulas): a reported
+rate is the mean over the rounds of a window; a mean latency the mean of the rounds' means; a minimum
+or maximum the extreme of the window; percentiles come from the merged histograms of the window. At an
+offered rate the backlog is what was due and not done when a round ended, and the time behind how long
+the offered rate takes to offer as much; both are the greatest of the window. The latency with wait
+counts from when an I/O was due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+from tkperf.model.histogram import REPORTED_PERCENTILES
+from tkperf.model.measurement import IoStats, Measurement, add_all
+from tkperf.model.units import format_quantity
+from tkperf.model.workload import Workload
+
+
+class Direction(StrEnum):
+    """Which I/Os of a workload."""
+
+    ALL = "all"
+    READ = "read"
+    WRITE = "write"
+
+
+class Better(StrEnum):
+    HIGHER = "higher"
+    LOWER = "lower"
+    NEITHER = "neither"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """What a number is, as every output names it.
+
+    Attributes:
+        key: in JSON, CSV, claims; ends with the unit where it has one.
+        label: in tables and on axes, without the unit.
+        unit: empty for a count.
+        digits: after the decimal point, of what is known in full; None: as many as a measured figure is
+            worth, ``units.find_place``.
+    """
+
+    key: str
+    label: str
+    unit: str
+    better: Better
+    digits: int | None = None
+
+    @property
+    def title(self) -> str:
+        """``mean latency (µs)``; a rate whose label is its unit stands alone."""
+        return (
+            f"{self.label} ({self.unit})" if self.unit and self.unit != self.label else self.label
+        )
+
+    @property
+    def unit_in_data(self) -> str:
+        """As files for programs have it, in ASCII."""
+        return self.unit.replace("µ", "u")
+
+    def text(self, value: float | None) -> str:
+        """A value with its unit, as people read it; a dash if it was not measured."""
+        return format_quantity(value, self.unit, self.digits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity(Measure):
+    """What is measured of a workload.
+
+    Attributes:
+        short: where the head of the table has the unit.
+        over: what a value is of the rounds of a window: their mean, the greatest ...
+        combine: the value of the rounds of a window; None: not measured.
+        of_rounds: of a mean over rounds what it is the mean of; None: it is no mean.
+    """
+
+    short: str
+    over: str
+    combine: Callable[[Window], float | None]
+    of_rounds: Callable[[Window], list[float]] | None = None
+
+
+def stats_of(measurement: Measurement, direction: Direction) -> IoStats:
+    """The I/Os of one direction, or all."""
+    match direction:
+        case Direction.READ:
+            return measurement.read
+        case Direction.WRITE:
+            return measurement.write
+        case Direction.ALL:
+            return measurement.both
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """Rounds of a workload whose values are put together, in one direction or all."""
+
+    rounds: Sequence[Measurement]
+    workload: Workload
+    direction: Direction = Direction.ALL
+
+    @cached_property
+    def stats(self) -> tuple[IoStats, ...]:
+        """Of each round."""
+        return tuple(stats_of(measurement, self.direction) for measurement in self.rounds)
+
+    @cached_property
+    def merged(self) -> IoStats:
+        """All rounds as if they had been one."""
+        return add_all(self.stats)
+
+    @cached_property
+    def sides(self) -> tuple[IoStats, ...]:
+        """What was measured apart: an extreme or percentile of some would pass for one of all."""
+        if self.direction is Direction.ALL:
+            both = (
+                side
+                for measurement in self.rounds
+                for side in (measurement.read, measurement.write)
+            )
+            return tuple(side for side in both if side.latency_ios)
+        return tuple(side for side in self.stats if side.latency_ios)
+
+    @cached_property
+    def has_histograms(self) -> bool:
+        """Of all that was measured, without which there are no percentiles."""
+        return all(side.histogram.total for side in self.sides)
+
+    @cached_property
+    def offered_iops(self) -> float | None:
+        """The rate that was offered, of this direction; None: as fast as the device answers."""
+        offered, reads = self.workload.offered_iops, self.workload.read_percent / 100
+        if offered is None:
+            return None
+        share = {Direction.ALL: 1.0, Direction.READ: reads, Direction.WRITE: 1 - reads}
+        return offered * share[self.direction]
+
+    @cached_property
+    def is_counted(self) -> bool:
+        return all(measurement.rates_known for measurement in self.rounds)
+
+
+Combine = Callable[[Window], float | None]
+OfRounds = Callable[[Window], list[float]]
+
+
+def _mean_of(of_rounds: OfRounds) -> Combine:
+    def combine(window: Window) -> float | None:
+        values = of_rounds(window)
+        return sum(values) / len(values) if values else None
+
+    return combine
+
+
+def _rates(value: Callable[[IoStats], int], scale: float) -> OfRounds:
+    def of_rounds(window: Window) -> list[float]:
+        if not window.is_counted:
+            return []
+        return [
+            value(stats) / scale / measurement.duration_s
+            for measurement, stats in zip(window.rounds, window.stats, strict=True)
+        ]
+
+    return of_rounds
+
+
+def _means_us(window: Window) -> list[float]:
+    means = (_us(stats.latency_mean_ns) for stats in window.stats)
+    return [mean for mean in means if mean is not None]
+
+
+def _min_us(window: Window) -> float | None:
+    complete = all(side.latency_min_ns is not None for side in window.sides)
+    return _us(window.merged.latency_min_ns) if complete else None
+
+
+def _max_us(window: Window) -> float | None:
+    complete = all(side.latency_max_ns is not None for side in window.sides)
+    return _us(window.merged.latency_max_ns) if complete else None
+
+
+def _percentile_us(percent: float) -> Combine:
+    def combine(window: Window) -> float | None:
+        return _us(window.merged.percentile_ns(percent)) if window.has_histograms else None
+
+    return combine
+
+
+def _cpu_percents(window: Window) -> list[float]:
+    """Of both directions together, as threads issue both."""
+    used = [
+        measurement.cpu.all_threads_percent
+        for measurement in window.rounds
+        if measurement.cpu is not None
+    ]
+    complete = window.direction is Direction.ALL and len(used) == len(window.rounds)
+    return used if complete else []
+
+
+def _ios(window: Window) -> float | None:
+    return window.merged.ios if window.is_counted else None
+
+
+def _backlog_ios(window: Window) -> float | None:
+    if window.offered_iops is None or not window.is_counted:
+        return None
+    return max(
+        max(0.0, window.offered_iops * measurement.duration_s - stats.ios)
+        for measurement, stats in zip(window.rounds, window.stats, strict=True)
+    )
+
+
+def _behind_us(window: Window) -> float | None:
+    backlog = _backlog_ios(window)
+    return 1e6 * backlog / window.offered_iops if backlog and window.offered_iops else backlog
+
+
+def _not_by_rounds(_window: Window) -> None:
+    """Found from the seconds of the rounds (``analysis/waits.py``), not from their totals."""
+    return
+
+
+def _us(value_ns: float | None) -> float | None:
+    return None if value_ns is None else value_ns / 1000
+
+
+def _build_mean(
+    key: str, label: str, short: str, unit: str, better: Better, of_rounds: OfRounds
+) -> Quantity:
+    return Quantity(
+        key=key, label=label, short=short, unit=unit, better=better, over="mean",
+        combine=_mean_of(of_rounds), of_rounds=of_rounds,
+    )  # fmt: skip
+
+
+IOPS = _build_mean("iops", "IOPS", "IOPS", "IOPS", Better.HIGHER, _rates(lambda side: side.ios, 1))
+THROUGHPUT = _build_mean(
+    "megabytes_per_s", "throughput", "MB/s", "MB/s", Better.HIGHER, _rates(lambda side: side.bytes, 1e6)
+)  # fmt: skip
+LATENCY_MEAN = _build_mean("latency_mean_us", "mean latency", "mean", "µs", Better.LOWER, _means_us)
+LATENCY_MIN = Quantity(
+    key="latency_min_us", label="minimum latency", short="min", unit="µs", better=Better.LOWER, over="least",
+    combine=_min_us,
+)  # fmt: skip
+LATENCY_MAX = Quantity(
+    key="latency_max_us", label="maximum latency", short="max", unit="µs", better=Better.LOWER, over="greatest",
+    combine=_max_us,
+)  # fmt: skip
+PERCENTILES = tuple(
+    Quantity(
+        key=f"p{percent:g}_us", label=f"p{percent:g} latency", short=f"p{percent:g}", unit="µs", better=Better.LOWER,
+        over="all I/Os", combine=_percentile_us(percent),
+    )
+    for percent in REPORTED_PERCENTILES
+)  # fmt: skip
+BACKLOG = Quantity(
+    key="backlog_ios", label="backlog", short="backlog", unit="I/Os", better=Better.LOWER, over="greatest",
+    digits=0, combine=_backlog_ios,
+)  # fmt: skip
+BEHIND = Quantity(
+    key="behind_us", label="time behind", short="behind", unit="µs", better=Better.LOWER, over="greatest",
+    combine=_behind_us,
+)  # fmt: skip
+LATENCY_WITH_WAIT = Quantity(
+    key="latency_with_wait_us", label="mean latency with wait", short="mean with wait", unit="µs",
+    better=Better.LOWER, over="mean", combine=_not_by_rounds,
+)  # fmt: skip
+IOS = Quantity(
+    key="ios",
+    label="I/Os",
+    short="I/Os",
+    unit="",
+    better=Better.NEITHER,
+    over="all",
+    digits=0,
+    combine=_ios,
+)
+CPU = _build_mean(
+    "cpu_percent", "CPU use of fio", "CPU", "% of one CPU", Better.NEITHER, _cpu_percents
+)
+
+# In the order of tables and exports.
+QUANTITIES: dict[str, Quantity] = {
+    quantity.key: quantity
+    for quantity in (
+        IOPS, THROUGHPUT, LATENCY_MEAN, LATENCY_MIN, LATENCY_MAX, *PERCENTILES, IOS, CPU,
+        BACKLOG, BEHIND, LATENCY_WITH_WAIT,
+    )
+}  # fmt: skip
+
+
+def percentile(percent: float) -> Quantity:
+    """A reported percentile's quantity."""
+    return QUANTITIES[f"p{percent:g}_us"]
+
+
+Figures = dict[str, float | None]
+
+
+def combine(
+    rounds: Sequence[Measurement], workload: Workload, direction: Direction = Direction.ALL
+) -> Figures:
+    """Every quantity of the rounds of a window, by its key; None is not measured."""
+    window = Window(rounds=rounds, workload=workload, direction=direction)
+    return {key: quantity.combine(window) for key, quantity in QUANTITIES.items()}

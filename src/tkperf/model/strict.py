@@ -1,0 +1,231 @@
+"""Strict reading of users' files: a mistake is an error that names its key, what is there and what may be."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from tkperf.model.errors import InputFileError, UsageError, choose_from, reason_of
+
+T = TypeVar("T")
+# Many times what any key has, and what any list of numbers on one line.
+_MOST_DOTS_OF_A_LINE = 2000
+_LONGEST_QUOTED = 40
+# A key, or a place in a list or table, of a path as msgspec writes it: $.claim[0].within_us[...]
+_STEP_OF_A_PATH = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")
+_SLIP = re.compile("Object (contains unknown|missing required) field `(.*)`", re.DOTALL)
+_OF_VALUES = ("Expected ", "Invalid enum value", "Integer value out of range")
+_TABLES = (msgspec.inspect.StructType, msgspec.inspect.DataclassType)
+_UNSEEN = object()
+
+
+def decode_strictly(
+    parse: Callable[[], object],
+    type_: type[T],
+    *,
+    what: str,
+    language: str,
+    error: type[UsageError] = InputFileError,
+) -> T:
+    """The plain data that ``parse`` makes of a file, as a ``type_``; errors name ``what`` and the key.
+
+    Raises:
+        InputFileError: or ``error``: not that language, a typo, or a value of another type.
+    """
+    try:
+        return convert_strictly(parse(), type_, what=what, error=error)
+    except RecursionError:
+        raise error(f"{what}: not valid {language}: it is nested too deeply") from None
+    except (msgspec.DecodeError, ValueError) as mistake:
+        # Python's own limits, as for digits, are no msgspec errors.
+        raise error(f"{what}: not valid {language}: {reason_of(mistake)}") from mistake
+
+
+def convert_strictly(
+    value: object, type_: type[T], *, what: str, error: type[UsageError] = InputFileError
+) -> T:
+    """Plain data as a ``type_``; errors name ``what`` and the key.
+
+    Raises:
+        InputFileError: or ``error``: a typo, or a value of another type.
+    """
+    try:
+        return msgspec.convert(value, type_)
+    except msgspec.ValidationError as mistake:
+        raise error(f"{what}{describe_mistake(mistake, type_, value)}") from None
+
+
+def shallow(text: str) -> str:
+    """TOML without keys of thousands of parts, for which its parser would take minutes.
+
+    Raises:
+        RecursionError: it has one.
+    """
+    if any(line.count(".") > _MOST_DOTS_OF_A_LINE for line in text.splitlines()):
+        raise RecursionError
+    return text
+
+
+def describe_mistake(mistake: msgspec.ValidationError, type_: Any, value: object) -> str:
+    """``, claim 1, key read_percent: 101 is not allowed, it takes a whole number, 0 to 100``.
+
+    ``type_`` is what ``value`` could not be converted to.
+    """
+    reason, _, path = str(mistake).partition(" - at `$")
+    info = _bare(msgspec.inspect.type_info(type_))
+    tables, names = "", list[str]()
+    for name, place in _STEP_OF_A_PATH.findall(path.rstrip("`")):
+        info, value = _below(info, value, name or place)
+        if name:
+            names.append(name)
+        elif isinstance(info, _TABLES) and place.isdigit():
+            tables += f", {'.'.join(names)} {int(place) + 1}"
+            names = []
+    if slip := _SLIP.match(reason):
+        key = ".".join([*names, slip[2]])
+        if slip[1] == "missing required":
+            return f"{tables}: required key {key} is missing"
+        return f"{tables}, key {key[:_LONGEST_QUOTED]}: {choose_from(slip[2], _keys(info))}"
+    where = f"{tables}, key {'.'.join(names)}" if names else tables
+    words = [word for word in _words(info) if isinstance(word, str)]
+    if words and isinstance(value, str):
+        return f"{where} '{value[:_LONGEST_QUOTED]}': {choose_from(value, words)}"
+    if not reason.startswith(_OF_VALUES) or isinstance(info, msgspec.inspect.AnyType):
+        # Said by the type itself, or of a place that cannot be found.
+        return f"{where}: {reason}"
+    given = "a value" if value is _UNSEEN else quote_value(value)
+    return f"{where}: {given} is not allowed, it takes {_with_kind(info)}"
+
+
+def quote_value(value: object) -> str:
+    """As JSON has it, cut short; a number of thousands of digits cannot even be written."""
+    if isinstance(value, dict):
+        return f"a table of {len(value):,}"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value):,}"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, int) and abs(value) >= 1 << 64:
+        return "a number that large"
+    shortened = value[:_LONGEST_QUOTED] if isinstance(value, str) else value
+    return json.dumps(shortened, default=lambda other: str(other)[:_LONGEST_QUOTED])
+
+
+def describe_values(type_: msgspec.inspect.Type) -> str:
+    """The values that a type takes: ``0 to 100``, ``true or false``, ``"on", "off" or "keep"``."""
+    match bare := _bare(type_):
+        case msgspec.inspect.BoolType():
+            return "true or false"
+        case msgspec.inspect.IntType() | msgspec.inspect.FloatType():
+            return _between(bare)
+        case msgspec.inspect.LiteralType() | msgspec.inspect.EnumType():
+            return _alternatives(
+                [f'"{word}"' if isinstance(word, str) else f"{word}" for word in _words(bare)]
+            )
+        case msgspec.inspect.VarTupleType(max_length=None):
+            return f"list of {bare.min_length or 0} or more: {describe_values(bare.item_type)}"
+        case msgspec.inspect.VarTupleType():
+            item = describe_values(bare.item_type)
+            return f"list of {bare.min_length or 0} to {bare.max_length}: {item}"
+        case msgspec.inspect.DictType():
+            return "a table"
+        case msgspec.inspect.TupleType():
+            return f"[{'; '.join(map(describe_values, bare.item_types))}]"
+        case msgspec.inspect.StructType() | msgspec.inspect.DataclassType():
+            return "{ " + ", ".join(_keys(bare)) + " }"
+        case msgspec.inspect.UnionType():
+            if all(isinstance(_bare(one), msgspec.inspect.StructType) for one in bare.types):
+                return "{ kind, ... }"
+            return _alternatives([_with_kind(one) for one in bare.types])
+        case _:
+            return "text"
+
+
+def _with_kind(type_: msgspec.inspect.Type) -> str:
+    """Likewise, numbers with the word for what they are."""
+    values = describe_values(type_)
+    match _bare(type_):
+        case msgspec.inspect.IntType():
+            kind = "a whole number"
+        case msgspec.inspect.FloatType():
+            kind = "a number"
+        case msgspec.inspect.VarTupleType():
+            return f"a {values}"
+        case msgspec.inspect.DictType(min_length=least, max_length=most) if least and most:
+            return f"a table of {least} to {most}"
+        case msgspec.inspect.StrType() as text:
+            # Only names have a pattern.
+            content = "letters, digits, '.', '_' and '-', first a letter or a digit"
+            kind = content if text.pattern else "text"
+            if text.max_length is not None:
+                return f"{kind}, {text.min_length or 1} to {text.max_length} characters"
+            return f"{kind}, not empty" if text.min_length else kind
+        case _:
+            return values
+    return kind if values == "a number" else f"{kind}, {values}"
+
+
+def _bare(type_: msgspec.inspect.Type) -> msgspec.inspect.Type:
+    """Without its meaning, and without that it may be left out."""
+    if isinstance(type_, msgspec.inspect.Metadata):
+        return _bare(type_.type)
+    if isinstance(type_, msgspec.inspect.UnionType):
+        given = [one for one in type_.types if not isinstance(one, msgspec.inspect.NoneType)]
+        return _bare(given[0]) if len(given) == 1 else msgspec.inspect.UnionType(tuple(given))
+    return type_
+
+
+def _below(
+    type_: msgspec.inspect.Type, value: object, step: str
+) -> tuple[msgspec.inspect.Type, object]:
+    """What is at a key or place: its type, and its value if that can be found."""
+    match type_:
+        case msgspec.inspect.StructType() | msgspec.inspect.DataclassType():
+            below = next(field.type for field in type_.fields if field.encode_name == step)
+            return _bare(below), value.get(step, _UNSEEN) if isinstance(value, Mapping) else _UNSEEN
+        case msgspec.inspect.DictType():
+            return _bare(type_.value_type), _UNSEEN
+        case msgspec.inspect.TupleType():
+            below = type_.item_types[int(step)]
+        case msgspec.inspect.VarTupleType():
+            below = type_.item_type
+        case _:
+            return msgspec.inspect.AnyType(), _UNSEEN
+    return _bare(below), value[int(step)] if isinstance(value, list | tuple) else _UNSEEN
+
+
+def _keys(type_: msgspec.inspect.Type) -> list[str]:
+    fields = type_.fields if isinstance(type_, _TABLES) else ()
+    return [field.encode_name for field in fields]
+
+
+def _words(type_: msgspec.inspect.Type) -> Sequence[object]:
+    """All values of a type that has but a few."""
+    match type_:
+        case msgspec.inspect.LiteralType():
+            return type_.values
+        case msgspec.inspect.EnumType():
+            return [member.value for member in type_.cls]
+        case _:
+            return ()
+
+
+def _between(number: msgspec.inspect.IntType | msgspec.inspect.FloatType) -> str:
+    least = f"{number.ge:,g}" if number.ge is not None else None
+    most = f"{number.le:,.12g}" if number.le is not None else None
+    if least is not None and number.lt is not None:
+        return f"{least} or more, less than {number.lt:g}"
+    if least is not None:
+        return f"{least} to {most}" if most else f"{least} or more"
+    if number.gt is None:
+        return "a number"
+    above = f"more than {number.gt:g}"
+    return f"{above}, at most {most}" if most else above
+
+
+def _alternatives(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]

@@ -1,0 +1,136 @@
+"""What readings say: what changed between two of them, when the drive was throttled, its write amplification."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from operator import attrgetter
+
+from tkperf.model.telemetry.reading import TEMPERATURE_WARNING, DriveFacts, Reading
+
+# A counter's last step may be one off at both ends: with fewer steps a ratio is off by over 5 %.
+LEAST_UNITS = 20
+# What of a reading tells of heat, with what its growth means.
+_HEAT = {
+    "thermal_1_count": "it slowed itself down for heat, lightly",
+    "thermal_2_count": "it slowed itself down for heat, heavily",
+    "thermal_1_s": "it went on slowing itself down for heat, lightly",
+    "thermal_2_s": "it went on slowing itself down for heat, heavily",
+    "throttle_events": "it counted thermal throttling",
+    "warning_minutes": "its time above its warning temperature grew",
+    "critical_minutes": "its time above its critical temperature grew",
+}
+_told_of_heat = attrgetter(*_HEAT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttled:
+    """A stretch of time, between two readings, in which a drive was throttled, and what says so."""
+
+    drive: str
+    began_s: float
+    ended_s: float
+    because: str
+
+
+def by_drive(readings: Iterable[Reading]) -> dict[str, list[Reading]]:
+    """The readings of each drive, in the order of their time."""
+    drives: dict[str, list[Reading]] = {}
+    for reading in sorted(readings, key=lambda reading: reading.at_s):
+        drives.setdefault(reading.drive, []).append(reading)
+    return drives
+
+
+def find_throttling(
+    readings: Iterable[Reading], pauses: Sequence[tuple[float, float]] = ()
+) -> Iterator[Throttled]:
+    """Each stretch of time in which a drive was throttled.
+
+    Args:
+        pauses: from when to when the run stood still: what happened then is no part of it.
+    """
+    for of_drive in by_drive(readings).values():
+        for before, after in pairwise(reading for reading in of_drive if reading.is_full):
+            paused = any(
+                before.at_s < ended_s and began_s < after.at_s for began_s, ended_s in pauses
+            )
+            if not paused and (because := find_heat(before, after)):
+                yield Throttled(
+                    drive=after.drive,
+                    began_s=before.at_s,
+                    ended_s=after.at_s,
+                    because=because,
+                )
+
+
+def find_heat(before: Reading, after: Reading) -> str:
+    """What says that a drive was throttled between two readings; empty: nothing does."""
+    reasons = []
+    if _told_of_heat(before) != _told_of_heat(after):  # which is rare, and a day has many readings
+        reasons = [words for name, words in _HEAT.items() if (growth(before, after, name) or 0) > 0]
+    warned = (before.critical_warning or 0) | (after.critical_warning or 0)
+    if warned & TEMPERATURE_WARNING:
+        reasons.append("its critical warning says that its temperature is beyond a limit")
+    if before.throttling or after.throttling:
+        reasons.append("it says that it is throttled")
+    return ", ".join(reasons)
+
+
+def growth(before: Reading, after: Reading, name: str) -> int | None:
+    """By how much a counter grew; None: not known, also where it fell, as when it was reset."""
+    first, last = getattr(before, name), getattr(after, name)
+    return None if first is None or last is None or last < first else int(last - first)
+
+
+def find_amplification(
+    before: Reading, after: Reading, facts: DriveFacts | None = None
+) -> float | None:
+    """Bytes written to the flash for each byte of the host's between two readings.
+
+    None: the drive does not count both, or wrote too little for what it counts in.
+    """
+    host, nand = (
+        growth(before, after, name) for name in ("host_written_bytes", "nand_written_bytes")
+    )
+    if not host or nand is None:
+        return None
+    units = (1, 1) if facts is None else (facts.host_unit_bytes or 1, facts.nand_unit_bytes or 1)
+    if host < LEAST_UNITS * units[0] or nand < LEAST_UNITS * units[1]:
+        return None
+    return nand / host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeSpan:
+    """The readings of one drive that belong to a stretch of time.
+
+    ``edges``: the full readings nearest to its ends, where none came in time the first and the last in it; None
+    where there are not two.
+    """
+
+    within: tuple[Reading, ...]
+    edges: tuple[Reading, Reading] | None
+
+
+# A reading that was asked for as a test began or ended may come so much later, and counts for it.
+EDGE_S = 30.0
+
+
+def find_span(readings: Sequence[Reading], began_s: float, ended_s: float) -> TimeSpan:
+    """What one drive told about a stretch of time, such as a test."""
+    within = tuple(reading for reading in readings if began_s <= reading.at_s <= ended_s)
+    full = [reading for reading in readings if reading.is_full]
+    first, last = _nearest(full, began_s), _nearest(full, ended_s)
+    inside = [reading for reading in full if began_s <= reading.at_s <= ended_s]
+    if inside:
+        first, last = first or inside[0], last or inside[-1]
+    if first is None or last is None or first.at_s >= last.at_s:
+        return TimeSpan(within=within, edges=None)
+    return TimeSpan(within=within, edges=(first, last))
+
+
+def _nearest(readings: Sequence[Reading], at_s: float) -> Reading | None:
+    """The one asked for at a moment; None where none came in time."""
+    near = [reading for reading in readings if abs(reading.at_s - at_s) <= EDGE_S]
+    return min(near, key=lambda reading: abs(reading.at_s - at_s), default=None)

@@ -1,0 +1,249 @@
+"""smartctl's JSON (7.0 and newer) of ATA, SCSI and NVMe drives.
+
+A drive's own counters of ATA attributes have units of their makers' choice. They are believed only
+where the name that smartctl's database gives them says the unit; else they are not known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tkperf.model.telemetry import nvme
+from tkperf.model.telemetry.numbers import (
+    Document,
+    count,
+    rows,
+    scaled,
+    table,
+    temperature,
+    word,
+)
+from tkperf.model.telemetry.reading import DATA_UNIT_BYTES, DriveFacts, Reading
+
+SOURCE = "smartctl"
+_UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "GB": 10**9}
+# Host_Writes_32MiB, Lifetime_Writes_GiB, NAND_Writes_1GiB, Total_NAND_Writes_GiB, NAND_GB_Written_TLC ...
+_AMOUNT = re.compile(
+    r"(?P<whose>Host|Lifetime|Total|NAND|Flash|Total_NAND|TLC|SLC)_(?P<what>Writes|Reads)_"
+    r"(?P<number>\d*)(?P<unit>MiB|GiB|GB)"
+)
+_NAND_GB = re.compile(r"(?:NAND_GB_Written_(?P<cells>TLC|SLC)|(?P<before>TLC|SLC)_NAND_GB_Writes)")
+_OF_HOST = ("Host", "Lifetime", "Total")
+_BY_LBA = {"Total_LBAs_Written": "Writes", "Total_LBAs_Read": "Reads"}
+# ACS-4, 9.5 (device statistics): names as smartctl prints them.
+_STATISTICS = {
+    "Logical Sectors Written": "host_written",
+    "Logical Sectors Read": "host_read",
+    "Number of Reported Uncorrectable Errors": "media_errors",
+    "Percentage Used Endurance Indicator": "percentage_used",
+}
+NO_SMART = "it has no SMART"
+# How smartctl begins to say that it does not know how to reach a drive behind one.
+UNKNOWN_BRIDGE = "Unknown USB bridge"
+# Bits 0 and 1 of smartctl's exit status: it was called wrongly, or could not open the drive.
+_NOT_READ = 0b11
+_MOST_MESSAGES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A counter in bytes, and what one step of it is."""
+
+    bytes: int
+    unit_bytes: int
+
+
+def _bytes(amount: Amount | None) -> int | None:
+    return None if amount is None else amount.bytes
+
+
+def _unit(amount: Amount | None) -> int | None:
+    return None if amount is None else amount.unit_bytes
+
+
+def find_failure(document: Document) -> str | None:
+    """Why a document tells nothing; None: it does."""
+    run = table(document.get("smartctl"))
+    messages = [
+        text for message in rows(run.get("messages")) if (text := word(message.get("string")))
+    ]
+    status = count(run.get("exit_status"))
+    if status is not None and status & _NOT_READ:
+        return "; ".join(messages[:_MOST_MESSAGES]) or f"exit status {status}"
+    if table(document.get("smart_support")).get("available") is False:
+        return NO_SMART
+    return None
+
+
+def parse_version(document: Document) -> str:
+    """``smartctl 7.3``."""
+    version = table(document.get("smartctl")).get("version")
+    numbers = version if isinstance(version, list) else []
+    return f"smartctl {'.'.join(str(count(part)) for part in numbers)}".strip()
+
+
+def parse_facts(document: Document, *, drive: str) -> DriveFacts:
+    """Who the drive is and what it counts in."""
+    written, nand = _written(document), _nand(document)
+    is_nvme = bool(table(document.get("nvme_smart_health_information_log")))
+    limits = table(document.get("temperature"))
+    return DriveFacts(
+        drive=drive,
+        model=word(document.get("model_name")) or word(document.get("scsi_model_name")),
+        serial=word(document.get("serial_number")),
+        firmware=word(document.get("firmware_version")) or word(document.get("scsi_revision")),
+        # Above op_limit_max a drive may be damaged; SCSI has the temperature at which it trips.
+        warning_c=temperature(limits.get("op_limit_max")),
+        critical_c=temperature(limits.get("limit_max", limits.get("drive_trip"))),
+        host_unit_bytes=DATA_UNIT_BYTES if is_nvme else _unit(written),
+        nand_unit_bytes=_unit(nand),
+    )
+
+
+def needs_statistics(document: Document) -> bool:
+    """Whether only the drive's statistics log tells what the host wrote, in a known unit."""
+    return _attribute_amount(document, "Writes") is None and _written(document) is not None
+
+
+def parse(document: Document, *, at_s: float, drive: str) -> Reading:
+    """A reading; empty where the document tells nothing."""
+    health = table(document.get("nvme_smart_health_information_log"))
+    if health:
+        # As nvme-cli's, but for the temperature, which is in degrees Celsius.
+        of_log = nvme.parse_smart_log(health, at_s=at_s, drive=drive)
+        return replace(of_log, source=SOURCE, temperature_c=temperature(health.get("temperature")))
+    written, read, nand = _written(document), _amount(document, "Reads"), _nand(document)
+    statistics = dict(_statistics(document))
+    endurance = table(document.get("endurance_used")).get("current_percent")
+    spare = table(document.get("spare_available")).get("current_percent")
+    errors = statistics.get("media_errors", _attribute(document, "Reported_Uncorrect"))
+    return Reading(
+        at_s=at_s,
+        drive=drive,
+        source=SOURCE,
+        temperature_c=temperature(table(document.get("temperature")).get("current")),
+        host_read_bytes=_bytes(read),
+        host_written_bytes=_bytes(written),
+        nand_written_bytes=_bytes(nand),
+        media_errors=_scsi_errors(document) if errors is None else errors,
+        percentage_used=_first(
+            statistics.get("percentage_used"),
+            count(endurance),
+            count(document.get("scsi_percentage_used_endurance_indicator")),
+        ),
+        spare_percent=count(spare),
+        unsafe_shutdowns=_first(
+            _attribute(document, "Unsafe_Shutdown_Count"),
+            _attribute(document, "Unexpect_Power_Loss_Ct"),
+        ),
+        power_on_hours=count(table(document.get("power_on_time")).get("hours")),
+    )
+
+
+def _first(*values: int | None) -> int | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _written(document: Document) -> Amount | None:
+    return _amount(document, "Writes")
+
+
+def _amount(document: Document, what: str) -> Amount | None:
+    """What the host wrote or read: always from the same of several counters of a drive."""
+    return (
+        _attribute_amount(document, what)
+        or _statistics_amount(document, what)
+        or _scsi_amount(document, what)
+    )
+
+
+def _sector_bytes(document: Document) -> int | None:
+    return count(document.get("logical_block_size"))
+
+
+def _attributes(document: Document) -> Iterator[tuple[str, int]]:
+    """Names and raw values of attributes whose names are the database's for this drive."""
+    if document.get("in_smartctl_database") is not True:
+        return
+    for row in rows(table(document.get("ata_smart_attributes")).get("table")):
+        name, raw = word(row.get("name")), count(table(row.get("raw")).get("value"))
+        if name is not None and raw is not None:
+            yield name, raw
+
+
+def _attribute(document: Document, wanted: str) -> int | None:
+    return next((raw for name, raw in _attributes(document) if name == wanted), None)
+
+
+def _attribute_amount(document: Document, what: str) -> Amount | None:
+    for name, raw in _attributes(document):
+        found = _AMOUNT.fullmatch(name)
+        if found and found["whose"] in _OF_HOST and found["what"] == what:
+            return _amount_of(raw, int(found["number"] or 1) * _UNITS[found["unit"]])
+        if _BY_LBA.get(name) == what and (sector_bytes := _sector_bytes(document)):
+            return _amount_of(raw, sector_bytes)
+    return None
+
+
+def _statistics_amount(document: Document, what: str) -> Amount | None:
+    name = "host_written" if what == "Writes" else "host_read"
+    sectors, sector_bytes = dict(_statistics(document)).get(name), _sector_bytes(document)
+    return _amount_of(sectors, sector_bytes) if sectors is not None and sector_bytes else None
+
+
+def _scsi_amount(document: Document, what: str) -> Amount | None:
+    """SPC's error counter logs: billions of bytes, to three digits behind the point."""
+    log = table(document.get("scsi_error_counter_log"))
+    text = table(log.get("write" if what == "Writes" else "read")).get("gigabytes_processed")
+    if not isinstance(text, str) or not re.fullmatch(r"\d{1,12}\.\d{3}", text):
+        return None
+    return _amount_of(int(text.replace(".", "")), 10**6)
+
+
+def _amount_of(steps: int, unit_bytes: int) -> Amount | None:
+    amount = scaled(steps, unit_bytes)
+    return None if amount is None else Amount(amount, unit_bytes)
+
+
+def _nand(document: Document) -> Amount | None:
+    """What went to the flash; cells of one bit and of several bits together, where told apart."""
+    parts: dict[str, Amount] = {}
+    for name, raw in _attributes(document):
+        amount, cells = None, None
+        if (found := _AMOUNT.fullmatch(name)) and found["what"] == "Writes":
+            cells = found["whose"]
+            amount = _amount_of(raw, int(found["number"] or 1) * _UNITS[found["unit"]])
+        elif found := _NAND_GB.fullmatch(name):
+            cells = found["cells"] or found["before"]
+            amount = _amount_of(raw, _UNITS["GB"])
+        if cells is not None and cells not in _OF_HOST and amount is not None:
+            parts["all" if cells not in ("TLC", "SLC") else cells] = amount
+    if "all" in parts:
+        return parts["all"]
+    if {"TLC", "SLC"} <= set(parts):
+        both = parts["TLC"], parts["SLC"]
+        return Amount(
+            sum(amount.bytes for amount in both), max(amount.unit_bytes for amount in both)
+        )
+    return None
+
+
+def _statistics(document: Document) -> Iterator[tuple[str, int]]:
+    """Of the device statistics log those that are valid."""
+    pages = rows(table(document.get("ata_device_statistics")).get("pages"))
+    for row in (row for page in pages for row in rows(page.get("table"))):
+        name, value = _STATISTICS.get(str(row.get("name"))), count(row.get("value"))
+        if name is not None and value is not None and table(row.get("flags")).get("valid", True):
+            yield name, value
+
+
+def _scsi_errors(document: Document) -> int | None:
+    log = table(document.get("scsi_error_counter_log"))
+    errors = [
+        total
+        for part in ("read", "write")
+        if (total := count(table(log.get(part)).get("total_uncorrected_errors"))) is not None
+    ]
+    return sum(errors) if errors else None

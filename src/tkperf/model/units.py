@@ -1,0 +1,198 @@
+"""Sizes, times and their spelling: the one place that turns text into numbers and back.
+
+Block sizes and offsets are binary (KiB = 1024), capacities and rates decimal (MB = 10^6), as the
+PTS has it (PTS User Guide, section 2, note on units).
+"""
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import lru_cache
+from math import floor, isfinite, isnan, log10
+
+from tkperf.model.errors import UsageError
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+MB = 10**6
+GB = 10**9
+
+_FACTORS = {
+    "": 1,
+    "b": 1,
+    "k": KIB,
+    "kib": KIB,
+    "m": MIB,
+    "mib": MIB,
+    "g": GIB,
+    "gib": GIB,
+    "t": 1024 * GIB,
+    "tib": 1024 * GIB,
+    "kb": 1000,
+    "mb": MB,
+    "gb": GB,
+    "tb": 10**12,
+}
+
+
+_TOO_LARGE = 1 << 63
+
+NOT_MEASURED = "-"
+NOT_FOUND = "not found"
+"""Of what was looked for in measured values."""
+
+
+def parse_size_bytes(text: str) -> int:
+    """Bytes meant by a size such as ``512MiB``, ``1g``, ``960GB`` or ``4096``.
+
+    A bare letter is binary, as fio reads it; ``kB MB GB TB`` are decimal.
+
+    Raises:
+        UsageError: the text is not a size or not positive.
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    if match is None or match[2].lower() not in _FACTORS:
+        raise UsageError(
+            f"'{text[:40]}' is not a size; write for example 512MiB, 16GiB, 960GB or a number of bytes"
+        )
+    amount = Decimal(match[1])
+    # First, as a product of more digits than Decimal reckons with is an error of its own.
+    size_bytes = _TOO_LARGE if amount >= _TOO_LARGE else int(amount * _FACTORS[match[2].lower()])
+    if size_bytes <= 0:
+        raise UsageError(f"'{text[:40]}' is not a size: it must be more than 0 bytes")
+    if size_bytes >= _TOO_LARGE:
+        raise UsageError(f"'{text[:40]}' is not a size: no drive is as large")
+    return size_bytes
+
+
+def format_block_size(block_size_bytes: int) -> str:
+    """A block size as fio and TKperf users write it: ``1024k``, ``4k``, ``512``."""
+    if block_size_bytes >= KIB and block_size_bytes % KIB == 0:
+        return f"{block_size_bytes // KIB}k"
+    return str(block_size_bytes)
+
+
+def format_block_size_kib(block_size_bytes: int) -> str:
+    """A block size in KiB without trailing zeroes, for table heads: ``1024``, ``4``, ``0.5``."""
+    return f"{block_size_bytes / KIB:g}"
+
+
+def format_capacity(capacity_bytes: float) -> str:
+    """A capacity in decimal units: ``960.2 GB``, ``536.9 MB``."""
+    for factor, unit in ((10**12, "TB"), (GB, "GB"), (MB, "MB"), (10**3, "kB")):
+        if capacity_bytes >= factor:
+            return f"{capacity_bytes / factor:.1f} {unit}"
+    return f"{capacity_bytes:.0f} B"
+
+
+def format_duration(duration_s: float) -> str:
+    """A duration for people: ``4 h 40 min``, ``2 min 05 s``, ``12 s``."""
+    whole_s = max(0, round(duration_s))
+    hours, minutes, seconds = whole_s // 3600, whole_s % 3600 // 60, whole_s % 60
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    if minutes:
+        return f"{minutes} min {seconds:02d} s"
+    return f"{seconds} s"
+
+
+def format_durations(shortest_s: float, longest_s: float) -> str:
+    """From the one to the other: ``2 h 10 min to 3 h 05 min``; one of them where they read alike."""
+    shortest, longest = format_duration(shortest_s), format_duration(longest_s)
+    return shortest if shortest == longest else f"{shortest} to {longest}"
+
+
+def format_count(count: int, what: str) -> str:
+    """So many of something with a regular plural: ``1 slice``, ``1,440 slices``."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def format_window(numbers: Sequence[int]) -> str:
+    """Consecutive rounds: ``round 1``, ``rounds 4-8``."""
+    if len(numbers) == 1:
+        return f"round {numbers[0]}"
+    return f"rounds {numbers[0]}-{numbers[-1]}"
+
+
+def spaced(size: str) -> str:
+    """A size as a user wrote it, for people: ``100 %`` of ``100%``, ``1 GiB`` of ``1GiB``."""
+    return re.sub(r"(?<=\d)(?=[A-Za-z%])", " ", size.strip())
+
+
+def drop_controls(text: str) -> str:
+    """Text from outside without control and direction characters; line ends stay."""
+    if text.replace("\n", "").isprintable():  # as nearly all is
+        return text
+    return "".join(character for character in text if character.isprintable() or character == "\n")
+
+
+@lru_cache(maxsize=1 << 13)  # of a day's minutes most percentiles are alike
+def format_number(value: float | None, digits: int | None = None) -> str:
+    """A number as people read it.
+
+    Args:
+        digits: after the decimal point, of what is known in full, such as a count; left out: as many
+            as a measured figure is worth (``find_place``).
+    """
+    if value is None or isnan(value):
+        return NOT_MEASURED
+    return format_to_place(value, find_place(value) if digits is None else -digits)
+
+
+def find_place(value: float) -> int:
+    """The place of the last digit that a measured figure is told with: 2 hundreds, -1 tenths.
+
+    Three digits, four where the first is 1: what reads alike differs by less than a hundredth, and by a
+    thousandth on average. docs/reports.md, Digits.
+    """
+    if not value or not isfinite(value):
+        return 0
+    exponent = floor(log10(abs(value)))
+    first_is_1 = abs(value) < 2 * 10.0**exponent
+    return exponent - (3 if first_is_1 else 2)
+
+
+def format_to_place(value: float, place: int) -> str:
+    """``88,800`` of 88,821.6 to the hundreds, place 2; ``12.30`` to the hundredths, place -2."""
+    if not isfinite(value):
+        return str(value)
+    rounded = round(value, -place) or 0.0  # no -0
+    return f"{rounded:,.{max(-place, 0)}f}"
+
+
+def format_exact(value: float) -> str:
+    """A number with all its digits that mean anything: ``88,821.6``."""
+    if not isfinite(value):
+        return str(value)
+    text = f"{value:,.4f}" if abs(value) >= 1 else f"{value:.6g}"
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
+def format_quantity(value: float | None, unit: str, digits: int | None = None) -> str:
+    """A number with its unit, or the dash alone."""
+    number = format_number(value, digits)
+    return number if number == NOT_MEASURED else f"{number} {unit}".rstrip()
+
+
+def format_latency(latency_us: float) -> str:
+    """In the unit that suits it: ``37.2 µs``, ``1.204 ms``, ``2.10 s``."""
+    for factor, unit in ((1e6, "s"), (1e3, "ms")):
+        if latency_us >= factor:
+            return f"{format_number(latency_us / factor)} {unit}"
+    return f"{format_number(latency_us)} µs"
+
+
+def unit_for_people(unit: str) -> str:
+    """``µs`` of ``us``, as data files have it."""
+    return "µs" if unit == "us" else unit
+
+
+def format_mix(read_percent: int) -> str:
+    """A read/write mix as the PTS writes it: ``100/0``, ``65/35``."""
+    return f"{read_percent}/{100 - read_percent}"
+
+
+def on_one_line(text: str) -> str:
+    """A name from outside: no control characters, white space as single blanks."""
+    return " ".join(drop_controls(text).split())

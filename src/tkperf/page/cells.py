@@ -1,0 +1,194 @@
+"""What a click on a cell opens, as plain data small enough to travel within the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tkperf.analysis.details import CellDetail
+from tkperf.analysis.flags import describe_flags, explain_marks
+from tkperf.analysis.host_facts import HOST_FACTS
+from tkperf.analysis.results import CellResult, RoundResult
+from tkperf.analysis.tables import figure
+from tkperf.model.quantity import IOPS, THROUGHPUT, Direction
+from tkperf.model.units import NOT_MEASURED, format_number
+from tkperf.page.naming import capitalise, describe_together
+from tkperf.page.page import CellView, ScopeView, TableView
+from tkperf.page.scopes import ALL, IN_A_LINE, build_scopes, name_parts, pack
+from tkperf.page.subject import Subject
+from tkperf.render.charts.clicked import with_clicked
+from tkperf.render.charts.latency import exceedance, histogram_rows, response_time_histogram
+from tkperf.render.charts.seconds import (
+    LATENCIES,
+    flagged_rows,
+    over_seconds,
+    part_rows,
+    window_rows,
+)
+from tkperf.render.charts.vega import Spec
+
+# A day of minutes would make the page larger by all that nothing happened in.
+MOST_HOST_ROWS = 100
+# The page draws five digits; what single precision has beyond them would only make it larger.
+_FORGOTTEN_BITS = 6
+
+
+def build_cell_charts() -> dict[str, Spec]:
+    """The charts of a cell by name, without data: the page fills them for the cell clicked."""
+    seconds = {IOPS.key: (IOPS,), THROUGHPUT.key: (THROUGHPUT,), "latency": LATENCIES}
+    return {
+        **{
+            name: over_seconds(
+                [], [], [], [], quantities, f"{describe_together(quantities)}, every second"
+            )
+            for name, quantities in seconds.items()
+        },
+        "histogram": with_clicked(response_time_histogram([], [], "Response time histogram")),
+        "exceedance": with_clicked(exceedance([], [], "Exceedance")),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """What opens at a click, built when it is asked for: paper has no use for it."""
+
+    subjects: Sequence[Subject]
+
+    def __iter__(self) -> Iterator[CellView]:
+        for subject in self.subjects:
+            for detail in subject.details.values():
+                yield _build_cell(subject, detail)
+
+    def __len__(self) -> int:
+        return sum(len(subject.details) for subject in self.subjects)
+
+
+def _build_cell(subject: Subject, detail: CellDetail) -> CellView:
+    """What lies behind a cell of a section, or behind a stream."""
+    section = subject.section
+    rate = subject.rate.key
+    buckets = histogram_rows(detail.whole)
+    seconds = detail.seconds
+    scopes, apart = build_scopes(subject, detail)
+    return CellView(
+        key=subject.links[detail.workload],
+        title=f"{section.name}: {detail.workload}",
+        rate=rate,
+        seconds={
+            name: pack(_shorten(getattr(seconds, name)))
+            for name in ("start_s", rate, *(quantity.key for quantity in LATENCIES))
+        }
+        if len(seconds)
+        else {},
+        buckets={
+            name: pack(np.array([row[name] for row in buckets], dtype=np.float64))
+            for name in (buckets[0] if buckets else ())
+        },
+        # Of a stream with a window, too, the fine ones are of all its I/Os.
+        buckets_of=ALL if section.slices else scopes[0].key,
+        scopes=scopes,
+        apart=apart,
+        window=tuple(window_rows(detail)),
+        parts=tuple(part_rows(detail)),
+        flagged=tuple(flagged_rows(detail)),
+        host=_host(detail, section.areas),
+        rounds=None if section.slices else _rounds(detail, section.rounds, areas=section.areas),
+        words=_words(subject, detail, scopes),
+        job=detail.job_file,
+    )
+
+
+def _words(subject: Subject, detail: CellDetail, scopes: Sequence[ScopeView]) -> str:
+    """What the plots show, whatever part of the cell they are of."""
+    name, parts = name_parts(subject), detail.parts
+    several = "" if subject.section.slices or len(parts) < 2 else f", {name}s end to end"
+    apart = any(len(scope.parts) > 1 for scope in scopes)
+    between = " from the first to the last" if apart else ""
+    shaded = " Shaded green: the window that was judged for steady state."
+    coarse = (
+        f" Those of a single {name}, and of what is added up of several, are in buckets of up to 1/16 "
+        "of the response time."
+    )
+    return (
+        f"Every second{between} of what is named above{several}; where a point stands for several seconds the "
+        "shade reaches from the lowest to the highest, and zooming in (wheel or pinch) shows each."
+        + shaded * any(part.judged for part in parts)
+        + " The histogram, the exceedance and the percentiles are of the same I/Os."
+        + coarse * (len(parts) > 1)
+        + _seconds_alone(subject, detail)
+    )
+
+
+def _seconds_alone(subject: Subject, detail: CellDetail) -> str:
+    """How to get at the histogram of some seconds."""
+    if not len(detail.seconds):
+        return ""
+    # A section has one stream; of several workloads the name is needed, too.
+    mix = f", {detail.workload.mix_and_size}" if len(subject.details) > 1 else ""
+    return f" Those of any seconds: tkperf report RUN --histogram '{subject.section.name}{mix}: 12-40s'."
+
+
+def _shorten(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Single precision, rounded to the bits that a drawing can show."""
+    bits = values.astype(np.float32).view(np.uint32)
+    half = np.uint32(1 << (_FORGOTTEN_BITS - 1))
+    kept = (bits + half) >> _FORGOTTEN_BITS << _FORGOTTEN_BITS
+    # NaN is "not measured" and must stay one.
+    return np.where(np.isnan(values), np.float32(np.nan), kept.view(np.float32))
+
+
+def _rounds(
+    detail: CellDetail, rounds: Sequence[RoundResult], *, areas: int | None
+) -> TableView | None:
+    """The cell in every round, or area, that it was measured in."""
+    of_cell: list[tuple[int, CellResult]] = [
+        (round_result.number, cell)
+        for round_result in rounds
+        for cell in round_result.cells
+        if cell.workload == detail.workload
+    ]
+    judged = {part.number for part in detail.parts if part.judged}
+    return TableView(
+        title="Every area" if areas else "Every round; * in the window",
+        columns=("", *(capitalise(quantity.title) for quantity in IN_A_LINE)),
+        rows=tuple(
+            (
+                f"{number}{'*' if number in judged else ''}",
+                *(figure(cell, quantity, Direction.ALL).text() for quantity in IN_A_LINE),
+            )
+            for number, cell in of_cell
+        ),
+        notes=explain_marks(cell for _, cell in of_cell),
+    )
+
+
+def _host(detail: CellDetail, areas: int | None) -> TableView | None:
+    """What the host did beside each round, area or slice of a cell, of what is known of any."""
+    parts = [(part, part.host) for part in detail.parts if part.host is not None]
+    of = "area" if areas else "round or slice"
+    title = f"Host beside each {of}"
+    if len(parts) > MOST_HOST_ROWS:
+        parts = [(part, use) for part, use in parts if describe_flags(part)][:MOST_HOST_ROWS]
+        title = f"Host beside each {of} that is flagged, {MOST_HOST_ROWS} at most"
+    shown = [fact for fact in HOST_FACTS if any(fact.value(use) is not None for _, use in parts)]
+    if not shown:
+        return None
+    return TableView(
+        title=title,
+        columns=("", *(fact.title for fact in shown), "others on the CPUs", "kernel log"),
+        rows=tuple(
+            (
+                str(part.number),
+                *(format_number(fact.value(use), fact.digits) for fact in shown),
+                ", ".join(use.others) or NOT_MEASURED,
+                "not known"
+                if use.kernel_lines is None
+                else "; ".join(use.kernel_lines) or "nothing",
+            )
+            for part, use in parts
+        ),
+        notes=explain_marks(part for part, _ in parts),
+    )

@@ -1,0 +1,86 @@
+"""Histograms that were asked for, each as a section of its test's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tkperf.analysis.chosen import Chosen
+from tkperf.analysis.tables import directions_of, name_column
+from tkperf.model.measurement import explain_rare
+from tkperf.model.quantity import IOS, LATENCY_MAX, LATENCY_MEAN, PERCENTILES, combine, stats_of
+from tkperf.model.units import format_number
+from tkperf.page.page import ChartView, SectionView, TableView
+from tkperf.render.charts.latency import (
+    exceedance,
+    histogram_rows,
+    mark_rows,
+    response_time_histogram,
+)
+
+_SHOWN = (LATENCY_MEAN, *PERCENTILES, LATENCY_MAX, IOS)
+_COARSE = " Of single seconds histograms are kept in buckets of up to 1/16 of the response time."
+
+
+def build_chosen(test: str, chosen: Sequence[Chosen]) -> tuple[SectionView, ...]:
+    """Those of a test, numbered."""
+    of_test = [asked for asked in chosen if asked.test == test]
+    return tuple(
+        SectionView(
+            key=f"{test}-histogram{number}",
+            title=f"{asked.section}, {asked.words}",
+            state="not judged",
+            summary=f"Histogram of {asked.words}, as asked for: {asked.workload}",
+            determination=None,
+            tables=(_quantiles(asked),),
+            charts=tuple(_charts(f"{test}-histogram{number}", asked)),
+        )
+        for number, asked in enumerate(of_test, start=1)
+    )
+
+
+def _quantiles(chosen: Chosen) -> TableView:
+    workload = chosen.workload
+    figures = {
+        words: combine([chosen.measurement], workload, direction)
+        for direction, words in directions_of(workload, apart=True)
+    }
+    percentiles = (
+        {percentile.key: values[percentile.key] for percentile in PERCENTILES}
+        for values in figures.values()
+    )
+    return TableView(
+        title=f"Latency quantiles of {chosen.words}",
+        columns=("", *(name_column(quantity) for quantity in _SHOWN)),
+        rows=tuple(
+            (words, *(format_number(values[quantity.key], quantity.digits) for quantity in _SHOWN))
+            for words, values in figures.items()
+        ),
+        notes=explain_rare(percentiles),
+    )
+
+
+def _charts(key: str, chosen: Chosen) -> Iterator[ChartView]:
+    directions = directions_of(chosen.workload, apart=True)
+    for direction, words in directions[:2]:  # reads and writes of a mix each
+        stats = stats_of(chosen.measurement, direction)
+        if buckets := histogram_rows(stats):
+            of = f"{words} of {chosen.words}"
+            marked = mark_rows(stats)
+            histogram = ChartView(
+                key=f"{key}{direction.value}rth",
+                text=f"The {of} by response time, and the share of them that took no longer."
+                + _COARSE * chosen.coarse,
+                spec=response_time_histogram(buckets, marked, f"Response time histogram: {of}"),
+                question=f"How long did the {of} take?",
+                choice=("histogram",),
+                printed=True,
+            )
+            beyond = ChartView(
+                key=f"{key}{direction.value}exceedance",
+                text=f"The share of the {of} that took longer than a response time.",
+                spec=exceedance(buckets, marked, f"Exceedance: {of}"),
+                choice=("exceedance",),
+                printed=True,
+            )
+            yield replace(histogram, others=(beyond,))

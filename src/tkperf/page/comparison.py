@@ -1,0 +1,235 @@
+"""A comparison as a report: the same page, with runs in the place of rounds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tkperf.analysis.comparing.arrangement import Arrangement
+from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.comparing.entries import ComparedRow, list_names
+from tkperf.analysis.comparing.headline_tables import build_headline_tables
+from tkperf.analysis.comparing.heat import Scale
+from tkperf.analysis.comparing.tables import (
+    MARKS,
+    MOST_ACROSS,
+    ComparedTable,
+    build_matrices,
+    build_ratios,
+    build_values,
+    explain_colours,
+    find_comparison_scale,
+    reference_of,
+)
+from tkperf.analysis.remarks import WarningGroup
+from tkperf.analysis.results import SectionResult
+from tkperf.model.quantity import QUANTITIES
+from tkperf.page.comparison_charts import build_test_charts
+from tkperf.page.comparison_headlines import build_headline_charts
+from tkperf.page.explanation import UNITS
+from tkperf.page.marking import mark_charts
+from tkperf.page.page import ChartView, Facts, ReportView, SectionView, TableView, TestView
+from tkperf.page.tkperf_charts import build_tkperf_charts
+from tkperf.page.wording import format_fact, format_known_capacity, format_moment
+
+_MOST_IN_TITLE = 4
+_WORDS = (
+    "Values are those of each run's own report: means over its steady-state window, over the areas of a hard "
+    "disk, or of a whole stream. A stream that went from one level to another is compared phase by phase: the "
+    "value of a phase is the median of its slices, of a maximum the greatest. The interval of a ratio is from "
+    "those of both values, which come from the spread of the rounds (Student's t) or of the slices; where it "
+    "contains 1, the difference is within noise. Of a maximum, which has no interval, ranges that do not meet "
+    "are a difference."
+)
+
+
+def build_comparison_view(comparison: Comparison) -> ReportView:
+    """Everything the report of a comparison says."""
+    titles = {test.name: test.title for test in comparison.results[0].tests}
+    scale = find_comparison_scale(comparison)
+    view = ReportView(
+        title=_title(comparison),
+        subtitle=_subtitle(comparison),
+        banners=comparison.notices,
+        answer=comparison.findings,
+        warnings_line=_summarise(comparison),
+        grouped_warnings=tuple(
+            WarningGroup(title=group.title, count=len(group.texts), texts=group.texts)
+            for group in comparison.conditions
+        ),
+        disclosure=(),
+        words=(_WORDS, " ".join((explain_colours(comparison, scale), *MARKS.values())), UNITS),
+        overview=(
+            *(show(table) for table in build_headline_tables(comparison, scale)),
+            _runs(comparison),
+        ),
+        overview_charts=tuple(build_headline_charts(comparison)),
+        tests=tuple(
+            TestView(
+                key=test,
+                title=titles.get(test, test),
+                facts=_telemetry(comparison, test),
+                sections=_sections(comparison, test, scale),
+                charts=build_test_charts(comparison, test),
+            )
+            for test in dict.fromkeys(row.test for row in comparison.rows)
+        ),
+    )
+    return mark_charts(view)
+
+
+def build_plots(comparison: Comparison) -> tuple[ChartView, ...]:
+    """The pictures that tkperf-cmp made, by the names of its files; its pages have headline figures instead."""
+    tests = dict.fromkeys(row.test for row in comparison.rows)
+    charts = tuple(chart for test in tests for chart in build_tkperf_charts(comparison, test))
+    view = replace(build_comparison_view(comparison), overview_charts=charts, tests=())
+    return mark_charts(view).overview_charts
+
+
+def show(table: ComparedTable, *, folded: bool = False) -> TableView:
+    """A table of a comparison on a page."""
+    return TableView(
+        title=table.title,
+        columns=table.head,
+        rows=table.rows,
+        labels=table.labels,
+        notes=(*filter(None, (table.colours,)), *table.notes),
+        hints=table.hints,
+        heat=table.heat,
+        folded=folded,
+    )
+
+
+def _telemetry(comparison: Comparison, test: str) -> Facts:
+    told = "; ".join(each.text for each in comparison.telemetry if each.test == test)
+    return (("By the drives' own logs", told),) if told else ()
+
+
+def _title(comparison: Comparison) -> str:
+    if len(comparison.names) <= _MOST_IN_TITLE and comparison.arrangement is Arrangement.RUNS:
+        return " / ".join(comparison.names)
+    count = len(comparison.names)
+    if comparison.cohort is not None:
+        return comparison.cohort.title
+    if comparison.history is not None:
+        return f"Drive {format_fact(comparison.history.serial)} over {count} runs"
+    return f"{count - 1} runs against {comparison.names[0]}"
+
+
+def _subtitle(comparison: Comparison) -> str:
+    count = len(comparison.names)
+    reference = f"ratios are to {reference_of(comparison)}"
+    match comparison.arrangement:
+        case Arrangement.COHORT:
+            return f"cohort of {count} runs; {reference}"
+        case Arrangement.HISTORY:
+            return f"history of {count} runs; {reference}, the oldest"
+        case Arrangement.RUNS:
+            return f"comparison of {count} runs; {reference}"
+
+
+def _summarise(comparison: Comparison) -> str:
+    """What stands below, for a line; empty where nothing does."""
+    counts = (f"{len(group.texts)} {group.title.lower()}" for group in comparison.conditions)
+    told = ", ".join(counts)
+    return f"Conditions that differ, and what the runs say of themselves: {told}" if told else ""
+
+
+def _runs(comparison: Comparison) -> TableView:
+    columns = (
+        "Run",
+        "Model",
+        "Serial number",
+        "Firmware",
+        "Capacity",
+        "Profile",
+        "Began",
+        "Write cache",
+        "fio",
+    )
+    rows = []
+    for name, result in zip(comparison.names, comparison.results, strict=True):
+        device = result.info.device
+        rows.append(
+            (
+                name,
+                format_fact(device.get("model") or device.get("kind")),
+                format_fact(device.get("serial")),
+                format_fact(device.get("firmware")),
+                format_known_capacity(device.get("capacity_bytes")),
+                result.info.profile_name,
+                format_moment(result.info.started_utc),
+                format_fact(device.get("write_cache_in_run")),
+                format_fact(result.info.fio_version).removeprefix("fio-"),
+            )
+        )
+    return TableView(title="Runs", columns=columns, rows=tuple(rows), folded=True)
+
+
+def _sections(comparison: Comparison, test: str, scale: Scale) -> tuple[SectionView, ...]:
+    of_test = [row for row in comparison.rows if row.test == test]
+    return tuple(
+        _section(
+            comparison, [row for row in of_test if row.section == name], f"{test}{number}", scale
+        )
+        for number, name in enumerate(dict.fromkeys(row.section for row in of_test))
+    )
+
+
+def _section(
+    comparison: Comparison, rows: list[ComparedRow], key: str, scale: Scale
+) -> SectionView:
+    state, summary = _steady_state(comparison, rows[0])
+    return SectionView(
+        key=key,
+        title=rows[0].section,
+        state=state,
+        summary=summary,
+        determination=None,
+        tables=tuple(_tables(comparison, rows, scale)),
+        charts=(),
+    )
+
+
+def _tables(
+    comparison: Comparison, rows: Sequence[ComparedRow], scale: Scale
+) -> Iterator[TableView]:
+    """Of two runs matrices of ratios, and the values; of several a column of ratios for each."""
+    if comparison.arrangement is not Arrangement.RUNS or len(comparison.names) > 2:
+        yield show(build_ratios(comparison, rows, scale))
+        if len(comparison.names) <= MOST_ACROSS:
+            yield show(build_values(comparison, rows, scale), folded=True)
+        return
+    cells = [row for row in rows if not row.part and row.quantity.key in QUANTITIES]
+    matrices = tuple(build_matrices(comparison, cells, scale))
+    others = rows if not matrices else [row for row in rows if row not in cells]
+    if others:
+        yield show(build_values(comparison, others, scale))
+    # Matrices stand side by side: colours and marks are explained above, and at the end.
+    yield from (replace(show(matrix), notes=()) for matrix in matrices)
+    if matrices:
+        yield show(build_values(comparison, cells, scale), folded=True)
+
+
+def _steady_state(comparison: Comparison, row: ComparedRow) -> tuple[str, str]:
+    """The state of the row's section over all runs, and what each run did unless all are steady."""
+    by_run = {
+        name: section
+        for name, result in zip(comparison.names, comparison.results, strict=True)
+        for test in result.tests
+        for section in test.sections
+        if (test.name, section.name) == (row.test, row.section)
+    }
+    states = {section.steady for section in by_run.values()}
+    if states == {True}:
+        return "reached", "in every run"
+    told: dict[str, list[str]] = {}
+    for name, section in by_run.items():
+        told.setdefault(_ended(section), []).append(name)
+    endings = "; ".join(f"{list_names(names)}: {ended}" for ended, names in told.items())
+    return "NOT reached" if False in states else "not judged", endings
+
+
+def _ended(section: SectionResult) -> str:
+    states = {True: "reached", False: "not reached", None: "not judged"}
+    return f"{states[section.steady]} ({section.ended_because})"

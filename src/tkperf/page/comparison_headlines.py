@@ -1,0 +1,184 @@
+"""The charts that a comparison opens with: one question, by how much and how sure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from tkperf.analysis.comparing.arrangement import Arrangement
+from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.comparing.entries import Change, Entry
+from tkperf.analysis.comparing.findings import describe_trend
+from tkperf.analysis.comparing.headlines import Headline
+from tkperf.analysis.comparing.history import History, HistoryFigure
+from tkperf.analysis.comparing.robust import find_trend
+from tkperf.analysis.comparing.tables import MOST_ACROSS, hint, ratios_of, reference_of
+from tkperf.analysis.uncertainty.wording import FOLLOWING
+from tkperf.page.page import ChartView
+from tkperf.render.charts.flagged import flag
+from tkperf.render.charts.headlines import (
+    DAY_MS,
+    ratios_with_intervals,
+    spread_of_runs,
+    values_over_dates,
+)
+from tkperf.render.charts.vega import Row
+
+
+def build_headline_charts(comparison: Comparison) -> Iterator[ChartView]:
+    """None without headline figures."""
+    if not comparison.headlines:
+        return
+    if comparison.history is not None:
+        yield from _over_dates(comparison, comparison.history)
+    elif comparison.cohort is not None or len(comparison.names) > MOST_ACROSS:
+        yield from _spread(comparison)
+    else:
+        yield _intervals(comparison)
+
+
+def _intervals(comparison: Comparison) -> ChartView:
+    first, *others = comparison.names
+    rows: list[Row] = []
+    for headline in comparison.headlines:
+        for name, entry in zip(others, headline.entries[1:], strict=True):
+            if not entry.ratio:
+                continue
+            known = entry.ratio_uncertainty
+            rows.append(
+                {
+                    "load": headline.text,
+                    "run": name,
+                    "value": entry.ratio,
+                    "low": None if known is None else known.low,
+                    "high": None if known is None else known.high,
+                    "tone": _tone(entry.change),
+                    "told": f"{entry.change}; {hint(headline.measure, entry)}",
+                    **flag(entry),
+                }
+            )
+    loads = [headline.text for headline in comparison.headlines]
+    of = others[0] if len(others) == 1 else "each run"
+    return ChartView(
+        key="headline-ratios",
+        text=f"Headline figures of {of} as ratios to {first}, with the interval of {FOLLOWING}, where it is known.",
+        spec=ratios_with_intervals(
+            rows, loads, others, f"Headline figures against {first}", "Ratio"
+        ),
+        question=f"How far from {first}?",
+    )
+
+
+def _spread(comparison: Comparison) -> Iterator[ChartView]:
+    reference = reference_of(comparison)
+    of_cohort = comparison.arrangement is Arrangement.COHORT
+    rows: list[Row] = []
+    for headline in comparison.headlines:
+        ratios = ratios_of(comparison, headline.row)
+        known = [ratio for ratio in ratios if ratio is not None]
+        if not known:  # the median of a cohort is 0
+            continue
+        tones, middle = dict(_named(comparison, headline, ratios)), median(known)
+        rows += [
+            {
+                "load": headline.text,
+                "run": name,
+                "value": ratio,
+                "tone": tones.get(name, ""),
+                "told": hint(headline.measure, entry, to_first=not of_cohort),
+                "label": name if name in tones else "",
+                "below": ratio < middle,
+                **flag(entry),
+            }
+            for name, entry, ratio in zip(comparison.names, headline.entries, ratios, strict=True)
+            if ratio is not None
+        ]
+    if not rows:
+        return
+    who = "outliers are named" if of_cohort else "the lowest and the highest are named"
+    yield ChartView(
+        key="headline-spread",
+        text=f"Each run a point for each headline figure, as ratio to {reference}; the band has the middle half of the runs; {who}.",
+        spec=spread_of_runs(
+            rows,
+            list(dict.fromkeys(str(row["load"]) for row in rows)),
+            f"Headline figures against {reference}",
+            "Ratio",
+        ),
+        question="How are the runs spread?",
+    )
+
+
+def _named(
+    comparison: Comparison, headline: Headline, ratios: Sequence[float | None]
+) -> Iterator[tuple[str, str]]:
+    """The runs to look at, each with its tone."""
+    if comparison.cohort is not None:
+        for figure in comparison.cohort.figures:
+            if figure.headline is headline:
+                yield from ((one.name, _tone(one.change)) for one in figure.outliers)
+        return
+    known = [
+        (ratio, name, _tone(entry.change))
+        for ratio, name, entry in zip(ratios, comparison.names, headline.entries, strict=True)
+        if ratio is not None
+    ]
+    for _, name, tone in (min(known), max(known)):
+        if name != comparison.names[0]:  # it is where the line is
+            yield name, tone
+
+
+def _tone(change: Change | None) -> str:
+    """What is within noise, or may be, has none."""
+    return change.value if change in (Change.BETTER, Change.WORSE) else ""
+
+
+def _over_dates(comparison: Comparison, history: History) -> Iterator[ChartView]:
+    for number, figure in enumerate(history.figures):
+        yield _of_figure(comparison, history, figure, f"headline-history{number}")
+
+
+def _of_figure(
+    comparison: Comparison, history: History, figure: HistoryFigure, key: str
+) -> ChartView:
+    headline = figure.headline
+    rows = [
+        _dated(name, day, (result.info.started_utc or "")[:10], headline, entry)
+        for name, day, result, entry in zip(
+            comparison.names, history.days, comparison.results, headline.entries, strict=True
+        )
+        if entry.value is not None
+    ]
+    places = [
+        day * DAY_MS
+        for day, entry in zip(history.days, headline.entries, strict=True)
+        if entry.value is not None
+    ]
+    values = [entry.value for entry in headline.entries if entry.value is not None]
+    return ChartView(
+        key=key,
+        text=f"{headline.load}, {headline.measure.label} of each run by its date, with its interval of {FOLLOWING}; "
+        f"trend (dashed): {describe_trend(figure, history)}, {figure.change}.",
+        spec=values_over_dates(
+            rows,
+            find_trend(places, values),
+            (history.days[0] * DAY_MS, history.days[-1] * DAY_MS),
+            history.firmware,
+            title=headline.text,
+            y_title=headline.measure.title,
+        ),
+    )
+
+
+def _dated(name: str, day: float, date: str, headline: Headline, entry: Entry) -> Row:
+    known = entry.uncertainty
+    return {
+        "t": day * DAY_MS,
+        "run": name,
+        "date": date,
+        "value": entry.value,
+        "low": None if known is None else known.low,
+        "high": None if known is None else known.high,
+        "told": hint(headline.measure, entry),
+        **flag(entry),
+    }

@@ -1,0 +1,223 @@
+"""The disclosure: what was tested, with what, on what, in full (PTS User Guide, section 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tkperf.analysis.host import UNKNOWN, host_findings, tuned_settings
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.told import (
+    MANUFACTURER,
+    MOTHERBOARD,
+    NAND_TYPE,
+    NOTE,
+    NOTHING_TOLD,
+    PLATFORM,
+    SPONSOR,
+    Told,
+)
+from tkperf.model.run_info import RunInfo
+from tkperf.model.units import format_count
+from tkperf.page.facts import (
+    MaybeFacts,
+    capacity,
+    describe_cpu,
+    describe_data_pattern,
+    describe_link,
+    describe_load_generator,
+    describe_sector,
+    describe_segments,
+    keep_known,
+    list_purges,
+    name_test_id,
+    name_unknown,
+    word,
+)
+from tkperf.page.page import Blocks
+from tkperf.page.page_header import build_parameters, build_preconditioning
+from tkperf.page.telemetry import describe_telemetry
+from tkperf.page.wording import NOT_KNOWN, format_moment
+from tkperf.procedures import SUITES, read_stored_profile
+
+NOT_KNOWN_AT_ALL = "Not known"
+
+
+def build_disclosure(result: RunResult, told: Told = NOTHING_TOLD) -> Blocks:
+    """Blocks of named facts, a block with one unnamed fact being a long text.
+
+    What is not known is named in one block at the end.
+    """
+    device, host = result.info.device, result.info.host
+    blocks: list[tuple[str, MaybeFacts]] = [
+        ("Test run", _run(result, told)),
+        ("Test platform", _platform(result, told)),
+        ("Device under test", _device(result, told)),
+        ("Set-up", _set_up(result)),
+        *(
+            (
+                f"Parameters: {test.title}",
+                (*build_preconditioning(result, test), *build_parameters(test)),
+            )
+            for test in result.tests
+        ),
+    ]
+    # Of a file the audit knows the queue of the disk below it.
+    audit = host_findings(host)
+    audited = {finding.title.lower() for finding in audit if finding.level != UNKNOWN}
+    names = [name for _, facts in blocks for name in name_unknown(facts)]
+    names += [_capital(finding.title) for finding in audit if finding.level == UNKNOWN]
+    unknown = {name.lower(): name for name in reversed(names) if name.lower() not in audited}
+    return (
+        *((title, keep_known(facts)) for title, facts in blocks if keep_known(facts)),
+        *_host_audit(host),
+        *_members(device),
+        *_long_texts(result),
+        *_unknown(tuple(reversed(unknown.values()))),
+    )
+
+
+def _unknown(names: Sequence[str]) -> Blocks:
+    """One line for all, instead of a row for each."""
+    return ((NOT_KNOWN_AT_ALL, ((format_count(len(names), "fact"), ", ".join(names)),)),) * bool(
+        names
+    )
+
+
+def _run(result: RunResult, told: Told) -> MaybeFacts:
+    info = result.info
+    missing = _not_in_profile(info)
+    return (
+        ("Test ID", name_test_id(info)),
+        ("Test run date", _moment(info.started_utc)),
+        ("Ended", _moment(result.ended_utc)),
+        ("Report date", told.report_date),
+        (SPONSOR, told.of(SPONSOR)),
+        ("Specification", word(info.specification)),
+        ("Profile", word(info.profile_name)),
+        *((("PTS tests not in the profile", missing),) if missing else ()),
+        *((("Altered", ", ".join(info.alterations)),) if info.alterations else ()),
+        ("Test software", word(info.software)),
+        ("Load generator", describe_load_generator(info)),
+        *((("Clock of fio", str(info.host["fio_clock"])),) if info.host.get("fio_clock") else ()),
+        *(((NOTE, told.of(NOTE)),) if told.of(NOTE) else ()),
+    )
+
+
+def _not_in_profile(info: RunInfo) -> str | None:
+    """Tests of the PTS that a profile of it does not run, as their numbers were not seen; None: it runs all."""
+    if info.imported or not (info.specification or "").startswith("SNIA PTS"):
+        return None
+    profile = read_stored_profile(info.profile)
+    missing = [
+        test.title
+        for test in SUITES.get(info.suite, {}).values()
+        if test.source.startswith("PTS") and test.table is not None and not profile.has(test.table)
+    ]
+    return f"{', '.join(missing)}: their numbers were not seen" if missing else None
+
+
+def _platform(result: RunResult, told: Told) -> MaybeFacts:
+    host, device = result.info.host, result.info.device
+    return (
+        (PLATFORM, told.of(PLATFORM)),
+        ("Host", word(host.get("hostname"))),
+        (MOTHERBOARD, told.of(MOTHERBOARD, word(host.get("motherboard")))),
+        ("CPU", describe_cpu(host)),
+        ("Memory", capacity(host.get("memory_bytes"))),
+        ("Operating system", word(host.get("operating_system"))),
+        ("Kernel", word(host.get("kernel"))),
+        ("Virtual machine", "yes" if host.get("virtual_machine") else None),
+        ("Host adapter", word(device.get("host_adapter"))),
+        ("NUMA node", word(device.get("numa_node"))),
+    )
+
+
+def _device(result: RunResult, told: Told) -> MaybeFacts:
+    device = result.info.device
+    return (
+        (MANUFACTURER, told.of(MANUFACTURER, word(device.get("vendor")))),
+        ("Model", word(device.get("model"))),
+        ("Serial number", word(device.get("serial"))),
+        ("World-wide name", word(device.get("wwn"))),
+        ("Firmware", word(device.get("firmware"))),
+        ("Capacity", capacity(device.get("capacity_bytes"))),
+        (NAND_TYPE, told.of(NAND_TYPE)),
+        ("Sector", describe_sector(device)),
+        ("Interface", word(device.get("interface"))),
+        ("Link", describe_link(device)),
+        ("Rotational", word(device.get("rotational"))),
+        ("Discard (TRIM/UNMAP)", word(device.get("discard"))),
+        ("Security state", word(device.get("security"))),
+        ("Kind", word(device.get("kind"))),
+        ("Path", word(device.get("path"))),
+        ("Backed by", word(device.get("backing"))),
+        ("Volatile write cache during the run", word(device.get("write_cache_in_run"))),
+        ("Write cache (kernel)", word(device.get("write_cache"))),
+        ("I/O scheduler", word(device.get("scheduler"))),
+        ("Other I/O during the run", word(device.get("other_io"))),
+        ("Telemetry", word(describe_telemetry(device))),
+    )
+
+
+def _set_up(result: RunResult) -> MaybeFacts:
+    info = result.info
+    return (
+        ("Purge method", list_purges(result)),
+        ("Data pattern", describe_data_pattern(info)),
+        ("Seed of random numbers", word(info.seed)),
+        ("Active range", word(info.active_range_place)),
+        ("AR segments", describe_segments(info)),
+    )
+
+
+def _moment(utc: str | None) -> str | None:
+    text = format_moment(utc)
+    return None if text == NOT_KNOWN else text
+
+
+def _host_audit(host: dict[str, object]) -> Blocks:
+    """Everything that the audit before the run found; left out where there was none."""
+    findings = tuple(
+        (_capital(finding.title), finding.text)
+        for finding in host_findings(host)
+        if finding.level != UNKNOWN
+    )
+    changes = tuple(("Set for the run", change) for change in tuned_settings(host))
+    return (("Host before the run", (*changes, *findings)),) if findings or changes else ()
+
+
+def _capital(title: str) -> str:
+    """As the other facts are written; a name of a program or interface keeps its form."""
+    is_name = title.partition(" ")[0] in ("io_uring", "irqbalance", "smartd", "udisksd")
+    return title if is_name else title[:1].upper() + title[1:]
+
+
+def _members(device: dict[str, object]) -> Blocks:
+    """The drives of a RAID set, a line each."""
+    members = device.get("members")
+    if not isinstance(members, list):
+        return ()
+    lines = tuple(
+        (f"Member {number}", ", ".join(_words(member)))
+        for number, member in enumerate(members, start=1)
+    )
+    return (("RAID set", (("Set", word(device.get("raid")) or NOT_KNOWN), *lines)),)
+
+
+def _words(member: dict[str, object]) -> Sequence[str]:
+    names = ("path", "model", "serial", "firmware", "interface", "link")
+    size = word(member["size"]) if "size" in member else capacity(member.get("capacity_bytes"))
+    words = [word(member.get(name)) for name in names if name in member]
+    return [text or NOT_KNOWN for text in (*words, size)]
+
+
+def _long_texts(result: RunResult) -> Blocks:
+    """Facts that need a block of their own; left out where there are none."""
+    info = result.info
+    texts = (
+        ("Command line", info.command_text),
+        ("Kernel command line", info.host.get("kernel_command_line")),
+        ("Device description", info.device_description),
+        ("Feature matrix", info.feature_matrix),
+    )
+    return tuple((title, (("", str(text)),)) for title, text in texts if text)

@@ -1,0 +1,83 @@
+"""How to read a report: what its figures are, in a few sentences, and only those that apply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tkperf.analysis.results import CellResult, RunResult, SectionResult
+from tkperf.analysis.tables import WIDE_RANGE
+from tkperf.analysis.timeline.wording import describe_timelines
+from tkperf.model.measurement import TOO_FEW_IOS
+from tkperf.model.quantity import PERCENTILES
+
+UNITS = (
+    "Latency is the time from submission to completion. Block sizes are binary (KiB), capacities and "
+    f"rates decimal (1 MB = 10^6 bytes). A dash means not measured, or {TOO_FEW_IOS}."
+)
+
+OVER_TIME = (
+    "What is said and marked of phases, drops and spikes over time is found by tkperf in what was "
+    "recorded, beside the specification, whose steady state is judged by its own rule. A phase is level "
+    "within a tenth; a drop falls to less than half from one value to the next; spikes are named where "
+    "their equal distances have less than 1 chance in 1,000 to be one."
+)
+
+
+def explain(result: RunResult) -> tuple[str, ...]:
+    """Sentences for the sections that the run has."""
+    sections = [section for test in result.tests for section in test.sections]
+    words = []
+    if any(section.verdict for section in sections):
+        words.append(
+            "Steady state is judged on a window of consecutive rounds of the tracking variable. It is "
+            "reached when the range of its values is at most 20 % of their average, and when the best "
+            "linear fit through them rises or falls by at most 10 % of the average over the window "
+            "(limits of the profile, where it sets others). Every figure in a table of cells is the mean "
+            "over the rounds of that window; a maximum is the greatest of the window."
+        )
+    if any(section.cells and section.rounds for section in sections):
+        words.append(
+            "A table of one quantity is a heat map: a cell is the darker the greater its value, by the "
+            f"logarithm where the greatest is more than {WIDE_RANGE:g} times the least."
+        )
+    if any(section.areas for section in sections):
+        words.append(
+            "A hard disk is measured area by area from its start to its end, each area once; figures "
+            "of a cell are means over the areas, and their spread is that of the disk. There is no "
+            "steady state to wait for."
+        )
+    if any(section.slices for section in sections):
+        words.append(
+            (
+                "A stream's slices were fio runs of their own, one after the other. "
+                if result.info.imported
+                else "A stream is one unbroken load, recorded in slices. "
+            )
+            + "Figures of its whole count each I/O once; those of a window, where steady state was "
+            "reached, are means over its slices."
+        )
+    if any(describe_timelines(section.timelines) for section in sections):
+        words.append(OVER_TIME)
+    if any(
+        cell.workload.offered_iops is not None for section in sections for cell in section.cells
+    ):
+        words.append(
+            "At an offered rate latency counts from submission. An I/O that is due while all TC x QD places "
+            "are taken waits, and that wait is in no latency: once the device falls behind, latency levels "
+            "off and the backlog grows, which is what was due and not done at the end of the level. The time "
+            "behind, backlog / offered rate, is about how late the last I/O was."
+        )
+    if any(
+        cell.value(percentile) is not None
+        for section in sections
+        for cell in _cells(section)
+        for percentile in PERCENTILES
+    ):
+        words.append("Percentiles come from merged histograms and are exact to within 1/64.")
+    return (*words, UNITS)
+
+
+def _cells(section: SectionResult) -> Iterator[CellResult]:
+    yield from section.cells
+    yield from (slice_result.values for slice_result in section.slices)
+    yield from (cell for round_result in section.rounds for cell in round_result.cells)

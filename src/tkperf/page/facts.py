@@ -1,0 +1,132 @@
+"""Facts of a run in the words of every header and list; None is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tkperf.analysis.results import RunResult, SectionResult, TestResult
+from tkperf.model.run_info import RunInfo
+from tkperf.model.units import format_block_size_kib, format_capacity, format_mix
+from tkperf.page.page import Facts
+from tkperf.page.wording import NOT_KNOWN
+
+MaybeFacts = Sequence[tuple[str, str | None]]
+
+
+def keep_known(facts: Iterable[tuple[str, str | None]]) -> Facts:
+    """Those that are known."""
+    return tuple((name, fact) for name, fact in facts if fact is not None)
+
+
+def name_unknown(facts: Iterable[tuple[str, str | None]]) -> tuple[str, ...]:
+    return tuple(name for name, fact in facts if fact is None)
+
+
+def word(value: object) -> str | None:
+    """A recorded fact for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return None if value is None or value in ("", NOT_KNOWN) else str(value)
+
+
+def capacity(value: object) -> str | None:
+    return format_capacity(value) if isinstance(value, int | float) else None
+
+
+def name_test_id(info: RunInfo) -> str:
+    """What finds the raw data again: the name of the run file and when it began."""
+    begun = (info.started_utc or "").partition("+")[0].replace("-", "").replace(":", "")
+    return "-".join(filter(None, (info.name, begun)))
+
+
+def describe_cpu(host: Mapping[str, object]) -> str | None:
+    model, threads = word(host.get("cpu_model")), host.get("cpu_threads")
+    return f"{model}, {threads} threads" if model and threads else model
+
+
+def describe_sector(device: Mapping[str, object]) -> str | None:
+    sizes = {name: device.get(f"{name}_block_bytes") for name in ("logical", "physical")}
+    known = [f"{size} bytes {name}" for name, size in sizes.items() if size is not None]
+    return " / ".join(known) or None
+
+
+def describe_load_generator(info: RunInfo) -> str | None:
+    """fio and how it issues I/O; of an imported run only what its file says."""
+    if info.fio_version is None:
+        return word(info.ioengine)  # simulated, or not known
+    engine = word(info.ioengine)
+    return f"{info.fio_version}, {engine}, direct I/O" if engine else info.fio_version
+
+
+def describe_link(device: Mapping[str, object]) -> str | None:
+    """What was negotiated, and what the drive could do if that is more."""
+    negotiated = word(device.get("link"))
+    if device.get("link_downgraded"):
+        fastest = word(device.get("link_fastest")) or NOT_KNOWN
+        return f"{negotiated or NOT_KNOWN}: DOWNGRADED, it could do {fastest}"
+    return negotiated
+
+
+def describe_data_pattern(info: RunInfo) -> str | None:
+    return None if info.imported else "random, new for every write"
+
+
+def describe_segments(info: RunInfo) -> str | None:
+    """How many the active range has; one range has none."""
+    count = info.table("active_range").get("segments")
+    if isinstance(count, int) and count > 1:
+        return f"{count:,}"
+    return None if info.active_range_length_bytes is None else "none, one range"
+
+
+def list_purges(result: RunResult, test: TestResult | None = None) -> str | None:
+    """How the device was purged before this test, or any."""
+    tests = result.tests if test is None else (test,)
+    purges = {
+        f"{section.purge.method} ({section.purge.note})"
+        if section.purge.note
+        else section.purge.method
+        for each in tests
+        for section in each.sections
+        if section.purge is not None
+    }
+    if purges:
+        return "; ".join(sorted(purges))
+    info = result.info
+    if info.imported:
+        return None
+    return "none: hard disks are not purged" if info.suite == "hdd" else "not purged"
+
+
+def describe_demand(section: SectionResult) -> str | None:
+    """Threads and queue depth of a section: ``TC 4 / QD 32``; of many the least and the greatest."""
+    cells = section.cells or tuple(one.values for one in section.slices)
+    pairs = dict.fromkeys((cell.workload.jobs, cell.workload.io_depth) for cell in cells)
+    return describe_demands(tuple(pairs))
+
+
+def describe_demands(pairs: Sequence[tuple[int, int]]) -> str | None:
+    if not pairs:
+        return None
+    most = 3
+    if len(pairs) > most:
+        # By outstanding I/Os, as the points of a grid are chosen.
+        pairs = sorted(pairs, key=lambda pair: (pair[0] * pair[1], pair[0]))
+    told = [f"TC {jobs} / QD {depth}" for jobs, depth in pairs]
+    return ", ".join(told) if len(told) <= most else f"{told[0]} to {told[-1]}, {len(told)} of them"
+
+
+def list_mixes(section: SectionResult) -> str | None:
+    mixes = dict.fromkeys(cell.workload.read_percent for cell in section.cells)
+    return ", ".join(format_mix(percent) for percent in mixes) or None
+
+
+def list_block_sizes(section: SectionResult) -> str | None:
+    """In KiB, in the order in which they were run."""
+    sizes = dict.fromkeys(
+        cell.workload.blocks_name
+        if cell.workload.block_mix
+        else f"{format_block_size_kib(cell.workload.block_size_bytes)}"
+        for cell in section.cells
+    )
+    return ", ".join(sizes) or None

@@ -1,0 +1,80 @@
+"""Charts of one question as views of one chart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from tkperf.model.figures import Figure
+from tkperf.page.page import ChartView
+from tkperf.render.charts.vega import has_values
+
+
+def name_views(figure: Figure, charts: Iterable[ChartView]) -> Iterator[ChartView]:
+    """What a figure came to, as its plan names it; what is shown below it has a question of its own."""
+    for chart in charts:
+        if chart.below:
+            yield chart
+        else:
+            yield replace(
+                chart,
+                question=figure.question,
+                choice=(*figure.view, *chart.choice),
+                printed=figure.printed,
+            )
+
+
+def join_charts(charts: Iterable[ChartView], key: str) -> tuple[ChartView, ...]:
+    """One chart for each question, in the order of their first views; without a question each is one.
+
+    Left out is what has nothing to show. Keys become unique in the report: the first view of a kind has
+    the kind's name after ``key``, the others are numbered.
+    """
+    groups: dict[str, list[ChartView]] = {}
+    below: dict[str, list[ChartView]] = {}
+    last = ""
+    for chart in _key(charts, key):
+        if chart.below:
+            below.setdefault(last, []).append(chart)
+        else:
+            last = chart.question or chart.key
+            groups.setdefault(last, []).append(chart)
+    joined: list[ChartView] = []
+    for name, views in groups.items():
+        joined.append(_join(views))
+        joined += map(_join, _by_question(below.get(name, ())).values())
+    return tuple(joined)
+
+
+def _by_question(charts: Iterable[ChartView]) -> dict[str, list[ChartView]]:
+    groups: dict[str, list[ChartView]] = {}
+    for chart in charts:
+        groups.setdefault(chart.question or chart.key, []).append(chart)
+    return groups
+
+
+def _key(charts: Iterable[ChartView], key: str) -> Iterator[ChartView]:
+    count: Counter[str] = Counter()
+    for chart in charts:
+        count[chart.key] += 1
+        number = count[chart.key] if count[chart.key] > 1 else ""
+        if has_values(chart.spec):
+            yield replace(chart, key=f"{key}{chart.key}{number}")
+
+
+def _join(views: list[ChartView]) -> ChartView:
+    """The first view with the others in it."""
+    names = [chart.choice for chart in views]
+    # Names that do not tell them apart, as a plan made elsewhere may have.
+    if len(set(names)) < len(names) or len(set(map(len, names))) > 1:
+        views = [
+            replace(view, choice=(f"{number}: {_title(view)}",))
+            for number, view in enumerate(views, start=1)
+        ]
+    return replace(views[0], others=tuple(views[1:]))
+
+
+def _title(view: ChartView) -> str:
+    title = view.spec["title"]
+    return str(title["text"]) if isinstance(title, dict) else str(title)

@@ -1,0 +1,60 @@
+"""A chart taken out of its report still says what the report says: SIMULATED, IMPORTED ..., disturbed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tkperf.page.page import ChartView, ReportView
+from tkperf.page.wording import shorten
+from tkperf.render.charts.flagged import explain_flagged
+from tkperf.render.charts.vega import Spec
+
+_MOST_CHARACTERS = 40
+
+
+def mark_charts(view: ReportView) -> ReportView:
+    """The view with what is flagged in each chart, and the keywords of its banners, below its title."""
+    keywords = find_keywords(view)
+
+    def mark(spec: Spec) -> Spec:
+        spec = explain_flagged(spec)
+        title = spec["title"]
+        assert isinstance(title, dict)
+        lines = [line for line in (title.get("subtitle"), keywords) if line]
+        if not keywords:
+            return spec
+        subtitle = lines[0] if len(lines) == 1 else lines
+        return spec | {"title": title | {"subtitle": subtitle, "subtitleFontWeight": "bold"}}
+
+    def mark_all(charts: tuple[ChartView, ...]) -> tuple[ChartView, ...]:
+        return tuple(
+            replace(chart, spec=mark(chart.spec), others=mark_all(chart.others)) for chart in charts
+        )
+
+    return replace(
+        view,
+        overview_charts=mark_all(view.overview_charts),
+        tests=tuple(
+            replace(
+                test,
+                charts=mark_all(test.charts),
+                course=replace(test.course, charts=mark_all(test.course.charts)),
+                sections=tuple(
+                    replace(section, charts=mark_all(section.charts)) for section in test.sections
+                ),
+            )
+            for test in view.tests
+        ),
+        cell_charts=view.cell_charts
+        and {name: mark(spec) for name, spec in view.cell_charts.items()},
+    )
+
+
+def find_keywords(view: ReportView) -> str:
+    """What the banners say, in a few words; empty without banners."""
+    return " · ".join(list_keywords(view))
+
+
+def list_keywords(view: ReportView) -> tuple[str, ...]:
+    """Each banner in a few words."""
+    return tuple(shorten(banner.split(":")[0], _MOST_CHARACTERS) for banner in view.banners)

@@ -1,0 +1,55 @@
+"""What a report opens with: the figures asked for first, and what was found, test by test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tkperf.analysis.results import RunResult
+from tkperf.model.quantity import QUANTITIES
+from tkperf.model.units import format_exact, unit_for_people
+from tkperf.page.page import FindingsView, HeadlineView
+from tkperf.page.subject import Subject
+
+
+def build_headline_views(
+    result: RunResult, subjects: Mapping[str, Sequence[Subject]]
+) -> tuple[HeadlineView, ...]:
+    """Each with the key of what lies behind it, or of its section."""
+    titles = {test.name: test.title for test in result.tests}
+    views = []
+    for headline in result.headlines:
+        subject = next(
+            one for one in subjects[headline.test] if one.section.name == headline.section
+        )
+        of_figure = headline.workload is not None and headline.key in QUANTITIES
+        opens = subject.links.get(headline.workload, "") if of_figure and headline.workload else ""
+        exact = ""
+        if headline.value is not None:
+            exact = f"{format_exact(headline.value)} {unit_for_people(headline.unit)}".rstrip()
+        views.append(
+            HeadlineView(
+                label=headline.label,
+                text=headline.text,
+                exact=exact,
+                sure=headline.sure,
+                verdict=headline.verdict,
+                alarm=headline.alarm,
+                test=titles[headline.test],
+                section=subject.key,
+                cell=opens,
+            )
+        )
+    return tuple(views)
+
+
+def build_findings_views(result: RunResult) -> tuple[FindingsView, ...]:
+    """The sentences of each test that has any."""
+    return tuple(
+        FindingsView(
+            key=test.name,
+            title=test.title,
+            sentences=tuple((finding.text, finding.alarm) for finding in found),
+        )
+        for test in result.tests
+        if (found := [finding for finding in result.findings if finding.test == test.name])
+    )

@@ -1,0 +1,188 @@
+"""The header of every printed page: the four blocks of the PTS User Guide's sample (section 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tkperf.analysis.results import RunResult, SectionResult, TestResult
+from tkperf.analysis.told import (
+    MANUFACTURER,
+    MOTHERBOARD,
+    NAND_TYPE,
+    PLATFORM,
+    SPONSOR,
+    Told,
+)
+from tkperf.analysis.verdicts import name_rounds
+from tkperf.model.units import format_duration
+from tkperf.page.facts import (
+    capacity,
+    describe_cpu,
+    describe_data_pattern,
+    describe_demand,
+    describe_demands,
+    describe_link,
+    describe_load_generator,
+    describe_segments,
+    keep_known,
+    list_block_sizes,
+    list_mixes,
+    list_purges,
+    name_test_id,
+    word,
+)
+from tkperf.page.page import Blocks, Facts
+from tkperf.page.preconditioning import describe_fill, describe_load
+from tkperf.page.wording import format_moment
+
+DEMAND = "TC / QD"
+_ROUNDS = "Steady state"
+
+
+def build_page_header(result: RunResult, told: Told, test: TestResult | None = None) -> Blocks:
+    """What is known of the four blocks, of one test or of the run."""
+    return (
+        ("Test platform", _platform(result, told)),
+        ("Device under test", _device(result, told, test)),
+        ("Set-up parameters", _set_up(result, test)),
+        ("Test parameters", _all_tests(result) if test is None else build_parameters(test)),
+    )
+
+
+def describe_run(result: RunResult, told: Told) -> str:
+    """Dates, specification, sponsor: what stands above the blocks."""
+    words = (
+        f"Test run date {format_moment(started)}" if (started := result.info.started_utc) else None,
+        f"report date {told.report_date}" if told.report_date else None,
+        word(result.info.specification),
+        f"sponsor {told.facts[SPONSOR]}" if SPONSOR in told.facts else None,
+    )
+    return " · ".join(filter(None, words))
+
+
+def _platform(result: RunResult, told: Told) -> Facts:
+    info, host, device = result.info, result.info.host, result.info.device
+    return keep_known(
+        (
+            (PLATFORM, told.of(PLATFORM)),
+            (MOTHERBOARD, told.of(MOTHERBOARD, word(host.get("motherboard")))),
+            ("CPU", describe_cpu(host)),
+            ("Memory", capacity(host.get("memory_bytes"))),
+            ("Operating system", word(host.get("operating_system"))),
+            ("Test software", word(info.software)),
+            ("Load generator", describe_load_generator(info)),
+            ("Test ID", name_test_id(info)),
+            ("Host adapter", word(device.get("host_adapter"))),
+            ("Link", describe_link(device)),
+        )
+    )
+
+
+def _device(result: RunResult, told: Told, test: TestResult | None) -> Facts:
+    device = result.info.device
+    return keep_known(
+        (
+            (MANUFACTURER, told.of(MANUFACTURER, word(device.get("vendor")))),
+            ("Model", word(device.get("model"))),
+            ("Serial number", word(device.get("serial"))),
+            ("Firmware", word(device.get("firmware"))),
+            ("Capacity", capacity(device.get("capacity_bytes"))),
+            ("Interface", word(device.get("interface"))),
+            (NAND_TYPE, told.of(NAND_TYPE)),
+            ("Purge method", list_purges(result, test)),
+            ("Write cache", word(device.get("write_cache_in_run"))),
+        )
+    )
+
+
+def _set_up(result: RunResult, test: TestResult | None) -> Facts:
+    info = result.info
+    preconditioning = () if test is None else tuple(build_preconditioning(result, test))
+    return keep_known(
+        (
+            ("Data pattern", describe_data_pattern(info)),
+            ("Active range", word(info.active_range_text)),
+            ("AR segments", describe_segments(info)),
+            *preconditioning,
+        )
+    )
+
+
+def build_preconditioning(result: RunResult, test: TestResult) -> Iterator[tuple[str, str | None]]:
+    """What was written before: whatever is measured (1), and by the test's own load until it was steady (2)."""
+    if result.info.imported:
+        yield "Precondition 1", None
+        return
+    filled = [section for section in test.sections if section.fill_workload is not None]
+    fills = dict.fromkeys(
+        describe_fill(result.info, describe_load(section.fill_workload), section.filled_bytes)
+        for section in filled
+        if section.fill_workload is not None
+    )
+    if fills:
+        yield "Precondition 1", "; ".join(fills)
+        yield "Duration", format_duration(sum(section.filled_s or 0 for section in filled))
+    else:
+        measured = any(section.rounds or section.slices for section in test.sections)
+        yield "Precondition 1", "none" if measured else "not done yet"
+    before = _find_dependent(test)
+    if before is not None:
+        rounds = "the stream" if before.slices else "the rounds"
+        yield "Precondition 2", f"{rounds} of {before.name}"
+        yield DEMAND, describe_demand(before)
+        yield _ROUNDS, describe_rounds(before)
+
+
+def _find_dependent(test: TestResult) -> SectionResult | None:
+    """What brought the device into the state that was measured, by the load of the test itself."""
+    prepared = [section for section in test.sections if section.plan.prepares and section.slices]
+    judged = [section for section in test.sections if section.verdict and not section.slices]
+    return next(iter((*prepared, *judged)), None)
+
+
+def describe_rounds(section: SectionResult) -> str | None:
+    """``rounds 1-5``, whether that was steady; None: there is no such rule."""
+    if section.verdict is None:
+        return None
+    if not section.verdict.judged:
+        return "not judged"
+    rounds = name_rounds(section.verdict.rounds)
+    return rounds if section.verdict.reached else f"NOT reached, {rounds}"
+
+
+def build_parameters(test: TestResult) -> Facts:
+    """The stimuli, as far as a header has room: two of them."""
+    told = [section for section in test.sections if not section.plan.prepares]
+    facts: list[tuple[str, str | None]] = []
+    for number, section in enumerate(told[:2], start=1):
+        facts += [
+            (f"Stimulus {number}", section.name),
+            ("R/W mix", list_mixes(section)),
+            ("Block size (KiB)", list_block_sizes(section)),
+            (DEMAND, describe_demand(section)),
+            *((("Time", _describe_time(section)),) if section.slices else ()),
+            (_ROUNDS, describe_rounds(section)),
+        ]
+    if len(told) > 2:
+        facts.append(("Stimuli in all", str(len(told))))
+    return keep_known(facts)
+
+
+def _describe_time(section: SectionResult) -> str:
+    last = section.slices[-1]
+    return format_duration(last.start_s + last.duration_s)
+
+
+def _all_tests(result: RunResult) -> Facts:
+    return keep_known(
+        (
+            ("Tests", ", ".join(test.title for test in result.tests) or None),
+            ("Profile", word(result.info.profile_name)),
+            (
+                DEMAND,
+                describe_demands(
+                    tuple(dict.fromkeys(pair for test in result.tests for pair in test.demands))
+                ),
+            ),
+        )
+    )

@@ -1,0 +1,38 @@
+"""What was written before a test's rounds, in the words of every header, table and procedure."""
+
+from __future__ import annotations
+
+from tkperf.model.run_info import RunInfo
+from tkperf.model.units import format_block_size_kib
+from tkperf.model.workload import Workload
+from tkperf.page.wording import format_fact, format_known_capacity
+
+
+def describe_fill(
+    info: RunInfo, load: str, filled_bytes: int | None = None, *, passes: int | None = None
+) -> str:
+    """How much was written, where and how.
+
+    Args:
+        load: in words, as ``describe_load`` has it.
+        filled_bytes: what was measured; without, what the profile asks for.
+        passes: asked for, where they are not the profile's.
+    """
+    times = format_fact(passes or info.table("preconditioning").get("passes"))
+    if info.fills_members:
+        return f"{times} x each member, all at once, before the set is made, {load} each"
+    length_bytes = info.preconditioned_length_bytes
+    if filled_bytes is None:
+        amount = f"{times} x {info.preconditioned_range}"
+    elif not length_bytes:
+        amount = format_known_capacity(filled_bytes)
+    else:
+        amount = f"{filled_bytes / length_bytes:.3g} x {info.preconditioned_range}"
+    where = ", after the set is made" if info.suite == "raid" else ""
+    return f"{amount}{where}, {load}"
+
+
+def describe_load(fill: Workload) -> str:
+    """``SEQ 128 KiB writes, TC 4 / QD 32``."""
+    size = format_block_size_kib(fill.block_size_bytes)
+    return f"SEQ {size} KiB writes, TC {fill.jobs} / QD {fill.io_depth}"

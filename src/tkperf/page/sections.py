@@ -1,0 +1,118 @@
+"""The sections of each test: its tables and its charts, as their plans ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import isfinite
+
+from tkperf.analysis.tables import build_directions, build_matrix, build_stream
+from tkperf.analysis.timeline.wording import describe_timelines
+from tkperf.analysis.verdicts import format_verdict_value
+from tkperf.model.steady_state import Fit, SteadyStateVerdict
+from tkperf.model.units import NOT_MEASURED, unit_for_people
+from tkperf.page.figures import build_figures
+from tkperf.page.page import SectionView, TableView
+from tkperf.page.subject import Subject, show_table
+from tkperf.page.wording import describe_end, describe_state
+
+
+def build_section(subject: Subject) -> SectionView:
+    """A section with what its plan asks for."""
+    section = subject.section
+    cut_off = not section.cells and not section.slices
+    tables, charts = ((), ()) if cut_off else build_figures(subject)
+    return SectionView(
+        key=subject.key,
+        title=section.name,
+        state=describe_state(section.steady),
+        summary=describe_end(section),
+        determination=_determination(section.window_verdicts) if section.window_verdicts else None,
+        tables=(
+            *(_cut_off(subject) if cut_off else ()),
+            *((_stream(subject),) if section.slices else ()),
+            *tables,
+            *_directions(subject),
+        ),
+        charts=charts,
+        over_time=describe_timelines(section.timelines),
+    )
+
+
+def _stream(subject: Subject) -> TableView:
+    return show_table(build_stream(subject.section), subject.links)
+
+
+def _directions(subject: Subject) -> Iterator[TableView]:
+    """Reads and writes of mixed workloads apart, where anybody kept them so."""
+    for quantity in subject.quantities:
+        table = build_directions(subject.section, quantity)
+        if table is not None:
+            yield show_table(table, subject.links, folded=True)
+
+
+def _cut_off(subject: Subject) -> Iterator[TableView]:
+    """What there is of a first round that was never finished."""
+    if not subject.section.rounds or not subject.quantities:
+        return
+    last = subject.section.rounds[-1]
+    unfinished = replace(subject.section, cells=last.cells)
+    table = show_table(build_matrix(unfinished, subject.quantities[0]), subject.links)
+    yield replace(table, title=f"Round {last.number}, cut off before its end: {table.title}")
+
+
+def _determination(verdicts: Sequence[SteadyStateVerdict]) -> TableView:
+    """The PTS's steady-state determination block, a column for each tracking variable."""
+    facts = [_facts_of(verdict) for verdict in verdicts]
+    labels = dict.fromkeys(label for of_verdict in facts for label in of_verdict)
+    return TableView(
+        title="Steady state determination",
+        columns=("",) * (1 + len(facts)),
+        rows=tuple(
+            (label, *(of_verdict.get(label, NOT_MEASURED) for of_verdict in facts))
+            for label in labels
+        ),
+    )
+
+
+def _facts_of(verdict: SteadyStateVerdict) -> dict[str, str]:
+    average, fit = verdict.average, verdict.fit
+    rows = [
+        ("Steady state", describe_state(verdict.reached if verdict.judged else None)),
+        ("Reason", verdict.reason),
+        ("Tracking variable", f"{verdict.tracking} ({unit_for_people(verdict.unit)})"),
+        ("Window", ", ".join(str(number) for number in verdict.rounds)),
+        ("Values", ", ".join(format_verdict_value(verdict, value) for value in verdict.values)),
+        ("Average", format_verdict_value(verdict, average)),
+        (
+            "Data excursion (max - min)",
+            _excursion(verdict, verdict.data_excursion, verdict.allowed_data_excursion),
+        ),
+        (
+            "Slope excursion",
+            _excursion(verdict, verdict.slope_excursion, verdict.allowed_slope_excursion),
+        ),
+    ]
+    if fit is not None and isfinite(fit.slope):
+        rows.append(("Best linear fit", describe_fit(fit)))
+        correlation = "undefined" if fit.correlation is None else f"{fit.correlation:.3f}"
+        rows.append(("Correlation", correlation))
+    return dict(rows)
+
+
+def describe_fit(fit: Fit) -> str:
+    """``-12.15 x round + 47,625.5``, of a steep one ``11,104 x round - 3,954.54``."""
+    slope, start = f"{fit.slope:,.4g}", f"{abs(fit.intercept):,.6g}"
+    if "e+" in slope:
+        slope = f"{fit.slope:,.0f}"
+    if "e+" in start:
+        start = f"{abs(fit.intercept):,.0f}"
+    return f"{slope} x round {'-' if fit.intercept < 0 else '+'} {start}"
+
+
+def _excursion(verdict: SteadyStateVerdict, measured: float | None, allowed: float) -> str:
+    average = verdict.average
+    if measured is None or not average > 0:
+        return NOT_MEASURED
+    values = [format_verdict_value(verdict, value) for value in (measured, allowed)]
+    return f"{values[0]} ({measured / average:.1%}), allowed {values[1]} ({allowed / average:.0%})"

@@ -1,0 +1,187 @@
+"""A run's results as a report: what was found, tests, disclosure. Pure; html.py and pdf.py render it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from tkperf.analysis.chosen import Chosen
+from tkperf.analysis.claim_findings import Checked
+from tkperf.analysis.details import CellDetail
+from tkperf.analysis.flags import describe_counts, describe_gaps
+from tkperf.analysis.loads import LoadsOfTest
+from tkperf.analysis.remarks import find_badges, group_warnings, summarise_warnings
+from tkperf.analysis.results import RunResult, TestResult
+from tkperf.analysis.told import NOTHING_TOLD, Told
+from tkperf.analysis.uncertainty.wording import FOLLOWING
+from tkperf.model.telemetry.reading import Reading
+from tkperf.model.units import NOT_MEASURED, format_duration
+from tkperf.page.cells import Cells, build_cell_charts
+from tkperf.page.chosen import build_chosen
+from tkperf.page.disclosure import build_disclosure
+from tkperf.page.explanation import explain
+from tkperf.page.marking import mark_charts
+from tkperf.page.opening import build_findings_views, build_headline_views
+from tkperf.page.page import ReportView, TableView, TestView
+from tkperf.page.page_header import build_page_header, describe_run
+from tkperf.page.procedure_text import describe_procedure
+from tkperf.page.sections import build_section
+from tkperf.page.subject import Subject, build_subjects
+from tkperf.page.telemetry import find_section_courses, find_test_course
+from tkperf.page.whole_test import build_test_figures
+from tkperf.page.wording import format_known_capacity, format_written
+
+EMPTY: Mapping[str, LoadsOfTest] = MappingProxyType({})
+
+
+def build_view(
+    result: RunResult,
+    checked: Checked | None = None,
+    details: Sequence[CellDetail] = (),
+    loads_of_tests: Mapping[str, LoadsOfTest] = EMPTY,
+    chosen: Sequence[Chosen] = (),
+    telemetry: Sequence[Reading] = (),
+    told: Told = NOTHING_TOLD,
+) -> ReportView:
+    """Everything the report of a run says.
+
+    Args:
+        checked: what became of claims; without, there is no such section.
+        details: what lies behind the cells; without, none can be opened.
+        loads_of_tests: what was done in each test, by its name; without, no whole test is drawn.
+        chosen: parts of the run whose histograms were asked for.
+        telemetry: what the drives told of themselves; drawn where ``loads_of_tests`` has the time.
+        told: what is not in the run file.
+    """
+    groups = group_warnings(result)
+    subjects = {
+        test.name: build_subjects(
+            test,
+            details,
+            result.info.active_range_length_bytes,
+            find_section_courses(result, loads_of_tests.get(test.name), telemetry),
+        )
+        for test in result.tests
+    }
+    view = ReportView(
+        title=result.info.name,
+        subtitle=_device_line(result),
+        banners=find_badges(result),
+        headlines=build_headline_views(result, subjects),
+        findings=build_findings_views(result),
+        warnings_line=summarise_warnings(groups),
+        grouped_warnings=groups,
+        disclosure=build_disclosure(result, told),
+        about=describe_run(result, told),
+        header=build_page_header(result, told),
+        tests=tuple(
+            replace(
+                _test(
+                    result,
+                    test,
+                    subjects[test.name],
+                    loads_of_tests.get(test.name),
+                    chosen,
+                    telemetry,
+                ),
+                header=build_page_header(result, told, test),
+            )
+            for test in result.tests
+        ),
+        words=explain(result),
+        claims=None if checked is None else _claims(checked),
+        cells=Cells([subject for of_test in subjects.values() for subject in of_test]),
+        cell_charts=build_cell_charts() if details else None,
+    )
+    return mark_charts(view)
+
+
+def _claims(checked: Checked) -> TableView:
+    return TableView(
+        title="Claims",
+        columns=("Claim", "Limit", "Measured", "Margin", "State", "Source"),
+        rows=tuple(
+            (
+                finding.claim,
+                finding.limit,
+                finding.measured_text,
+                finding.margin_text,
+                finding.outcome + (f" ({finding.note})" if finding.note else ""),
+                finding.source or "",
+            )
+            for finding in checked.findings
+        ),
+        notes=(
+            _count(checked),
+            "Margin: distance to the limit on its good side, in percent of the limit, and in standard "
+            "uncertainties (sigma). Values alone decide; within the uncertainty: its interval "
+            f"({FOLLOWING}) contains the limit.",
+            *checked.warnings,
+        ),
+    )
+
+
+def _count(checked: Checked) -> str:
+    """How the claims fared: 2 met, 1 not met."""
+    states = Counter(finding.state.value for finding in checked.findings)
+    return ", ".join(f"{count} {state}" for state, count in states.items())
+
+
+def _device_line(result: RunResult) -> str:
+    device = result.info.device
+    words = [
+        device.get("model") or device.get("kind"),
+        format_known_capacity(device.get("capacity_bytes")),
+    ]
+    return ", ".join(str(word) for word in words if word)
+
+
+def _written(test: TestResult) -> str:
+    text = format_written(test.written_bytes)
+    if not test.written_again_bytes:
+        return text
+    return f"{text}, of that {format_written(test.written_again_bytes)} in steps measured again"
+
+
+def _test(
+    result: RunResult,
+    test: TestResult,
+    subjects: tuple[Subject, ...],
+    loads: LoadsOfTest | None,
+    chosen: Sequence[Chosen],
+    telemetry: Sequence[Reading],
+) -> TestView:
+    course = find_test_course(result, loads, telemetry)
+    tables, charts, below = build_test_figures(test, subjects, loads, course)
+    duration = NOT_MEASURED if test.duration_s is None else format_duration(test.duration_s)
+    gap = test.longest_gap_s
+    facts = [
+        ("Status", test.progress or test.status.value),
+        ("Duration", duration),
+        ("Written", _written(test)),
+        *(("Interrupted or repeated", text) for text in test.resumptions),
+    ]
+    if gap is not None:
+        facts.append(
+            (
+                "Longest gap between two steps, by tkperf's clock",
+                describe_gaps(gap, test.disturbed_steps),
+            )
+        )
+    if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
+        facts.append(("Disturbed", counts))
+    return TestView(
+        key=test.name,
+        title=test.title,
+        facts=tuple(facts),
+        procedure=describe_procedure(result.info, test.name),
+        sections=(
+            *(build_section(subject) for subject in subjects),
+            *build_chosen(test.name, chosen),
+        ),
+        tables=tables,
+        charts=charts,
+        course=below,
+    )

@@ -1,0 +1,229 @@
+"""Each kind of figure of a whole test as tables and charts of a page, whatever test asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from tkperf.analysis.loads import LoadsOfTest
+from tkperf.analysis.results import TestResult
+from tkperf.analysis.section_table import build_section_tables
+from tkperf.analysis.telemetry_table import build_telemetry_table
+from tkperf.analysis.together import put_together
+from tkperf.model.figures import DONE, TABLES, Figure, FigureKind
+from tkperf.model.measurement import TOO_FEW_IOS
+from tkperf.model.quantity import PERCENTILES, Quantity
+from tkperf.model.telemetry.course import Course
+from tkperf.model.units import format_duration
+from tkperf.page.figures import BUILD
+from tkperf.page.figures.cells import show_over_axis
+from tkperf.page.figures.joining import join_charts, name_views
+from tkperf.page.naming import capitalise, describe_together, list_words
+from tkperf.page.page import ChartView, CourseView, TableView, Views
+from tkperf.page.subject import Subject, find_quantities, show_table
+from tkperf.page.telemetry import show_course, show_course_below
+from tkperf.render.charts.rounds import find_time_unit
+from tkperf.render.charts.telemetry import align
+from tkperf.render.charts.timeline import FILL, Curve, curves_by_section, over_test
+
+Charts = Iterator[ChartView]
+# Around a change this share of the shorter of the two sections is drawn on either side, at least so
+# many seconds if there are.
+ZOOMED_SHARE = 1 / 12
+LEAST_ZOOMED_S = 20.0
+
+
+def build_test_figures(
+    test: TestResult,
+    subjects: Sequence[Subject],
+    loads: LoadsOfTest | None,
+    course: Course | None = None,
+) -> tuple[tuple[TableView, ...], tuple[ChartView, ...], CourseView]:
+    """The tables and charts that the test's plan asks for and that have something to show; what was done to the device apart.
+
+    Below the first chart of the whole test's time stands what the drives told of themselves, ``course``.
+
+    Args:
+        subjects: the sections of the test.
+    """
+    together = _put_together(test, subjects)
+    # Means of rounds so far do not belong beside those of a window.
+    complete = tuple(section for section in test.sections if section.complete)
+    ended = _put_together(replace(test, sections=complete), subjects)
+    links = {} if together is None else together.links
+    views = tuple(show_table(table, links) for table in build_section_tables(test))
+    telemetry = build_telemetry_table(test.telemetry)
+    charts: list[ChartView] = []
+    done: list[ChartView] = []
+    for figure in test.figures:
+        means = figure.kind is FigureKind.OVER_AXIS
+        drawn = [
+            *_over_sections(figure, ended if means else together),
+            *_over_loads(figure, loads),
+        ]
+        if course is not None and drawn and _is_of_whole_test(figure):
+            drawn = [_aligned(drawn[0], course), *show_course_below(course), *drawn[1:]]
+            course = None
+        (done if figure.question == DONE else charts).extend(name_views(figure, drawn))
+    # Streams have it below their own charts.
+    if course is not None and not any(subject.course for subject in subjects):
+        done += show_course(course, "the whole test")
+    answers = join_charts(charts, test.name)
+    below = CourseView(
+        tables=() if telemetry is None else (show_table(telemetry, {}, folded=True),),
+        # Together, so that keys are unique.
+        charts=join_charts([*charts, *done], test.name)[len(answers) :],
+    )
+    return views, answers, below
+
+
+def _put_together(test: TestResult, subjects: Sequence[Subject]) -> Subject | None:
+    section = put_together(test)
+    if section is None:
+        return None
+    return Subject(
+        section=section,
+        key=test.name,
+        links={work: link for subject in subjects for work, link in subject.links.items()},
+    )
+
+
+def _over_sections(figure: Figure, together: Subject | None) -> Charts:
+    """What is of all sections put together; their tables are asked of the analysis."""
+    if together is None or figure.kind in TABLES:
+        return
+    if figure.kind is FigureKind.OVER_AXIS:
+        yield from _charts(show_over_axis(together, figure, bars=True))
+    elif figure.kind in BUILD:
+        yield from _charts(BUILD[figure.kind](together, figure))
+
+
+def _charts(views: Views) -> Charts:
+    return (view for view in views if isinstance(view, ChartView))
+
+
+def _over_loads(figure: Figure, loads: LoadsOfTest | None) -> Charts:
+    """What places loads by the time they began, where that is at hand."""
+    if loads is not None and figure.kind in _BUILD:
+        yield from _BUILD[figure.kind](figure, loads)
+
+
+def _is_of_whole_test(figure: Figure) -> bool:
+    return figure.kind is FigureKind.TIMELINE and not figure.groups
+
+
+def _aligned(chart: ChartView, course: Course) -> ChartView:
+    unit_s = find_time_unit(course.length_s)[1]
+    return replace(chart, spec=align(chart.spec, 0.0, course.length_s, unit_s), aligned=True)
+
+
+def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:
+    quantities, order = find_quantities(figure.quantities), _names(loads)
+    for group in figure.groups or ((),):
+        of_group = loads.of_sections(group) if group else loads
+        curves = curves_by_section(of_group, of_group.loads[0].start_s if of_group.loads else 0.0)
+        title = figure.title or f"{_listed(quantities)} over the whole test"
+        text = (
+            f"{_listed(quantities)} of every load by the time it began, each section in its colour"
+        )
+        if group:
+            title = f"{_listed(quantities)}: {list_words(group)}"
+            text = f"{title}, by the time each load began"
+        elif any(load.is_fill for load in of_group.loads):
+            text += f", {FILL} apart from what it prepares"
+        yield ChartView(
+            key="timeline",
+            text=f"{text}. {_explain(quantities)}",
+            spec=over_test(curves, quantities, title, log=figure.log, order=order),
+            # Of neighbours the one in the middle is what the chart is about.
+            choice=(group[len(group) // 2],) if group else (),
+        )
+
+
+def _names(loads: LoadsOfTest) -> tuple[str, ...]:
+    """Of all curves of the whole test: each keeps its colour wherever it is drawn."""
+    return tuple(dict.fromkeys(curve.name for curve in curves_by_section(loads)))
+
+
+def _preconditioning(figure: Figure, loads: LoadsOfTest) -> Charts:
+    quantities = find_quantities(figure.quantities)
+    fills = loads.fills().loads
+    for load in fills:
+        # A single point tells no more than the whole test does.
+        if len(load.seconds) < 2:
+            continue
+        section = load.step.section
+        title = figure.title or f"Preconditioning for {section}: {quantities[0].label} over time"
+        text = (
+            f"{_listed(quantities)} of every second while {load.step.workload} filled the active range "
+            f"before {section}. {_SHADE}"
+        )
+        curve = Curve(name=FILL, loads=(load,), origin_s=load.start_s)
+        spec = over_test((curve,), quantities, title, log=figure.log)
+        name = FILL if len(fills) == 1 else f"{FILL} for {section}"
+        yield ChartView(key="preconditioning", text=text, spec=spec, choice=(name,))
+
+
+def _overlaid(figure: Figure, loads: LoadsOfTest) -> Charts:
+    """Groups of sections, each from its own beginning."""
+    quantities = find_quantities(figure.quantities)
+    groups = [(group, loads.of_sections(group)) for group in figure.groups]
+    curves = tuple(
+        Curve(name=group[0], loads=of_group.loads, origin_s=of_group.loads[0].start_s)
+        for group, of_group in groups
+        if of_group.loads
+    )
+    title = figure.title or f"{_listed(quantities)} of each group of sections"
+    text = (
+        f"{title}: a curve for each, over the time since its first I/O; what follows the section it "
+        f"is named after belongs to its curve. {_SHADE}"
+    )
+    spec = over_test(curves, quantities, title, log=figure.log, order=_names(loads))
+    yield ChartView(key="overlaid", text=text, spec=spec)
+
+
+def _changes(figure: Figure, loads: LoadsOfTest) -> Charts:
+    quantities, order = find_quantities(figure.quantities), _names(loads)
+    for before, after in loads.changes():
+        names = before[-1].step.section, after[0].step.section
+        changed_s = after[0].start_s
+        shorter_s = min(changed_s - before[0].start_s, after[-1].end_s - changed_s)
+        zoom_s = min(shorter_s, max(LEAST_ZOOMED_S, ZOOMED_SHARE * shorter_s))
+        what = describe_together(quantities) if len(quantities) > 1 else _listed(quantities)
+        title = figure.title or f"{what} at the change from {names[0]} to {names[1]}"
+        text = (
+            f"{title}: every second from {format_duration(zoom_s)} before the change to as long after "
+            f"it, which is at 0. {_SHADE}"
+        )
+        curves = curves_by_section(LoadsOfTest(loads=(*before, *after)), changed_s)
+        yield ChartView(
+            key="change",
+            text=text,
+            spec=over_test(
+                curves, quantities, title, log=figure.log, order=order, from_s=-zoom_s, to_s=zoom_s
+            ),
+            choice=(f"{names[0]} to {names[1]}",),
+        )
+
+
+_SHADE = (
+    "A load that is longer than a point is drawn by its seconds, others each by one value; where a point "
+    "stands for several, the shade reaches from the lowest to the highest."
+)
+
+
+def _explain(quantities: tuple[Quantity, ...]) -> str:
+    rare = set(quantities) & set(PERCENTILES)
+    return f"{_SHADE} No percentile where a load had {TOO_FEW_IOS}." if rare else _SHADE
+
+
+def _listed(quantities: tuple[Quantity, ...]) -> str:
+    return capitalise(list_words([quantity.label for quantity in quantities]))
+
+
+_BUILD: dict[FigureKind, Callable[[Figure, LoadsOfTest], Charts]] = {
+    FigureKind.TIMELINE: _timeline,
+    FigureKind.PRECONDITIONING: _preconditioning,
+    FigureKind.OVERLAID: _overlaid,
+    FigureKind.CHANGES: _changes,
+}

@@ -1,0 +1,56 @@
+"""How a report words facts and numbers."""
+
+from __future__ import annotations
+
+import textwrap
+
+from tkperf.analysis.flags import describe_window
+from tkperf.analysis.results import SectionResult
+from tkperf.model.units import NOT_MEASURED, format_capacity
+
+NOT_KNOWN = "not known"
+
+
+def format_moment(utc: str | None) -> str:
+    """``2026-11-20 23:41:40 UTC`` of an ISO 8601 time in UTC."""
+    if not utc:
+        return NOT_KNOWN
+    # Of an imported run only the day is known.
+    return f"{utc[:10]} {utc[11:19]} UTC" if len(utc) > 10 else utc
+
+
+def format_fact(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return NOT_KNOWN if value is None or value == "" else str(value)
+
+
+def format_known_capacity(value: object) -> str:
+    return format_capacity(value) if isinstance(value, int | float) else NOT_KNOWN
+
+
+def format_written(written_bytes: int | None) -> str:
+    return NOT_MEASURED if written_bytes is None else format_capacity(written_bytes)
+
+
+def shorten(text: str, most: int) -> str:
+    """A text of at most that many characters, cut between words where it can be."""
+    if len(text) <= most:
+        return text
+    between_words = textwrap.shorten(text, most, placeholder=" …")
+    return f"{text[: most - 1]}…" if between_words == "…" else between_words
+
+
+def describe_state(steady: bool | None) -> str:
+    """Whether steady state was reached, as ``SectionResult.steady`` has it."""
+    if steady is None:
+        return "not judged"
+    return "reached" if steady else "NOT reached"
+
+
+def describe_end(section: SectionResult) -> str:
+    """Why a section ended, and why nothing was judged although there is a rule."""
+    verdict = section.verdict
+    if verdict is None or verdict.judged:
+        return section.ended_because + describe_window(section.disturbed_in_window)
+    return f"{section.ended_because}; {verdict.reason}"

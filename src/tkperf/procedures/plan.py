@@ -1,0 +1,388 @@
+"""Looking ahead: the same procedures fed with imagined answers.
+
+Nothing about a test's course is written down a second time. How long a run may take, and what
+comes next, is found by replaying the answers so far into a fresh generator and then answering
+with the best case (all values constant: steady at once) or the worst (values that jump).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import lru_cache
+from itertools import islice
+
+from tkperf.model.measurement import NO_IO, IoStats, Measurement
+from tkperf.model.phases import (
+    Answer,
+    Continuous,
+    Course,
+    Fill,
+    Idle,
+    Interruption,
+    Phase,
+    Procedure,
+    Purge,
+    Reply,
+    Round,
+    Told,
+)
+from tkperf.model.workload import Step, Workload
+
+# Until a fill has been measured its rate is a guess; a SATA SSD writes about this fast.
+ASSUMED_FILL_BYTES_PER_S = 500e6
+
+
+# Bytes a second of a workload, reads and writes together; None is not known.
+Pace = Callable[[Workload], float | None]
+
+
+class Case(Enum):
+    BEST = "best"
+    WORST = "worst"
+    # Nothing is ever steady, but amounts are reached at the given pace.
+    UNSTEADY = "unsteady"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """``duration_s`` without purges, whose time nobody knows beforehand."""
+
+    duration_s: float
+    phases: int
+
+
+def phases_of(procedure: Procedure, answer: Callable[[Phase], Answer]) -> Iterator[Phase]:
+    """All phases of a procedure under the given answers, one by one; what it tells is passed over."""
+    reply: Reply = None
+    while True:
+        try:
+            yielded = procedure.send(reply)
+        except StopIteration:
+            return
+        reply = None
+        if isinstance(yielded, Course):
+            answers = []
+            for phase in yielded.phases:
+                yield phase
+                answers.append(answer(phase))
+            reply = tuple(answers)
+        elif not isinstance(yielded, Told):
+            yield yielded
+            reply = answer(yielded)
+
+
+def forecast(
+    procedure: Procedure,
+    answers: Sequence[Answer],
+    case: Case,
+    *,
+    active_range_bytes: int,
+) -> Forecast:
+    """What remains of a procedure after ``answers``, in the best or the worst case.
+
+    Args:
+        procedure: a fresh generator.
+        answers: what its phases so far were answered with.
+    """
+    imagine = _Imagination(case, active_range_bytes)
+    phases = phases_of(procedure, _replay(answers, imagine))
+    remaining = [imagine.duration_s(phase) for phase in islice(phases, len(answers), None)]
+    return Forecast(duration_s=sum(remaining), phases=len(remaining))
+
+
+def section_names(procedure: Procedure, *, active_range_bytes: int) -> tuple[str, ...]:
+    """The sections of a procedure in their order, as the worst case runs through them."""
+    phases = longest_course(procedure, active_range_bytes=active_range_bytes)
+    return tuple(dict.fromkeys(phase.section for phase in phases))
+
+
+def greatest_numbers(procedure: Procedure, *, active_range_bytes: int) -> dict[object, int]:
+    """How far rounds, areas and slices of each section may be counted: by ``series_of``, as the worst case counts."""
+    phases = longest_course(procedure, active_range_bytes=active_range_bytes)
+    numbered = (phase for phase in phases if isinstance(phase, Round | Continuous))
+    # Each counts on from the one before, so the last is the greatest.
+    return {series_of(phase): phase.number for phase in numbered}
+
+
+def series_of(phase: Phase) -> object:
+    """What a phase is counted among: its section's rounds, slices, or warm-ups."""
+    return phase.section, type(phase), getattr(phase, "warm_up", False)
+
+
+def longest_course(procedure: Procedure, *, active_range_bytes: int) -> Iterator[Phase]:
+    """All phases of a procedure in the worst case: nothing is ever steady, no amount reached."""
+    return phases_of(procedure, _Imagination(Case.WORST, active_range_bytes))
+
+
+def phases_ahead(
+    procedure: Procedure, case: Case, *, active_range_bytes: int, pace: Pace | None = None
+) -> Iterator[tuple[Phase, float]]:
+    """Every phase that a fresh procedure asks for in a case, and how long it takes in seconds.
+
+    Args:
+        pace: how fast workloads are: how long fills take, and when amounts are reached in the best
+            and in the unsteady case.
+    """
+    imagine = _Imagination(case, active_range_bytes, pace)
+    return ((phase, imagine.duration_s(phase)) for phase in phases_of(procedure, imagine))
+
+
+def upcoming_phase(procedure: Procedure, answers: Sequence[Answer]) -> Phase | None:
+    """What a fresh procedure asks for after these answers; None if it has ended."""
+    given = iter(answers)
+    return next(islice(phases_of(procedure, lambda _: next(given)), len(answers), None), None)
+
+
+def following_phases(
+    fresh_procedure: Callable[[], Procedure],
+    answers: Sequence[Answer],
+    *,
+    active_range_bytes: int,
+) -> tuple[Phase | None, ...]:
+    """What may follow the phase under way: in the worst case, then in the best if that is another.
+
+    One alone is certain, so that it may begin before the answer is known. None: the test ends.
+    """
+
+    def following(case: Case) -> Phase | None:
+        imagine = _Imagination(case, active_range_bytes)
+        phases = phases_of(fresh_procedure(), _replay(answers, imagine))
+        return next(islice(phases, len(answers) + 1, None), None)
+
+    return tuple(dict.fromkeys((following(Case.WORST), following(Case.BEST))))
+
+
+def possible_ends(so_far: Measurement, planned_s: float) -> tuple[Measurement, ...]:
+    """How a load may end of which this much is measured: as it went on so far, or very differently.
+
+    In what is left it may do nothing more at all, or twice as many I/Os as until now. So many are under
+    way at any time, so the latencies of what is left add up to its time whatever its pace is.
+    """
+    left = planned_s / so_far.duration_s - 1
+    if left <= 0:
+        return (so_far,)
+
+    def end(stats: IoStats, pace: float) -> IoStats:
+        return replace(
+            stats,
+            ios=stats.ios + round(pace * left * stats.ios),
+            bytes=stats.bytes + round(pace * left * stats.bytes),
+            latency_ios=stats.latency_ios + round(pace * left * stats.latency_ios),
+            latency_sum_ns=stats.latency_sum_ns + round(left * stats.latency_sum_ns),
+        )
+
+    return tuple(
+        replace(
+            so_far,
+            duration_s=planned_s,
+            read=end(so_far.read, pace),
+            write=end(so_far.write, pace),
+        )
+        for pace in (0.0, 1.0, 2.0)
+    )
+
+
+def _replay(answers: Sequence[Answer], imagine: _Imagination) -> Callable[[Phase], Answer]:
+    """The answers already given, in order, then imagined ones."""
+    given = iter(answers)
+
+    def answer(phase: Phase) -> Answer:
+        try:
+            replayed = next(given)
+        except StopIteration:
+            return imagine(phase)
+        imagine.learn(phase, replayed)
+        return replayed
+
+    return answer
+
+
+class _Imagination:
+    """Answers phases as the best or the worst case would, after what was measured of the same load."""
+
+    def __init__(self, case: Case, active_range_bytes: int, pace: Pace | None = None) -> None:
+        self._case = case
+        self._pace: Pace = pace or (lambda _: None)
+        self._active_range_bytes = active_range_bytes
+        self._calls = 0
+        # By kind of phase and load; the load is kept so that its id stays its own.
+        self._learned: dict[tuple[type[Phase], int], tuple[object, Answer]] = {}
+        self._like: tuple[type[Phase], object] = (Idle, None)
+        self._answers: dict[float, Answer] = {}
+        self._timed: tuple[object, float] = (None, 0.0)
+
+    def learn(self, phase: Phase, answer: Answer) -> None:
+        """What a phase was really answered with."""
+        load = _load_of(phase)
+        if not isinstance(answer, Interruption):
+            self._learned[type(phase), id(load)] = load, answer
+
+    def __call__(self, phase: Phase) -> Answer:
+        # The worst case jumps by powers of two in a cycle of seven, prime so that values sampled
+        # every 30th slice jump too; no window of the PTS survives that.
+        self._calls += 1
+        factor = 1.0 if self._case is Case.BEST else 2.0 ** (self._calls % 7)
+        # The rounds of a test, or the slices of a stream, differ in their number alone, and there
+        # may be thousands to go: answers are made once.
+        load = _load_of(phase)
+        if self._like[0] is not type(phase) or self._like[1] is not load:
+            self._like, self._answers = (type(phase), load), {}
+        if factor not in self._answers:
+            self._answers[factor] = self._imagine(phase, factor)
+        return self._answers[factor]
+
+    def _imagine(self, phase: Phase, factor: float) -> Answer:
+        match phase:
+            case Purge() | Idle():
+                return None
+            case Fill():
+                return _imagined(phase.workload, self.duration_s(phase), factor)
+            case Continuous() if self._pace(phase.workload) is not None:
+                even = _at_pace(phase, self._pace(phase.workload) or 0.0)
+                match self._case:
+                    case Case.BEST:
+                        return even
+                    case Case.WORST:
+                        return _without_writes(_scaled(even, factor))
+                    case Case.UNSTEADY:
+                        return _same_bytes(_scaled(even, factor), even)
+            case Continuous():
+                measured = self._learned.get((Continuous, id(phase.workload)), (None, None))[1]
+                if not isinstance(measured, Measurement):
+                    guess = _imagined(phase.workload, phase.duration_s, factor)
+                    return _without_writes(_scaled(guess, factor))
+                if self._case is Case.BEST:
+                    return _undisturbed(measured)
+                return _without_writes(_scaled(measured, factor))
+            case Round():
+                last = self._learned.get((Round, id(phase.steps)), (None, None))[1]
+                learned = last if isinstance(last, Mapping) else {}
+                return {
+                    step.workload: _as_before(learned.get(step.workload), step, factor)
+                    if step.workload.offered_iops is None
+                    else _at_offered_rate(step, kept_up=self._case is Case.WORST)
+                    for step in phase.steps
+                }
+
+    def duration_s(self, phase: Phase) -> float:
+        if not isinstance(phase, Round):
+            return expected_s(phase, self._active_range_bytes, self._pace)
+        if self._timed[0] is not phase.steps:
+            self._timed = phase.steps, expected_s(phase, self._active_range_bytes)
+        return self._timed[1]
+
+
+def expected_s(phase: Phase, active_range_bytes: int, pace: Pace = lambda _: None) -> float:
+    """How long a phase takes; of a fill by its pace in bytes/s, or a guess, of a purge 0, as nobody knows."""
+    match phase:
+        case Purge():
+            return 0.0
+        case Fill():
+            length_bytes = phase.length_bytes or active_range_bytes
+            return phase.passes * length_bytes / (pace(phase.workload) or ASSUMED_FILL_BYTES_PER_S)
+        case Round():
+            return sum(step.duration_s for step in phase.steps)
+        case Continuous() | Idle():
+            return phase.duration_s
+
+
+def _load_of(phase: Phase) -> object:
+    match phase:
+        case Round():
+            return phase.steps
+        case Fill() | Continuous():
+            return phase.workload
+        case Purge() | Idle():
+            return None
+
+
+def _as_before(measured: Measurement | None, step: Step, factor: float) -> Measurement:
+    """A step of a round like the last one; a guess where there was none."""
+    if measured is not None:
+        return _scaled(measured, factor)
+    return _imagined(step.workload, step.duration_s, factor)
+
+
+def _imagined(workload: Workload, duration_s: float, factor: float) -> Measurement:
+    reads = workload.read_percent > 0
+    return _guessed(workload.block_size_bytes, reads, duration_s, factor)
+
+
+@lru_cache(maxsize=1000)
+def _guessed(block_size_bytes: int, reads: bool, duration_s: float, factor: float) -> Measurement:
+    """Kept, as a disk of a hundred areas is looked ahead of from each: a million guesses, a few of them different."""
+    ios = round(10_000 * factor)
+    stats = IoStats(
+        ios=ios,
+        bytes=ios * block_size_bytes,
+        latency_ios=ios,
+        latency_sum_ns=round(1e5 * ios * factor),
+    )
+    if reads:
+        return Measurement(duration_s=duration_s, read=stats, write=NO_IO)
+    return Measurement(duration_s=duration_s, read=NO_IO, write=stats)
+
+
+def _at_offered_rate(step: Step, *, kept_up: bool) -> Measurement:
+    """All that was offered, so that a rising rate goes on rising, or next to nothing."""
+    assert step.workload.offered_iops is not None
+    due = step.workload.offered_iops * step.duration_s
+    imagined = _imagined(step.workload, step.duration_s, 1.0)
+    return _scaled(imagined, (due if kept_up else 1.0) / imagined.ios)
+
+
+def _at_pace(phase: Continuous, bytes_per_s: float) -> Measurement:
+    """A slice at this pace, reads and writes by the workload's mix."""
+
+    def side(share: float) -> IoStats:
+        ios = round(share * bytes_per_s * phase.duration_s / phase.workload.block_size_bytes)
+        return IoStats(
+            ios=ios,
+            bytes=ios * phase.workload.block_size_bytes,
+            latency_ios=ios,
+            latency_sum_ns=ios * 100_000,
+        )
+
+    reads = phase.workload.read_percent / 100
+    return Measurement(duration_s=phase.duration_s, read=side(reads), write=side(1 - reads))
+
+
+def _same_bytes(measurement: Measurement, of: Measurement) -> Measurement:
+    """The same rates, but with the bytes of another."""
+    return replace(
+        measurement,
+        read=replace(measurement.read, bytes=of.read.bytes),
+        write=replace(measurement.write, bytes=of.write.bytes),
+    )
+
+
+def _scaled(measurement: Measurement, factor: float) -> Measurement:
+    """The same with rate and latency changed alike, so that any tracking variable moves."""
+
+    def scale(stats: IoStats) -> IoStats:
+        return replace(
+            stats,
+            ios=round(stats.ios * factor),
+            bytes=round(stats.bytes * factor),
+            latency_ios=round(stats.latency_ios * factor),
+            latency_sum_ns=round(stats.latency_sum_ns * factor**2),
+        )
+
+    scaled = replace(measurement, read=scale(measurement.read), write=scale(measurement.write))
+    return _undisturbed(scaled)
+
+
+def _undisturbed(measurement: Measurement) -> Measurement:
+    """What had a part in one round need not in the next."""
+    return replace(measurement, host_limited=False, disturbed_by=())
+
+
+def _without_writes(measurement: Measurement) -> Measurement:
+    """The same rate, but no bytes, so that no amount is ever reached."""
+    return replace(
+        measurement,
+        read=replace(measurement.read, bytes=0),
+        write=replace(measurement.write, bytes=0),
+    )

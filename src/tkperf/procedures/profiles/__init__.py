@@ -1,0 +1,298 @@
+"""Profiles: the numbers of a specification as named data, each table with its source beside it.
+
+A profile is a TOML file. Those shipped with tkperf live in this folder; a user may give an own
+file. Reading is strict: an unknown key, a missing one or an impossible value is an error that
+names file, key and reason. What tables of tests there are, ``tkperf.procedures`` says.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from tkperf.model.choices import built_in_profiles, profiles_folder
+from tkperf.model.errors import ProfileError, UsageError, not_known
+from tkperf.model.input_files import SETTINGS_BYTES, is_toml_path, read_text_input
+from tkperf.model.strict import decode_strictly, shallow
+from tkperf.model.units import KIB
+from tkperf.model.workload import Access, Workload
+from tkperf.procedures.profiles.faults import find_fault
+from tkperf.procedures.profiles.ranges import resolve_range
+from tkperf.procedures.profiles.tables import (
+    SHARED_TABLES,
+    ActiveRangeTable,
+    DemandTable,
+    PreconditioningTable,
+    SteadyStateTable,
+    Table,
+    TestTable,
+    WriteCacheTable,
+)
+
+AnyTable = TypeVar("AnyTable", bound=Table)
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """All numbers of one specification, by table.
+
+    ``notice`` is shown in every result if not empty. The table of a test that the specification
+    does not define is missing; a shared one only where a run file does not have it.
+    """
+
+    name: str
+    title: str
+    notice: str
+    tables: Mapping[str, Table]
+
+    def table(self, type_: type[AnyTable]) -> AnyTable:
+        """The table of this type.
+
+        Raises:
+            ProfileError: there is none.
+        """
+        table = self.tables.get(type_.key)
+        if not isinstance(table, type_):
+            raise ProfileError(f"profile {self.name} has no table {type_.key}")
+        return table
+
+    def has(self, type_: type[Table]) -> bool:
+        return isinstance(self.tables.get(type_.key), type_)
+
+    def with_tables(self, *changed: Table) -> Profile:
+        """The profile with these tables in the place of its own."""
+        return replace(self, tables={**self.tables, **{table.key: table for table in changed}})
+
+    @property
+    def steady_state(self) -> SteadyStateTable:
+        return self.table(SteadyStateTable)
+
+    @property
+    def demand(self) -> DemandTable:
+        return self.table(DemandTable)
+
+    @property
+    def active_range(self) -> ActiveRangeTable:
+        return self.table(ActiveRangeTable)
+
+    @property
+    def preconditioning(self) -> PreconditioningTable:
+        return self.table(PreconditioningTable)
+
+    @property
+    def write_cache(self) -> WriteCacheTable:
+        return self.table(WriteCacheTable)
+
+    def workload(self, access: Access, read_percent: int, block_size_kib: float) -> Workload:
+        """A workload at the profile's demand intensity."""
+        return Workload(
+            access=access,
+            read_percent=read_percent,
+            block_size_bytes=round(block_size_kib * KIB),
+            jobs=self.demand.jobs,
+            io_depth=self.demand.io_depth,
+        )
+
+    def at_demand(self, jobs: int, io_depth: int) -> Profile:
+        """With the threads and queue depth that a search found."""
+        changed = {"jobs": jobs, "io_depth": io_depth, "searched": False}
+        return self.with_tables(msgspec.structs.replace(self.demand, **changed))
+
+    def as_plain_data(self) -> dict[str, object]:
+        """As its TOML file has it."""
+        data: dict[str, object] = {"name": self.name, "title": self.title, "notice": self.notice}
+        return data | {
+            key: {
+                name: value
+                for name, value in msgspec.to_builtins(table).items()
+                if value is not None
+            }
+            for key, table in self.tables.items()
+        }
+
+
+def load_profile(name_or_path: str, tests: Iterable[type[TestTable]]) -> Profile:
+    """A shipped profile by name, or a user's own by path.
+
+    Args:
+        tests: the tables that it may have beside the shared ones.
+
+    Raises:
+        UsageError: no such profile.
+        ProfileError: the file is not a valid profile; the message names file, key and reason.
+    """
+    if is_toml_path(name_or_path):
+        path = Path(name_or_path)
+        text = read_text_input(path, what="profile", limit_bytes=SETTINGS_BYTES, error=ProfileError)
+        profile = parse_profile(text, tests, file=str(path))
+        _require_own_name(profile, tests, file=str(path))
+        return profile
+    shipped = built_in_profiles()
+    if name_or_path not in shipped:
+        error = str(not_known("profile", name_or_path, shipped))
+        own = "own profile is given as a path to its .toml file"
+        raise UsageError(f"{error} An {own}" if error.endswith("?") else f"{error}; an {own}")
+    file = profiles_folder() / f"{name_or_path}.toml"
+    return parse_profile(file.read_text(encoding="utf-8"), tests, file=str(file))
+
+
+def _require_own_name(own: Profile, tests: Iterable[type[TestTable]], *, file: str) -> None:
+    """Other numbers under a specification's name would pass for its own in every result.
+
+    Raises:
+        ProfileError: the file has the name or title of a shipped profile, and not its numbers.
+    """
+    shipped = find_shipped_namesake(own, tests)
+    if shipped is not None:
+        key = "name" if own.name == shipped.name else "title"
+        raise ProfileError(
+            f"profile {file}, key {key}: '{getattr(own, key)}' is the shipped profile's, whose "
+            f"numbers are others: give it a {key} of its own"
+        )
+
+
+def find_shipped_namesake(own: Profile, tests: Iterable[type[TestTable]]) -> Profile | None:
+    """The shipped profile of the same name or title, if its numbers are others."""
+    types = tuple(tests)
+    for name in built_in_profiles():
+        shipped = load_profile(name, types)
+        same = own.name == shipped.name or own.title == shipped.title
+        if same and not _agrees(own, shipped):
+            return shipped
+    return None
+
+
+def _agrees(own: Profile, shipped: Profile) -> bool:
+    """Whether each of its tables has the shipped numbers, whatever is said of them.
+
+    It may lack tables: those of tests that were added since it was copied.
+    """
+    theirs = {
+        key: msgspec.structs.replace(table, source="") for key, table in shipped.tables.items()
+    }
+    return all(
+        msgspec.structs.replace(table, source="") == theirs.get(key)
+        for key, table in own.tables.items()
+    )
+
+
+def parse_profile(text: str, tests: Iterable[type[TestTable]], *, file: str) -> Profile:
+    """Decode a profile; ``file`` is named in errors.
+
+    Args:
+        tests: the tables that it may have beside the shared ones.
+
+    Raises:
+        ProfileError: not TOML, a typo, or an impossible value.
+    """
+    types = tuple(dict.fromkeys(tests))
+    document: Any = decode_strictly(
+        lambda: tomllib.loads(shallow(text)),
+        _document_type(types),
+        what=f"profile {file}",
+        language="TOML",
+        error=ProfileError,
+    )
+    tables = {type_.key: getattr(document, type_.key) for type_ in (*SHARED_TABLES, *types)}
+    profile = Profile(
+        name=document.name,
+        title=document.title,
+        notice=document.notice,
+        tables={key: table for key, table in tables.items() if table is not None},
+    )
+    fault = find_fault(profile)
+    for key, length in (
+        ("active_range.length", profile.active_range.length),
+        ("active_range.amount", profile.active_range.amount),
+        ("preconditioning.length", profile.preconditioning.length),
+    ):
+        try:
+            resolve_range("100%" if length is None else length, 2**40, 4096)
+        except UsageError as error:
+            fault = fault or f"{key}: {error}"
+    if fault:
+        raise ProfileError(f"profile {file}, key {fault}")
+    return profile
+
+
+@cache
+def _document_type(tests: tuple[type[TestTable], ...]) -> type[msgspec.Struct]:
+    """What a TOML file holds: every shared table, and tables of tests or not."""
+    return msgspec.defstruct(
+        "Profile",
+        [
+            ("name", Name),
+            ("title", str),
+            ("notice", str),
+            *((type_.key, type_) for type_ in SHARED_TABLES),
+            *((type_.key, type_ | None, None) for type_ in tests),
+        ],
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+
+
+def read_stored_profile(data: Mapping[str, object], tests: Iterable[type[TestTable]]) -> Profile:
+    """The profile that a run file keeps, as far as this version understands it.
+
+    Each table is decoded on its own: a key more is passed over, and a table that lacks one, or that
+    an imported run has only a part of, takes no other with it.
+    """
+    tables = {}
+    for type_ in dict.fromkeys((*SHARED_TABLES, *tests)):
+        stored = data.get(type_.key)
+        if isinstance(stored, dict):
+            values = {key: stored[key] for key in type_.__struct_fields__ if key in stored}
+            try:
+                tables[type_.key] = msgspec.convert(values, type_)
+            except msgspec.ValidationError:
+                continue
+    name, title, notice = (str(data.get(key) or "") for key in ("name", "title", "notice"))
+    return Profile(name=name, title=title, notice=notice, tables=tables)
+
+
+def apply_options(
+    profile: Profile,
+    *,
+    jobs: int | None = None,
+    io_depth: int | None = None,
+    searched: bool | None = None,
+    step_s: float | None = None,
+    write_cache: str | None = None,
+    active_range: str | None = None,
+    accept_disturbed: bool = False,
+) -> Profile:
+    """The profile with what the user set (-nj, -iod, -rt ...) in place.
+
+    ``active_range`` is used in one piece, whatever the profile says of amount and segments.
+    ``step_s`` is the length of each step and of each slice of write saturation, whose times stay
+    as they are: see ``_resliced``.
+    """
+    demand = msgspec.structs.replace(
+        profile.demand,
+        jobs=jobs or profile.demand.jobs,
+        io_depth=io_depth or profile.demand.io_depth,
+        searched=profile.demand.searched if searched is None else searched,
+    )
+    cache = msgspec.structs.replace(
+        profile.write_cache, setting=write_cache or profile.write_cache.setting
+    )
+    used = profile.active_range
+    if active_range is not None:
+        used = msgspec.structs.replace(used, length=active_range, amount=None, segments=1)
+    steady_state = profile.steady_state
+    if accept_disturbed:
+        steady_state = msgspec.structs.replace(steady_state, accept_disturbed=True)
+    profile = profile.with_tables(demand, cache, used, steady_state)
+    if step_s is None:
+        return profile
+    tests = (table for table in profile.tables.values() if isinstance(table, TestTable))
+    return profile.with_tables(*(table.scaled(step_s) for table in tests))

@@ -1,0 +1,251 @@
+"""The tables of a profile: what their numbers may be, and the tables that tests share.
+
+The table of a test stands in the test's module in ``tkperf.procedures``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+
+import msgspec
+
+from tkperf.model.choices import DEEPEST_QUEUE, MOST_JOBS
+from tkperf.model.errors import UsageError
+from tkperf.model.steady_state import Criteria
+from tkperf.model.units import KIB, format_capacity, format_count, parse_size_bytes, spaced
+
+if TYPE_CHECKING:
+    from tkperf.procedures.profiles import Profile
+
+Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
+# Beyond these a number is a slip. How long a run may take is found by going through all of it,
+# so a count that nobody means would take the time, too.
+MOST_ROUNDS = 10_000  # of one-minute steps in 56 cells more than a year
+MOST_SLICES = 20_000  # two weeks of minutes
+MOST_AREAS = 4096
+MOST_VALUES = 64  # block sizes or mixes of a test, each a table or row in the report
+Rounds = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)]
+Jobs = Annotated[int, msgspec.Meta(ge=1, le=MOST_JOBS)]
+Depth = Annotated[int, msgspec.Meta(ge=1, le=DEEPEST_QUEUE)]
+# Loops over demands, each a row or a column in the report.
+ThreadCounts = Annotated[tuple[Jobs, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)]
+Depths = Annotated[tuple[Depth, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)]
+MOST_PASSES = 1000
+Passes = Annotated[int, msgspec.Meta(ge=1, le=MOST_PASSES)]
+LONGEST_S = 30 * 86400
+# fio reports once a second; shorter steps hold nothing that could be told.
+Seconds = Annotated[float, msgspec.Meta(ge=0.1, le=LONGEST_S)]
+# 10,000 times the average: a rule that nothing breaks. Infinity has no place in the JSON that keeps it.
+Excursion = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
+LARGEST_BLOCK_KIB = 16 * 1024
+BlockSizeKib = Annotated[float, msgspec.Meta(gt=0, le=LARGEST_BLOCK_KIB)]
+Percents = Annotated[tuple[Percent, ...], msgspec.Meta(min_length=1, max_length=101)]
+BlockSizesKib = Annotated[
+    tuple[BlockSizeKib, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)
+]
+MOST_SEGMENTS = 1 << 20
+
+
+def means(text: str) -> msgspec.Meta:
+    """What a key says, for people: ``tkperf profiles show`` and docs/profiles.md have it from here."""
+    return msgspec.Meta(description=text)
+
+
+Source = Annotated[
+    str, msgspec.Meta(min_length=1), means("where the numbers of the table come from")
+]
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Numbers with their source; ``key`` is the name of the table in the TOML file."""
+
+    key: ClassVar[str]
+
+    source: Source
+
+    def fault(self, profile: Profile) -> str | None:
+        """The first number that its type cannot rule out, as ``name: reason``; None if all are right."""
+        return None
+
+
+class SteadyStateTable(Table, frozen=True, kw_only=True):
+    """The rule that the rounds of a test end by."""
+
+    key: ClassVar[str] = "steady_state"
+
+    window_rounds: Annotated[
+        int, msgspec.Meta(ge=2, le=100), means("rounds of a window, the last ones")
+    ]
+    max_data_excursion_percent: Annotated[
+        Excursion, means("greatest minus least value of a window, in % of its average, at most")
+    ]
+    max_slope_excursion_percent: Annotated[
+        Excursion, means("rise or fall of the best linear fit, in % of the average, at most")
+    ]
+    max_rounds: Annotated[Rounds, means("rounds after which a test ends, steady or not")]
+    accept_disturbed: Annotated[
+        bool,
+        means(
+            "whether a window may be steady although something else than the device had a part in a "
+            "tracked value of it"
+        ),
+    ] = False
+
+    def fault(self, profile: Profile) -> str | None:
+        if self.max_rounds < self.window_rounds:
+            return "max_rounds: fewer than window_rounds, steady state cannot be reached"
+        return None
+
+    @property
+    def criteria(self) -> Criteria:
+        return Criteria(
+            window_rounds=self.window_rounds,
+            max_data_excursion=self.max_data_excursion_percent / 100,
+            max_slope_excursion=self.max_slope_excursion_percent / 100,
+            accept_disturbed=self.accept_disturbed,
+        )
+
+
+class DemandTable(Table, frozen=True, kw_only=True):
+    """Thread count (TC) and queue depth per thread (QD) of all tests whose table has none.
+
+    ``searched``: a search finds them first, and these are only what it preconditions with.
+    """
+
+    key: ClassVar[str] = "demand"
+
+    jobs: Annotated[Jobs, means("thread count (TC)")]
+    io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
+    searched: Annotated[
+        bool, means("whether a search finds both first, so that these only precondition it")
+    ] = False
+
+
+class ActiveRangeTable(Table, frozen=True, kw_only=True):
+    """What of the device tests use: from its start, or pieces (segments) of it."""
+
+    key: ClassVar[str] = "active_range"
+
+    length: Annotated[
+        str, means("part of the device that tests may use, from its start: 75%, or 16GiB")
+    ]
+    amount: Annotated[
+        str | None, means("how much of it they use, e.g. 16GiB; left out: all of it")
+    ] = None
+    segments: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=MOST_SEGMENTS),
+        means(
+            "equal pieces at random places, none touching another, that the amount is spread over"
+        ),
+    ] = 1
+
+    def fault(self, profile: Profile) -> str | None:
+        if self.segments == 1:
+            return None
+        if self.amount is None:
+            return "segments: more than one need an amount that they share"
+        try:
+            amount_bytes = parse_size_bytes(self.amount)
+        except UsageError as error:
+            return f"amount: {error}"
+        if amount_bytes % (self.segments * 512):
+            return (
+                f"segments: {self.amount} cannot be cut into {self.segments:,} equal pieces of "
+                "whole sectors"
+            )
+        return None
+
+    def __str__(self) -> str:
+        """``100 %``, or ``16 GiB in 2,048 segments of 80 %``."""
+        if self.amount is None or self.segments == 1:
+            return spaced(self.amount or self.length)
+        segments = format_count(self.segments, "segment")
+        return f"{spaced(self.amount)} in {segments} of {spaced(self.length)}"
+
+
+class PreconditioningTable(Table, frozen=True, kw_only=True):
+    """Workload-independent preconditioning: a range written sequentially, ``passes`` times."""
+
+    key: ClassVar[str] = "preconditioning"
+
+    block_size_kib: Annotated[BlockSizeKib, means("block size of these writes")]
+    passes: Annotated[Passes, means("how many times every byte of the range is written")]
+    length: Annotated[
+        str | None,
+        means(
+            "the range, from the start of the device: 80%, or 16GiB; left out: the active range, or all that its segments may lie in"
+        ),
+    ] = None
+
+    @property
+    def length_bytes(self) -> int | None:
+        """Of the range once it is fitted to a device; None: the active range, or a share as yet."""
+        if self.length is None or self.length.endswith("%"):
+            return None
+        return parse_size_bytes(self.length)
+
+    @property
+    def range_text(self) -> str:
+        """``the active range``, or ``the first 80% of the device``."""
+        if self.length is None:
+            return "the active range"
+        length_bytes = self.length_bytes
+        length = spaced(self.length) if length_bytes is None else format_capacity(length_bytes)
+        return f"the first {length} of the device"
+
+
+class WriteCacheTable(Table, frozen=True, kw_only=True):
+    """The drive's volatile write cache for the length of a run."""
+
+    key: ClassVar[str] = "write_cache"
+
+    setting: Annotated[
+        Literal["on", "off", "keep"], means("how it is set; keep leaves it as it is")
+    ]
+
+
+SHARED_TABLES: tuple[type[Table], ...] = (
+    SteadyStateTable,
+    DemandTable,
+    ActiveRangeTable,
+    PreconditioningTable,
+    WriteCacheTable,
+)
+
+
+class TestTable(Table, frozen=True, kw_only=True):
+    """The numbers of one test, or of several that belong together."""
+
+    __test__: ClassVar[bool] = False  # not a test case, whatever pytest thinks of the name
+
+    def scaled(self, step_s: float) -> Self:
+        """The table with steps of another length (``-rt``)."""
+        return self
+
+    def fitted(self, logical_block_bytes: int) -> Self:
+        """The table without the block sizes of its loops that a device cannot address.
+
+        A list of which none would be left stays as it is: then the test cannot be run.
+        """
+        return self
+
+
+class SteppedTable(TestTable, frozen=True, kw_only=True):
+    """A test of steps that are all equally long."""
+
+    step_s: Annotated[Seconds, means("length of each step, in s")]
+
+    def scaled(self, step_s: float) -> Self:
+        return msgspec.structs.replace(self, step_s=step_s)
+
+
+def find_size_fault(size_kib: float) -> str | None:
+    """What is wrong with a block size that no device could have."""
+    size_bytes = size_kib * KIB
+    return f"{size_bytes:g} bytes is not a multiple of 512 bytes" if size_bytes % 512 else None
+
+
+def addressable(sizes_kib: tuple[float, ...], logical_block_bytes: int) -> tuple[float, ...]:
+    """The block sizes that are whole sectors; all of them if none is."""
+    return tuple(size for size in sizes_kib if size * KIB % logical_block_bytes == 0) or sizes_kib

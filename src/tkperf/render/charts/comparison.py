@@ -1,0 +1,353 @@
+"""Charts of comparisons: runs beside each other, a colour for each of few; of many the ones to look at are named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+
+from tkperf.analysis.comparing.entries import ComparedRow
+from tkperf.analysis.comparing.tables import MOST_ACROSS
+from tkperf.analysis.layout import listing_axes
+from tkperf.analysis.results import SectionResult
+from tkperf.model.histogram import COARSE_WIDTH
+from tkperf.model.quantity import Measure, Quantity
+from tkperf.page.naming import Naming, find_naming
+from tkperf.render.charts.flagged import flag, with_flags
+from tkperf.render.charts.latency import exceedance_points
+from tkperf.render.charts.rounds import Over
+from tkperf.render.charts.vega import (
+    NEUTRAL,
+    PALETTE,
+    Row,
+    Spec,
+    build_chart,
+    build_frame,
+    colour,
+    length_axis,
+    log_axis,
+    quantity_axis,
+    tooltip,
+    with_layers,
+)
+
+# Lower and upper edge in us, I/Os.
+Bucket = tuple[float, float, int]
+
+# Of a name in a legend more is not shown.
+_LONGEST_NAME = 40
+_RUN_PX = 18
+_TAIL_PERCENT = 0.1
+_FRAME_PX = 60
+
+
+def compared_bars(
+    rows: Sequence[ComparedRow], names: Sequence[str], quantity: Measure, title: str
+) -> Spec:
+    """A bar for each run of each workload, with its range; the axis says what the range is over."""
+    naming = Naming(axes=listing_axes(row.workload for row in rows))
+    values: list[Row] = [
+        {
+            "cell": naming.of(row.workload),
+            "run": name,
+            "value": entry.value,
+            "low": entry.low,
+            "high": entry.high,
+            "range": entry.span,
+            **flag(entry),
+        }
+        for row in rows
+        for name, entry in zip(names, row.entries, strict=True)
+        if entry.value is not None
+    ]
+    order = list(dict.fromkeys(str(value["cell"]) for value in values))
+    x = {
+        "field": "cell",
+        "type": "nominal",
+        "title": f"{naming.title}{describe_ranges(rows, ' (lines: range over {})')}",
+        "sort": order,
+        "axis": {"labelAngle": -40},
+    }
+    offset = {"field": "run", "sort": list(names)}
+    ranges: list[Spec] = [
+        {
+            "transform": [{"filter": "isValid(datum.low)"}],
+            "mark": {"type": "rule", "color": NEUTRAL, "strokeWidth": 2},
+            "encoding": {"y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}},
+        }
+    ]
+    spread_known = any(value["low"] is not None for value in values)
+    return {
+        **build_frame(title),
+        "data": {"values": values},
+        "encoding": {"x": x, "xOffset": offset},
+        "layer": [
+            {
+                "mark": {"type": "bar"},
+                "encoding": {
+                    "y": {"field": "value", "type": "quantitative", "title": quantity.title},
+                    "color": {
+                        "field": "run",
+                        "type": "nominal",
+                        "title": "Run",
+                        "sort": list(names),
+                        "scale": {"range": PALETTE},
+                    },
+                    "tooltip": tooltip(
+                        ("run", "Run"),
+                        ("cell", naming.title),
+                        ("value", quantity.title),
+                        ("low", "lowest"),
+                        ("high", "highest"),
+                        ("range", "range over"),
+                    ),
+                },
+            },
+            *(ranges if spread_known else ()),
+            *(_marks_layer() if any("flag" in value for value in values) else ()),
+        ],
+    }
+
+
+def compared_points(
+    rows: Sequence[ComparedRow], names: Sequence[str], quantity: Measure, title: str
+) -> Spec:
+    """Many runs: a line of points for each run, named beside it, a colour for each workload."""
+    naming = Naming(axes=listing_axes(row.workload for row in rows))
+    values: list[Row] = [
+        {"series": naming.of(row.workload), "run": name, "value": entry.value, **flag(entry)}
+        for row in rows
+        for name, entry in zip(names, row.entries, strict=True)
+        if entry.value is not None
+    ]
+    return {
+        **build_frame(title),
+        "height": _RUN_PX * len(names) + _FRAME_PX,
+        "data": {"values": values},
+        "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+        "encoding": {
+            "x": quantity_axis(values, quantity.title, log=False),
+            "y": {
+                "field": "run", "type": "nominal", "title": None, "sort": list(names),
+                "axis": {"grid": True, "labelLimit": 220},
+            },
+            "color": colour(naming.title) | {"legend": {"orient": "top"}},
+            "tooltip": tooltip(("run", "Run"), ("series", naming.title), ("value", quantity.title)),
+        },
+    }  # fmt: skip
+
+
+def _marks_layer() -> list[Spec]:
+    """A mark above each bar that is flagged."""
+    return [
+        {
+            "transform": [{"filter": "isValid(datum.flag)"}],
+            "mark": {
+                "type": "text", "text": "!", "dy": -7, "fontSize": 14, "fontWeight": "bold",
+            },
+            "encoding": {
+                "y": {"field": "value", "type": "quantitative"},
+                "tooltip": {"field": "flag", "type": "nominal"},
+            },
+        }
+    ]  # fmt: skip
+
+
+def describe_ranges(rows: Sequence[ComparedRow], text: str) -> str:
+    """``text`` with what the rows' ranges are over in place of ``{}``; nothing without ranges."""
+    spans = dict.fromkeys(entry.span.value for row in rows for entry in row.entries if entry.span)
+    return text.format(" or ".join(spans)) if spans else ""
+
+
+def compared_streams(
+    sections: Mapping[str, SectionResult],
+    quantity: Quantity,
+    *,
+    title: str,
+    over: Mapping[str, Over],
+    x_title: str,
+) -> Spec:
+    """A quantity of every slice, a curve for each run.
+
+    Args:
+        sections: of each run, by its name.
+        over: what each run's slices are placed by; ``x_title`` says it with its unit.
+    """
+    called = shorten(sections)
+    rows: list[Row] = [
+        {
+            "x": over[name].at(slice_result),
+            "value": slice_result.values.value(quantity),
+            "series": called[name],
+            **flag(slice_result.values),
+        }
+        for name, section in sections.items()
+        for slice_result in section.slices
+    ]
+    encoding: dict[str, object] = {
+        "x": {
+            "field": "x",
+            "type": "quantitative",
+            "title": x_title,
+            **length_axis(row["x"] for row in rows),
+        },
+        "y": quantity_axis(rows, quantity.title, log=False),
+        "tooltip": tooltip(("series", "Run"), ("x", x_title), ("value", quantity.title)),
+    }
+    return _curves(title, rows, encoding, _ends(rows))
+
+
+def _curves(
+    title: str, rows: Sequence[Row], encoding: dict[str, object], ranks: Mapping[str, float]
+) -> Spec:
+    """A curve for each run: of many all are grey but the first and those that rank lowest and highest."""
+    names = list(dict.fromkeys(str(row["series"]) for row in rows))
+    mark = {"type": "line"}
+    if len(names) <= MOST_ACROSS or not ranks:
+        return build_chart(title, rows, encoding | {"color": colour("Run")}, mark=mark)
+    named = find_named(ranks)
+    shown = [row for row in rows if row["series"] in named]
+    spec = build_chart(title, shown, encoding | {"color": colour("Run")}, mark=mark)
+    others: Spec = {
+        "data": {"values": [row for row in rows if row["series"] not in named]},
+        "mark": {"type": "line", "color": NEUTRAL, "strokeWidth": 1, "opacity": 0.45},
+        "encoding": {**encoding, "detail": {"field": "series", "type": "nominal"}},
+    }
+    spec = with_layers(spec, ())
+    layers = spec["layer"]
+    assert isinstance(layers, list)
+    return spec | {"layer": [others, *layers]}
+
+
+def find_named(ranks: Mapping[str, float]) -> tuple[str, ...]:
+    """Of many curves the first, the lowest and the highest."""
+    lowest, highest = (
+        min(ranks, key=lambda name: ranks[name]),
+        max(ranks, key=lambda name: ranks[name]),
+    )
+    return tuple(dict.fromkeys((next(iter(ranks)), lowest, highest)))
+
+
+def _ends(rows: Sequence[Row]) -> dict[str, float]:
+    """Of each curve the mean over its last quarter."""
+    of_names: dict[str, list[float]] = {}
+    for row in rows:
+        if isinstance(value := row["value"], int | float):
+            of_names.setdefault(str(row["series"]), []).append(float(value))
+    return {
+        name: fmean(values[-(-3 * len(values) // 4) :] or values)
+        for name, values in of_names.items()
+    }
+
+
+def _tails(rows: Sequence[Row]) -> dict[str, float]:
+    """Of each run's exceedance how long all but a thousandth of its I/Os took at most."""
+    found: dict[str, float] = {}
+    for row in rows:
+        at, share = row["x"], row["value"]
+        if (
+            isinstance(at, int | float)
+            and isinstance(share, int | float)
+            and share >= _TAIL_PERCENT
+        ):
+            name = str(row["series"])
+            found[name] = max(found.get(name, 0.0), float(at))
+    return found
+
+
+def compared_exceedance(sections: Mapping[str, SectionResult], *, title: str) -> Spec:
+    """The share of a stream's I/Os that took longer than a response time, a curve for each run."""
+    many, called = len(sections) > MOST_ACROSS, shorten(sections)
+    rows: list[Row] = [
+        {"x": us, "value": _rounded(beyond_percent), "series": called[name]}
+        for name, section in sections.items()
+        for us, beyond_percent in exceedance_points(
+            _gather(section.histogram_us) if many else section.histogram_us
+        )
+    ]
+    encoding: dict[str, object] = {
+        "x": {
+            "field": "x", "type": "quantitative", "title": "Response time (µs)",
+            **log_axis(row["x"] for row in rows),
+        },
+        "y": quantity_axis(rows, "I/Os that took longer (%)", log=True),
+        "tooltip": tooltip(("series", "Run"), ("x", "µs"), ("value", "I/Os that took longer (%)")),
+    }  # fmt: skip
+    spec = _curves(title, rows, encoding, _tails(rows))
+    slices = (each.values for section in sections.values() for each in section.slices)
+    return with_flags(spec, slices)
+
+
+def shorten(names: Iterable[str]) -> dict[str, str]:
+    """What runs are called at their curves: of a long name both ends, numbered where these are alike.
+
+    Each point of a curve carries it, so a name of 200 letters would be most of the page.
+    """
+    called: dict[str, str] = {}
+    for number, name in enumerate(names, start=1):
+        short = name
+        if len(name) > _LONGEST_NAME:
+            short = f"{name[: _LONGEST_NAME // 2]}\N{HORIZONTAL ELLIPSIS}{name[-(_LONGEST_NAME // 2) :]}"
+        called[name] = f"{short} ({number})" if short in called.values() else short
+    return called
+
+
+def _rounded(value: float) -> float:
+    """To more digits than anybody sees: each is a byte, and of many runs there are thousands of points."""
+    return float(f"{value:.7g}")
+
+
+def _gather(buckets: Iterable[Bucket]) -> list[Bucket]:
+    """Neighbours as one, up to a sixteenth of the response time wide: a curve of many is a few pixels off at most."""
+    gathered: list[Bucket] = []
+    for lower, upper, count in buckets:
+        if gathered:
+            first, last, before = gathered[-1]
+            if lower == last and upper <= first * (1 + COARSE_WIDTH):
+                gathered[-1] = (first, upper, before + count)
+                continue
+        gathered.append((lower, upper, count))
+    return gathered
+
+
+def compared_areas(
+    sections: Mapping[str, SectionResult], quantity: Quantity, *, title: str
+) -> Spec:
+    """A quantity over the areas of hard disks: a colour for each run, a dash for each workload.
+
+    Disks may be cut into different numbers of areas, so an area is placed by its share of the disk.
+    """
+    naming = find_naming(
+        cell.workload
+        for section in sections.values()
+        for area in section.rounds
+        for cell in area.cells
+    )
+    called = shorten(sections)
+    rows: list[Row] = [
+        {
+            "x": 100 * (area.number - 0.5) / section.areas,
+            "value": cell.value(quantity),
+            "series": called[name],
+            "cell": naming.of(cell.workload),
+            **flag(cell),
+        }
+        for name, section in sections.items()
+        if section.areas
+        for area in section.rounds
+        for cell in area.cells
+    ]
+    x_title = "Place on the device (% of its capacity)"
+    encoding: dict[str, object] = {
+        "x": {
+            "field": "x",
+            "type": "quantitative",
+            "title": x_title,
+            **length_axis(row["x"] for row in rows),
+        },
+        "y": quantity_axis(rows, quantity.title, log=False),
+        "strokeDash": {"field": "cell", "type": "nominal", "title": naming.title},
+        "tooltip": tooltip(
+            ("series", "Run"), ("cell", naming.title), ("x", x_title), ("value", quantity.title)
+        ),
+    }
+    return _curves(title, rows, encoding, _ends(rows))

@@ -1,0 +1,197 @@
+"""A view on its way to paper, as plain data: rows of charts with what is drawn of each, the PTS's header of each page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from tkperf.analysis.results import RunResult
+from tkperf.model.units import drop_controls
+from tkperf.page.marking import find_keywords
+from tkperf.page.page import Blocks, ChartView, ReportView, TestView
+from tkperf.page.wording import shorten
+from tkperf.render.charts.vega import Spec
+from tkperf.render.fonts import FAMILY
+from tkperf.render.paper import Document, charts_of, parts_of
+
+# In pixels of Vega, all of a chart, for half the width of the text and for all of it: in both its letters of 12 px get 7.5 pt.
+HALF_WIDTH, WHOLE_WIDTH = 390, 806
+_TOO_LONG = re.compile(r"(\S{40})(?=\S)")
+# In characters: a line of a page's header, two of a column's.
+MOST_OF_BANNER = 120
+MOST_OF_ABOUT = 160
+MOST_OF_FACT = 64
+# What charts are lower in print than on the screen, so that six of half the width fill a page; names beside curves need as much.
+# Those over time have none, and others of the same time below them.
+CHART_SCALE, TIMELINE_SCALE = 190 / 300, 110 / 300
+# What an axis, an entry of a legend and a letter of it take, in pixels: as on the page, where capitals are few.
+_AXIS_PX, _ENTRY_PX, _LETTER_PX, _CAPITAL_PX = 60, 30, 7, 10
+
+
+def compose(view: ReportView, *, footer: str) -> Document:
+    """A view as what ``pdf.py`` sets.
+
+    Args:
+        footer: what stands at the bottom of every page.
+    """
+    report: Document = msgspec.to_builtins(
+        replace(view, overview_charts=(), tests=(), cells=(), cell_charts=None)
+    )
+    keywords = find_keywords(view)
+    # Every page has these, so they must not fill it; the first pages have them in full.
+    report["header"] = _shorten(view.header)
+    report["about"] = shorten(view.about, MOST_OF_ABOUT)
+    report["footer"] = shorten(footer, MOST_OF_BANNER)
+    report["keywords"] = keywords
+    report["disclosure"] = [
+        {"title": title, "facts": pairs} for title, pairs in report["disclosure"]
+    ]
+    report |= msgspec.to_builtins(
+        {"overview_charts": view.overview_charts, "tests": _on_paper(view.tests)}
+    )
+    report["overview_charts"] = _lay_out(report["overview_charts"])
+    for part in parts_of(report):
+        part["charts"] = _lay_out(part["charts"])
+    specs = [_for_print(chart, keywords) for chart in charts_of(report)]
+    document: Any = _clean(report)
+    # What is drawn is cleaned as a drawing: a word in it is no line to be broken.
+    for chart, spec in zip(charts_of(document), specs, strict=True):
+        chart["spec"] = spec
+    return dict(document)
+
+
+def compose_run(view: ReportView, result: RunResult) -> Document:
+    """A run's view with the PTS's header."""
+    return compose(view, footer=f"{result.info.software}, run {result.info.name}")
+
+
+def _on_paper(tests: tuple[TestView, ...]) -> tuple[TestView, ...]:
+    """The tests, each chart in the views that the specification asks for."""
+
+    def lay_out(charts: tuple[ChartView, ...]) -> tuple[ChartView, ...]:
+        return tuple(view for chart in charts for view in chart.on_paper)
+
+    return tuple(
+        replace(
+            test,
+            header=_shorten(test.header),
+            charts=lay_out(test.charts),
+            course=replace(test.course, charts=lay_out(test.course.charts)),
+            sections=tuple(
+                replace(section, charts=lay_out(section.charts)) for section in test.sections
+            ),
+        )
+        for test in tests
+    )
+
+
+def _shorten(blocks: Blocks) -> Blocks:
+    return tuple(
+        (title, tuple((name, shorten(fact, MOST_OF_FACT)) for name, fact in facts))
+        for title, facts in blocks
+    )
+
+
+def _lay_out(charts: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Rows of charts: two that are half as wide as the page; or a wide one, below it those of the same time."""
+    groups: list[list[dict[str, Any]]] = []
+    for chart in charts:
+        if chart["below"] and groups:
+            # Below the view that has its time axis, which others may follow.
+            aligned = (group for group in reversed(groups) if group[0]["aligned"])
+            next(aligned, groups[-1]).append(chart)
+        else:
+            groups.append([chart])
+    rows: list[list[dict[str, Any]]] = []
+    pairs = False  # whether the last row may take a second one
+    for group in groups:
+        if pairs and len(group) == 1:
+            rows[-1] += group
+            pairs = False
+        else:
+            rows.append(group)
+            pairs = len(group) == 1
+    paired = {id(row[0]) for row in rows if len(row) == 2 and not row[1]["below"]}
+    for row in rows:
+        for place, chart in enumerate(row):
+            chart["wide"] = id(row[0]) not in paired and (place == 0 or len(row) == 2)
+            chart["low"] = chart["wide"] and len(row) > 1
+    return rows
+
+
+def _for_print(chart: dict[str, Any], keywords: str) -> Spec:
+    """What is drawn of a chart; its title and what is marked below it are set as texts."""
+    spec: Spec = chart.pop("spec")
+    height, config, title = spec["height"], spec["config"], spec["title"]
+    assert isinstance(height, int)
+    assert isinstance(config, dict)
+    assert isinstance(title, dict)
+    chart["title"] = title["text"]
+    marked = title.get("subtitle", [])
+    lines = [marked] if isinstance(marked, str) else marked
+    # What every figure is to be read with stands on top of the page.
+    chart["marked"] = [line for line in lines if line != keywords]
+    width = WHOLE_WIDTH if chart["wide"] else HALF_WIDTH
+    orient = config.get("legend", {}).get("orient", "right")
+    drawn = _settle({key: value for key, value in spec.items() if key != "title"}, orient, width)
+    return drawn | {
+        "width": width,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "height": round(height * (TIMELINE_SCALE if chart.pop("low") else CHART_SCALE)),
+        # Texts of every mark for screen readers: they take time and would not reach the PDF.
+        "config": config | {"aria": False, "font": FAMILY},
+    }
+
+
+def _settle(part: Mapping[str, Any], orient: str, width: int) -> Spec:
+    """A chart or a layer that nobody zooms, so that it needs no clipping; with legends no wider than the chart.
+
+    Args:
+        orient: where legends are that do not say it.
+    """
+    settled = dict(part)
+    if "params" in part:
+        settled["params"] = [each for each in part["params"] if each.get("bind") != "scales"]
+    if "encoding" in part:
+        settled["encoding"] = {
+            key: _fit_legend(channel, orient, width) if key in ("color", "strokeDash") else channel
+            for key, channel in part["encoding"].items()
+        }
+    if "layer" in part:
+        settled["layer"] = [_settle(layer, orient, width) for layer in part["layer"]]
+    return settled
+
+
+def _fit_legend(channel: Any, orient: str, width: int) -> Any:
+    """With as many columns as there is room for, where its legend is above or below the plot."""
+    names = channel.get("scale", {}).get("domain", []) if channel else []
+    legend = channel.get("legend", {}) if names else None
+    if legend is None or legend.get("orient", orient) == "right":
+        return channel
+    room = width - _AXIS_PX
+    lengths = [_ENTRY_PX + sum(map(_letter_px, str(name))) for name in names]
+    columns = min(legend.get("columns", len(names)), len(names))
+    while columns > 1 and sum(max(lengths[at::columns]) for at in range(columns)) > room:
+        columns -= 1
+    return (
+        channel if columns == len(names) else channel | {"legend": {**legend, "columns": columns}}
+    )
+
+
+def _letter_px(letter: str) -> int:
+    return _CAPITAL_PX if letter.isupper() else _LETTER_PX
+
+
+def _clean(value: object) -> object:
+    """Text from outside as it can be printed; words may break where they are too long."""
+    if isinstance(value, str):
+        return _TOO_LONG.sub("\\1\u200b", drop_controls(value))
+    if isinstance(value, dict):
+        return {key: _clean(item) for key, item in value.items()}
+    if isinstance(value, Iterable):
+        return [_clean(item) for item in value]
+    return value

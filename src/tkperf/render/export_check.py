@@ -1,0 +1,74 @@
+"""What became of claims, as documents for programs: JSON and, for CI systems, JUnit XML.
+
+Both say what the run says on every page, such as SIMULATED. ``docs/claims.md`` has the layouts.
+"""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree as ET
+
+import msgspec
+
+from tkperf.analysis.claim_findings import Checked, State
+from tkperf.analysis.results import RunResult
+from tkperf.model.units import drop_controls
+
+SCHEMA = "tkperf-check/1"
+_UNCHECKED = (State.NOT_MEASURED, State.CANNOT_BE_TOLD)
+
+
+def render_check_json(checked: Checked, result: RunResult) -> str:
+    """The findings with the run's name and notices. "Not measured" is null."""
+    document = {
+        "schema": SCHEMA,
+        "run": result.info.name,
+        "notices": result.info.notices,
+        "warnings": checked.warnings,
+        "findings": msgspec.to_builtins(checked.findings),
+    }
+    return json.dumps(document, indent=2, allow_nan=False)
+
+
+def render_junit(checked: Checked, result: RunResult, *, confirmed: bool = False) -> str:
+    """A test suite named after the run, a test case a claim; notices and warnings as properties.
+
+    Args:
+        confirmed: what is met, but not beyond the uncertainty, is an error, too.
+    """
+    findings = checked.findings
+    failures = sum(finding.state is State.NOT_MET for finding in findings)
+    doubted = [
+        finding
+        for finding in findings
+        if confirmed and finding.state is State.MET and not finding.is_confirmed
+    ]
+    errors = sum(finding.state in _UNCHECKED for finding in findings) + len(doubted)
+    run = drop_controls(result.info.name)
+    suite = ET.Element(
+        "testsuite",
+        name=f"tkperf check {run}",
+        tests=str(len(findings)),
+        failures=str(failures),
+        errors=str(errors),
+        skipped="0",
+    )
+    remarks = [("notice", notice) for notice in result.info.notices]
+    remarks += [("warning", warning) for warning in checked.warnings]
+    if remarks:
+        properties = ET.SubElement(suite, "properties")
+        for name, value in remarks:
+            ET.SubElement(properties, "property", name=name, value=drop_controls(value))
+    for finding in findings:
+        case = ET.SubElement(suite, "testcase", classname=run, name=drop_controls(finding.claim))
+        measured = finding.measured_text
+        message = f"{finding.outcome}: {measured}, claimed {finding.limit}"
+        if finding.state is State.NOT_MET:
+            ET.SubElement(case, "failure", message=message)
+        elif finding.state in _UNCHECKED or finding in doubted:
+            # As the exit code has it: a promise that nobody checked is not kept.
+            ET.SubElement(case, "error", message=message)
+        if finding.note:
+            ET.SubElement(case, "system-out").text = drop_controls(finding.note)
+    ET.indent(suite)
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"

@@ -1,0 +1,167 @@
+"""A comparison as JSON and as Markdown: the same data that its pages show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from tkperf.analysis.comparing.cohort import Cohort
+from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.comparing.entries import ComparedRow, Entry
+from tkperf.analysis.comparing.headline_tables import build_headline_tables
+from tkperf.analysis.comparing.history import History
+from tkperf.analysis.comparing.tables import (
+    MOST_ACROSS,
+    ComparedTable,
+    build_summary,
+    build_values,
+    find_comparison_scale,
+    reference_of,
+)
+from tkperf.analysis.results import RunResult
+from tkperf.render.export_json import finite
+from tkperf.render.export_workload import WORKLOAD, workload_row
+from tkperf.render.markdown_text import inert, inert_line, render_rows
+
+SCHEMA = "tkperf-comparison/1"
+_DEVICE = ("kind", "model", "serial", "firmware", "capacity_bytes", "write_cache_in_run")
+
+
+def render_comparison_json(comparison: Comparison) -> str:
+    """The whole comparison. "Not measured" is null; rows of headline figures are told by their number."""
+    document = {
+        "schema": SCHEMA,
+        "arrangement": comparison.arrangement.value,
+        "ratios_to": reference_of(comparison),
+        "findings": comparison.findings,
+        "notices": comparison.notices,
+        "runs": [
+            _run(name, result)
+            for name, result in zip(comparison.names, comparison.results, strict=True)
+        ],
+        "headlines": [
+            {"test": one.test, "load": one.load, "row": comparison.rows.index(one.row)}
+            for one in comparison.headlines
+        ],
+        "cohort": comparison.cohort and _cohort(comparison.cohort, comparison.rows),
+        "history": comparison.history and _history(comparison.history, comparison.rows),
+        "conditions": [asdict(group) for group in comparison.conditions],
+        "telemetry": [asdict(difference) for difference in comparison.telemetry],
+        "rows": [_row(row) for row in comparison.rows],
+    }
+    return json.dumps(finite(document), indent=2, allow_nan=False)
+
+
+def _run(name: str, result: RunResult) -> dict[str, object]:
+    info = result.info
+    return {
+        "name": name,
+        "status": result.status.value,
+        "notices": info.notices,
+        "started_utc": info.started_utc,
+        "profile": info.profile_name,
+        "specification": info.specification,
+        "fio_version": info.fio_version,
+        **{key: info.device.get(key) for key in _DEVICE},
+    }
+
+
+def _row(row: ComparedRow) -> dict[str, object]:
+    return {
+        "test": row.test,
+        "section": row.section,
+        "workload": dict(zip(WORKLOAD, workload_row(row.workload), strict=True)),
+        "part": row.part or None,
+        "key": row.quantity.key,
+        "measure": row.quantity.label,
+        "unit": row.quantity.unit,
+        "better": row.quantity.better.value,
+        "entries": [_entry(entry) for entry in row.entries],
+    }
+
+
+def _entry(entry: Entry) -> dict[str, object]:
+    told = asdict(entry)
+    ratio = told.pop("ratio_uncertainty") or {}
+    own = told.pop("uncertainty") or {}
+    return told | {
+        "low_95": own.get("low"),
+        "high_95": own.get("high"),
+        "no_uncertainty_because": own.get("reason"),
+        "ratio_low_95": ratio.get("low"),
+        "ratio_high_95": ratio.get("high"),
+    }
+
+
+def _cohort(cohort: Cohort, rows: tuple[ComparedRow, ...]) -> dict[str, object]:
+    return {
+        "model": cohort.model,
+        "figures": [
+            {
+                "row": rows.index(figure.headline.row),
+                **asdict(figure.distribution),
+                "spread_percent": figure.spread_percent,
+                "own_percent": figure.own_percent,
+                "outliers": [asdict(outlier) for outlier in figure.outliers],
+            }
+            for figure in cohort.figures
+        ],
+    }
+
+
+def _history(history: History, rows: tuple[ComparedRow, ...]) -> dict[str, object]:
+    return {
+        "serial": history.serial,
+        "period_days": history.period.days,
+        "days_since_1970": history.days,
+        "firmware": [asdict(change) for change in history.firmware],
+        "figures": [
+            {
+                "row": rows.index(figure.headline.row),
+                "median": figure.median,
+                "percent_per_period": figure.trend and figure.trend.slope,
+                "percent_per_period_low_95": figure.trend and figure.trend.low,
+                "percent_per_period_high_95": figure.trend and figure.trend.high,
+                "change": figure.change.value,
+            }
+            for figure in history.figures
+        ],
+    }
+
+
+def render_comparison_markdown(comparison: Comparison) -> str:
+    """Findings, headline figures, every section's values, conditions."""
+    scale = find_comparison_scale(comparison)
+    lines = [f"# {inert(' / '.join(comparison.names))}", ""]
+    lines += [f"**{inert(notice)}**\n" for notice in comparison.notices]
+    lines += [f"{inert_line(finding)}\n" for finding in comparison.findings]
+    for table in build_headline_tables(comparison, scale):
+        lines += _table(table)
+    titles = {test.name: test.title for test in comparison.results[0].tests}
+    few = len(comparison.names) <= MOST_ACROSS
+    for test in dict.fromkeys(row.test for row in comparison.rows):
+        lines += [f"## {inert(titles.get(test, test))}", ""]
+        lines += [f"{inert(each.text)}\n" for each in comparison.telemetry if each.test == test]
+        of_test = [row for row in comparison.rows if row.test == test]
+        for section in dict.fromkeys(row.section for row in of_test):
+            rows = [row for row in of_test if row.section == section]
+            table = (
+                build_values(comparison, rows, scale) if few else build_summary(comparison, rows)
+            )
+            lines += [f"### {inert(section)}", "", *_table(table)]
+    lines += ["## Conditions", ""] if comparison.conditions else []
+    for group in comparison.conditions:
+        lines += [
+            f"**{inert(group.title)}**",
+            "",
+            *(f"- {inert(text)}" for text in group.texts),
+            "",
+        ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table(table: ComparedTable) -> Iterator[str]:
+    yield from (inert(table.title), "", *render_rows(table.head, table.rows), "")
+    for note in table.notes:
+        yield from (inert_line(note), "")

@@ -1,0 +1,167 @@
+"""A run as series over absolute time, for databases that dashboards read: OpenMetrics and line protocol.
+
+Every second of every step, and every reading of the drives. What was not measured has no point, never a 0.
+``docs/exports.md`` explains names and labels.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from tkperf.analysis.results import RunResult
+from tkperf.model.measurement import Sample
+from tkperf.model.record import StepRecord
+from tkperf.model.telemetry.reading import Reading
+from tkperf.render.export_tables import SAMPLE_PERCENTILES, Samples
+
+Labels = Mapping[str, str]
+Values = Mapping[str, float | None]
+Steps = Iterable[tuple[str, StepRecord]]
+Readings = Iterable[tuple[str | None, Reading]]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Values of one moment by the names of their families; None: not measured."""
+
+    at_s: float
+    labels: Labels
+    values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Series of one quantity: its unit in OpenMetrics' words, which its name ends with, and what it is."""
+
+    unit: str
+    meaning: str
+    kind: str = "gauge"
+
+
+def _percentile(percent: float) -> str:
+    return f"tkperf_latency_p{percent:g}_seconds".replace(".", "_")
+
+
+# Units are those that OpenMetrics calls base units: seconds, bytes; of rates there is none.
+SECONDS: dict[str, tuple[Family, Callable[[Sample], float | None]]] = {
+    "tkperf_read_iops": (Family("", "I/Os read a second"), lambda of: of.read.ios / of.duration_s),
+    "tkperf_write_iops": (Family("", "I/Os written a second"), lambda of: of.write.ios / of.duration_s),
+    "tkperf_read_bytes_per_second": (Family("", "Bytes read a second"), lambda of: of.read.bytes / of.duration_s),
+    "tkperf_write_bytes_per_second": (Family("", "Bytes written a second"), lambda of: of.write.bytes / of.duration_s),
+    "tkperf_latency_mean_seconds": (Family("seconds", "Mean latency of the second"), lambda of: _seconds(of.both.latency_mean_ns)),
+    **{
+        _percentile(percent): (
+            Family("seconds", f"Latency that {percent:g} % of the second's I/Os did not exceed"),
+            lambda of, percent=percent: _seconds(of.both.percentile_ns(percent)),  # type: ignore[misc]
+        )
+        for percent in SAMPLE_PERCENTILES
+    },
+}  # fmt: skip
+READINGS: dict[str, tuple[Family, str]] = {
+    "tkperf_drive_temperature_celsius": (Family("celsius", "Temperature by the drive"), "temperature_c"),
+    "tkperf_drive_host_written_bytes": (Family("bytes", "Written by the host, in the drive's life", "counter"), "host_written_bytes"),
+    "tkperf_drive_nand_written_bytes": (Family("bytes", "Written to the flash, in the drive's life", "counter"), "nand_written_bytes"),
+    "tkperf_drive_media_errors": (Family("", "Media errors, in the drive's life", "counter"), "media_errors"),
+    "tkperf_drive_used_ratio": (Family("ratio", "Used up of the life that the maker promises"), "percentage_used"),
+}  # fmt: skip
+
+
+def build_points(
+    result: RunResult,
+    began_s: float,
+    steps: Steps,
+    samples: Samples,
+    readings: Readings = (),
+) -> Iterator[Point]:
+    """Of one series after the other, each in the order of time; the drives' readings last.
+
+    Args:
+        began_s: when the run began, in seconds since 1970 (UTC).
+    """
+    run = {"run": result.info.name, "device": str(result.info.device.get("model") or result.info.device.get("kind") or "")}  # fmt: skip
+    if result.info.device.get("serial"):
+        run["serial"] = str(result.info.device["serial"])
+    in_series = sorted(
+        steps, key=lambda each: (each[0], each[1].section, str(each[1].workload), each[1].started_s)
+    )
+    for test, step in in_series:
+        labels = run | {
+            "test": test,
+            "section": step.section,
+            "workload": str(step.workload),
+            "kind": step.kind.value,
+        }
+        for sample in samples(test, step):
+            values = {name: value(sample) for name, (_, value) in SECONDS.items()}
+            # The point stands at the second's end, when its values were known.
+            at_s = began_s + step.started_s + sample.start_s + sample.duration_s
+            yield Point(at_s, labels, values)
+    for _, reading in sorted(readings, key=lambda each: (each[1].drive, each[1].at_s)):
+        told = {name: getattr(reading, attribute) for name, (_, attribute) in READINGS.items()}
+        used = told["tkperf_drive_used_ratio"]
+        told["tkperf_drive_used_ratio"] = None if used is None else used / 100
+        yield Point(began_s + reading.at_s, run | {"drive": reading.drive}, told)
+
+
+def render_openmetrics(points: Iterable[Point]) -> Iterator[str]:
+    """As OpenMetrics 1.0 with time stamps, in pieces: a family after the other, a series after the other."""
+    families = {name: family for name, (family, _) in (*SECONDS.items(), *READINGS.items())}
+    # All points of a family stand together: each is collected on disk, as days do not fit in memory.
+    with ExitStack() as stack:
+        spools = {name: stack.enter_context(tempfile.TemporaryFile("w+")) for name in families}
+        for point in points:
+            labels = ",".join(f'{name}="{_quoted(text)}"' for name, text in point.labels.items())
+            for name, value in point.values.items():
+                if value is not None:
+                    suffix = "_total" if families[name].kind == "counter" else ""
+                    spools[name].write(
+                        f"{name}{suffix}{{{labels}}} {_number(value)} {point.at_s:.3f}\n"
+                    )
+        for name, spool in spools.items():
+            if spool.tell():
+                family = families[name]
+                yield f"# TYPE {name} {family.kind}\n"
+                if family.unit:
+                    yield f"# UNIT {name} {family.unit}\n"
+                yield f"# HELP {name} {family.meaning}.\n"
+                spool.seek(0)
+                yield from iter(lambda spool=spool: spool.read(1 << 20), "")  # type: ignore[misc]
+    yield "# EOF\n"
+
+
+def render_line_protocol(points: Iterable[Point]) -> Iterator[str]:
+    """As InfluxDB's line protocol, a line a moment, time in ns: measurements ``tkperf_second`` and ``tkperf_drive``."""
+    for point in points:
+        known = {name: value for name, value in point.values.items() if value is not None}
+        if known:
+            measurement = "tkperf_drive" if "drive" in point.labels else "tkperf_second"
+            tags = "".join(
+                f",{name}={_escaped(text)}" for name, text in point.labels.items() if text
+            )
+            fields = ",".join(
+                f"{name.removeprefix('tkperf_')}={_number(value)}" for name, value in known.items()
+            )
+            yield f"{measurement}{tags} {fields} {round(point.at_s * 1e9)}\n"
+
+
+def _seconds(value_ns: float | None) -> float | None:
+    return None if value_ns is None or not math.isfinite(value_ns) else value_ns / 1e9
+
+
+def _number(value: float) -> str:
+    """Whole numbers with all their digits, as counters of bytes have sixteen."""
+    return str(value) if isinstance(value, int) else repr(float(value))
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _escaped(text: str) -> str:
+    """As line protocol has it in tags: what ends one is escaped; a line's end cannot be."""
+    text = " ".join(text.split("\n")).rstrip("\\")
+    return "".join(f"\\{letter}" if letter in ",= " else letter for letter in text)

@@ -1,0 +1,388 @@
+"""Results as flat tables for spreadsheets and statistics: units in the column names.
+
+An empty field is "not measured". ``docs/exports.md`` explains the columns.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from tkperf.analysis.host_facts import HOST_FACTS
+from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
+from tkperf.model.disturbance.codes import DisturbanceCode, find_codes
+from tkperf.model.measurement import Sample
+from tkperf.model.quantity import QUANTITIES, Direction
+from tkperf.model.record import StepRecord
+from tkperf.model.telemetry.reading import Reading
+from tkperf.render.export_uncertainty import U95, UNCERTAINTY, u95_row, uncertainty_rows
+from tkperf.render.export_workload import WORKLOAD, Row, workload_row
+
+if TYPE_CHECKING:  # tables of a run have no use for it
+    from tkperf.analysis.comparing.comparison import Comparison
+
+SAMPLE_PERCENTILES = (50.0, 99.0, 99.9)
+_PIECE_CHARACTERS = 1 << 20
+# Before what begins a formula: the start of a field, in whatever way fields are divided.
+_FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\t\r])")
+
+Samples = Callable[[str, StepRecord], Iterable[Sample]]
+
+# ``target`` says whether a device, a file or a simulation was measured.
+_PLACE = ("run", "target", "test", "section")
+# A row for all I/Os of a cell, and of a mix one for its reads and one for its writes.
+_CELL = (*WORKLOAD, "direction", *QUANTITIES, "host_limited", "disturbances", "foreign_bytes")
+_SAMPLE = (
+    "kind", "number", "position", *WORKLOAD, "step_started_s", "start_s", "duration_s", "read_iops", "write_iops",
+    "read_megabytes_per_s", "write_megabytes_per_s", "latency_mean_us",
+    *(f"p{percent:g}_us" for percent in SAMPLE_PERCENTILES),
+)  # fmt: skip
+_VERDICT = (
+    "last_round", "tracking", "unit", "window_rounds", "needed_rounds", "average", "data_excursion",
+    "allowed_data_excursion", "slope_excursion", "allowed_slope_excursion", "slope", "intercept",
+    "correlation", "reached", "reason",
+)  # fmt: skip
+
+_SECTION = ("test_status", "section_complete", "steady", "window", "ended_because")
+_RESUMPTION = (
+    "resumed_utc", "stopped_s", "resumed_s", "interrupted", "because", "goes_on", "again", "accepted",
+    "set_aside_steps", "set_aside_written_bytes", "repeated", "added", "changes",
+)  # fmt: skip
+
+# What was beside each step; of steps that nobody watched there is no row.
+_HOST = (
+    "kind", "number", "position", *WORKLOAD, "step_started_s", "duration_s", "host_limited", "disturbances",
+    "disturbed_by", "seen_s", *(fact.key for fact in HOST_FACTS), "throttled_times", "others",
+    "kernel_log",
+)  # fmt: skip
+_TELEMETRY = tuple(attribute.name for attribute in fields(Reading))
+
+_COMPARISON = (
+    *WORKLOAD,
+    "part",
+    "measure",
+    "unit",
+    "value",
+    "low",
+    "high",
+    "range_over",
+    "u95",
+    "ratio_to_first",
+    "ratio_low_95",
+    "ratio_high_95",
+    "within_noise",
+    "change",
+    "host_limited",
+    "disturbances",
+    "not_found",
+)
+_CHARACTERISTIC = (*WORKLOAD, "measure", "key", "unit", "value", "found", "at_least", "at_most")  # fmt: skip
+# Every column that is not a real number, whichever table it is in.
+TEXTS = frozenset((
+    *_PLACE, "kind", "access", "part", "tracking", "unit", "reason", "measure", "range_over", "change",
+    "disturbances", "block_mix", "arrival", "zones", "direction", "not_found", "key", "basis",
+    "resumed_utc", "because", "disturbed_by", "others", "kernel_log", "test_status", "window", "ended_because", "goes_on", "again", "repeated", "added", "changes",
+    "drive", "source",
+))  # fmt: skip
+FLAGS = frozenset((
+    "host_limited", "complete", "section_complete", "steady", "reached", "within_noise", "found", "interrupted", "accepted",
+    "lower_limit",
+    "throttling",
+))  # fmt: skip
+COUNTS = frozenset((
+    "read_percent", "block_size_bytes", "ios", "rounds", "round_or_area", "slice",
+    "total_written_bytes", "last_round", "window_rounds", "needed_rounds", "round", "number",
+    "position", "throttled_times", "heat_events", "foreign_bytes", "threads", "queue_depth", "compressible_percent",
+    "region_offset_bytes", "region_length_bytes", "set_aside_steps", "set_aside_written_bytes",
+    "degrees_of_freedom",
+    *(attribute.name for attribute in fields(Reading) if attribute.type == "int | None"),
+))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One table; ``rows`` may be given once only, as a long run's seconds do not fit in memory."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: Iterable[Row]
+
+
+def build_tables(
+    result: RunResult,
+    steps: Iterable[tuple[str, StepRecord]],
+    samples: Samples,
+    telemetry: Iterable[tuple[str | None, Reading]] = (),
+) -> Iterator[Table]:
+    """Every table of a run: the results', then every second of every step.
+
+    Args:
+        result: the run's results.
+        steps: each step with the name of its test.
+        samples: the seconds of such a step.
+        telemetry: what the drives told of themselves, each with the name of its test.
+    """
+    for name, columns, rows in (
+        ("cells", (*_CELL, "rounds", "section_complete", *U95), _cells(result)),
+        ("sections", _SECTION, _ends(result)),
+        ("rounds", ("round_or_area", "complete", *_CELL), _rounds(result)),
+        ("slices", ("slice", "start_s", "duration_s", "total_written_bytes", *_CELL), _slices(result)),
+        ("verdicts", _VERDICT, _verdicts(result)),
+        ("verdict_values", ("last_round", "tracking", "unit", "round", "value", "fitted"), _verdict_values(result)),
+        ("characteristics", _CHARACTERISTIC, _characteristics(result)),
+        ("uncertainties", UNCERTAINTY, _uncertainties(result)),
+        ("histograms", ("latency_from_us", "latency_to_us", "ios"), _histograms(result)),
+        ("host", _HOST, _host(result)),
+        ("resumptions", _RESUMPTION, _resumptions(result)),
+        ("telemetry", _TELEMETRY, _telemetry(result, telemetry)),
+        ("samples", _SAMPLE, _seconds(result, steps, samples)),
+    ):  # fmt: skip
+        yield Table(name=name, columns=(*_PLACE, *columns), rows=rows)
+
+
+def build_comparison_table(comparison: Comparison) -> Table:
+    """A comparison with a row for each value of each run."""
+    return Table(
+        name="comparison", columns=(*_PLACE, *_COMPARISON), rows=tuple(_comparison(comparison))
+    )
+
+
+def render_csv(table: Table) -> Iterator[str]:
+    """A table as pieces of one CSV text."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    for row in table.rows:
+        writer.writerow([_field(value) for value in row])
+        if text.tell() > _PIECE_CHARACTERS:
+            yield text.getvalue()
+            text.seek(0)
+            text.truncate()
+    yield text.getvalue()
+
+
+def _seconds(
+    result: RunResult, steps: Iterable[tuple[str, StepRecord]], samples: Samples
+) -> Iterator[Row]:
+    for test, step in steps:
+        place = (
+            *_target(result), test, step.section, step.kind.value, step.number, step.position,
+            *workload_row(step.workload), step.started_s,
+        )  # fmt: skip
+        for sample in samples(test, step):
+            yield (*place, *_sample(sample))
+
+
+def _sample(sample: Sample) -> Row:
+    both, duration_s = sample.both, sample.duration_s
+    return (
+        sample.start_s,
+        duration_s,
+        sample.read.ios / duration_s,
+        sample.write.ios / duration_s,
+        sample.read.bytes / duration_s / 1e6,
+        sample.write.bytes / duration_s / 1e6,
+        _us(both.latency_mean_ns),
+        *(_us(both.percentile_ns(percent)) for percent in SAMPLE_PERCENTILES),
+    )
+
+
+def _sections(result: RunResult) -> Iterator[tuple[TestResult, SectionResult]]:
+    for test in result.tests:
+        for section in test.sections:
+            yield test, section
+
+
+def _target(result: RunResult) -> Row:
+    return (result.info.name, result.info.device.get("kind"))
+
+
+def _place(result: RunResult, test: TestResult) -> Row:
+    return (*_target(result), test.name)
+
+
+def _cell(cell: CellResult) -> Iterator[Row]:
+    """All I/Os of a cell, and of a mix its reads and its writes."""
+    mixed = cell.workload.read_percent not in (0, 100)
+    for direction in Direction if mixed else (Direction.ALL,):
+        yield (
+            *workload_row(cell.workload),
+            direction.value,
+            *(cell.value(quantity, direction) for quantity in QUANTITIES.values()),
+            cell.host_limited,
+            _disturbances(cell.disturbances),
+            cell.foreign_bytes,
+        )
+
+
+def _cells(result: RunResult) -> Iterator[Row]:
+    for test, section in _sections(result):
+        for cell in section.cells:
+            for row in _cell(cell):
+                direction = Direction(str(row[len(WORKLOAD)]))
+                yield (
+                    *_place(result, test),
+                    section.name,
+                    *row,
+                    cell.rounds,
+                    section.complete,
+                    *u95_row(cell, direction),
+                )
+
+
+def _uncertainties(result: RunResult) -> Iterator[Row]:
+    for test, section in _sections(result):
+        for row in uncertainty_rows(section):
+            yield (*_place(result, test), section.name, *row)
+
+
+def _ends(result: RunResult) -> Iterator[Row]:
+    """How each section ended; of a test that did not, those of which nothing was measured, too."""
+    for test in result.tests:
+        place = _place(result, test)
+        for section in test.sections:
+            window = " ".join(map(str, section.window)) or None
+            yield (
+                *place, section.name, test.status.value, section.complete, section.steady, window,
+                section.ended_because,
+            )  # fmt: skip
+        for name in test.not_measured:
+            yield (*place, name, test.status.value, False, None, None, "not measured")
+
+
+def _rounds(result: RunResult) -> Iterator[Row]:
+    for test, section in _sections(result):
+        for round_result in section.rounds:
+            for row in (row for cell in round_result.cells for row in _cell(cell)):
+                yield (
+                    *_place(result, test),
+                    section.name,
+                    round_result.number,
+                    round_result.complete,
+                    *row,
+                )
+
+
+def _slices(result: RunResult) -> Iterator[Row]:
+    for test, section in _sections(result):
+        for slice_result in section.slices:
+            for row in _cell(slice_result.values):
+                yield (
+                    *_place(result, test), section.name, slice_result.number, slice_result.start_s,
+                    slice_result.duration_s, slice_result.total_written_bytes, *row,
+                )  # fmt: skip
+
+
+def _verdicts(result: RunResult) -> Iterator[Row]:
+    for test, section in _sections(result):
+        for verdict in section.verdicts:
+            fit = verdict.fit
+            yield (
+                *_place(result, test), section.name, verdict.rounds[-1], verdict.tracking, verdict.unit,
+                len(verdict.rounds), verdict.needed_rounds, verdict.average, verdict.data_excursion, verdict.allowed_data_excursion,
+                verdict.slope_excursion, verdict.allowed_slope_excursion,
+                *((fit.slope, fit.intercept, fit.correlation) if fit else (None, None, None)),
+                verdict.reached, verdict.reason,
+            )  # fmt: skip
+
+
+def _verdict_values(result: RunResult) -> Iterator[Row]:
+    """The window of each verdict, a round a row, so that it can be computed again."""
+    for test, section in _sections(result):
+        for verdict in section.verdicts:
+            for number, value in zip(verdict.rounds, verdict.values, strict=True):
+                yield (
+                    *_place(result, test), section.name, verdict.rounds[-1], verdict.tracking,
+                    verdict.unit, number, value, verdict.fit.at(number) if verdict.fit else None,
+                )  # fmt: skip
+
+
+def _characteristics(result: RunResult) -> Iterator[Row]:
+    """What the course of each section shows; what was looked for and not found has no value."""
+    for test, section in _sections(result):
+        for found in section.characteristics:
+            measure = found.measure
+            yield (
+                *_place(result, test), section.name, *workload_row(found.workload), measure.label,
+                found.key, measure.unit_in_data, found.value, found.value is not None, found.at_least,
+                found.at_most,
+            )  # fmt: skip
+
+
+def _host(result: RunResult) -> Iterator[Row]:
+    for test in result.tests:
+        for step in test.steps:
+            use, disturbances = step.host, step.disturbances or ()
+            yield (
+                *_place(result, test), step.section, step.kind.value, step.number, step.position,
+                *workload_row(step.workload), step.started_s, step.duration_s, step.host_limited,
+                _disturbances(find_codes(disturbance.code for disturbance in disturbances)),
+                "; ".join(disturbance.text for disturbance in disturbances),
+                use and use.seen_s,
+                *(None if use is None else fact.value(use) for fact in HOST_FACTS),
+                use and use.throttled_times,
+                None if use is None else ", ".join(use.others),
+                None if use is None or use.kernel_lines is None else "; ".join(use.kernel_lines),
+            )  # fmt: skip
+
+
+def _resumptions(result: RunResult) -> Iterator[Row]:
+    """A row for each time the run was taken up again, of the test and section that were cut off."""
+    for each in result.resumptions:
+        yield (
+            *_target(result), each.test, each.section, each.resumed_utc, each.stopped_s,
+            each.resumed_s, each.interrupted, each.because, each.goes_on, each.again, each.accepted,
+            each.set_aside_steps, each.set_aside_written_bytes, ", ".join(each.repeated),
+            ", ".join(each.added), ", ".join(each.changes),
+        )  # fmt: skip
+
+
+def _telemetry(result: RunResult, readings: Iterable[tuple[str | None, Reading]]) -> Iterator[Row]:
+    for test, reading in readings:
+        yield (
+            *_target(result), test, None, *(getattr(reading, column) for column in _TELEMETRY),
+        )  # fmt: skip
+
+
+def _histograms(result: RunResult) -> Iterator[Row]:
+    for test, section in _sections(result):
+        for lower_us, upper_us, ios in section.histogram_us:
+            yield (*_place(result, test), section.name, lower_us, upper_us, ios)
+
+
+def _comparison(comparison: Comparison) -> Iterator[Row]:
+    for row in comparison.rows:
+        for name, result, entry in zip(
+            comparison.names, comparison.results, row.entries, strict=True
+        ):
+            yield (
+                name, result.info.device.get("kind"), row.test, row.section,
+                *workload_row(row.workload), row.part or None, row.quantity.label, row.quantity.unit_in_data, entry.value, entry.low, entry.high, entry.span,
+                entry.uncertainty and entry.uncertainty.expanded, entry.ratio,
+                entry.ratio_uncertainty and entry.ratio_uncertainty.low,
+                entry.ratio_uncertainty and entry.ratio_uncertainty.high, entry.within_noise, entry.change, entry.host_limited,
+                _disturbances(entry.disturbances), entry.not_found,
+            )  # fmt: skip
+
+
+def _disturbances(codes: tuple[DisturbanceCode, ...] | None) -> str | None:
+    """Codes with blanks between them; empty text: none, an empty field: nobody watched."""
+    return None if codes is None else " ".join(codes)
+
+
+def _field(value: object) -> object:
+    """Booleans as 0/1; text that a spreadsheet would take for a formula is quoted.
+
+    A spreadsheet set to a country with decimal commas divides fields at semicolons.
+    """
+    if isinstance(value, bool):
+        return int(value)
+    return _FORMULA.sub(r"\1'", value) if isinstance(value, str) else value
+
+
+def _us(value_ns: float | None) -> float | None:
+    return None if value_ns is None else value_ns / 1000

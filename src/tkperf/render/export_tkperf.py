@@ -1,0 +1,202 @@
+"""Results in the XML format of TKperf 2.2, so that tkperf-cmp and scripts around it go on working.
+
+The root element is named after the run; every text is JSON; rounds count from 0; throughput is in
+KiB/s, latencies in us (TKperf 2.2's source, and files it wrote). What TKperf has no
+place for (percentiles, samples, more than one verdict, other block sizes) is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree as ET
+
+from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
+from tkperf.model.errors import UsageError
+from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, LATENCY_MIN, THROUGHPUT
+from tkperf.model.steady_state import SteadyStateVerdict
+from tkperf.model.tkperf_loops import (
+    IOPS_MIXES,
+    IOPS_SIZES_KIB,
+    LATENCY_MIXES,
+    LATENCY_SIZES_KIB,
+    TABLES,
+    THROUGHPUT_SIZES_KIB,
+)
+from tkperf.model.units import KIB
+from tkperf.render.export_json import finite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TkperfXml:
+    """The document; ``left_out`` says what of the run is not in it."""
+
+    text: str
+    left_out: tuple[str, ...]
+
+
+def render_tkperf_xml(result: RunResult) -> TkperfXml:
+    """The run in TKperf's format, which knows values by their place in TKperf's loops.
+
+    Raises:
+        UsageError: TKperf's format has no place for the run.
+    """
+    if result.info.suite == "hdd":
+        raise UsageError("TKperf's XML of hard disk runs is not documented: use --csv or --json")
+    if result.tests and not any(test.name in TABLES for test in result.tests):
+        raise UsageError("TKperf's XML has no place for results of fio: use --csv or --json")
+    # Names of elements are narrower than names of runs.
+    root = ET.Element(
+        re.sub(r"^(?![A-Za-z_])", "_", re.sub(r"[^A-Za-z0-9._-]", "_", result.info.name))
+    )
+    info, host = result.info, result.info.host
+    _add(root, "testdate", (info.started_utc or "")[:10])
+    described = info.device_description or str(info.device.get("model") or "not known")
+    _add(root, "devinfo", "\n".join((*info.notices, described)))
+    if info.feature_matrix:
+        _add(root, "featmatrix", info.feature_matrix)
+    _add(root, "kernel", host.get("kernel"))
+    _add(root, "lsb", host.get("operating_system"))
+    _add(root, "ioperfversion", info.software)
+    _add(root, "cmdline", info.command_text)
+    left_out, written = [], 0
+    for test in result.tests:
+        rounds, missing = _rounds(test)
+        left_out += [f"{test.name}: {reason}" for reason in missing]
+        if rounds is not None:
+            _add_test(ET.SubElement(root, test.name), test, rounds, result)
+            written += 1
+    if not written:
+        raise UsageError(f"nothing for TKperf's XML: {'; '.join(left_out) or 'no test was run'}")
+    ET.indent(root)
+    text = ET.tostring(root, encoding="unicode") + "\n"
+    return TkperfXml(text=text, left_out=tuple(left_out))
+
+
+def _rounds(test: TestResult) -> tuple[object, tuple[str, ...]]:
+    """``roundmat`` of a test, None if it cannot be had; and what is left out."""
+    if test.name not in TABLES:
+        return None, ("no test of TKperf",)
+    if not any(section.cells for section in test.sections):
+        return None, ("no round was finished",)
+    first = test.sections[0]
+    more = tuple(f"{section.name} has no place there" for section in test.sections[1:])
+    match test.name:
+        case "iops":
+            rounds = _by_round(first, IOPS_MIXES, IOPS_SIZES_KIB, lambda cell: cell.value(IOPS))
+        case "lat":
+            rounds = _by_round(first, LATENCY_MIXES, LATENCY_SIZES_KIB, _latencies)
+        case "tp":
+            return _throughput_rounds(test.sections)
+        case "writesat":
+            return [
+                [slice_result.values.value(IOPS) for slice_result in first.slices],
+                [_latencies(slice_result.values) for slice_result in first.slices],
+            ], more
+        case unknown:
+            raise NotImplementedError(f"TKperf's format of test {unknown}")
+    if rounds is None:
+        return None, ("its cells are not those that TKperf measures",)
+    return rounds, more
+
+
+def _add_test(element: ET.Element, test: TestResult, rounds: object, result: RunResult) -> None:
+    jobs, io_depth = test.demands[0] if len(test.demands) == 1 else (None, None)
+    _add(element, "fioversion", result.info.fio_version)
+    _add(element, "numjobs", jobs)
+    _add(element, "iodepth", io_depth)
+    _add(element, "runtime", _step_s(test.name, result))
+    _add(element, "xargs", ["refill_buffers"])
+    first = test.sections[0]
+    _add(element, "roundmat", rounds)
+    _add_steady_state(element, first.verdict, test.name, len(first.rounds or first.slices))
+
+
+def _add_steady_state(
+    element: ET.Element, verdict: SteadyStateVerdict | None, test: str, rounds: int
+) -> None:
+    if verdict is None or test == "writesat":
+        _add(element, "rndnr", rounds - 1)
+        return
+    # MB/s of 10^6 bytes to KiB/s.
+    scale = 1e6 / KIB if test == "tp" else 1.0
+    fit = verdict.fit
+    _add(element, "stdyrounds", [number - 1 for number in verdict.rounds])
+    _add(element, "stdyvalues", [value * scale for value in verdict.values])
+    # The line is fitted over rounds from 0 there.
+    slope = [fit.slope * scale, (fit.intercept + fit.slope) * scale] if fit else []
+    _add(element, "stdyslope", slope)
+    _add(element, "stdyavg", verdict.average * scale)
+    _add(element, "reachstdystate", verdict.reached)
+    _add(element, "rndnr", rounds - 1)
+
+
+def _by_round(
+    section: SectionResult,
+    mixes: Sequence[int],
+    sizes_kib: Sequence[float],
+    value: Callable[[CellResult], object],
+) -> list[object] | None:
+    """[round][mix][block size] in the order of TKperf's loops; None if a cell of them is missing."""
+    rounds: list[object] = []
+    measured = {cell.workload.block_size_bytes for cell in section.cells}
+    sizes_bytes = [round(size_kib * KIB) for size_kib in sizes_kib]
+    if sizes_bytes[-1] not in measured:  # sectors of 4 KiB
+        sizes_bytes.pop()
+    for round_result in section.rounds:
+        cells = {_place(cell): cell for cell in round_result.cells}
+        if not round_result.complete:
+            continue
+        if any((mix, size) not in cells for mix in mixes for size in sizes_bytes):
+            return None
+        rounds.append([[value(cells[mix, size]) for size in sizes_bytes] for mix in mixes])
+    return rounds
+
+
+def _throughput_rounds(
+    sections: Sequence[SectionResult],
+) -> tuple[list[object] | None, tuple[str, ...]]:
+    """[block size][reads, writes] of TKperf's block sizes, as far as none of them is missing."""
+    by_size = {
+        cell.workload.block_size_bytes: section for section in sections for cell in section.cells
+    }
+    rounds: list[object] = []
+    for size_kib in THROUGHPUT_SIZES_KIB:
+        section = by_size.pop(round(size_kib * KIB), None)
+        if section is None:
+            break
+        rounds.append(_throughput(section))
+    left_out = tuple(f"{section.name} has no place there" for section in by_size.values())
+    return rounds or None, left_out
+
+
+def _throughput(section: SectionResult) -> list[list[float | None]]:
+    """[reads, writes] of one block size, a value a round."""
+    return [
+        [
+            None if (value := cell.value(THROUGHPUT)) is None else value * 1e6 / KIB
+            for round_result in section.rounds
+            if round_result.complete
+            for cell in round_result.cells
+            if cell.workload.read_percent == mix
+        ]
+        for mix in (100, 0)
+    ]
+
+
+def _latencies(cell: CellResult) -> list[float | None]:
+    return [cell.value(latency) for latency in (LATENCY_MIN, LATENCY_MAX, LATENCY_MEAN)]
+
+
+def _place(cell: CellResult) -> tuple[int, int]:
+    return cell.workload.read_percent, cell.workload.block_size_bytes
+
+
+def _step_s(test: str, result: RunResult) -> object:
+    return result.info.table(TABLES[test]).get("slice_s" if test == "writesat" else "step_s")
+
+
+def _add(parent: ET.Element, name: str, value: object) -> None:
+    ET.SubElement(parent, name).text = json.dumps(finite(value), allow_nan=False)

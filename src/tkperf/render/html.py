@@ -1,0 +1,129 @@
+"""The report as one self-contained HTML file: no network, works from a mail attachment."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from contextlib import suppress
+from functools import cache
+from importlib import metadata, resources
+from pathlib import Path
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from tkperf.model.errors import UsageError
+from tkperf.page.marking import find_keywords, list_keywords
+from tkperf.page.page import ReportView
+from tkperf.render.export_json import finite
+from tkperf.render.fonts import build_font_faces
+from tkperf.system.output_files import replace_file
+
+# In the order in which they run: each may use what comes before it.
+SCRIPTS = ("charts", "seconds", "views", "figures", "scopes", "dialog", "tables", "page")
+
+# A number with its unit, and a range: no line ends within.
+_FIGURE = re.compile(
+    r"(?<![\w#.,-])\d[\d.,]*(?:-\d+| (?:%|µs|ms|s|min|h|IOPS|[KMGT]i?B(?:/s)?|°C))(?![\w/-])"
+)
+# Asked for as this is loaded: what is missing is found out before anything is written.
+_VL_CONVERT = metadata.version("vl-convert-python")
+# A cached file that lacks it was cut short.
+_END_OF_BUNDLE = "\n/* end of Vega */\n"
+
+# Characters that turn the direction of the text after them: a name could pass for another.
+_DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def render_view(view: ReportView) -> str:
+    """The whole page. Every text from outside is escaped; scripts come from the package."""
+    environment = Environment(
+        loader=PackageLoader("tkperf.render"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["script_json"] = _script_json
+    environment.filters["cells_json"] = lambda cells: _script_json(
+        {cell.key: cell for cell in cells}
+    )
+    environment.filters["css_text"] = _css_text
+    environment.filters["unbroken"] = _unbroken
+    environment.globals["font_faces"] = build_font_faces()
+    template = environment.get_template("report.html.j2")
+    page = template.render(
+        report=view,
+        badges=list_keywords(view),
+        keywords=find_keywords(view),
+        script=_chart_script(),
+    )
+    # At the end, so that no text from outside is left out, in JSON neither.
+    return _DIRECTIONS.sub("", page)
+
+
+def _script_json(value: object) -> str:
+    """JSON that cannot end the script element it stands in; what JSON has no number for is null."""
+    try:
+        text = msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:  # half a surrogate, as a stranger's file may have
+        plain = json.dumps(finite(msgspec.to_builtins(value)), ensure_ascii=False)
+        text = plain.encode(errors="backslashreplace").decode()
+    return text.replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def _unbroken(sentence: str) -> Markup:
+    return Markup(_FIGURE.sub(r'<span class="figure">\g<0></span>', str(escape(sentence))))  # noqa: S704  # escaped
+
+
+def _css_text(text: str) -> str:
+    """A text as a CSS string: every character that could end it, or the style element, escaped."""
+    return (
+        '"'
+        + "".join(
+            character if character.isalnum() or character == " " else f"\\{ord(character):x} "
+            for character in text
+        )
+        + '"'
+    )
+
+
+@cache
+def _chart_script() -> str:
+    """Vega, Vega-Lite and what the page does itself in one script."""
+    folder = resources.files("tkperf.render") / "templates/script"
+    ours = "\n".join((folder / f"{name}.js").read_text("utf-8") for name in SCRIPTS)
+    return (_vega_bundle() + ours).replace("</script", "<\\/script")
+
+
+def _vega_bundle() -> str:
+    """The libraries as they came with vl-convert; no download.
+
+    Putting them together takes a second, so the result is kept in the user's cache folder. Reports
+    are as well made without one.
+    """
+    kept = _kept_bundle()
+    if kept is not None:
+        with suppress(OSError, UnicodeDecodeError):
+            bundle = kept.read_text("utf-8")
+            if bundle.endswith(_END_OF_BUNDLE):
+                return bundle
+    import vl_convert  # noqa: PLC0415 - it loads V8
+
+    bundle = vl_convert.javascript_bundle() + _END_OF_BUNDLE  # type: ignore[call-arg]  # the stub is too strict
+    if kept is not None:
+        with suppress(OSError, UsageError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(kept, [bundle.encode()])
+    return bundle
+
+
+def _kept_bundle() -> Path | None:
+    """Where the bundle is kept; None without a home."""
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        return None
+    return cache / "tkperf" / f"vega-{_VL_CONVERT}.js"

@@ -1,0 +1,46 @@
+"""What the base install lacks, and how to get it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import tkperf
+from tkperf.model.errors import UsageError
+
+
+@contextmanager
+def packages_of(extra: str, *, whose: str) -> Iterator[None]:
+    """Imports from an extra's packages.
+
+    Args:
+        extra: its name in ``pyproject.toml``.
+        whose: what needs them, as the subject of a sentence.
+
+    Raises:
+        UsageError: one is missing.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise UsageError(
+            f"{whose} more packages ({error.name} is missing): {_how_to_install(extra)}"
+        ) from error
+
+
+def _how_to_install(extra: str) -> str:
+    """What fits how tkperf itself was installed; none but these have a pip of their own."""
+    checkout = Path(tkperf.__file__).parents[2]
+    script = checkout / "scripts/setup.sh"
+    if script.is_file() and Path(sys.prefix) == checkout / ".venv":
+        return f"sh {shlex.quote(str(script))} {extra}"
+    try:
+        # Written by make install and make archive.
+        command = (Path(sys.prefix) / "more-packages.txt").read_text(encoding="utf-8").strip()
+    except OSError:
+        wheel = f"tkperf-{tkperf.__version__}-py3-none-any.whl"
+        return f"install tkperf's wheel again as '{wheel}[report,{extra}]'"
+    return command.replace("{extra}", extra)

@@ -1,0 +1,50 @@
+"""Tables as Parquet. It needs more than the base install, so only this module loads it, late."""
+
+from __future__ import annotations
+
+import io
+from itertools import islice
+
+from tkperf.render.export_tables import COUNTS, FLAGS, TEXTS, Table
+from tkperf.render.packages import packages_of
+
+_ROWS_AT_ONCE = 1 << 16
+
+
+def require_parquet() -> None:
+    """Find out before anything is written.
+
+    Raises:
+        UsageError: pyarrow is missing.
+    """
+    with packages_of("parquet", whose="Parquet needs"):
+        import pyarrow.parquet  # noqa: F401, PLC0415
+
+
+def render_parquet(table: Table) -> bytes:
+    """A table as one Parquet file; what was not measured is null.
+
+    Raises:
+        UsageError: pyarrow is missing.
+    """
+    require_parquet()
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import parquet  # noqa: PLC0415
+
+    def find_type(column: str) -> pa.DataType:
+        if column in TEXTS:
+            return pa.string()
+        if column in FLAGS:
+            return pa.bool_()
+        return pa.int64() if column in COUNTS else pa.float64()
+
+    schema = pa.schema([(column, find_type(column)) for column in table.columns])
+    rows, file = iter(table.rows), io.BytesIO()
+    with parquet.ParquetWriter(file, schema) as writer:
+        while batch := list(islice(rows, _ROWS_AT_ONCE)):
+            arrays = zip(*batch, strict=True)
+            columns = [
+                pa.array(values, kind) for values, kind in zip(arrays, schema.types, strict=True)
+            ]
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+    return file.getvalue()

@@ -1,0 +1,174 @@
+"""What tkperf show draws of a section: how it went on, and how its response times are distributed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil, floor, isnan, log10
+
+from rich.console import Console
+from rich.text import Text
+
+from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.model.quantity import IOPS, QUANTITIES, Quantity
+from tkperf.model.seconds import Seconds
+from tkperf.model.units import format_count, format_duration
+from tkperf.model.workload import Workload
+from tkperf.render.terminal.blocks import Blocks, Values, blocks_for, columns, sparkline, squeeze
+from tkperf.render.terminal.histories import draw_histories, format_short
+
+WIDEST = 100
+_MOST_BARS = 60
+_HISTOGRAM_LINES = 6
+# As many as fit.
+_BINS_A_DECADE = (32, 24, 16, 12, 8, 4, 2)
+# What the greatest share stands in.
+_SCALE = 9
+
+Courses = dict[Quantity, Values]
+
+
+def print_drawings(
+    section: SectionResult, console: Console, seconds: Seconds | None = None
+) -> None:
+    """The course of a section that has one, and the histogram of a stream. ``seconds``: of a short stream."""
+    blocks = blocks_for(console.encoding)
+    width = min(WIDEST, console.width)
+    course = draw_course(section, width, blocks, seconds)
+    for line in (*course, *draw_histogram(section, width, blocks)):
+        line.plain = blocks.spell(line.plain)
+        console.print(line, highlight=False, no_wrap=True)
+
+
+def draw_course(
+    section: SectionResult, width: int, blocks: Blocks, seconds: Seconds | None = None
+) -> Iterator[Text]:
+    """Bars from 0 to the greatest: of a stream over its time, of cells over rounds or areas."""
+    if seconds is not None and len(seconds) > max(1, len(section.slices)):
+        count = format_count(len(seconds), "second")
+        yield from _over_time(seconds.end_s, count, _by_second(section, seconds), width, blocks)
+    elif len(section.slices) > 1:
+        last = section.slices[-1]
+        count = format_count(len(section.slices), "slice")
+        lasted_s = last.start_s + last.duration_s
+        yield from _over_time(lasted_s, count, _by_slice(section), width, blocks)
+    elif len(section.rounds) > 1:
+        quantity = _quantities(section)[0]
+        what = "area by area from the start" if section.areas else "round by round"
+        yield Text()
+        yield from draw_histories(
+            f"{quantity.title}, {what}", _histories(section, quantity), width, blocks=blocks
+        )
+
+
+def _by_slice(section: SectionResult) -> Courses:
+    return {
+        quantity: [one.values.value(quantity) for one in section.slices]
+        for quantity in _quantities(section)
+    }
+
+
+def _by_second(section: SectionResult, seconds: Seconds) -> Courses:
+    """Of what is kept of each second alone."""
+    return {
+        quantity: [None if isnan(value) else value for value in getattr(seconds, quantity.key)]
+        for quantity in _quantities(section)
+        if hasattr(seconds, quantity.key)
+    }
+
+
+def _quantities(section: SectionResult) -> list[Quantity]:
+    keys = section.plan.quantities
+    return [QUANTITIES[key] for key in keys if key in QUANTITIES] or [IOPS]
+
+
+def _histories(section: SectionResult, quantity: Quantity) -> dict[Workload, Values]:
+    """Of each cell its value in each round; of a round that has not come to it none."""
+    by_round = [{cell.workload: cell for cell in one.cells} for one in section.rounds]
+    workloads = dict.fromkeys(workload for cells in by_round for workload in cells)
+    return {
+        workload: [_value(cells.get(workload), quantity) for cells in by_round]
+        for workload in workloads
+    }
+
+
+def _value(cell: CellResult | None, quantity: Quantity) -> float | None:
+    return None if cell is None else cell.value(quantity)
+
+
+def _over_time(
+    lasted_s: float, count: str, courses: Courses, width: int, blocks: Blocks
+) -> Iterator[Text]:
+    """A line for each quantity that the stream is about."""
+    if not courses:
+        return
+    heading = (
+        f"Over {format_duration(lasted_s)}, {count}, from 0 to the greatest; first and last value"
+    )
+    yield Text()
+    yield Text(heading, style="dim")
+    label = max(len(quantity.title) for quantity in courses)
+    bars = max(1, min(_MOST_BARS, width - label - 16))
+    for quantity, values in courses.items():
+        yield Text.assemble(
+            (quantity.title.ljust(label), "dim"),
+            " ",
+            (sparkline(squeeze(values, bars), blocks), "cyan"),
+            f" {format_short(values[0])} {format_short(values[-1])}",
+        )
+
+
+def draw_histogram(section: SectionResult, width: int, blocks: Blocks) -> Iterator[Text]:
+    """Response times in bins of equal logarithmic width, so that no step comes from how they were counted."""
+    buckets = section.histogram_us
+    if not buckets:
+        return
+    room = width - _SCALE
+    per_decade = next((many for many in _BINS_A_DECADE if len(spread(buckets, many)[1]) <= room), 1)
+    first, ios = spread(buckets, per_decade)
+    whole = sum(ios)
+    yield Text()
+    yield Text(
+        "Response times of all I/Os; share of them in each bin of equal logarithmic width",
+        style="dim",
+    )
+    top = f"{max(ios) / whole:.1%}".replace("%", " %")
+    for number, line in enumerate(columns(ios, _HISTOGRAM_LINES, blocks)):
+        yield Text.assemble((f"{top if number == 0 else '':>{_SCALE - 1}} ", "dim"), (line, "cyan"))
+    yield Text(" " * _SCALE + _axis(first, len(ios), per_decade), style="dim")
+
+
+def spread(buckets: Sequence[tuple[float, float, int]], per_decade: int) -> tuple[int, list[float]]:
+    """I/Os of buckets (lower, upper edge in us, count) in bins of equal logarithmic width, and the first bin's number.
+
+    A bucket's I/Os are spread evenly over its width. Bin n reaches from 10^(n / per_decade) us to the next.
+    """
+    bins: dict[int, float] = {}
+    for lower_us, upper_us, ios in buckets:
+        # Below 1 ns there is nothing to tell apart.
+        low, high = (log10(max(edge, 1e-3)) * per_decade for edge in (lower_us, upper_us))
+        if high <= low:
+            bins[floor(low)] = bins.get(floor(low), 0.0) + ios
+            continue
+        for number in range(floor(low), ceil(high)):
+            within = min(high, number + 1) - max(low, number)
+            bins[number] = bins.get(number, 0.0) + ios * within / (high - low)
+    first, last = min(bins), max(bins)
+    return first, [bins.get(number, 0.0) for number in range(first, last + 1)]
+
+
+def _axis(first: int, count: int, per_decade: int) -> str:
+    """Powers of ten below the bins that begin with them."""
+    text = ""
+    for decade in range(ceil(first / per_decade), (first + count) // per_decade + 1):
+        place = decade * per_decade - first
+        if place >= len(text) and place < count:
+            text = text.ljust(place) + f"|{_name_us(10.0**decade)} "
+    return text.rstrip()
+
+
+def _name_us(us: float) -> str:
+    """``100 µs``, ``10 ms``."""
+    for factor, unit in ((1e6, "s"), (1e3, "ms")):
+        if us >= factor:
+            return f"{us / factor:g} {unit}"
+    return f"{us:g} µs"

@@ -1,0 +1,163 @@
+"""What lies ahead of a test under way: what may follow, so that it can be made ready, and how long.
+
+Found by replay of the test's procedure with the answers so far (docs/adr/0007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tkperf.engine import Load, Next
+from tkperf.model.disturbance.codes import DisturbanceCode
+from tkperf.model.measurement import Measurement
+from tkperf.model.phases import Answer, Continuous, Course, Phase, Procedure, Round
+from tkperf.procedures import Test
+from tkperf.procedures.plan import (
+    Case,
+    expected_s,
+    following_phases,
+    forecast,
+    greatest_numbers,
+    possible_ends,
+    series_of,
+    upcoming_phase,
+)
+from tkperf.procedures.profiles import Profile
+
+
+@dataclass(slots=True)
+class Ahead:
+    """Looks ahead from the phase under way; ``answers`` are those to the phases before it."""
+
+    test: Test
+    later_tests: Sequence[Test]
+    profile: Profile
+    active_range_bytes: int
+    answers: list[Answer] = field(default_factory=list)
+    _course: Course | None = None
+    _position: int = 0
+    _left_s: dict[Case, float] = field(default_factory=dict)
+    _greatest: dict[object, int] | None = None
+
+    def begin(self, course: Course | None, position: int = 0) -> None:
+        """The phase at this position of a course is under way; None: a phase by itself."""
+        if course is None or position == 0:
+            self._left_s.clear()
+        else:
+            passed_s = expected_s(course.phases[position - 1], self.active_range_bytes)
+            self._left_s = {case: left_s - passed_s for case, left_s in self._left_s.items()}
+        self._course, self._position = course, position
+
+    def procedure(self) -> Procedure:
+        """A fresh one of the test's."""
+        return self._procedure_of(self.test)
+
+    def _procedure_of(self, test: Test) -> Procedure:
+        return test.procedure(self.profile, self.active_range_bytes)
+
+    def next(
+        self,
+        phase: Phase,
+        answer: Callable[[Measurement], Answer],
+        planned_s: float | None = None,
+    ) -> Next | None:
+        """What may follow a phase under way, or its last step; None if nothing can be made ready.
+
+        Args:
+            answer: the answer to the phase, given what its last step yields.
+            planned_s: how long that step lasts; None where it ends by amount.
+        """
+        if self._course is not None and self._position + 1 < len(self._course.phases):
+            following = self._course.phases[self._position + 1]
+            load = self._load(following, after=phase)
+            return None if load is None else Next.for_certain(load, self._second_load(following))
+        phases = following_phases(
+            self.procedure, self.answers, active_range_bytes=self.active_range_bytes
+        )
+        loads = tuple(self._load(following, after=phase) for following in phases)
+        afterwards = {
+            load: self._second_load(following)
+            for load, following in zip(loads, phases, strict=True)
+            if load is not None
+        }
+        ready = tuple(afterwards)
+        if not ready:
+            return None
+
+        def choose(so_far: Measurement) -> Load | None:
+            ends = (so_far,) if planned_s is None else possible_ends(so_far, planned_s)
+            followers = {
+                self.load_after(phase, answer(told)) for end in ends for told in _told_of(end)
+            }
+            return followers.pop() if len(followers) == 1 else None
+
+        return Next(loads=ready, choose=choose, certain=len(loads) == 1, afterwards=afterwards)
+
+    def within(self, phase: Round, position: int) -> Next:
+        """What follows a step of a round that is not its last."""
+        if position + 2 < len(phase.steps):
+            afterwards: tuple[Load, ...] = (phase.steps[position + 2],)
+        else:
+            then = self.next(phase, lambda _: None)
+            afterwards = () if then is None else then.loads
+        return Next.for_certain(phase.steps[position + 1], afterwards)
+
+    def load_after(self, phase: Phase, answer: Answer) -> Load | None:
+        """What follows a phase that is answered so."""
+        return self._load(upcoming_phase(self.procedure(), [*self.answers, answer]), after=phase)
+
+    def _load(self, phase: Phase | None, *, after: Phase) -> Load | None:
+        """What the engine is to begin with; None: nothing, or the stream under way goes on."""
+        if phase is None:
+            phase = self.first_of_next_test()
+        if isinstance(phase, Round):
+            return phase.steps[0]
+        return phase if isinstance(phase, Continuous) and not phase.goes_on(after) else None
+
+    def _second_load(self, following: Phase | None) -> tuple[Load, ...]:
+        """What comes after the load that the following phase begins with, where that is certain."""
+        phase = self.first_of_next_test() if following is None else following
+        if isinstance(phase, Round) and len(phase.steps) > 1:
+            return (phase.steps[1],)
+        course = self._course
+        if phase is not None and course is not None and self._position + 2 < len(course.phases):
+            load = self._load(course.phases[self._position + 2], after=phase)
+            return () if load is None else (load,)
+        return ()
+
+    def first_of_next_test(self) -> Round | Continuous | None:
+        """What the next test begins with, if that is measured at once."""
+        if not self.later_tests or self.test.finds_demand:
+            return None  # nobody knows yet at which demand that is
+        first = upcoming_phase(self._procedure_of(self.later_tests[0]), ())
+        return first if isinstance(first, Round | Continuous) else None
+
+    def left_s(self, case: Case) -> float:
+        """How long the run goes on from the phase under way, in the best or the worst case."""
+        if case not in self._left_s:
+            self._left_s[case] = self._forecast_s(self.test, self.answers, case) + sum(
+                self._forecast_s(test, (), case) for test in self.later_tests
+            )
+        return self._left_s[case]
+
+    def at_most(self, phase: Phase) -> int | None:
+        """How many rounds, areas or slices like this one its section may come to; None: it is not one of several."""
+        # Already for the first purge: between a fill and the first round there is no time to lose.
+        if self._greatest is None:
+            self._greatest = greatest_numbers(
+                self.procedure(), active_range_bytes=self.active_range_bytes
+            )
+        if not isinstance(phase, Round | Continuous):
+            return None
+        return max(phase.number, self._greatest.get(series_of(phase), 0))
+
+    def _forecast_s(self, test: Test, answers: Sequence[Answer], case: Case) -> float:
+        procedure = self._procedure_of(test)
+        expected = forecast(procedure, answers, case, active_range_bytes=self.active_range_bytes)
+        return expected.duration_s
+
+
+def _told_of(end: Measurement) -> tuple[Measurement, ...]:
+    """As nobody or as somebody had a part in it, which is known only when it has ended."""
+    return end, replace(end, disturbed_by=(DisturbanceCode.FOREIGN_IO,))

@@ -1,0 +1,201 @@
+"""What happens during a run, told to whoever watches: run file, live view, progress lines.
+
+The runner emits these in order; an observer is any callable that takes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tkperf.model.figures import TestPlan
+from tkperf.model.measurement import Sample
+from tkperf.model.phases import Phase, SectionOutcome
+from tkperf.model.record import (
+    PurgeRecord,
+    Resumption,
+    RunNote,
+    RunStatus,
+    RunWarning,
+    StepKind,
+    StepRecord,
+)
+from tkperf.model.run_info import RunInfo
+from tkperf.model.steady_state import SteadyStateVerdict
+from tkperf.model.telemetry.reading import Reading
+from tkperf.model.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted:
+    info: RunInfo
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResumed:
+    """An earlier run goes on."""
+
+    info: RunInfo
+    tests: tuple[str, ...]
+    resumption: Resumption
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestStarted:
+    """``goes_on``: it was cut off, and something of it was measured before."""
+
+    __test__ = False
+
+    test: str
+    at_s: float
+    plan: TestPlan | None = None
+    goes_on: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseStarted:
+    """``shortest_s``/``longest_s``: remaining time of the whole run from here on.
+
+    ``at_most``: how many rounds, areas or slices the section may come to; None: the phase is not one of several.
+    """
+
+    test: str
+    phase: Phase
+    at_s: float
+    shortest_s: float
+    longest_s: float
+    at_most: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStarted:
+    """``position`` counts from 0 among ``steps`` of the phase. ``planned_s`` None: by amount."""
+
+    test: str
+    section: str
+    kind: StepKind
+    number: int
+    position: int
+    steps: int
+    workload: Workload
+    planned_s: float | None
+    planned_bytes: int | None
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleSeen:
+    test: str
+    sample: Sample
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepEnded:
+    test: str
+    record: StepRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeEnded:
+    test: str
+    record: PurgeRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetBusy:
+    """The target is being got ready: ``doing`` says what, e.g. ``purging``.
+
+    ``done`` is the share of it (0..1), None where the device does not tell.
+    """
+
+    test: str
+    doing: str
+    done: float | None
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySeen:
+    """A drive told of itself; told some seconds after it was read."""
+
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    note: RunNote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    test: str
+    section: str
+    number: int
+    verdict: SteadyStateVerdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionEnded:
+    """A section of a test came to its end, whatever becomes of the others."""
+
+    test: str
+    outcome: SectionOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warned:
+    warning: RunWarning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestEnded:
+    """``at_s`` is None where another tool ran it."""
+
+    __test__ = False
+
+    test: str
+    status: RunStatus
+    at_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded:
+    status: RunStatus
+    because: str | None
+    ended_utc: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventsDropped:
+    """Told to one view alone: what it did not take in time, which came before what follows."""
+
+    samples: int
+    others: int
+
+    @property
+    def count(self) -> int:
+        return self.samples + self.others
+
+
+Event = (
+    RunStarted
+    | RunResumed
+    | TestStarted
+    | PhaseStarted
+    | StepStarted
+    | SampleSeen
+    | StepEnded
+    | TargetBusy
+    | PurgeEnded
+    | TelemetrySeen
+    | Noted
+    | Judged
+    | SectionEnded
+    | Warned
+    | TestEnded
+    | RunEnded
+    | EventsDropped
+)
+Observer = Callable[[Event], None]

@@ -1,0 +1,232 @@
+"""A run followed by its file alone: what that gains, as the events that the run itself told.
+
+What no file tells is found: the phase under way by replay (``standing.py``), its step by the rows
+that there are of it. Seconds come as the file gets them: with their step, of a long one about a
+minute at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tkperf.model.measurement import Sample
+from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOutcome
+from tkperf.model.record import (
+    LogEntry,
+    PurgeRecord,
+    RunRecord,
+    RunStatus,
+    StepRecord,
+    TestRecord,
+    UnfinishedStep,
+    kind_of,
+)
+from tkperf.model.workload import Workload
+from tkperf.runner.delta import Growth
+from tkperf.runner.events import (
+    Event,
+    Judged,
+    Noted,
+    PhaseStarted,
+    PurgeEnded,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    SampleSeen,
+    SectionEnded,
+    StepEnded,
+    StepStarted,
+    TelemetrySeen,
+    TestEnded,
+    TestStarted,
+    Warned,
+)
+from tkperf.runner.progress import Standing, end_s, find_standing
+
+
+class Follower:
+    """Turns what a run file gains into events, in their order."""
+
+    def __init__(self) -> None:
+        self.standing: Standing | None = None
+        self._log: list[LogEntry] = []
+        self._begun = False
+        self._resumptions = self._warnings = self._notes = self._readings = 0
+        self._tests: set[int] = set()
+        self._ended: set[int] = set()
+        self._phase: tuple[str, Phase] | None = None
+        self._step: StepStarted | None = None
+        self._seen = 0  # seconds of the step under way
+
+    def take(self, growth: Growth) -> Iterator[Event]:
+        """What happened since the growth before. The first has the run from its beginning."""
+        record = growth.record
+        if not self._begun and not record.planned:
+            return  # not even begun
+        yield from self._beginning(record)
+        for test in sorted(record.tests, key=lambda test: test.id):
+            yield from self._follow(test, growth)
+        yield from self._texts(record)
+        for reading in record.telemetry[self._readings :]:
+            yield TelemetrySeen(reading=reading)
+        self._readings = len(record.telemetry)
+        self.standing = find_standing(record, self._log)
+        if record.status is RunStatus.RUNNING:
+            yield from self._now(growth)
+        else:
+            yield RunEnded(
+                status=record.status, because=record.ended_because, ended_utc=record.ended_utc
+            )
+
+    def _beginning(self, record: RunRecord) -> Iterator[Event]:
+        if not self._begun:
+            self._begun = True
+            yield RunStarted(info=record.info, tests=record.planned)
+        for resumption in record.resumptions[self._resumptions :]:
+            yield RunResumed(info=record.info, tests=record.planned, resumption=resumption)
+        if len(record.resumptions) > self._resumptions:
+            self._resumptions = len(record.resumptions)
+            # What was set aside is told by the rows, of which a look at the new ones alone has none.
+            self._log = [
+                replace(
+                    entry,
+                    set_aside=entry.set_aside
+                    or any(
+                        resumption.test_id == entry.test_id
+                        and resumption.sets_aside(entry.sequence)
+                        for resumption in record.resumptions
+                    ),
+                )
+                for entry in self._log
+            ]
+            self._phase = self._step = None
+
+    def _follow(self, test: TestRecord, growth: Growth) -> Iterator[Event]:
+        if test.id not in self._tests:
+            self._tests.add(test.id)
+            self._phase = self._step = None
+            yield TestStarted(test=test.name, at_s=test.started_s, plan=test.plan)
+        for entry in growth.log:
+            if entry.test_id == test.id:
+                self._log.append(entry)
+                if not entry.set_aside:
+                    yield from self._entry(test.name, entry, growth.seconds)
+        if test.status is not RunStatus.RUNNING and test.id not in self._ended:
+            self._ended.add(test.id)
+            yield TestEnded(test=test.name, status=test.status, at_s=test.ended_s)
+
+    def _entry(
+        self, test: str, entry: LogEntry, seconds: Mapping[int, tuple[Sample, ...]]
+    ) -> Iterator[Event]:
+        record = entry.record
+        if isinstance(record, PurgeRecord):
+            yield PurgeEnded(test=test, record=record)
+        elif isinstance(record, StepRecord):
+            yield from self._seconds(
+                test, record.started_s, seconds.get(entry.sequence, ())[self._seen :]
+            )
+            self._step, self._seen = None, 0
+            yield StepEnded(test=test, record=record)
+        elif isinstance(record, SectionOutcome):
+            yield SectionEnded(test=test, outcome=record)
+        else:
+            yield Judged(
+                test=test, section=record.section, number=record.number, verdict=record.verdict
+            )
+
+    def _seconds(self, test: str, began_s: float, samples: Sequence[Sample]) -> Iterator[Event]:
+        for sample in samples:
+            at_s = began_s + sample.start_s + sample.duration_s
+            yield SampleSeen(test=test, sample=sample, at_s=at_s)
+
+    def _texts(self, record: RunRecord) -> Iterator[Event]:
+        for warning in record.warnings[self._warnings :]:
+            yield Warned(warning=warning)
+        for note in record.notes[self._notes :]:
+            yield Noted(note=note)
+        self._warnings, self._notes = len(record.warnings), len(record.notes)
+
+    def _now(self, growth: Growth) -> Iterator[Event]:
+        """What is under way."""
+        standing = self.standing
+        if standing is None or standing.test is None or standing.phase is None:
+            return
+        if self._phase != (standing.test, standing.phase):
+            self._phase = (standing.test, standing.phase)
+            remaining = standing.remaining_s(standing.began_s) or (0.0, 0.0)
+            yield PhaseStarted(
+                test=standing.test,
+                phase=standing.phase,
+                at_s=standing.began_s,
+                shortest_s=remaining[0],
+                longest_s=remaining[1],
+                at_most=standing.at_most,
+            )
+        kept = next((test.under_way for test in growth.record.tests if test.under_way), None)
+        step = self._step_of(standing, growth.record, kept)
+        if step is not None and self._step != step:
+            if self._step is None or not _is_same_step(self._step, step):
+                self._seen = 0
+                yield step
+            self._step = step
+        if step is not None and kept is not None and _is_kept(step, kept):
+            self._seen += len(growth.seconds_under_way)
+            yield from self._seconds(step.test, kept.started_s, growth.seconds_under_way)
+
+    def _step_of(
+        self, standing: Standing, record: RunRecord, kept: UnfinishedStep | None
+    ) -> StepStarted | None:
+        phase, test = standing.phase, standing.test
+        if test is None or phase is None or isinstance(phase, Purge | Idle):
+            return None
+        workload: Workload
+        planned_s: float | None = None
+        planned_bytes: int | None = None
+        position, steps = 0, 1
+        match phase:
+            case Round():
+                position, steps = standing.steps_done, len(phase.steps)
+                workload = phase.steps[position].workload
+                planned_s = phase.steps[position].duration_s
+            case Continuous():
+                workload, planned_s = phase.workload, phase.duration_s
+            case Fill():
+                workload = phase.workload
+                length_bytes = phase.length_bytes or record.info.active_range_length_bytes or 0
+                planned_bytes = phase.passes * length_bytes
+        step = StepStarted(
+            test=test,
+            section=phase.section,
+            kind=kind_of(phase),
+            number=getattr(phase, "number", 1),
+            position=position,
+            steps=steps,
+            workload=workload,
+            planned_s=planned_s,
+            planned_bytes=planned_bytes,
+            at_s=self._last_s(standing),
+        )
+        if kept is not None and _is_kept(step, kept):
+            return replace(step, at_s=kept.started_s)
+        return step
+
+    def _last_s(self, standing: Standing) -> float:
+        """The end of what is in the log, at which the step under way began."""
+        done = [
+            entry.record
+            for entry in self._log[-2:]
+            if isinstance(entry.record, StepRecord | PurgeRecord) and not entry.set_aside
+        ]
+        return max(standing.began_s, end_s(done[-1])) if done else standing.began_s
+
+
+def _is_same_step(one: StepStarted, other: StepStarted) -> bool:
+    """However exactly it is known when it began."""
+    return replace(one, at_s=0.0) == replace(other, at_s=0.0)
+
+
+def _is_kept(step: StepStarted, kept: UnfinishedStep) -> bool:
+    return (step.section, step.kind, step.number, step.position, step.workload) == (
+        kept.section, kept.kind, kept.number, kept.position, kept.workload,
+    )  # fmt: skip

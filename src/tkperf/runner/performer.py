@@ -1,0 +1,384 @@
+"""What a phase asks for, done by the engine or the target, told to the observers, and answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Protocol
+
+from tkperf.engine import Engine, Execution, Next, OnSample
+from tkperf.model.disturbance.io import Counters
+from tkperf.model.errors import StepFailedError
+from tkperf.model.host_use import HostLooks
+from tkperf.model.measurement import Measurement, Sample, as_answer
+from tkperf.model.phases import Answer, Continuous, Course, Fill, Idle, Phase, Purge, Round
+from tkperf.model.plausibility import Plan, require_plausible
+from tkperf.model.record import PurgeRecord, PurgeResult, RunNote, RunWarning, StepRecord, kind_of
+from tkperf.model.run_info import RunInfo
+from tkperf.model.telemetry.reading import Telemetry
+from tkperf.model.workload import Workload
+from tkperf.procedures import Test
+from tkperf.procedures.plan import Case
+from tkperf.procedures.profiles import Profile
+from tkperf.runner.ahead import Ahead
+from tkperf.runner.events import (
+    Event,
+    Noted,
+    Observer,
+    PhaseStarted,
+    PurgeEnded,
+    SampleSeen,
+    StepEnded,
+    StepStarted,
+    TargetBusy,
+    Warned,
+)
+from tkperf.runner.repeating import TIMES, most_attempts, why_repeated
+from tkperf.runner.replay import Resumed
+from tkperf.runner.run_watch import RunWatch, Watched
+from tkperf.runner.telemetry import RunTelemetry
+
+Measured = Fill | Round | Continuous
+OnProgress = Callable[[float | None], None]
+OnNote = Callable[[str, str], None]
+
+
+class Target(Protocol):
+    """The device, held by a permit to erase it."""
+
+    def recheck(self) -> None:
+        """Raise unless it is still the same device and still free to be erased."""
+        ...
+
+    def make_ready_to_fill(self) -> None:
+        """Bring it into the state that it is preconditioned in, just before that."""
+        ...
+
+    def make_ready(self, *, on_progress: OnProgress) -> None:
+        """Bring it into the state that it is measured in, just before that."""
+        ...
+
+    def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
+        """Put it in "as new" state, or raise.
+
+        Args:
+            on_progress: gets the share done (0..1) now and then, None where nobody knows.
+            on_note: gets the code and text of what must be on record before it is done.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Everything that a run is made of.
+
+    The ``profile`` is what the tests follow, and what ``info`` then says they followed, whatever it was
+    made with. ``counters`` look at the device that is measured, ``fill_counters`` at what is preconditioned if
+    that is another, ``host`` at what the host does. ``strict``: what is disturbed is measured again, or the
+    run ends. ``resumed``: what was done of it earlier. ``telemetry``
+    reads what the drives tell of themselves.
+    """
+
+    info: RunInfo
+    tests: Sequence[Test]
+    profile: Profile
+    engine: Engine
+    target: Target
+    observers: Sequence[Observer]
+    clock: Callable[[], float]
+    warnings: Sequence[RunWarning] = ()
+    counters: Counters | None = None
+    fill_counters: Counters | None = None
+    host: HostLooks | None = None
+    strict: bool = False
+    resumed: Resumed | None = None
+    telemetry: Telemetry | None = None
+
+    def __post_init__(self) -> None:
+        followed = replace(
+            self.info, profile_name=self.profile.name, profile=self.profile.as_plain_data()
+        )
+        object.__setattr__(self, "info", followed)
+
+    @property
+    def active_range_bytes(self) -> int:
+        length_bytes = self.info.active_range_length_bytes
+        assert length_bytes is not None, "only imported runs do not know it"
+        return length_bytes
+
+    def emit(self, event: Event) -> None:
+        for observer in self.observers:
+            observer(event)
+
+
+@dataclass(slots=True)
+class Performer:
+    """Performs the phases of one test under way. ``origin_s``: the run's start on its clock."""
+
+    run: Run
+    ahead: Ahead
+    origin_s: float
+    watch: RunWatch
+    telemetry: RunTelemetry
+
+    @property
+    def test(self) -> Test:
+        return self.ahead.test
+
+    def answer(self, phase: Phase, course: Course | None = None, position: int = 0) -> Answer:
+        """Perform a phase, by itself or at this position of a course."""
+        self.ahead.begin(course, position)
+        self.telemetry.look()
+        self._announce(phase)
+        answer = self._perform(phase)
+        self.ahead.answers.append(answer)
+        return answer
+
+    def rest(self) -> None:
+        """Stop all I/O: nothing follows that could be made ready."""
+        self.run.engine.rest()
+        self.watch.rested()
+
+    def now_s(self) -> float:
+        """Since the start of the run."""
+        return self.run.clock() - self.origin_s
+
+    def _perform(self, phase: Phase) -> Answer:
+        self.run.target.recheck()
+        match phase:
+            case Purge():
+                self._purge(phase)
+                return None
+            case Fill():
+                self.run.target.make_ready_to_fill()
+                return self._fill(phase)
+            case Round():
+                self._make_ready()
+                return self._round(phase)
+            case Continuous():
+                self._make_ready()
+                return self._slice(phase)
+            case Idle():
+                self._make_ready()
+                self._idle(phase)
+                return None
+
+    def _make_ready(self) -> None:
+        """A drive is ready at once; a set is made, and tells how far that is."""
+        busy = self._busy("getting the set ready")
+
+        def on_progress(done: float | None) -> None:
+            busy(done)
+            self.watch.paused(self.run.clock())
+
+        self.run.target.make_ready(on_progress=on_progress)
+
+    def _purge(self, phase: Purge) -> None:
+        self.rest()
+        began_s = self.now_s()
+        with self.telemetry.paused():
+            result = self.run.target.purge(on_progress=self._busy("purging"), on_note=self._note)
+        record = PurgeRecord(
+            section=phase.section,
+            started_s=began_s,
+            duration_s=self.now_s() - began_s,
+            method=result.method,
+            note=result.note,
+        )
+        self.watch.paused(self.run.clock())
+        self.run.emit(PurgeEnded(test=self.test.name, record=record))
+
+    def _busy(self, doing: str) -> OnProgress:
+        """Tells the observers that the target is being got ready, and how far that is."""
+
+        def on_progress(done: float | None) -> None:
+            busy = TargetBusy(test=self.test.name, doing=doing, done=done, at_s=self.now_s())
+            self.run.emit(busy)
+
+        return on_progress
+
+    def _note(self, code: str, text: str) -> None:
+        note = RunNote(code=code, text=text, test=self.test.name, at_s=self.now_s())
+        self.run.emit(Noted(note=note))
+
+    def _idle(self, phase: Idle) -> None:
+        self._busy("leaving the device idle")(None)
+        self.run.engine.idle(phase.duration_s, then=self.ahead.next(phase, lambda _: None))
+        self.watch.idled(phase.duration_s)
+
+    def _fill(self, phase: Fill) -> Measurement:
+        amount_bytes = phase.passes * (phase.length_bytes or self.run.active_range_bytes)
+        then = self.ahead.next(phase, lambda measurement: measurement)
+        on_sample = self._start_step(phase, phase.workload, planned_bytes=amount_bytes)
+        # Not repeated if it fails: a third and fourth pass would be another preconditioning than the
+        # one asked for, and as long again.
+        execution = self.run.engine.fill(phase, then=then, on_sample=on_sample)
+        watched = self._believe(phase, execution, Plan(workload=phase.workload, duration_s=None))
+        answer = as_answer(execution.measurement, watched.disturbances)
+        self._start_next(phase, then, answer)
+        self._keep(phase, phase.workload, 0, None, execution, watched)
+        return answer
+
+    def _round(self, phase: Round) -> Answer:
+        measurements: dict[Workload, Measurement] = {}
+        for position, step in enumerate(phase.steps):
+            if position + 1 < len(phase.steps):
+                then: Next | None = self.ahead.within(phase, position)
+            else:
+                then = self.ahead.next(
+                    phase, _answer_with(measurements, step.workload), step.duration_s
+                )
+            execution, watched = self._measure(phase, position, then)
+            measurements[step.workload] = as_answer(execution.measurement, watched.disturbances)
+            if position + 1 == len(phase.steps):
+                self._start_next(phase, then, measurements)
+            self._keep(phase, step.workload, position, step.duration_s, execution, watched)
+        return measurements
+
+    def _measure(self, phase: Round, position: int, then: Next | None) -> tuple[Execution, Watched]:
+        """A step of a round; what cannot be believed, or is not taken, is measured again at once."""
+        step = phase.steps[position]
+        plan = Plan(workload=step.workload, duration_s=step.duration_s)
+        for attempt in count(1):
+            began_s = self.run.clock()
+            execution: Execution | None = None
+            try:
+                execution = self._measure_once(phase, position, then)
+                return execution, self._believe(phase, execution, plan)
+            except StepFailedError as error:
+                if attempt >= most_attempts(error):
+                    raise type(error)(f"{error} ({TIMES[attempt]})") from error
+                # From here on the device is idle, also while it is looked at again.
+                ended_s = self.run.clock()
+                if execution is not None:
+                    began_s = execution.started_s
+                    ended_s = min(ended_s, began_s + execution.measurement.duration_s)
+                self.run.engine.rest()  # the next step, too, which may have begun
+                self.run.target.recheck()
+                self.watch.gave_up(began_s, ended_s, str(error))
+                text = why_repeated(phase, position, then, error, ended_s - began_s)
+                self._warn("step-repeated", text)
+        raise AssertionError("attempts are counted without end")
+
+    def _measure_once(self, phase: Round, position: int, then: Next | None) -> Execution:
+        step = phase.steps[position]
+        on_sample = self._start_step(phase, step.workload, position, step.duration_s)
+        return self.run.engine.measure(step, then=then, on_sample=on_sample)
+
+    def _believe(self, phase: Measured, execution: Execution, plan: Plan) -> Watched:
+        """What was seen of the step beside fio's word, or raise if it cannot be true."""
+        device = self.run.info.device.get("path") or "the device"
+        require_plausible(execution.measurement, plan, execution.witness, device=device)
+        return self.watch.step_ended(
+            kind_of(phase),
+            plan.workload,
+            execution.measurement,
+            started_s=execution.started_s,
+            handed_over_s=execution.handed_over_s,
+            earliest_s=execution.earliest_s,
+            goes_on=plan.running,
+        )
+
+    def _slice(self, phase: Continuous) -> Measurement:
+        then = self.ahead.next(phase, lambda measurement: measurement, phase.duration_s)
+        on_sample = self._start_step(phase, phase.workload, planned_s=phase.duration_s)
+        execution = self.run.engine.measure_slice(phase, then=then, on_sample=on_sample)
+        plan = Plan(workload=phase.workload, duration_s=phase.duration_s, running=True)
+        watched = self._believe(phase, execution, plan)
+        answer = as_answer(execution.measurement, watched.disturbances)
+        self._start_next(phase, then, answer)
+        self._keep(phase, phase.workload, 0, phase.duration_s, execution, watched)
+        return answer
+
+    def _start_next(self, phase: Phase, then: Next | None, answer: Answer) -> None:
+        """Let go what is decided to follow, before anything is written down."""
+        if then is not None and not then.certain and (load := self.ahead.load_after(phase, answer)):
+            self.run.engine.start_next(load)
+
+    def _announce(self, phase: Phase) -> None:
+        shortest_s, longest_s = (self.ahead.left_s(case) for case in (Case.BEST, Case.WORST))
+        self.run.emit(
+            PhaseStarted(
+                test=self.test.name,
+                phase=phase,
+                at_s=self.now_s(),
+                shortest_s=shortest_s,
+                longest_s=longest_s,
+                at_most=self.ahead.at_most(phase),
+            )
+        )
+
+    def _start_step(
+        self,
+        phase: Measured,
+        workload: Workload,
+        position: int = 0,
+        planned_s: float | None = None,
+        planned_bytes: int | None = None,
+    ) -> OnSample:
+        self.run.emit(
+            StepStarted(
+                test=self.test.name,
+                section=phase.section,
+                kind=kind_of(phase),
+                number=getattr(phase, "number", 1),
+                position=position,
+                steps=len(phase.steps) if isinstance(phase, Round) else 1,
+                workload=workload,
+                planned_s=planned_s,
+                planned_bytes=planned_bytes,
+                at_s=self.now_s(),
+            )
+        )
+        self.watch.step_begins(kind_of(phase), self.run.clock(), planned_s)
+
+        def on_sample(sample: Sample) -> None:
+            self.watch.sample(sample, self.run.clock())
+            self.telemetry.look()
+            self.run.emit(SampleSeen(test=self.test.name, sample=sample, at_s=self.now_s()))
+
+        return on_sample
+
+    def _keep(
+        self,
+        phase: Measured,
+        workload: Workload,
+        position: int,
+        planned_s: float | None,
+        execution: Execution,
+        watched: Watched,
+    ) -> None:
+        """Hand the finished step to the observers."""
+        record = StepRecord(
+            section=phase.section,
+            kind=kind_of(phase),
+            number=getattr(phase, "number", 1),
+            position=position,
+            workload=workload,
+            planned_s=planned_s,
+            started_s=execution.started_s - self.origin_s,
+            gap_s=watched.gap_s,
+            planned_pause=watched.planned_pause,
+            foreign_read_bytes=watched.foreign_read_bytes,
+            foreign_write_bytes=watched.foreign_write_bytes,
+            disturbances=watched.disturbances,
+            host=watched.host,
+            measurement=execution.measurement,
+            job_file=execution.job_file,
+            engine_output=execution.output,
+        )
+        self.run.emit(StepEnded(test=self.test.name, record=record))
+        for warning in self.watch.warnings(self.test.name, record, self.now_s()):
+            self.run.emit(Warned(warning=warning))
+
+    def _warn(self, code: str, text: str) -> None:
+        warning = RunWarning(code=code, text=text, test=self.test.name, at_s=self.now_s())
+        self.run.emit(Warned(warning=warning))
+
+
+def _answer_with(
+    cells: dict[Workload, Measurement], last: Workload
+) -> Callable[[Measurement], dict[Workload, Measurement]]:
+    """The answer to a round of which all workloads but the last are known."""
+    return lambda measurement: {**cells, last: measurement}

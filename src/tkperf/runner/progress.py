@@ -1,0 +1,196 @@
+"""Where a run stands by its log alone: what it is doing, and how long it may go on.
+
+As in resuming a run, its log is replayed into fresh procedures (docs/adr/0007): what they ask for
+next is what the run is doing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tkperf.model.errors import UsageError
+from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOutcome
+from tkperf.model.record import LogEntry, PurgeRecord, RunRecord, RunStatus, StepRecord, TestRecord
+from tkperf.model.run_info import RunInfo
+from tkperf.procedures import Test, find_test, read_stored_profile
+from tkperf.procedures.plan import Case
+from tkperf.procedures.profiles import Profile
+from tkperf.runner.ahead import Ahead
+from tkperf.runner.replay import at_found_demand, find_place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What a run is doing, or was when it ended.
+
+    Attributes:
+        test: the test under way; None between tests and before the first.
+        number, tests: which of the run's tests that is, from 1, and how many there are.
+        phase: what it asked for last; None where the log does not tell.
+        steps_done: of the phase's steps.
+        at_most: how many such phases its section may come to, where it is one of several.
+        began_s: when that began, as far as the log knows.
+        shortest_s, longest_s: of the whole run from then on, without purges; None is not known.
+    """
+
+    test: str | None
+    number: int
+    tests: int
+    phase: Phase | None = None
+    steps_done: int = 0
+    at_most: int | None = None
+    began_s: float = 0.0
+    shortest_s: float | None = None
+    longest_s: float | None = None
+
+    def remaining_s(self, now_s: float) -> tuple[float, float] | None:
+        """The shortest and the longest time from now on."""
+        if self.shortest_s is None or self.longest_s is None:
+            return None
+        passed_s = now_s - self.began_s
+        shortest_s = max(0.0, self.shortest_s - passed_s)
+        return shortest_s, max(shortest_s, self.longest_s - passed_s)
+
+
+def find_standing(record: RunRecord, log: Sequence[LogEntry]) -> Standing:
+    """Where a run stands; what its log or this version cannot tell is left open.
+
+    Args:
+        log: all of it, as the run file has it.
+    """
+    done = {
+        test.name: _outcomes(log, test)
+        for test in record.tests
+        if test.status is RunStatus.COMPLETE
+    }
+    under_way = next((test for test in record.tests if test.name not in done), None)
+    names = [name for name in record.planned if name not in done]
+    number = len(record.planned) - len(names) + bool(names)
+    standing = Standing(
+        test=None if under_way is None else under_way.name,
+        number=number,
+        tests=len(record.planned),
+    )
+    if under_way is None:
+        return standing
+    entries = [entry for entry in log if entry.test_id == under_way.id and not entry.set_aside]
+    try:
+        return _place(record, standing, under_way, entries, done)
+    except (ValueError, TypeError, LookupError, AttributeError, UsageError):
+        # Of a tkperf whose tests had another course, or damaged.
+        return standing
+
+
+def _place(
+    record: RunRecord,
+    standing: Standing,
+    under_way: TestRecord,
+    entries: Sequence[LogEntry],
+    done: Mapping[str, Sequence[SectionOutcome]],
+) -> Standing:
+    info = record.info
+    assert info.active_range_length_bytes is not None
+    profile = _profile_of(record, done)
+    test = _test_of(info, under_way.name)
+    later = [
+        _test_of(info, name)
+        for name in record.planned
+        if name not in done and name != under_way.name
+    ]
+    ahead = Ahead(test, later, profile, info.active_range_length_bytes)
+    earlier = [
+        resumption for resumption in record.resumptions if resumption.test_id == under_way.id
+    ]
+    place = find_place(ahead.procedure(), entries, earlier)
+    ahead.answers = list(place.answers)
+    phase = place.phase
+    if phase is None:
+        return standing
+    return Standing(
+        test=standing.test,
+        number=standing.number,
+        tests=standing.tests,
+        phase=phase,
+        steps_done=place.steps_done,
+        at_most=ahead.at_most(phase),
+        began_s=_beginning(record, under_way, entries, place.steps_done),
+        shortest_s=ahead.left_s(Case.BEST),
+        longest_s=ahead.left_s(Case.WORST),
+    )
+
+
+def _outcomes(log: Sequence[LogEntry], test: TestRecord) -> tuple[SectionOutcome, ...]:
+    """How the sections of a test ended."""
+    return tuple(
+        entry.record
+        for entry in log
+        if entry.test_id == test.id
+        and not entry.set_aside
+        and isinstance(entry.record, SectionOutcome)
+    )
+
+
+def _profile_of(record: RunRecord, done: Mapping[str, Sequence[SectionOutcome]]) -> Profile:
+    """With the demand that a search before found."""
+    profile = read_stored_profile(record.info.profile)
+    for name in record.planned:
+        profile = at_found_demand(profile, done.get(name, ()))
+    return profile
+
+
+def _test_of(info: RunInfo, name: str) -> Test:
+    test = find_test(info.suite, name, info.profile)
+    if test is None:
+        raise ValueError(f"this tkperf has no test {name}")
+    return test
+
+
+def _beginning(
+    record: RunRecord, under_way: TestRecord, entries: Sequence[LogEntry], steps_done: int
+) -> float:
+    """When the phase under way began: at the end of what is before it in the log."""
+    done = [entry for entry in entries if isinstance(entry.record, StepRecord | PurgeRecord)]
+    before = done[: len(done) - steps_done]
+    began_s = end_s(before[-1].record) if before else under_way.started_s
+    # After an interruption the run went on later.
+    resumed_s = (resumption.resumed_s for resumption in record.resumptions)
+    return max(began_s, *resumed_s) if record.resumptions else began_s
+
+
+def end_s(record: object) -> float:
+    """When a step or a purge ended."""
+    if isinstance(record, StepRecord):
+        return record.started_s + record.measurement.duration_s
+    assert isinstance(record, PurgeRecord)
+    return record.started_s + record.duration_s
+
+
+def describe_place(standing: Standing) -> str:
+    """``IOPS, round 7 of at most 25, step 3 of 56``; empty where it is not known."""
+    return describe_phase(standing.phase, standing.at_most, standing.steps_done)
+
+
+def describe_phase(phase: Phase | None, at_most: int | None, steps_done: int | None = None) -> str:
+    """The same of a phase; ``steps_done`` None: whichever step of it."""
+    match phase:
+        case None:
+            return ""
+        case Purge(section=section):
+            return f"{section}, purging"
+        case Fill(section=section):
+            return f"{section}, preconditioning"
+        case Idle(section=section):
+            return f"{section}, idle"
+        case Continuous(section=section, number=number):
+            return f"{section}, slice {number}{_of(at_most)}"
+        case Round(section=section, number=number, steps=steps) as round_:
+            what = "warm-up" if round_.warm_up else "area" if round_.areas else "round"
+            of = f" of {round_.areas}" if round_.areas else _of(at_most)
+            tell_step = steps_done is not None and len(steps) > 1
+            step = f", step {(steps_done or 0) + 1} of {len(steps)}" if tell_step else ""
+            return f"{section}, {what} {number}{of}{step}"
+
+
+def _of(at_most: int | None) -> str:
+    return "" if at_most is None else f" of at most {at_most:,}"

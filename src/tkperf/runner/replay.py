@@ -1,0 +1,382 @@
+"""Where a run that was cut off goes on: its log, replayed into a fresh procedure (docs/adr/0028).
+
+The procedure asks as it did before and is sent what was measured then, up to what is missing. What
+must be measured again for the rest to be valid is set aside: from the last purge on, or, where the
+procedure can take an interruption, the round alone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tkperf.model.phases import (
+    Answer,
+    Continuous,
+    Course,
+    Fill,
+    Idle,
+    Interruption,
+    Phase,
+    Procedure,
+    Purge,
+    Reply,
+    Round,
+    SectionOutcome,
+    Told,
+)
+from tkperf.model.record import GoesOn, LogEntry, PurgeRecord, Resumption, StepRecord, VerdictRecord
+from tkperf.model.units import format_count
+from tkperf.model.workload import Workload
+from tkperf.procedures.profiles import Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """What the procedure of a test is sent before it goes on by itself.
+
+    Attributes:
+        answers: to its first phases.
+        told: how many of its verdicts and of its sections' outcomes are in the log already.
+        goes_on: where.
+        section, round_number: of the phase that was cut off; None where none was.
+        set_aside_from: the first row of the log that is measured again; None: none is.
+        again: in words what is measured again.
+    """
+
+    answers: tuple[Answer, ...] = ()
+    told: int = 0
+    goes_on: GoesOn = GoesOn.NEXT
+    section: str | None = None
+    round_number: int | None = None
+    set_aside_from: int | None = None
+    again: str = ""
+
+
+NOTHING = Replay()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """What was done of a run before it goes on.
+
+    Attributes:
+        done: how the sections ended of each test that is not run any more.
+        replayed: of the test that was under way.
+    """
+
+    resumption: Resumption
+    done: Mapping[str, tuple[SectionOutcome, ...]]
+    replayed: Replay = NOTHING
+
+    def replay_of(self, test: str) -> Replay:
+        return self.replayed if test == self.resumption.test else NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A phase of the log: its answer, its first row if it has any, how much was told before it."""
+
+    phase: Phase
+    answer: Answer
+    sequence: int | None
+    told: int
+
+
+def replay(
+    procedure: Procedure,
+    log: Sequence[LogEntry],
+    earlier: Sequence[Resumption] = (),
+    *,
+    accept: bool = False,
+) -> Replay:
+    """How a test goes on after its log.
+
+    Args:
+        procedure: a fresh one.
+        log: the test's rows in their order, without those that were set aside.
+        earlier: the interruptions of this test before.
+        accept: go on where it stopped, whatever that is worth; fills and purges are whole all the same.
+
+    Raises:
+        ValueError: the log does not follow the procedure; says where.
+    """
+    reader = _Reader(deque(log), deque(_taken(earlier)))
+    missing = reader.read(procedure)
+    if missing is None:
+        return Replay(answers=_answers(reader.asked), told=reader.told)
+    return _go_on(reader, missing, accept=accept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """How far a test's log has come.
+
+    Attributes:
+        phase: the first that the log has not all of; None: the procedure has ended.
+        answers: to the phases before it.
+        steps_done: rows that there are of it.
+    """
+
+    phase: Phase | None
+    answers: tuple[Answer, ...]
+    steps_done: int
+
+
+def find_place(
+    procedure: Procedure, log: Sequence[LogEntry], earlier: Sequence[Resumption] = ()
+) -> Place:
+    """Where a test stands that is under way; arguments and errors as of ``replay``."""
+    reader = _Reader(deque(log), deque(_taken(earlier)))
+    phase = reader.read(procedure)
+    return Place(phase=phase, answers=_answers(reader.asked), steps_done=len(reader.log))
+
+
+def _taken(earlier: Sequence[Resumption]) -> list[Resumption]:
+    """The interruptions that the procedure was told of, unless all of that was set aside later."""
+    return [
+        resumption
+        for position, resumption in enumerate(earlier)
+        if resumption.goes_on is GoesOn.ROUND
+        and not any(
+            later.set_aside_from is not None
+            and resumption.set_aside_to is not None
+            and later.set_aside_from <= resumption.set_aside_to
+            for later in earlier[position + 1 :]
+        )
+    ]
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads a log as the answers to a procedure."""
+
+    log: deque[LogEntry]
+    interruptions: deque[Resumption]
+    asked: list[_Asked] = field(default_factory=list)
+    told: int = 0
+
+    def read(self, procedure: Procedure) -> Phase | None:
+        """The first phase that the log has not all of; None: the procedure has ended."""
+        reply: Reply = None
+        while True:
+            try:
+                yielded = procedure.send(reply)
+            except StopIteration:
+                self._require_end()
+                return None
+            if isinstance(yielded, Told):
+                self._tell(yielded)
+                reply = None
+                continue
+            phases = yielded.phases if isinstance(yielded, Course) else (yielded,)
+            answers = []
+            for phase in phases:
+                if not self._answer(phase):
+                    return phase
+                answers.append(self.asked[-1].answer)
+            reply = tuple(answers) if isinstance(yielded, Course) else answers[0]
+
+    def _require_end(self) -> None:
+        if self.log:
+            raise ValueError(f"row {self.log[0].sequence} of the log comes after the test's end")
+
+    def _tell(self, told: Told) -> None:
+        if not self.log:
+            return
+        entry = self.log.popleft()
+        record = entry.record.verdict if isinstance(entry.record, VerdictRecord) else entry.record
+        what = "outcome" if isinstance(told, SectionOutcome) else "verdict"
+        if not isinstance(record, type(told)) or _key(record) != _key(told):
+            raise ValueError(f"row {entry.sequence} of the log is not the {what} given there")
+        self.told += 1
+
+    def _answer(self, phase: Phase) -> bool:
+        """Take what a phase was answered with; False: it is not, or not all, in the log."""
+        sequence = self.log[0].sequence if self.log else None
+        if isinstance(phase, Idle):
+            self._keep(phase, None, None)
+            return True
+        if self._was_interrupted(phase):
+            self.interruptions.popleft()
+            self._keep(phase, Interruption(), None)
+            return True
+        if sequence is None:
+            return False
+        if isinstance(phase, Purge):
+            entry = self.log.popleft()
+            self._require(isinstance(entry.record, PurgeRecord), entry, phase)
+            self._keep(phase, None, sequence)
+            return True
+        wanted = _workloads(phase)
+        if len(wanted) > len(self.log):
+            self._require_part(phase, wanted)
+            return False
+        steps = [self._step(phase, position, load) for position, load in enumerate(wanted)]
+        if isinstance(phase, Round):
+            answer: Answer = {step.workload: step.answer for step in steps}
+        else:
+            answer = steps[0].answer
+        self._keep(phase, answer, sequence)
+        return True
+
+    def _was_interrupted(self, phase: Phase) -> bool:
+        told = self.interruptions[0] if self.interruptions else None
+        return (
+            told is not None
+            and isinstance(phase, Round)
+            and phase.repeatable
+            and (phase.section, phase.number) == (told.section, told.round_number)
+        )
+
+    def _require_part(self, phase: Phase, wanted: Sequence[Workload]) -> None:
+        """What there is of a round that was cut off is its beginning."""
+        for position, load in enumerate(wanted[: len(self.log)]):
+            self._require_step(self.log[position], phase, position, load)
+
+    def _step(self, phase: Phase, position: int, load: Workload) -> StepRecord:
+        return self._require_step(self.log.popleft(), phase, position, load)
+
+    def _require_step(
+        self, entry: LogEntry, phase: Phase, position: int, load: Workload
+    ) -> StepRecord:
+        step = entry.record
+        self._require(isinstance(step, StepRecord), entry, phase)
+        assert isinstance(step, StepRecord)
+        number = getattr(phase, "number", 1)  # a fill has none
+        found = (step.section, step.number, step.position, step.workload)
+        self._require(found == (phase.section, number, position, load), entry, phase)
+        return step
+
+    def _require(self, fits: bool, entry: LogEntry, phase: Phase) -> None:
+        section = entry.record.section
+        if not fits or section != phase.section:
+            raise ValueError(
+                f"row {entry.sequence} of the log ({section}) is not what the test asks for there "
+                f"({describe_phase(phase)})"
+            )
+
+    def _keep(self, phase: Phase, answer: Answer, sequence: int | None) -> None:
+        self.asked.append(_Asked(phase, answer, sequence, self.told))
+
+
+def _key(told: Told) -> tuple[object, ...]:
+    """What is alike where a procedure says the same again; numbers may differ in their last digit."""
+    if isinstance(told, SectionOutcome):
+        return told.section, told.window, told.demand
+    return told.tracking, told.rounds, told.reached
+
+
+def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
+    """Where to go on when this phase, the first after all that was asked, was cut off."""
+    asked = list(reader.asked)
+    # Of a phase that was cut off there may be some rows.
+    part = reader.log[0].sequence if reader.log else None
+    told = reader.told
+    repeatable = isinstance(missing, Round) and missing.repeatable and not accept
+    # An idle time leaves no row: whether it was over when the run was cut off, nobody knows. One before
+    # a repeatable round is asked for again with it.
+    while asked and isinstance(asked[-1].phase, Idle) and not repeatable:
+        missing = asked.pop().phase
+    if not asked and part is None:
+        return NOTHING
+    if isinstance(missing, Purge):
+        return Replay(answers=_answers(asked), told=told)
+    if accept and not isinstance(missing, Fill):
+        return Replay(
+            answers=_answers(asked),
+            told=told,
+            goes_on=GoesOn.WHERE_IT_STOPPED,
+            section=missing.section,
+            set_aside_from=part,
+            again=describe_phase(missing),
+        )
+    if isinstance(missing, Round) and missing.repeatable:
+        return _from_round(asked, missing, part, told)
+    return _from_purge(asked, missing, part)
+
+
+def _from_round(asked: list[_Asked], missing: Round, part: int | None, told: int) -> Replay:
+    """The round again, with those of its number just before."""
+    section = missing.section
+    while asked and _is_one_round(asked[-1], missing, told):
+        before = asked.pop()
+        assert isinstance(before.phase, Round)
+        missing, part = before.phase, before.sequence
+    return Replay(
+        answers=(*_answers(asked), Interruption()),
+        told=told,
+        goes_on=GoesOn.ROUND,
+        section=missing.section,
+        round_number=missing.number,
+        set_aside_from=part,
+        again=f"{section}, {'area' if missing.areas else 'round'} {missing.number}",
+    )
+
+
+def _is_one_round(before: _Asked, missing: Round, told: int) -> bool:
+    phase = before.phase
+    return (
+        isinstance(phase, Round)
+        and phase.repeatable
+        and phase.number == missing.number
+        and before.told == told
+        and before.sequence is not None
+    )
+
+
+def _from_purge(asked: list[_Asked], missing: Phase, part: int | None) -> Replay:
+    """From the last purge on, or from the beginning of a test that has none."""
+    purges = [place for place, before in enumerate(asked) if isinstance(before.phase, Purge)]
+    place = purges[-1] if purges else 0
+    redone = asked[place:]
+    rows = [before.sequence for before in redone if before.sequence is not None]
+    names = dict.fromkeys([*(before.phase.section for before in redone), missing.section])
+    return Replay(
+        answers=_answers(asked[:place]),
+        told=redone[0].told if redone else 0,
+        goes_on=GoesOn.PURGE if purges else GoesOn.TEST,
+        section=missing.section,
+        set_aside_from=rows[0] if rows else part,
+        again=f"{', '.join(names)}: all from {'its purge' if purges else 'the beginning'} on",
+    )
+
+
+def _answers(asked: Sequence[_Asked]) -> tuple[Answer, ...]:
+    return tuple(before.answer for before in asked)
+
+
+def _workloads(phase: Phase) -> tuple[Workload, ...]:
+    match phase:
+        case Round():
+            return tuple(step.workload for step in phase.steps)
+        case Fill() | Continuous():
+            return (phase.workload,)
+        case Purge() | Idle():
+            return ()
+
+
+def describe_phase(phase: Phase) -> str:
+    """``IOPS, round 7``."""
+    match phase:
+        case Purge():
+            return f"{phase.section}, purge"
+        case Fill():
+            return f"{phase.section}, preconditioning"
+        case Round():
+            what = "warm-up" if phase.warm_up else "area" if phase.areas else "round"
+            return f"{phase.section}, {what} {phase.number}"
+        case Continuous():
+            what = "warm-up slice" if phase.warm_up else "slice"
+            return f"{phase.section}, {what} {phase.number}"
+        case Idle():
+            return f"{phase.section}, {format_count(round(phase.duration_s), 'second')} idle"
+
+
+def at_found_demand(profile: Profile, outcomes: Iterable[SectionOutcome]) -> Profile:
+    """The profile with the demand that a test found, if it did, for those after it."""
+    for demand in (outcome.demand for outcome in outcomes):
+        if demand is not None:
+            profile = profile.at_demand(demand.jobs, demand.io_depth)
+    return profile

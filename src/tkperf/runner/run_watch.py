@@ -1,0 +1,345 @@
+"""A run's steps one after the other beside the device's counters, and the time between them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from tkperf.model.disturbance.codes import (
+    Disturbance,
+    DisturbanceCode,
+    describe_count,
+    find_codes,
+    find_doubtful,
+)
+from tkperf.model.disturbance.host import judge_host
+from tkperf.model.disturbance.io import Counters, find_refutation, judge_bytes
+from tkperf.model.disturbance.pauses import (
+    COLD_START_LIMIT_S,
+    HANDOVER_LIMIT_S,
+    judge_gap,
+    judge_idle,
+    judge_stops,
+)
+from tkperf.model.errors import StepDisturbedError, StepFailedError
+from tkperf.model.host_use import HostLook, HostLooks, HostUse, compare_looks
+from tkperf.model.measurement import Measurement, Sample
+from tkperf.model.record import RunWarning, StepKind, StepRecord
+from tkperf.model.units import format_duration
+from tkperf.model.workload import Access, Workload
+from tkperf.runner.step_watch import StepWatch
+
+# A step's first and last I/Os lie within this of the moments that they are planned for; it may have been
+# told of late, as what came before was written down first.
+BEGINS_WITHIN_S = 0.5
+ENDS_WITHIN_S = 1.5
+# Within a step fio's threads are looked at so often, the rest of the host at its ends alone: at its beginning and
+# in its last seconds, as they are gone with it; in between in case they go earlier.
+LOOK_AT_THREADS_S, SELDOM_LOOK_AT_THREADS_S = 1.0, 10.0
+# A step that begins later after the last look than this has a look of its own.
+FRESH_S = 1.0
+# What may leave a preconditioned device in another state than asked for.
+ALTERS_A_FILL = (
+    DisturbanceCode.FOREIGN_IO,
+    DisturbanceCode.MISSING_IO,
+    DisturbanceCode.DEVICE_ERROR,
+    DisturbanceCode.LINK_CHANGE,
+    DisturbanceCode.SUSPENDED,
+)
+# Each repeated step and each interruption has a warning of its own.
+_WARNED_EACH_TIME = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """What was seen around a step; bytes are None where they could not be compared."""
+
+    gap_s: float | None
+    planned_pause: bool
+    foreign_read_bytes: int | None
+    foreign_write_bytes: int | None
+    disturbances: tuple[Disturbance, ...]
+    host: HostUse | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What came before the step under way: a step, or a planned pause.
+
+    ``idle_s``: how long the device was to be left idle after it.
+    """
+
+    ended_s: float
+    workload: Workload | None = None
+    is_pause: bool = False
+    idle_s: float = 0.0
+
+
+@dataclass(slots=True)
+class RunWatch:
+    """Told by the runner what happens. Times are those of the run's clock, from ``origin_s``.
+
+    ``fill_counters`` are of what is preconditioned, if that is not the device that is measured. ``strict``: a step
+    that something disturbed is refused.
+    """
+
+    origin_s: float
+    counters: Counters | None = None
+    fill_counters: Counters | None = None
+    host: HostLooks | None = None
+    strict: bool = False
+    _host_looks: list[HostLook] = field(default_factory=list)
+    _ends_s: float = 0.0
+    _before: _Before | None = None
+    _prepared: bool = False
+    _repeated: Disturbance | None = None
+    _interrupted: Disturbance | None = None
+    _step: StepWatch = field(default_factory=StepWatch)
+    _filling: bool = False
+    _warned: set[DisturbanceCode] = field(default_factory=set)
+    _steps: Counter[DisturbanceCode] = field(default_factory=Counter)
+    _not_counted: bool = False
+    _warned_not_counted: bool = False
+    _warned_host_limited: bool = False
+
+    def rested(self) -> None:
+        """The engine has stopped all I/O: what follows cannot have been made ready."""
+        self._prepared = False
+
+    def paused(self, now_s: float) -> None:
+        """Something planned ended just now, in which the device was not measured: a purge ..."""
+        self._before = _Before(now_s, is_pause=True)
+        self._prepared = False
+
+    def gave_up(self, began_s: float, ended_s: float, why: str) -> None:
+        """The step under way, measured from then to then, failed; it will be measured again."""
+        self._before = _Before(ended_s)
+        self._prepared = False
+        self._repeated = Disturbance(
+            code=DisturbanceCode.REPEATED,
+            text=f"measured again, as the first attempt was refused: {why}",
+            started_s=began_s,
+            duration_s=max(0.0, ended_s - began_s),
+        )
+
+    def resumed(self, stopped_s: float, now_s: float) -> None:
+        """The run was cut off ``stopped_s`` after its start, and goes on now where it stopped."""
+        began_s = self.origin_s + stopped_s
+        duration_s = max(0.0, now_s - began_s)
+        self._interrupted = Disturbance(
+            code=DisturbanceCode.INTERRUPTED,
+            text=f"the run was interrupted before it, for up to {format_duration(duration_s)}",
+            started_s=began_s,
+            duration_s=duration_s,
+        )
+
+    def idled(self, duration_s: float) -> None:
+        """The device was left idle for so long by plan; what follows was made ready meanwhile."""
+        if self._before is not None:
+            idle_s = self._before.idle_s + duration_s
+            self._before = replace(self._before, is_pause=True, idle_s=idle_s)
+        self._prepared = True
+
+    def step_begins(self, kind: StepKind, now_s: float, planned_s: float | None) -> None:
+        """A step has begun, just now or a moment ago; ``planned_s`` None: nobody knows how long it takes."""
+        filling = kind is StepKind.FILL and self.fill_counters is not None
+        same = filling == self._filling
+        self._filling = filling
+        before, previous = self._before, self._step
+        if before is not None and before.workload is not None and same:
+            self._step = StepWatch()
+            self._step.follow_on(previous)
+            self._look()
+        else:
+            self._step = StepWatch()
+            self._look(only_latest=True)
+        self._host_begins(now_s)
+        self._ends_s = now_s if planned_s is None else now_s + planned_s
+        counters = self._looking
+        if counters is not None and planned_s is not None:
+            counters.look_seldom(now_s + BEGINS_WITHIN_S, now_s + planned_s - ENDS_WITHIN_S)
+
+    def sample(self, sample: Sample, now_s: float) -> None:
+        self._look()
+        self._step.sample(sample, now_s)
+        if self.host is not None and now_s - self._host_looks[-1].at_s >= self._threads_every_s(
+            now_s
+        ):
+            # Of those in between the last is enough.
+            self._host_looks[2:] = [self.host.look_at_threads()]
+
+    def _threads_every_s(self, now_s: float) -> float:
+        is_inside = now_s < self._ends_s - ENDS_WITHIN_S - LOOK_AT_THREADS_S
+        return (
+            SELDOM_LOOK_AT_THREADS_S
+            if is_inside and len(self._host_looks) > 1
+            else LOOK_AT_THREADS_S
+        )
+
+    def _host_begins(self, now_s: float) -> None:
+        """Where one step follows another, the look at the end of the one is at the beginning of the other."""
+        if self.host is None:
+            return
+        self._host_looks = self._host_looks[-1:]
+        if not self._host_looks or now_s - self._host_looks[-1].at_s > FRESH_S:
+            self._host_looks = [self.host.look()]
+
+    def _host_ends(self) -> HostUse | None:
+        if self.host is None:
+            return None
+        self._host_looks.append(self.host.look())
+        return compare_looks(self._host_looks)
+
+    @property
+    def _looking(self) -> Counters | None:
+        return self.fill_counters if self._filling else self.counters
+
+    def _look(self, *, only_latest: bool = False) -> None:
+        counters = self._looking
+        if counters is not None:
+            glances = counters.take()
+            self._step.look(glances[-1:] if only_latest else glances)
+
+    def step_ended(
+        self,
+        kind: StepKind,
+        workload: Workload,
+        measurement: Measurement,
+        *,
+        started_s: float,
+        handed_over_s: float | None,
+        earliest_s: float | None = None,
+        goes_on: bool = False,
+    ) -> Watched:
+        """What was seen of the step that just ended.
+
+        Args:
+            handed_over_s: when what follows was let go, if it was by now.
+            earliest_s: none of its I/O can have been done before; None: that is ``started_s``.
+            goes_on: it is a slice of a load that has not ended.
+
+        Raises:
+            StepFailedError: the device did far less than fio says it did.
+            StepDisturbedError: the step was disturbed, and the run is strict.
+        """
+        self._look()
+        ended_s = started_s + measurement.duration_s
+        compared = self._step.finish(
+            measurement,
+            workload,
+            started_s=started_s,
+            handed_over_s=handed_over_s,
+            earliest_s=started_s if earliest_s is None else earliest_s,
+            alone=handed_over_s is None and not goes_on,
+        )
+        if compared is not None and (refutation := find_refutation(compared)) is not None:
+            raise StepFailedError(f"{workload}: {refutation}")
+        host = self._host_ends()
+        before = self._before
+        gap_s = None if before is None else started_s - before.ended_s
+        counted = compared is not None and compared.is_counted
+        if compared is not None:
+            self._not_counted = not counted
+        disturbances = (
+            *(() if compared is None else judge_bytes(compared)),
+            *judge_gap(gap_s, self._gap_limit_s(kind, workload), started_s),
+            *self._judge_time(host, started_s, measurement.duration_s),
+            *(once for once in (self._repeated, self._interrupted) if once is not None),
+        )
+        if self.strict:
+            _require_undisturbed(kind, workload, disturbances)
+        self._repeated = self._interrupted = None
+        self._before, self._prepared = _Before(ended_s, workload), True
+        self._steps.update(find_codes(disturbance.code for disturbance in disturbances))
+        return Watched(
+            gap_s=gap_s,
+            planned_pause=before is not None and before.is_pause,
+            foreign_read_bytes=max(0, compared.reads.foreign_bytes)
+            if compared and counted
+            else None,
+            foreign_write_bytes=max(0, compared.writes.foreign_bytes)
+            if compared and counted
+            else None,
+            disturbances=tuple(
+                replace(disturbance, started_s=disturbance.started_s - self.origin_s)
+                for disturbance in disturbances
+            ),
+            host=host,
+        )
+
+    def _judge_time(
+        self, host: HostUse | None, started_s: float, duration_s: float
+    ) -> Iterator[Disturbance]:
+        """What of the step's own time was disturbed."""
+        ended_s = started_s + duration_s
+        # A device that does not count seems to do nothing all the time.
+        yield from judge_idle(() if self._not_counted else self._step.idle, started_s, ended_s)
+        yield from judge_stops(self._step.stops, self._step.sleeps, ended_s)
+        yield from judge_host(host, started_s, duration_s)
+
+    def _gap_limit_s(self, kind: StepKind, workload: Workload) -> float:
+        before = self._before
+        # What goes on where the step before stopped cannot be started before that has stopped.
+        goes_on = before is not None and before.workload == workload
+        goes_on = goes_on and workload.access is Access.SEQUENTIAL
+        ready = kind is not StepKind.FILL and self._prepared and not goes_on
+        idle_s = before.idle_s if before is not None else 0.0
+        return idle_s + (HANDOVER_LIMIT_S if ready else COLD_START_LIMIT_S)
+
+    def test_begins(self) -> None:
+        """Warnings are given once a test and kind."""
+        self._warned, self._steps, self._warned_host_limited = set(), Counter(), False
+
+    def warnings(self, test: str, step: StepRecord, at_s: float) -> Iterator[RunWarning]:
+        """What must be said of the step that just ended, and has not been said in this test."""
+        if self._not_counted and not self._warned_not_counted:
+            self._warned_not_counted = True
+            text = (
+                "the kernel does not count this device's I/O (is queue/iostats 0?): whether others "
+                "use it meanwhile cannot be seen"
+            )
+            yield RunWarning(code="io-not-counted", text=text, test=test, at_s=at_s)
+        if step.measurement.host_limited and not self._warned_host_limited:
+            self._warned_host_limited = True
+            text = (
+                f"fio used up the host's CPUs in {step.workload}: results of such steps, marked in "
+                "the tables, show the host's limit, not the device's"
+            )
+            yield RunWarning(code="host-limited", text=text, test=test, at_s=at_s)
+        for disturbance in step.disturbances or ():
+            if disturbance.code not in {*self._warned, *_WARNED_EACH_TIME}:
+                self._warned.add(disturbance.code)
+                where = "preconditioning" if step.kind is StepKind.FILL else str(step.workload)
+                text = f"{disturbance.text} ({step.section} {step.number}, {where}); such steps are marked"
+                yield RunWarning(code=disturbance.code, text=text, test=test, at_s=at_s)
+
+    def final_warnings(self, test: str, at_s: float) -> Iterator[RunWarning]:
+        """How many steps were disturbed, of kinds that more than one was."""
+        for code, count in self._steps.items():
+            if count > 1 and code not in _WARNED_EACH_TIME:
+                text = f"{test}: {describe_count(code, count)}"
+                yield RunWarning(code=code, text=text, test=test, at_s=at_s)
+
+
+def _require_undisturbed(
+    kind: StepKind, workload: Workload, disturbances: Sequence[Disturbance]
+) -> None:
+    """Of a fill or warm-up counts what leaves another device behind; how fast it was is no result.
+
+    Raises:
+        StepDisturbedError: something disturbed it.
+    """
+    found = find_doubtful(disturbances)
+    if kind in (StepKind.FILL, StepKind.WARM_UP):
+        found = tuple(code for code in found if code in ALTERS_A_FILL)
+    if not found:
+        return
+    words = "; ".join(disturbance.text for disturbance in disturbances if disturbance.code in found)
+    whole = ""
+    if kind in (StepKind.FILL, StepKind.CONTINUOUS):
+        what = "preconditioning" if kind is StepKind.FILL else "a stream"
+        whole = f", and {what} cannot be measured again in part"
+    raise StepDisturbedError(
+        f"{workload} was disturbed: {words}; --strict takes no such result{whole}"
+    )

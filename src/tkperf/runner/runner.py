@@ -1,0 +1,251 @@
+"""The whole flow of a run: ask each procedure, have done what it says, answer it; what was done before is not."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from tkperf.model.errors import EngineError, Interrupted, TkperfError
+from tkperf.model.phases import Answer, Course, Phase, Procedure, Reply, SectionOutcome, Told
+from tkperf.model.record import GoesOn, RunStatus, RunWarning
+from tkperf.model.steady_state import SteadyStateVerdict
+from tkperf.procedures import Test
+from tkperf.procedures.plan import section_names
+from tkperf.runner.ahead import Ahead
+from tkperf.runner.events import (
+    Event,
+    Judged,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    SectionEnded,
+    TestEnded,
+    TestStarted,
+    Warned,
+)
+from tkperf.runner.performer import Performer, Run, Target
+from tkperf.runner.replay import NOTHING, Replay, at_found_demand
+from tkperf.runner.run_watch import RunWatch
+from tkperf.runner.telemetry import RunTelemetry
+
+__all__ = ["Run", "Target", "execute"]
+
+
+def execute(run: Run) -> None:
+    """Run all tests in order. However it ends, the engine is stopped and the end is recorded.
+
+    Raises:
+        TkperfError: what ended the run early; everything before is with the observers.
+    """
+    resumed = run.resumed
+    origin_s = run.clock() - (0.0 if resumed is None else resumed.resumption.resumed_s)
+    watch = RunWatch(origin_s, run.counters, run.fill_counters, run.host, run.strict)
+    telemetry = RunTelemetry(run.telemetry, origin_s, run.emit)
+    try:
+        _tell_beginning(run)
+        for warning in run.warnings:
+            run.emit(Warned(warning=warning))
+        telemetry.look()
+        profile = run.profile
+        for position, test in enumerate(run.tests):
+            outcomes = None if resumed is None else resumed.done.get(test.name)
+            if outcomes is None:
+                replayed = NOTHING if resumed is None else resumed.replay_of(test.name)
+                later = tuple(_missing(run, position + 1))
+                ahead = Ahead(test, later, profile, run.active_range_bytes, [*replayed.answers])
+                outcomes = _TestRun(
+                    Performer(run, ahead, origin_s, watch, telemetry), replayed
+                ).execute()
+            profile = at_found_demand(profile, outcomes)
+        _end(run, RunStatus.COMPLETE, None, telemetry)
+    except KeyboardInterrupt:
+        _end(run, RunStatus.INTERRUPTED, "stopped by the user", telemetry)
+        raise Interrupted("stopped by the user; everything measured so far is kept") from None
+    except TkperfError as error:
+        _end(run, RunStatus.FAILED, str(error), telemetry)
+        raise
+    except BaseException as error:
+        _end(run, RunStatus.FAILED, f"internal error: {error!r}", telemetry)
+        raise
+
+
+def _tell_beginning(run: Run) -> None:
+    tests = tuple(test.name for test in run.tests)
+    if run.resumed is None:
+        run.emit(RunStarted(info=run.info, tests=tests))
+    else:
+        run.emit(
+            RunResumed(
+                info=run.info,
+                tests=tests,
+                resumption=run.resumed.resumption,
+            )
+        )
+
+
+def _missing(run: Run, position: int) -> Iterator[Test]:
+    """The tests from this position on that are to be run."""
+    done = () if run.resumed is None else run.resumed.done
+    return (test for test in run.tests[position:] if test.name not in done)
+
+
+def _end(run: Run, status: RunStatus, because: str | None, telemetry: RunTelemetry) -> None:
+    """Stop the engine, read the drives' logs once more, and tell every observer."""
+    run.engine.close()
+    # An observer that fails is told the end all the same; Ctrl-C meanwhile ends the wait for a tool that hangs.
+    with suppress(TkperfError, KeyboardInterrupt):
+        telemetry.finish()
+    event = RunEnded(
+        status=status, because=because, ended_utc=datetime.now(UTC).isoformat(timespec="seconds")
+    )
+    _tell_end(run, status, event)
+
+
+def _tell_end(run: Run, status: RunStatus, event: Event) -> None:
+    """Tell every observer, even those after one that fails; what ended the run early goes first."""
+    failed: TkperfError | None = None
+    for observer in run.observers:
+        try:
+            observer(event)
+        except TkperfError as error:
+            failed = failed or error
+    if failed is not None and status is RunStatus.COMPLETE:
+        raise failed
+
+
+@dataclass(slots=True)
+class _TestRun:
+    """One test under way. ``replayed`` is what it was answered before."""
+
+    performer: Performer
+    replayed: Replay = NOTHING
+    _answers: deque[Answer] = field(init=False)
+    _warned: bool = False
+
+    def __post_init__(self) -> None:
+        self._answers = deque(self.replayed.answers)
+
+    @property
+    def run(self) -> Run:
+        return self.performer.run
+
+    @property
+    def ahead(self) -> Ahead:
+        return self.performer.ahead
+
+    @property
+    def test(self) -> Test:
+        return self.ahead.test
+
+    def execute(self) -> tuple[SectionOutcome, ...]:
+        """How each of its sections ended."""
+        resumed = self.run.resumed
+        goes_on = resumed is not None and resumed.resumption.test == self.test.name
+        self.performer.watch.test_begins()
+        if resumed is not None and self.replayed.goes_on is GoesOn.WHERE_IT_STOPPED:
+            self.performer.watch.resumed(resumed.resumption.stopped_s, self.run.clock())
+        names = section_names(
+            self.ahead.procedure(), active_range_bytes=self.run.active_range_bytes
+        )
+        self.run.emit(
+            TestStarted(
+                test=self.test.name,
+                at_s=self.performer.now_s(),
+                plan=self.test.plan(names),
+                goes_on=goes_on,
+            )
+        )
+        self.performer.telemetry.test_begins(self.test.name)
+        status = RunStatus.FAILED
+        try:
+            outcomes = self._follow(self.ahead.procedure())
+            status = RunStatus.COMPLETE
+        except KeyboardInterrupt:
+            status = RunStatus.INTERRUPTED
+            raise
+        except EngineError:
+            # A device that vanished or was swapped explains it better than fio's words.
+            self.run.target.recheck()
+            raise
+        finally:
+            self._end(status)
+        return outcomes
+
+    def _end(self, status: RunStatus) -> None:
+        """Tell that the test is over, then what is to be said of it as a whole."""
+        ended_s = self.performer.now_s()
+        _tell_end(
+            self.run,
+            status,
+            TestEnded(test=self.test.name, status=status, at_s=ended_s),
+        )
+        self.performer.telemetry.test_ends()
+        for warning in self.performer.watch.final_warnings(self.test.name, ended_s):
+            _tell_end(self.run, status, Warned(warning=warning))
+
+    def _follow(self, procedure: Procedure) -> tuple[SectionOutcome, ...]:
+        """Drive the procedure to its end, answering each phase with what was measured."""
+        reply: Reply = None
+        section, number = "", 0
+        outcomes: list[SectionOutcome] = []
+        told_before = self.replayed.told
+        while True:
+            try:
+                asked = procedure.send(reply)
+            except StopIteration:
+                if self.ahead.first_of_next_test() is None:
+                    self.performer.rest()
+                return tuple(outcomes)
+            if isinstance(asked, Told):
+                if isinstance(asked, SectionOutcome):
+                    outcomes.append(asked)
+                if told_before:
+                    told_before -= 1
+                else:
+                    self._tell(asked, section, number)
+                reply = None
+                continue
+            if isinstance(asked, Course):
+                reply = tuple(
+                    self._answer(phase, asked, position)
+                    for position, phase in enumerate(asked.phases)
+                )
+                continue
+            section, number = asked.section, getattr(asked, "number", 1)
+            reply = self._answer(asked)
+
+    def _tell(self, told: Told, section: str, number: int) -> None:
+        """Tell the observers a verdict on this round of a section, or how a section ended."""
+        name = self.test.name
+        if isinstance(told, SectionOutcome):
+            self.run.emit(SectionEnded(test=name, outcome=told))
+        else:
+            self.run.emit(Judged(test=name, section=section, number=number, verdict=told))
+            self._warn_of_doubt(told)
+
+    def _warn_of_doubt(self, verdict: SteadyStateVerdict) -> None:
+        """At once, and once a test: every further round takes minutes."""
+        rules = self.run.profile.steady_state
+        if self._warned or verdict.rounds[-1] not in verdict.disturbed_rounds:
+            return
+        if rules.accept_disturbed:
+            return
+        self._warned = True
+        text = (
+            f"{verdict.tracking}: {verdict.reason}. That keeps the window from being steady: more is "
+            "measured until a window is undisturbed, as long as the test may last. If that is how this "
+            "host is, --accept-disturbed takes such windows, and every result says so"
+        )
+        warning = RunWarning(
+            code="window-disturbed", text=text, test=self.test.name, at_s=self.performer.now_s()
+        )
+        self.run.emit(Warned(warning=warning))
+
+    def _answer(self, phase: Phase, course: Course | None = None, position: int = 0) -> Answer:
+        """What it was answered before, or what is measured now."""
+        if self._answers:
+            return self._answers.popleft()
+        return self.performer.answer(phase, course, position)

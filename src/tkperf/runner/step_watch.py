@@ -1,0 +1,404 @@
+"""One step beside the device's own counters: fio's bytes against them, and when nothing was done.
+
+fio's document of a second tells its bytes and its own clock; the counters are looked at many times a
+second. So each document is compared with the counters of the moment it speaks of, even if it
+was read late. Steps overlap by a moment when one is handed over to the next: what each of them did
+meanwhile is estimated from its rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from tkperf.model.disturbance.io import TIMING_S, Compared, Counts, Glance, Side
+from tkperf.model.disturbance.pauses import LEAST_IDLE_S, LEAST_STOP_S, LEAST_SUSPENDED_S
+from tkperf.model.measurement import Measurement, Sample
+from tkperf.model.workload import Workload
+
+# How much later the documents of a second are looked at: by then the least delay is known.
+SETTLE_S = 5.0
+# The engine says when fio began to within this: a later beginning it finds out itself.
+BEGINNING_S = 0.02
+# A moment between glances farther apart than this is not one that the counters are known for.
+BLIND_S = 0.35
+# fio reports each second: of a report that came this much later it is told how little was done.
+LEAST_PAUSE_S = 1.0
+# As long as tkperf looks this often about a step's border, nothing is blurred; a busy host that lets
+# it wait for a CPU lets fio wait as long.
+USUAL_LOOK_S = 0.03
+BORDER_S = 0.05
+# From how much time after a step's end the rate of its follower is taken.
+FOLLOWER_S = 0.3
+
+
+# Bytes, or bytes a second, of reads and of writes.
+_Pair = npt.NDArray[np.float64]
+
+
+def _nothing() -> _Pair:
+    return np.zeros(2)
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """fio's cumulative bytes at its own ``elapsed_s``, or a moment later, but before it was read."""
+
+    elapsed_s: float
+    read_bytes: int
+    write_bytes: int
+    arrived_s: float = 0.0
+
+    @property
+    def bytes(self) -> int:
+        return self.read_bytes + self.write_bytes
+
+    @property
+    def sides(self) -> _Pair:
+        return np.array((self.read_bytes, self.write_bytes), dtype=float)
+
+
+@dataclass(frozen=True, slots=True)
+class _Excess:
+    """What the device had counted beyond fio at a moment of the step, since it appeared: read, written.
+
+    ``fio_bytes`` are of both. ``most_bytes``: the same as ``bytes`` when fio's document was read, and no less
+    than fio had done.
+    """
+
+    at_s: float
+    fio_bytes: float
+    bytes: _Pair
+    most_bytes: _Pair = field(default_factory=_nothing)
+
+
+_NOTHING = _Document(0.0, 0, 0)
+
+
+@dataclass(slots=True)
+class StepWatch:
+    """Watches one step. Times are those of the glances."""
+
+    idle: list[tuple[float, float]] = field(default_factory=list)
+    stops: list[tuple[float, float]] = field(default_factory=list)
+    sleeps: list[tuple[float, float]] = field(default_factory=list)
+    _glances: list[Glance] = field(default_factory=list)
+    _pending: list[_Document] = field(default_factory=list)
+    _newest: _Document = _NOTHING
+    _offset_s: float | None = None
+    _base: Counts | None = None
+    _base_bytes: _Pair = field(default_factory=_nothing)
+    # When the step before had done its last I/O, and what this one had read and written by then.
+    _previous_end_s: float = 0.0
+    _ahead_bytes: _Pair = field(default_factory=_nothing)
+    _ended_s: float = 0.0
+    _follower_bytes: _Pair = field(default_factory=_nothing)
+    _before_bytes_per_s: _Pair = field(default_factory=_nothing)
+    _bytes_per_s: _Pair = field(default_factory=_nothing)
+    # What the steps before lacked; then the same with this one.
+    _lacked_bytes: _Pair = field(default_factory=_nothing)
+    # When the step began is known when it has ended: what was seen until its first document is kept.
+    _first_glances: list[Glance] = field(default_factory=list)
+    _excesses: list[_Excess] = field(default_factory=list)
+    _comparable: bool = True
+    _counting: bool = True
+
+    def follow_on(self, before: StepWatch) -> None:
+        """Go on with what the watch of the step before has seen since that step's end."""
+        self._previous_end_s, self._ahead_bytes = before._ended_s, before._follower_bytes
+        self._before_bytes_per_s = before._bytes_per_s
+        self._lacked_bytes = before._lacked_bytes
+        for glance in before._glances:
+            if glance.at_s < self._previous_end_s:
+                self._glances.append(glance)
+            else:
+                self.look([glance])
+        # What began before that end was told with that step.
+        self.stops = [stop for stop in self.stops if stop[0] >= self._previous_end_s]
+        self.sleeps = [sleep for sleep in self.sleeps if sleep[0] >= self._previous_end_s]
+
+    def look(self, glances: Sequence[Glance]) -> None:
+        """Take in what was seen of the device; stretches without I/O are kept."""
+        for glance in glances:
+            if self._glances:
+                self._follow(self._glances[-1], glance)
+            self._counting = self._counting and glance.counting is True
+            self._glances.append(glance)
+
+    def _follow(self, before: Glance, now: Glance) -> None:
+        if now.at_s - before.at_s >= LEAST_STOP_S:
+            self.stops.append((before.at_s, now.at_s - before.at_s))
+        if now.suspended_s - before.suspended_s >= LEAST_SUSPENDED_S:
+            self.sleeps.append((before.at_s, now.suspended_s - before.suspended_s))
+        if before.counts is None or now.counts is None:
+            self._comparable = False
+            return
+        if now.counts.ios < before.counts.ios:
+            self._comparable = False  # another device by the same name: a set made anew
+        if now.counts.ios == before.counts.ios and not (
+            now.counts.in_flight or before.counts.in_flight
+        ):
+            if self.idle and self.idle[-1][1] == before.at_s:
+                self.idle[-1] = (self.idle[-1][0], now.at_s)
+            else:
+                self._forget_short_idle()
+                self.idle.append((before.at_s, now.at_s))
+
+    def _forget_short_idle(self) -> None:
+        if self.idle and self.idle[-1][1] - self.idle[-1][0] < LEAST_IDLE_S:
+            self.idle.pop()
+
+    def sample(self, sample: Sample, arrived_s: float) -> None:
+        """Take in a second of fio's, read at ``arrived_s``."""
+        document = _Document(
+            sample.start_s + sample.duration_s,
+            self._newest.read_bytes + sample.read.bytes,
+            self._newest.write_bytes + sample.write.bytes,
+            arrived_s,
+        )
+        if not self._comparable:
+            self._note_pause(sample, arrived_s)
+        if self._newest is _NOTHING:
+            self._first_glances = list(self._glances)
+        self._newest = document
+        self._pending.append(document)
+        # A document can only be late: the least delay is nearest to the truth.
+        offset_s = arrived_s - document.elapsed_s
+        self._offset_s = offset_s if self._offset_s is None else min(self._offset_s, offset_s)
+        settled = [
+            pending
+            for pending in self._pending
+            if document.elapsed_s - pending.elapsed_s >= SETTLE_S
+        ]
+        self._settle(settled, self._offset_s)
+        if settled:
+            self._forget_before(self._offset_s + settled[-1].elapsed_s - 1.0)
+
+    def _note_pause(self, sample: Sample, arrived_s: float) -> None:
+        """Without counters: a second without I/O, or the part of a long one that fio stood still."""
+        moved_bytes = sample.read.bytes + sample.write.bytes
+        busy_s = 0.0
+        if moved_bytes:
+            usual = self._newest.bytes / self._newest.elapsed_s if self._newest.bytes else 0.0
+            busy_s = moved_bytes / usual if usual else sample.duration_s
+        if not moved_bytes or sample.duration_s - busy_s >= LEAST_PAUSE_S:
+            self.idle.append((arrived_s - sample.duration_s, arrived_s - busy_s))
+
+    def finish(
+        self,
+        measurement: Measurement,
+        workload: Workload,
+        *,
+        started_s: float,
+        handed_over_s: float | None,
+        earliest_s: float,
+        alone: bool = False,
+    ) -> Compared | None:
+        """The comparison of the whole step; None where there is nothing to compare with.
+
+        Args:
+            started_s: when its first I/O was let go, by the clock of the glances.
+            handed_over_s: when its follower was let go before its end; None: it was not.
+            earliest_s: none of its I/O can have been done before, however late its beginning was noticed.
+            alone: it has ended, and nothing follows for a moment.
+        """
+        self._forget_short_idle()
+        offset_s = started_s + BEGINNING_S if self._offset_s is None else self._offset_s
+        # fio's clock began after the gate was opened, and before any document said so.
+        offset_s = started_s + min(max(offset_s - started_s, 0.0), BEGINNING_S) / 2
+        ended_s = offset_s + measurement.duration_s
+        overlap_s = 0.0 if handed_over_s is None else max(0.0, ended_s - handed_over_s)
+        # On a slow host fio's first I/O comes late after its clock. Until its follower is let go,
+        # or fio has ended, whatever the device does is this step's.
+        until_s = self._glances[-1].at_s if alone and self._glances else handed_over_s
+        ended_s = self._ended_s = max(ended_s, until_s or ended_s)
+        ahead = self._follower_rates(ended_s)
+        uses = (workload.read_percent > 0, workload.read_percent < 100)
+        done = np.array((measurement.read.bytes, measurement.write.bytes), dtype=float)
+        self._bytes_per_s = done / measurement.duration_s
+        self._settle(self._pending, offset_s)
+        base_s = self._set_base(earliest_s)
+        end = (
+            self._glances[-1].counts
+            if alone and self._glances
+            else self._counts_at(ended_s, self._glances)
+        )
+        self._follower_bytes = overlap_s * ahead
+        let_go = [glance.counts for glance in self._glances if glance.at_s <= ended_s - overlap_s]
+        if handed_over_s is not None and end is not None and let_go and let_go[-1] is not None:
+            # On a side that this step does not use, all that came since may be a burst of the follower's.
+            since = _moved(end) - _moved(let_go[-1])
+            self._follower_bytes = np.where(uses, self._follower_bytes, since)
+        if end is None or self._base is None or not self._comparable:
+            # What the next step must allow for, as nobody knows where this one ended.
+            self._lacked_bytes = self._follower_bytes + TIMING_S * self._bytes_per_s
+            return None
+        first = _Excess(base_s, sum(self._base_bytes), _moved(self._base) - self._base_bytes)
+        last = _Excess(ended_s, measurement.bytes, _moved(end) - done - self._follower_bytes)
+        others_bytes = None
+        if end.others_bytes is not None and self._base.others_bytes is not None:
+            others_bytes = end.others_bytes - self._base.others_bytes
+        neighbours = self._before_bytes_per_s + ahead
+        blurred = self._blur_about_s(base_s, self._first_glances) * self._before_bytes_per_s
+        blurred += self._blur_about_s(ended_s, self._glances) * ahead
+        inner = self._inner_bytes(offset_s, ended_s)
+        outstanding_bytes = workload.total_outstanding_ios * workload.block_size_bytes
+        sides = tuple(
+            Side(
+                fio_bytes=int(done[side]),
+                bytes_per_s=self._bytes_per_s[side],
+                foreign_bytes=round(last.bytes[side] - first.bytes[side]),
+                busiest=_find_busiest([first, *self._excesses, last], side),
+                inner_bytes=inner[side],
+                outstanding_bytes=outstanding_bytes if is_used else 0,
+                shared_bytes=self._follower_bytes[side],
+                neighbours_bytes_per_s=neighbours[side],
+                lacked_bytes=self._lacked_bytes[side],
+                blurred_bytes=blurred[side],
+            )
+            for side, is_used in enumerate(uses)
+        )
+        compared = Compared(
+            started_s=started_s,
+            duration_s=measurement.duration_s,
+            reads=sides[0],
+            writes=sides[1],
+            discarded_bytes=end.discard_bytes - self._base.discard_bytes,
+            flushes=end.flushes - self._base.flushes,
+            others_bytes=others_bytes,
+            most_bytes=self._most_bytes(earliest_s),
+            counting=self._counting,
+        )
+        self._settle_debts(compared)
+        return compared
+
+    def _most_bytes(self, earliest_s: float) -> int | None:
+        """All that the device did until now, when fio has told its last, since none of it was done."""
+        before = [glance for glance in self._first_glances if glance.at_s <= earliest_s]
+        if not before or not self._glances:
+            return None
+        first, last = before[-1].counts, self._glances[-1].counts
+        if first is None or last is None:
+            return None
+        return last.read_bytes + last.write_bytes - first.read_bytes - first.write_bytes
+
+    def _inner_bytes(self, offset_s: float, ended_s: float) -> _Pair:
+        """What surely grew between documents that lie well within the step, for good."""
+        inner = [
+            excess
+            for excess in self._excesses
+            if offset_s + BLIND_S <= excess.at_s <= ended_s - BLIND_S
+        ]
+        return inner[-1].bytes - inner[0].most_bytes if len(inner) > 1 else _nothing()
+
+    def _settle_debts(self, compared: Compared) -> None:
+        """What the next step has to make up for; nothing if this one was not drawn off but disturbed."""
+        if compared.missing_bytes > compared.missing_limit_bytes:
+            self._lacked_bytes = _nothing()
+            return
+        self._lacked_bytes = np.array(
+            [
+                0.0
+                if side.foreign_bytes > compared.limit_bytes + side.open_bytes
+                # What a side without I/O of this step has not made up for by now will not come any more.
+                else max(0.0, (side.lacked_bytes if side.fio_bytes else 0.0) - side.foreign_bytes)
+                for side in compared.sides
+            ]
+        )
+
+    def _settle(self, documents: Sequence[_Document], offset_s: float) -> None:
+        """Set documents beside the counters of their moments."""
+        for document in list(documents):
+            self._pending.remove(document)
+            counts = self._counts_at(offset_s + document.elapsed_s, self._glances)
+            most = self._counts_at(document.arrived_s, self._glances)
+            if counts is None or most is None:
+                continue
+            self._excesses.append(
+                _Excess(
+                    offset_s + document.elapsed_s,
+                    document.bytes,
+                    _moved(counts) - document.sides,
+                    _moved(most) - document.sides,
+                )
+            )
+
+    def _set_base(self, earliest_s: float) -> float:
+        """Where counting begins: when the step before had done its last I/O, or as this one was let go."""
+        base_s = earliest_s
+        if self._previous_end_s > base_s:
+            base_s, self._base_bytes = self._previous_end_s, self._ahead_bytes
+        self._first_glances = self._first_glances or self._glances
+        self._base = self._counts_at(base_s, self._first_glances)
+        return base_s
+
+    @staticmethod
+    def _counts_at(moment_s: float, glances: Sequence[Glance]) -> Counts | None:
+        """The counters at a moment, between the glances around it; None if they lie far apart."""
+        times = [glance.at_s for glance in glances]
+        after = int(np.searchsorted(times, moment_s))
+        if after in (0, len(times)):
+            return None
+        before, next_ = glances[after - 1], glances[after]
+        if before.counts is None or next_.counts is None or next_.at_s - before.at_s > BLIND_S:
+            return None
+        share = (moment_s - before.at_s) / (next_.at_s - before.at_s)
+        a, b = before.counts, next_.counts
+        between = {
+            side: round(getattr(a, side) + share * (getattr(b, side) - getattr(a, side)))
+            for side in ("read_bytes", "write_bytes", "discard_bytes", "ios", "flushes")
+        }
+        return Counts(**between, in_flight=a.in_flight, others_bytes=b.others_bytes)
+
+    @staticmethod
+    def _blur_about_s(moment_s: float, glances: Sequence[Glance]) -> float:
+        """For how long nobody looked at the device about a moment, beyond what is usual."""
+        times = [glance.at_s for glance in glances if abs(glance.at_s - moment_s) <= FOLLOWER_S]
+        about = [
+            later - before
+            for before, later in pairwise(times)
+            if before <= moment_s + BORDER_S and later >= moment_s - BORDER_S
+        ]
+        return max(0.0, max(about, default=0.0) - USUAL_LOOK_S)
+
+    def _follower_rates(self, ended_s: float) -> _Pair:
+        """Bytes a second, read and written, just after the step's end."""
+        start = self._counts_at(ended_s, self._glances)
+        later = [
+            glance
+            for glance in self._glances
+            if ended_s < glance.at_s <= ended_s + FOLLOWER_S and glance.counts is not None
+        ]
+        if start is None or not later or later[-1].counts is None:
+            return _nothing()
+        return (_moved(later[-1].counts) - _moved(start)) / (later[-1].at_s - ended_s)
+
+    def _forget_before(self, moment_s: float) -> None:
+        """A fill takes hours: what lies behind is not needed any more."""
+        keep = next(
+            (index for index, glance in enumerate(self._glances) if glance.at_s >= moment_s), 0
+        )
+        del self._glances[:keep]
+
+
+def _moved(counts: Counts) -> _Pair:
+    return np.array((counts.read_bytes, counts.write_bytes), dtype=float)
+
+
+def _find_busiest(excesses: Sequence[_Excess], side: int) -> tuple[float, float, float] | None:
+    """The interval in which a side's excess grew most, for good: what is gone a second later was noise.
+
+    Where the device did later what fio had counted before, nothing grew but back.
+    """
+    if len(excesses) < 2:
+        return None
+    amounts = [excess.bytes[side] for excess in excesses]
+    lasting = np.minimum.accumulate(amounts[::-1])[::-1]
+    grown = np.diff(np.maximum(lasting - amounts[0], 0))
+    index = int(np.argmax(grown))
+    fio_bytes = excesses[index + 1].fio_bytes - excesses[index].fio_bytes
+    return excesses[index].at_s, fio_bytes, float(grown[index])

@@ -1,0 +1,179 @@
+"""Files that are written, and folders made for them: through no link that others may have laid.
+
+A path is walked name by name: each folder is opened before the next name is looked up in it. So
+nothing that is exchanged meanwhile leads elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tkperf.model.errors import UsageError
+
+# Of a path with all its links; the kernel follows 40.
+_MOST_NAMES = 4096
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+# Its links, such as /dev/stdout's, are the kernel's own, and lead to what has no name.
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An open folder, and a name in it; ``is_magic``: that of a descriptor, /dev/stdout for one."""
+
+    folder: int
+    name: str
+    is_magic: bool = False
+
+    def open(self, flags: int, mode: int = 0o666) -> int:
+        """Open what has the name, if that is no link."""
+        flags |= os.O_CLOEXEC | os.O_NOCTTY | (0 if self.is_magic else os.O_NOFOLLOW)
+        return os.open(self.name, flags, mode, dir_fd=self.folder)
+
+    def kind(self) -> int | None:
+        """Type of what has the name, as ``stat.S_IFMT`` has it; None: nothing has."""
+        try:
+            status = os.stat(self.name, dir_fd=self.folder, follow_symlinks=self.is_magic)
+        except FileNotFoundError:
+            return None
+        return stat.S_IFMT(status.st_mode)
+
+
+@contextmanager
+def reach(path: Path, *, makes_folder: bool = False, look_only: bool = False) -> Iterator[Place]:
+    """Find the place of a file that is to be written.
+
+    Args:
+        makes_folder: make its folder where that is not there, in one that is.
+        look_only: do not make it; the place then is the folder itself.
+
+    Raises:
+        UsageError: its folder does not exist, or a link or pipe of others is on the way.
+        OSError: the way cannot be gone.
+    """
+    walk = _Walk(path)
+    try:
+        yield walk.go(makes_folder=makes_folder, look_only=look_only)
+    finally:
+        os.close(walk.folder)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder where it is not there, in one that is; raises as ``reach``."""
+    walk = _Walk(folder / "file", named=folder)
+    try:
+        walk.go(makes_folder=True, look_only=False)
+    finally:
+        os.close(walk.folder)
+
+
+def replace_file(path: Path, pieces: Iterable[bytes], *, makes_folder: bool = False) -> None:
+    """Write a file, which has its name once it is complete; a device or pipe is written into.
+
+    A hard link to the file that was there keeps what it had. Raises as ``reach``.
+    """
+    with reach(path, makes_folder=makes_folder) as place:
+        if place.kind() not in (None, stat.S_IFREG) or place.is_magic:
+            with open(place.open(os.O_WRONLY | os.O_APPEND), "wb") as file:
+                file.writelines(pieces)
+            return
+        # A name that cannot be foreseen, and a file that is new: others may write to this folder.
+        unfinished = f".tkperf-{os.urandom(8).hex()}.part"
+        try:
+            part = Place(place.folder, unfinished).open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            with open(part, "wb") as file:
+                file.writelines(pieces)
+            os.replace(unfinished, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(unfinished, dir_fd=place.folder)
+            raise
+
+
+class _Walk:
+    """The way along a path: ``folder`` is where it has come to, ``_at`` what that is called.
+
+    Errors have the path as ``named``.
+    """
+
+    def __init__(self, path: Path, *, named: Path | None = None) -> None:
+        self._path = named or path
+        self._at = Path("/")
+        self._names = [*reversed(path.absolute().parts[1:])]
+        self.folder = os.open("/", _FOLDER)
+
+    def go(self, *, makes_folder: bool, look_only: bool) -> Place:
+        for _ in range(_MOST_NAMES):
+            if not self._names:
+                break
+            name = self._names.pop()
+            try:
+                status = os.stat(name, dir_fd=self.folder, follow_symlinks=False)
+            except FileNotFoundError:
+                if not self._names:
+                    return Place(self.folder, name)
+                if not makes_folder or len(self._names) > 1:
+                    raise self._missing(name) from None
+                if look_only:
+                    break
+                os.mkdir(name, dir_fd=self.folder)
+                self._enter(name)
+                continue
+            self._refuse_laid_by_others(name, status)
+            is_link = stat.S_ISLNK(status.st_mode)
+            is_magic = is_link and self._at.is_relative_to(_PROC)
+            if is_link and not is_magic:
+                self._follow(name)
+            elif not self._names:
+                return Place(self.folder, name, is_magic)
+            else:
+                self._enter(name, follow=is_magic)
+        return Place(self.folder, ".")
+
+    def _enter(self, name: str, *, follow: bool = False) -> None:
+        flags = _FOLDER & ~os.O_NOFOLLOW if follow else _FOLDER
+        self._become(os.open(name, flags, dir_fd=self.folder))
+        self._at = self._at.parent if name == ".." else self._at / name
+
+    def _follow(self, name: str) -> None:
+        target = Path(os.readlink(name, dir_fd=self.folder))
+        if target.is_absolute():
+            self._become(os.open("/", _FOLDER))
+            self._at = Path("/")
+        self._names += reversed(target.parts[target.is_absolute() :])
+
+    def _become(self, folder: int) -> None:
+        os.close(self.folder)
+        self.folder = folder
+
+    def _missing(self, name: str) -> UsageError:
+        folder = self._at.joinpath(name, *reversed(self._names[1:]))
+        return UsageError(
+            f"{self._path}: there is no folder {self._at / name}; nothing was written: make it "
+            f"first (mkdir -p {folder}), or name another"
+        )
+
+    def _refuse_laid_by_others(self, name: str, status: os.stat_result) -> None:
+        """Follow a link only if none but us or root can have laid it, wherever on the way it is.
+
+        For root, who can write anywhere, its folder is not to be others' to write either. The kernel
+        has a rule like that for folders like /tmp, but only for those who open the link itself.
+        """
+        is_link = stat.S_ISLNK(status.st_mode)
+        if not is_link and not stat.S_ISFIFO(status.st_mode):
+            return
+        why = None
+        if status.st_uid not in (0, os.geteuid()):
+            why = f"is a link or a pipe that another user made (uid {status.st_uid})"
+        elif is_link and os.geteuid() == 0 and os.fstat(self.folder).st_mode & _OTHERS_WRITE:
+            why = "is a link in a folder that others can write to"
+        if why is not None:
+            raise UsageError(
+                f"{self._path}: {self._at / name} {why}; nothing was written: name the file itself"
+            )

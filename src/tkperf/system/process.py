@@ -1,0 +1,282 @@
+"""The one module that starts processes (a linter guards that)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from tkperf.model.errors import EngineError, reason_of
+
+PIPE = subprocess.PIPE
+ProcessTimeout = subprocess.TimeoutExpired
+Process = subprocess.Popen[bytes]
+
+# Debian packages of the programs tkperf calls, for error messages.
+PACKAGES = {
+    "fio": "fio",
+    "setpriv": "util-linux",
+    "flock": "util-linux",
+    "wipefs": "util-linux",
+    "nvme": "nvme-cli",
+    "hdparm": "hdparm",
+    "smartctl": "smartmontools",
+    "sg_format": "sg3-utils",
+    "sg_sanitize": "sg3-utils",
+    "sg_requests": "sg3-utils",
+    "sg_opcodes": "sg3-utils",
+    "mdadm": "mdadm",
+    "file": "file",
+}
+# Programs of system administration, which are not on the PATH of every user.
+SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
+# Variables that only tkperf itself may see.
+SECRETS = "TKPERF_SMTP_"
+# Many times what any program prints that tkperf runs to its end.
+KEPT_OUTPUT_BYTES, PIECE_BYTES = 16 << 20, 1 << 16
+# What a program printed last is read within moments of its end.
+LAST_WORDS_S = 1.0
+# How long a killed program may take to be gone.
+KILL_GRACE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """A program that ended. Exit status as the shell gives it; output decoded leniently."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+def _environment() -> dict[str, str]:
+    """What a program is given: ours, but for what is told to nobody."""
+    return {name: text for name, text in os.environ.items() if not name.startswith(SECRETS)}
+
+
+def find_program(name: str) -> str | None:
+    """Path of a program, also of one outside an ordinary user's PATH; None if not installed."""
+    path = os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS))
+    return shutil.which(name, path=path)
+
+
+def require_program(name: str) -> str:
+    """Path of a program.
+
+    Raises:
+        EngineError: it is not installed; the message names the package.
+    """
+    path = find_program(name)
+    if path is None:
+        package = PACKAGES.get(name, name)
+        raise EngineError(f"'{name}' is not installed: sudo apt-get install {package}")
+    return path
+
+
+def run_command(
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    on_tick: Callable[[], None] = lambda: None,
+    must_finish: bool = False,
+    inherit: Sequence[int] = (),
+) -> Completed:
+    """Run a program to its end. It does not see Ctrl-C in the terminal; tkperf does.
+
+    Args:
+        on_tick: called about once a second while it runs.
+        must_finish: an interruption by the user takes effect only when the program has ended, for
+            what a drive would be left in a bad state by, such as an erase under way.
+        inherit: descriptors it gets, such as the lock on what it writes to.
+
+    Raises:
+        EngineError: it is missing, cannot be started or does not end in time.
+    """
+    program = require_program(argv[0])
+    try:
+        process = subprocess.Popen(
+            [program, *argv[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=PIPE,
+            stderr=PIPE,
+            start_new_session=True,
+            pass_fds=tuple(inherit),
+            env=_environment(),
+        )
+    except OSError as error:
+        raise EngineError(f"'{program}' cannot be started: {reason_of(error)}") from error
+    output = _Beginning(process.stdout), _Beginning(process.stderr)
+    until_s = time.monotonic() + timeout_s
+    interrupted = ended = False
+    try:
+        while not ended:
+            try:
+                ended = _wait(process, until_s)
+                if not ended and time.monotonic() >= until_s:
+                    # A shell's child would go on asking the drive; an erase is not torn apart.
+                    if not must_finish:
+                        _kill_group(process)
+                    raise EngineError(_hangs(process, argv[0], timeout_s))
+                on_tick()
+            except KeyboardInterrupt:
+                if not must_finish:
+                    raise
+                interrupted = True
+        texts = output[0].text(), output[1].text()
+    finally:
+        _kill(process)
+    if interrupted:
+        raise KeyboardInterrupt
+    return Completed(
+        status=process.returncode,
+        stdout=texts[0],
+        stderr=texts[1],
+    )
+
+
+class _Beginning:
+    """Reads a pipe to its end and keeps what comes first: a program may print without end."""
+
+    def __init__(self, pipe: IO[bytes] | None) -> None:
+        assert pipe is not None
+        self._pipe = pipe
+        self._kept = bytearray()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with suppress(OSError, ValueError):  # closed: the program was killed
+            while piece := os.read(self._pipe.fileno(), PIECE_BYTES):
+                self._kept += piece[: KEPT_OUTPUT_BYTES - len(self._kept)]
+
+    def text(self) -> str:
+        """What the program printed, once it has ended; what its children still print is left out."""
+        self._reader.join(LAST_WORDS_S)
+        return bytes(self._kept).decode(errors="replace")
+
+
+def _wait(process: subprocess.Popen[bytes], until_s: float) -> bool:
+    """Whether a program has ended, after at most about a second."""
+    try:
+        process.wait(timeout=max(0.01, min(1.0, until_s - time.monotonic())))
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _hangs(process: subprocess.Popen[bytes], name: str, timeout_s: float) -> str:
+    ended = _kill(process)
+    return f"'{name}' did not end within {timeout_s:.0f} s" + (
+        "" if ended else " and cannot be stopped: it hangs in the kernel, see the kernel log"
+    )
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End a program and what it has started in its session, which is its own."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> bool:
+    """End a program; False if the kernel does not let it go, which must not stop tkperf too."""
+    if process.poll() is None:
+        process.kill()
+        try:
+            process.wait(timeout=KILL_GRACE_S)
+        except subprocess.TimeoutExpired:
+            return False
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+    return True
+
+
+def start_process(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    stdout: int | IO[bytes],
+    stderr: int | IO[bytes],
+    inherit: Sequence[int] = (),
+    blocked: Collection[signal.Signals] = (),
+) -> subprocess.Popen[bytes]:
+    """Start a long-running program.
+
+    It gets a session of its own, so that Ctrl-C in the terminal reaches tkperf alone, and the
+    kernel kills it when tkperf dies, however that happens (setpriv --pdeathsig).
+
+    Args:
+        inherit: descriptors it gets.
+        blocked: signals that none of its threads is woken by; they stay blocked in its children.
+
+    Raises:
+        EngineError: it is missing or cannot be started.
+    """
+    program = require_program(argv[0])
+    # What blocks a signal when a program is started hands that on to it.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+    try:
+        return subprocess.Popen(
+            [require_program("setpriv"), "--pdeathsig", "KILL", "--", program, *argv[1:]],
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+            pass_fds=tuple(inherit),
+            env=_environment(),
+        )
+    except OSError as error:
+        raise EngineError(f"'{program}' cannot be started: {reason_of(error)}") from error
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def fork_early() -> int:
+    """Two of this process: 0 in the new one, its pid in the old one.
+
+    Only before anything is held or begun: threads, leases and databases do not survive it.
+    """
+    assert threading.active_count() == 1, "threads do not survive a fork"
+    return os.fork()
+
+
+def start_module(name: str) -> subprocess.Popen[bytes]:
+    """Run a module of ours in a Python of its own, which reads stdin and writes stdout.
+
+    Nothing is loaded from the current folder (-P), where others may have put modules. The kernel kills it
+    when tkperf dies, wherever there is setpriv.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    setpriv = find_program("setpriv")
+    dying_with_us = () if setpriv is None else (setpriv, "--pdeathsig", "KILL", "--")
+    return subprocess.Popen(
+        [*dying_with_us, sys.executable, "-P", "-m", name],
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=subprocess.DEVNULL,
+        env=_environment(),
+    )
+
+
+def stop_process(process: subprocess.Popen[bytes], *, grace_s: float) -> None:
+    """End a process started here, and all its children: politely, then for certain."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is not None:
+            break
+        try:
+            os.killpg(process.pid, number)
+            process.wait(timeout=grace_s)
+        except (subprocess.TimeoutExpired, ProcessLookupError):
+            continue

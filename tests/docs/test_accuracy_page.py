@@ -1,0 +1,116 @@
+"""docs/accuracy.md: its commands and cases are there, and its limits are those that are checked."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.lab import block_trace
+from tests.lab.cases import test_accuracy as lab
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/accuracy.md").read_text(encoding="utf-8")
+
+
+def bench(name: str) -> ModuleType:
+    """A script of bench/, which finds its neighbours as when it is run."""
+    sys.path.insert(0, str(ROOT / "bench"))
+    try:
+        return import_module(name)
+    finally:
+        sys.path.remove(str(ROOT / "bench"))
+
+
+def table(heading: str) -> list[list[str]]:
+    """Rows of the first table whose header begins so, cell by cell."""
+    lines = PAGE[PAGE.index(f"| {heading} |") :].split("\n\n")[0].splitlines()
+    return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines[2:]]
+
+
+def limit(claim: str) -> str:
+    """Of the only claim that begins so."""
+    (found,) = [row[1] for row in table("claim") if row[0].startswith(claim)]
+    return found
+
+
+def test_the_commands_are_those_of_the_script() -> None:
+    commands = {name.strip("`"): command.strip("`") for name, command in table("name")}
+    assert commands == bench("accuracy").COMMANDS
+
+
+def test_the_commands_can_be_called() -> None:
+    """Their scripts are there, and take their options."""
+    for command in bench("accuracy").COMMANDS.values():
+        _, script, *options = command.split()
+        if script == "-m":
+            assert command.split()[2] == "tests.lab.run"
+            continue
+        text = (ROOT / script).read_text(encoding="utf-8")
+        for option in options:
+            if option.startswith("--"):
+                assert f'"{option}"' in text, (script, option)
+
+
+def test_every_claim_is_measured_by_a_command_or_a_case_that_is_there() -> None:
+    names = set(bench("accuracy").COMMANDS)
+    for row in table("claim"):
+        assert len(row) == 4, row
+        named = re.findall(r"`([\w-]+)`", row[2])
+        assert named or row[2] == "same", row
+        for each in named:
+            assert each in names or hasattr(lab, each), each
+
+
+@pytest.mark.parametrize("named", sorted(set(re.findall(r"`(test_\w+)`", PAGE))))
+def test_every_test_named_exists(named: str) -> None:
+    tests = (ROOT / "tests").rglob("test_*.py")
+    assert any(f"def {named}(" in path.read_text(encoding="utf-8") for path in tests)
+
+
+def test_the_limits_are_those_that_are_checked() -> None:
+    against, wall, trace = (bench(name) for name in ("against_fio", "wall_time", "against_trace"))
+    rate = f"within {100 * lab.MOST_RATE_ERROR:g} %"
+    assert limit("IOPS of a drive of known rate") == rate
+    assert limit("the same of known answer time") == rate
+    percent, emulated = (
+        100 * block_trace.MOST_PERCENTILE_ERROR,
+        f"{lab.MOST_OVERHEAD_US / 1000:g} ms on an emulated CPU",
+    )
+    assert (
+        limit("p50, p90") == f"within {percent:g} % and {trace.MOST_OVERHEAD_US:g} us; {emulated}"
+    )
+    assert (
+        limit("p99, p99.9")
+        == f"within {percent:g} % and {trace.MOST_TAIL_OVERHEAD_US:g} us; p99 {emulated}"
+    )
+    assert limit("overhead") == f"at most {trace.MOST_OVERHEAD_US:g} us; {emulated}"
+    assert limit("IOPS against") == "{:g} to {:g}".format(*against.IOPS_RATIOS)
+    assert limit("mean latency") == "{:g} to {:g}".format(*against.MEAN_LATENCY_RATIOS)
+    assert limit("p99.9 of latency") == f"at most {against.MOST_P999_RATIO:g}"
+    assert limit("CPU time") == f"at most {wall.MOST_CPU_PERCENT:g} % of a CPU"
+    assert limit("time that a test's steps took") == f"at most {wall.MOST_AT_ONE_SECOND:g}"
+    assert limit("the same, steps of 60 s") == f"at most {wall.MOST_AT_ONE_MINUTE:g}"
+
+
+def test_what_is_known_is_what_the_cases_set() -> None:
+    for known_iops in lab.THROTTLED:
+        assert f"{known_iops:,}" in table("claim")[0][0]
+    known = table("claim")[1][0]
+    assert f"{lab.OUTSTANDING} I/Os outstanding" in known
+    assert f"after {lab.ANSWER_US / 1000:g} ms" in known
+    assert f"{lab.OUTSTANDING / lab.ANSWER_US * 1e6:g} IOPS" in known
+    assert f"from 0 to {lab.LONGEST_ANSWER_US / 1000:g} ms" in PAGE
+
+
+def test_a_trace_that_lost_events_is_none() -> None:
+    """The kernel counts what it overwrote beside what it never committed: both lines end alike."""
+    whole = "entries: 7\noverrun: 0\ncommit overrun: 0\nbytes: 560\ndropped events: 0\n"
+    block_trace.require_whole(whole)
+    for lost in ("overrun", "dropped events"):
+        with pytest.raises(AssertionError, match="not whole"):
+            block_trace.require_whole(whole.replace(f"\n{lost}: 0", f"\n{lost}: 706337"))

@@ -1,0 +1,55 @@
+"""What the pages point to is there: files and modules by their paths, other pages by their links."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src/tkperf"
+PAGES = sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/*/README.md")))
+
+
+def find_missing(line: str) -> list[str]:
+    """Paths in backticks that are not there; a name alone may lie beside another path of its line."""
+    named = re.findall(r"`([\w.*/-]+(?:/|\.(?:py|js|md|sh|toml)))`", line)
+    named = [each.rstrip("/") for each in named if "NAME" not in each]
+    found = {each: [*ROOT.glob(each), *SOURCE.glob(each)] for each in named}
+    places = [path if path.is_dir() else path.parent for path in chain(*found.values())]
+    return [
+        each
+        for each in named
+        if not found[each] and not any(list(place.glob(each)) for place in places)
+    ]
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link may name of a page: its headings as GitHub writes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+
+
+def test_every_path_of_the_architecture_exists() -> None:
+    """A module that is moved or gone is still on the map otherwise."""
+    lines = (ROOT / "docs/architecture.md").read_text(encoding="utf-8").splitlines()
+    assert [missing for line in lines for missing in find_missing(line)] == []
+
+
+def test_a_path_that_is_gone_is_found() -> None:
+    """In any form that the map has."""
+    assert find_missing("| `engine/fio.py`, `gate.py`, `cli/` | `profiles/*.toml` |") == []
+    assert find_missing("| `engine/old.py`, `cli/`, `gate.py` |") == ["engine/old.py", "gate.py"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    """To a file of the repository, and to a heading that it has."""
+    for link in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+        if not link.startswith("http"):
+            path, _, heading = link.partition("#")
+            target = page.parent / path if path else page
+            assert target.exists(), link
+            assert not heading or heading in anchors(target), link

@@ -1,0 +1,115 @@
+"""The pages as a site: every link leads somewhere; command lines on pages are understood by the commands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from tkperf.cli.main import cli
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [sys.executable, "-B", ROOT / "scripts/docs.py", folder],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (built.returncode, built.stderr) == (0, "")
+    return folder
+
+
+def test_every_page_is_in_the_site_and_the_menu(site: Path) -> None:
+    """A page that no menu has would be found by nobody; Sphinx itself ends at a link that leads nowhere."""
+    menu = (site / "index.html").read_text(encoding="utf-8")
+    for page in sorted((ROOT / "docs").glob("**/*.md")):
+        name = page.relative_to(ROOT / "docs").with_suffix(".html")
+        if name.parts[0] not in ("examples", "adr"):
+            assert (site / name).exists()
+            assert name.name == "index.html" or f'href="{name.as_posix()}"' in menu
+    assert len(list((site / "adr").glob("*.html"))) == len(list((ROOT / "docs/adr").glob("*.md")))
+
+
+def test_the_reference_has_what_the_code_has(site: Path) -> None:
+    """Every command, every option of one, every test, every function of the API."""
+    commands = (site / "reference/commands.html").read_text(encoding="utf-8")
+    context = click.Context(cli, **cli.context_settings)
+    for name in cli.list_commands(context):
+        assert f'id="tkperf-{name}"' in commands
+    assert "--accept-disturbed" in commands
+    tests = (site / "reference/tests.html").read_text(encoding="utf-8")
+    assert "Cross Stimulus Recovery" in tests
+    api = (site / "reference/python.html").read_text(encoding="utf-8")
+    for name in ("make_plan", "run", "load", "open_run"):
+        assert f'id="tkperf.{name}"' in api
+
+
+def test_examples_can_be_fetched(site: Path) -> None:
+    """As they lie in the repository."""
+    for example in (ROOT / "docs/examples").iterdir():
+        assert example.name == "README.md" or (site / example.name).exists()
+
+
+def code_blocks(page: str) -> Iterator[str]:
+    """The lines of its code blocks: between fences, or indented after an empty line."""
+    fenced = indented = False
+    empty = True
+    for line in page.splitlines():
+        text = line.strip()
+        if text.startswith("```"):
+            fenced = not fenced
+        elif fenced:
+            yield text
+        elif text:
+            indented = line.startswith(("    ", "\t")) and (empty or indented)
+            if indented:
+                yield text
+        empty = not text
+
+
+def command_lines() -> Iterator[tuple[str, str]]:
+    """Where, and what: each line that calls tkperf, up to what it says of itself or hands its output to."""
+    for page in PAGES:
+        for text in code_blocks(page.read_text(encoding="utf-8")):
+            ends = r"\s{2,}|\s#|\s[|>]\s?|\s\\\\?$|; "
+            line = re.split(ends, text.removeprefix("sudo "))[0].strip()
+            # A synopsis, or a line that goes on, is none that could be typed.
+            if line.startswith("tkperf ") and not re.search(r"\.\.\.|\[|\\$", line):
+                yield page.relative_to(ROOT).as_posix(), line
+
+
+@pytest.mark.parametrize(("page", "line"), sorted(set(command_lines())))
+def test_every_command_line_on_a_page_is_one(page: str, line: str) -> None:
+    """Commands, options and the number of arguments; whether files are there is not asked."""
+    command: click.Command = cli
+    # TKperf's way to name several tests, which the command turns into the other.
+    words = shlex.split(re.sub(r"(-(?:ssd|hdd)t \w+) (?=\w)", r"\1,", line))[1:]
+    context = click.Context(cli, info_name="tkperf", **cli.context_settings)
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        below = command.get_command(context, words[0])
+        if below is None:
+            break
+        command, words = below, words[1:]
+        context = click.Context(command, parent=context, **command.context_settings)
+    assert not isinstance(command, click.Group) or not words or words[0].startswith("-"), line
+    parsed, left, _ = command.make_parser(context).parse_args(words)
+    if not isinstance(command, click.Group):
+        assert left == [], line
+        missing = [
+            argument.name
+            for argument in command.params
+            if isinstance(argument, click.Argument)
+            and argument.required
+            and not parsed.get(str(argument.name))
+        ]
+        assert missing == [], line

@@ -1,0 +1,72 @@
+"""The files of docs/examples do what the pages say."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import tkperf
+from tkperf.analysis.claim_findings import State
+from tkperf.analysis.claims import check_claims
+from tkperf.analysis.claims_file import parse_claims
+from tkperf.device.raid.config import load_raid_config
+from tkperf.procedures import load_profile
+
+EXAMPLES = Path(__file__).parents[2] / "docs/examples"
+
+
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From its first cell to its last, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    notebook = json.loads((EXAMPLES / "notebook.ipynb").read_text(encoding="utf-8"))
+    names: dict[str, object] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), cell["id"], "exec"), names)
+    assert (tmp_path / "notebook.png").stat().st_size > 5_000
+
+
+def test_the_profile_is_a_profile() -> None:
+    """Its tests are those of its tables."""
+    profile = load_profile(str(EXAMPLES / "profile.toml"))
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=profile)
+    assert [test.test.name for test in plan.tests] == ["iops", "lat"]
+
+
+def test_the_claims_are_claims(tmp_path: Path) -> None:
+    """On a run of the tests that they are on each is met or not: none is of something that is not measured."""
+    text = (EXAMPLES / "claims.toml").read_text(encoding="utf-8")
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd")
+    claims, result = (
+        parse_claims(text, file="claims.toml"),
+        tkperf.run(plan, "run", folder=tmp_path),
+    )
+    checked = check_claims(claims, result, load=tkperf.load, folder=tmp_path)
+    assert [
+        finding.state
+        for finding in checked.findings
+        if finding.state not in (State.MET, State.NOT_MET)
+    ] == []
+    assert len(checked.findings) == text.count("[[claim]]")
+
+
+def test_the_sample_report_is_of_no_device_and_no_machine() -> None:
+    """It says SIMULATED, has the four tests, and of host and days only that they are not known."""
+    page = (EXAMPLES / "sample-report.html").read_text(encoding="utf-8")
+    assert '<span class="badge">SIMULATED</span></summary>' in page
+    assert re.findall(r'<section id="(iops|lat|tp|writesat)"', page) == [
+        "iops", "lat", "tp", "writesat"
+    ]  # fmt: skip
+    not_known = re.search(r"<dd>(Test run date, [^<]*)</dd>", page)
+    assert not_known is not None
+    for fact in ("Report date", "Host", "CPU", "Kernel", "Operating system"):
+        assert fact in not_known[1].split(", ")
+
+
+def test_the_set_is_a_set() -> None:
+    config = load_raid_config(EXAMPLES / "raid.json")
+    assert (config.raidlevel, len(config.devices)) == (5, 4)

@@ -1,0 +1,81 @@
+"""The page on own workloads: its example runs, and every key is there with its meaning."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from tkperf.cli.main import cli
+from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
+from tkperf.procedures.profiles.explained import explain_keys
+
+PAGE = Path(__file__).parents[2] / "docs/own-workloads.md"
+EXAMPLE = PAGE.parent / "examples/database.toml"
+
+
+def render_keys() -> str:
+    """The part of the page that follows from the tables."""
+    lines = []
+    for heading, table in TABLES_BY_PLACE.items():
+        lines += [f"### {heading}", "", (table.__doc__ or "").partition("\n")[0], ""]
+        if keys := explain_keys(table):
+            lines += ["| key | values | meaning |", "|---|---|---|"]
+            lines += [f"| `{key.name}` | {key.values} | {key.meaning} |" for key in keys]
+            lines += [""]
+    return "\n".join(lines[:-1]) + "\n"
+
+
+def test_the_page_has_every_key_with_its_meaning() -> None:
+    """Key for key, as the tables have them. TKPERF_UPDATE_GOLDEN=1 writes the keys anew."""
+    before, heading, keys = PAGE.read_text("utf-8").partition("### Top")
+    if os.environ.get("TKPERF_UPDATE_GOLDEN"):
+        PAGE.write_text(before + render_keys(), encoding="utf-8")
+    else:
+        assert heading + keys == render_keys()
+
+
+@pytest.mark.parametrize("table", TABLES_BY_PLACE.values())
+def test_an_optional_key_says_what_is_taken_without_it(table: type[msgspec.Struct]) -> None:
+    """In its meaning."""
+    for field, key in zip(msgspec.structs.fields(table), explain_keys(table), strict=True):
+        assert key.meaning, "every key says what it means: give its type a means(...)"
+        assert ("left out" in key.meaning) is not field.required, key
+
+
+def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file is the shipped one, its commands do what they say, and its claim is met."""
+    text = PAGE.read_text("utf-8")
+    example, claims = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert example == EXAMPLE.read_text("utf-8")
+    shutil.copy(EXAMPLE, tmp_path / "database.toml")
+    (tmp_path / "claims.toml").write_text(claims)
+    monkeypatch.chdir(tmp_path)
+    commands = re.findall(r"^\$ tkperf (.*)$", text, re.MULTILINE)
+    assert len(commands) == 6
+    outputs = {}
+    for command in commands:
+        if command.startswith("report"):
+            (tmp_path / "database.toml").unlink()  # from here on the run file is all there is
+        done = CliRunner().invoke(cli, shlex.split(command), catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        outputs[command.split()[0]] = done.output
+    assert "Pages at rising demand" in outputs["workload"]
+    assert "fill 2 x 240.1 GB" in outputs["plan"]
+    document = json.loads((tmp_path / "rehearsal.json").read_text())
+    (test,) = document["tests"]
+    assert (test["name"], test["title"]) == ("database", "Database pages, log and backup")
+    assert [section["name"] for section in test["sections"]] == [
+        "Pages and log in turn", "Pages at rising demand", "Backup",
+    ]  # fmt: skip
+    page = (tmp_path / "rehearsal.html").read_text()
+    assert "OWN WORKLOAD: Database pages, log and backup is what a workload file says" in page
+    assert "pages: RND 8k 90 % + 64k 10 %, R/W 70/30, TC 4 / QD 32" in page
+    assert {path.name for path in (tmp_path / "tables").iterdir()} >= {"cells.csv", "slices.csv"}

@@ -1,0 +1,158 @@
+"""Pages about what programs read have all of it: codes, tables and columns, keys, options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+import pytest
+
+import tkperf
+from tests.builders import run_info, simulate
+from tkperf.analysis.compare import compare
+from tkperf.analysis.results import RunResult
+from tkperf.cli.commands.raid import raid
+from tkperf.cli.commands.ssd import ssd
+from tkperf.cli.main import COMMANDS
+from tkperf.host.audit import Finding
+from tkperf.model.disturbance.codes import DisturbanceCode
+from tkperf.model.host_use import HostUse
+from tkperf.model.telemetry.log import MEDIA_ERRORS, THROTTLED
+from tkperf.pipeline.host_check import HOST_DISTURBS, TUNING_LEFT_BEHIND
+from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.subject import USERS_NOT_VISIBLE
+from tkperf.render.export_series import READINGS, SECONDS
+from tkperf.render.export_tables import build_comparison_table, build_tables
+from tkperf.runner.telemetry import UNREAD
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src/tkperf"
+# Told before a run, while it goes on or of an imported one, and in none of a run's files.
+TOLD_ELSEWHERE = {"would-be-refused", "run-file-waiting"}
+# Of which a page says what it is as a whole: facts, and what differs from profile to profile.
+AS_A_WHOLE = {"profile", "options", "hosts", "device", "host"}
+
+
+def read(page: str) -> str:
+    return (ROOT / "docs" / page).read_text(encoding="utf-8")
+
+
+def rows_below(text: str, heading: str) -> list[list[str]]:
+    """Cells of each row of the first table whose head begins so."""
+    lines = text[text.index(f"| {heading} |") :].split("\n\n", maxsplit=1)[0].splitlines()
+    return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines[2:]]
+
+
+def in_backticks(text: str) -> list[str]:
+    return re.findall(r"`([^`\n]+)`", text)
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    folder = tmp_path_factory.mktemp("run")
+    simulate(folder, run_info())
+    return tkperf.load(folder / "run.tkperf")
+
+
+def test_every_kind_of_disturbance_is_on_the_page() -> None:
+    """In the table of run-file.md, and no other is."""
+    page = read("run-file.md")
+    found = {
+        code.strip("`") for code, _ in rows_below(page[page.index("`disturbance`:") :], "code")
+    }
+    assert found == {str(code) for code in DisturbanceCode}
+
+
+def test_every_code_of_a_warning_is_on_a_page() -> None:
+    """As it is written where the warning is made; those of runs in the table of run-file.md."""
+    made = {HOST_DISTURBS, TUNING_LEFT_BEHIND, USERS_NOT_VISIBLE, UNREAD, MEDIA_ERRORS, THROTTLED}
+    of_runs = made.copy()
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        codes = re.findall(r'(?:RunWarning\(\s*code=|_warn\(\s*)"([\w-]+)"', text)
+        made |= set(codes)
+        if not path.is_relative_to(SOURCE / "importers") and not path.is_relative_to(
+            SOURCE / "analysis"
+        ):
+            of_runs |= set(codes)
+    page = read("run-file.md")
+    table = rows_below(page[page.index("`warning`:") :], "code")
+    assert {code for row in table for code in in_backticks(row[0])} == of_runs - TOLD_ELSEWHERE
+    pages = page + read("import.md") + read("results-json.md") + read("progress-json.md")
+    assert {code for code in made if f"`{code}`" not in pages} == {"would-be-refused"}
+
+
+def test_what_is_kept_of_the_host_is_on_the_page() -> None:
+    page = read("run-file.md")
+    found = [
+        each
+        for row in rows_below(page[page.index("`host_use` has") :], "key")
+        for each in in_backticks(row[0])
+    ]
+    assert set(found) == {each.name for each in fields(HostUse)}
+    named = in_backticks(read("host.md"))
+    assert {each.name for each in fields(Finding)} - set(named) == set()
+
+
+def test_every_table_of_the_exports_is_on_the_page(result: RunResult) -> None:
+    """And what is named of them is a column, or another table."""
+    tables = list(build_tables(result, (), lambda *_: ()))
+    page = read("exports.md")
+    rows = rows_below(page, "table")
+    assert {name.strip("`") for name, _ in rows} == {table.name for table in tables}
+    compared = build_comparison_table(compare([result, result]))
+    known = {column for table in (*tables, compared) for column in table.columns}
+    known |= {table.name for table in tables}
+    named = {each for row in rows for each in in_backticks(row[1])}
+    text = page[page.index("A workload is `access`") : page.index("## Series over time")]
+    named |= {each for each in in_backticks(text) if not each.startswith("tkperf ")}
+    assert named - known == set()
+
+
+def test_every_series_is_on_the_page() -> None:
+    """By its name, and no other."""
+    page = read("exports.md")
+    text = page[page.index("## Series over time") : page.index("In TKperf's XML")]
+    named = {each for each in in_backticks(text) if re.fullmatch(r"tkperf_\w+_\w+", each)}
+    assert named == {*SECONDS, *READINGS}
+
+
+def keys_of(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield key
+            if key not in AS_A_WHOLE:
+                yield from keys_of(below)
+    elif isinstance(value, list):
+        for each in value:
+            yield from keys_of(each)
+
+
+def test_every_key_of_the_results_is_on_the_page(result: RunResult) -> None:
+    named = set(in_backticks(read("results-json.md")))
+    assert set(keys_of(msgspec.to_builtins(result))) - named == set()
+
+
+def test_new_options_and_commands_are_named_beside_tkperfs() -> None:
+    """docs/tkperf-2.2.md has each of tkperf's, its own or as that of TKperf."""
+    page = read("tkperf-2.2.md")
+    missing = [
+        param.name
+        for command in (ssd, raid)
+        for param in command.params
+        if isinstance(param, click.Option) and not any(f"`{each}" in page for each in param.opts)
+    ]
+    assert missing == []
+    assert "`tkperf ssd|hdd|raid NAME DEVICE`" in page
+    new = page[page.index("`tkperf plan`") :].split("\n\n")[0].replace("`tkperf ", "`")
+    assert set(in_backticks(new.partition(".")[0])) == set(COMMANDS) - {"ssd", "hdd", "raid"}
+
+
+def test_every_wish_of_a_run_is_named_for_python() -> None:
+    named = set(in_backticks(read("python-api.md")))
+    assert {each.name for each in fields(RunRequest)} - named - {"suite", "device"} == set()

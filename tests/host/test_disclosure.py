@@ -1,0 +1,87 @@
+"""What a run keeps of the audit, and where it is shown."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+
+from rich.console import Console
+
+from tests.builders import run_info, simulate
+from tests.host.fake_host import NVME, SATA, audit, make_host
+from tkperf.analysis.host import found_settings, host_findings
+from tkperf.analysis.results import RunResult
+from tkperf.cli.tables import print_results
+from tkperf.host.audit.finding import Level
+from tkperf.page.disclosure import build_disclosure
+from tkperf.pipeline.host_check import HostState
+from tkperf.render.export_json import render_json
+from tkperf.render.export_markdown import render_markdown
+
+TUNED = "/sys/block/nvme0n1/queue/scheduler: bfq -> none"
+
+
+def printed(result: RunResult) -> str:
+    console = Console(file=io.StringIO(), width=2000)
+    print_results(result, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_run_shows_all_that_was_found_in_its_order(tmp_path: Path) -> None:
+    """Through the run file: in the report's set-up, in Markdown and JSON; in show what mattered."""
+    bad = {"proc/pressure/cpu": "some avg10=50.0", f"{NVME}/queue/wbt_lat_usec": None}
+    audited = audit(make_host(tmp_path / "host", bad))
+    state = HostState(audit=audited, changes=(TUNED,))
+    result = simulate(tmp_path, run_info(hosts=(state.facts(),)))
+    facts = dict(build_disclosure(result))["Host before the run"]
+    assert facts[0] == ("Set for the run", TUNED)
+    titles = [title.lower() for title, _ in facts[1:]]
+    known = [one for one in audited.findings if one.level is not Level.NOT_KNOWN]
+    assert titles == [finding.subject.lower() for finding in known]
+    shown = dict(facts)
+    assert shown["I/O scheduler"] == "none"
+    assert shown["CPU pressure"] == "somebody waited for 50 % of the last 10 s (would disturb)"
+    assert "Writeback throttling" not in shown
+    ((_, unknown),) = dict(build_disclosure(result))["Not known"]
+    assert "Writeback throttling" in unknown.split(", ")
+    text = printed(result)
+    assert f"set for the run: {TUNED}" in text
+    quiet = audited.of(Level.OK, Level.NOTE)
+    assert f"host: {len(quiet)} more findings in the report and in --json" in text
+    assert "requests of the queue" not in text, "a wall of what is as it should be"
+    assert "host, not known: writeback throttling" in text
+    markdown = render_markdown(result)
+    assert "| Set for the run | /sys/block/nvme0n1" in markdown
+    assert "CPU pressure: somebody waited for 50 %" in markdown
+    (host,) = json.loads(render_json(result))["info"]["hosts"]
+    assert host["audit"] == audited.plain()
+
+
+def test_older_runs_are_not_called_audited(tmp_path: Path) -> None:
+    """No block of it, and in Markdown not known."""
+    result = simulate(tmp_path, run_info())
+    assert "Host before the run" not in dict(build_disclosure(result))
+    assert "host:" not in printed(result)
+    (unknown,) = re.findall(r"\| Not known \| (.*) \|", render_markdown(result))
+    assert "Host audit" in unknown.split(", ")
+
+
+def test_several_drives_are_told_apart() -> None:
+    """By their names, where there are several; rubbish in a file is passed over."""
+    rows = [{"subject": "link", "device": f"/dev/sd{name}", "found": "x"} for name in "ab"]
+    host: dict[str, object] = {"audit": [*rows, 3, {"level": "ok"}]}
+    assert [one.title for one in host_findings(host)] == ["link of /dev/sda", "link of /dev/sdb"]
+    assert [one.title for one in host_findings({"audit": rows[:1]})] == ["link"]
+    assert host_findings({"audit": "rubbish"}) == ()
+
+
+def test_what_was_set_can_be_compared(tmp_path: Path) -> None:
+    """After an interruption: settings are, the load of the moment is not."""
+    host = make_host(tmp_path)
+    before = found_settings({"audit": audit(host, disk=SATA).plain()})
+    make_host(tmp_path, {f"{SATA}/queue/scheduler": "none [bfq]", "proc/pressure/cpu": "rubbish"})
+    after = found_settings({"audit": audit(host, disk=SATA).plain()})
+    assert {title for title in before if before[title] != after.get(title)} == {"I/O scheduler"}

@@ -1,0 +1,27 @@
+"""Job files of the tests, and what converts them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from tkperf.interop.fio_jobfile.convert import Converted, convert_job_file
+
+JOBS = Path(__file__).parent / "jobs"
+NAMES = sorted(path.stem for path in JOBS.glob("*.fio"))
+
+
+def read_included(wanted: str, by: str) -> tuple[str, str]:
+    path = Path(by).parent / wanted
+    return str(path), path.read_text()
+
+
+def convert(text: str, *, file: str = "a.fio", without: Collection[str] = ()) -> Converted:
+    return convert_job_file(
+        text, file=file, name="mine", read_included=read_included, without=without
+    )
+
+
+def convert_file(name: str) -> Converted:
+    path = JOBS / f"{name}.fio"
+    return convert(path.read_text(), file=str(path))

@@ -1,0 +1,256 @@
+"""What fio does with a job file, and with the jobs that tkperf makes of it, I/O by I/O."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop.fio_jobfile.job_files import JOBS, NAMES, convert_file
+from tkperf.engine.fio_job import FioTarget, count_threads, render_fill_job, render_step_job
+from tkperf.model.workload import ActiveRange, Step, Workload
+from tkperf.procedures import load_profile
+from tkperf.procedures.own_workloads.files import parse_workload_file
+from tkperf.procedures.own_workloads.parts import FillPhase, StreamPhase
+from tkperf.procedures.own_workloads.steps import workload_of
+
+pytestmark = pytest.mark.fio
+
+MIB = 1 << 20
+SIZE = 256 * MIB
+MANY = 1500
+# Through the page cache, as only what is asked for matters.
+# fio would begin anew after number_ios if it were time-based; killed, it leaves no processes behind.
+FEW = (
+    "direct=0",
+    "group_reporting=0",
+    "ramp_time=0",
+    "time_based=0",
+    "runtime=5",
+    "loops=1",
+    "thread=1",
+)
+PROFILE = load_profile("pts-e-1.1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What a thread of fio did, from its log of I/Os."""
+
+    ios: tuple[tuple[str, int, int], ...]
+
+    def reads(self) -> float:
+        return sum(kind == "read" for kind, _, _ in self.ios) / len(self.ios)
+
+    def sizes(self) -> dict[int, float]:
+        count = Counter(size for _, _, size in self.ios)
+        return {size: number / len(self.ios) for size, number in count.items()}
+
+    def is_sequential(self) -> bool:
+        """Whether nearly each I/O begins where one of its direction before it has ended."""
+        ended = {end for _, at, size in self.ios for end in (at + size,)}
+        follow = sum(at in ended for _, at, _ in self.ios)
+        return follow > 0.9 * len(self.ios)
+
+    def alignment(self) -> int:
+        return max(
+            step for step in (512, 4096, 8192, 16384, 32768, 65536)
+            if all(at % step == 0 for _, at, _ in self.ios)
+        )  # fmt: skip
+
+    def ends(self) -> tuple[float, float]:
+        """Where it stayed, as shares of the file."""
+        return (
+            min(at for _, at, _ in self.ios) / SIZE,
+            max(at + size for _, at, size in self.ios) / SIZE,
+        )
+
+    def in_zones(self) -> list[float]:
+        """Shares of the I/Os in 5, the next 15, and the last 80 % of the file."""
+        edges = (0.05, 0.2, 1.0)
+        zone = Counter(sum(at / SIZE >= edge for edge in edges) for _, at, _ in self.ios)
+        return [zone[number] / len(self.ios) for number in range(3)]
+
+
+def sections_of(text: str) -> list[list[str]]:
+    """The sections of a job file, each with its head, without the files that it names."""
+    sections: list[list[str]] = []
+    for line in text.splitlines():
+        if line.strip().startswith("["):
+            sections.append([line])
+        elif sections and not line.strip().startswith("filename"):
+            sections[-1].append(line)
+    return sections
+
+
+def lay_out_included(folder: Path) -> None:
+    for included in JOBS.glob("*.inc"):
+        lines = included.read_text().splitlines(keepends=True)
+        left = (line for line in lines if not line.startswith("filename"))
+        (folder / included.name).write_text("".join(left))
+
+
+def is_job(section: list[str]) -> bool:
+    return not section[0].strip().startswith("[global")
+
+
+def run_fio(sections: list[list[str]], folder: Path, *added: str) -> list[Any]:
+    """Results of a job file to whose jobs options are added, last, so that they count."""
+    lines = [line for part in sections for line in (*part, *(added if is_job(part) else ()))]
+    tried = folder / "tried.fio"
+    tried.write_text("\n".join(lines) + "\n")
+    done = subprocess.run(
+        ["fio", "--output-format=json", tried],
+        check=False, cwd=folder, capture_output=True, text=True, timeout=30,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    jobs = json.loads(done.stdout[done.stdout.index("{\n") :])["jobs"]
+    assert isinstance(jobs, list)
+    return jobs
+
+
+def read_log(path: Path) -> Load:
+    ios = []
+    for line in path.read_text().splitlines():
+        found = re.search(r" (read|write) (\d+) (\d+)$", line)
+        if found:
+            ios.append((found[1], int(found[2]), int(found[3])))
+    assert ios, path
+    return Load(ios=tuple(ios))
+
+
+def observe(text: str, number: int, folder: Path, scratch: Path) -> Load:
+    """What the first thread of one job does, without the rate that would hold it back."""
+    log = folder / "ios.log"
+    log.unlink(missing_ok=True)
+    sections, jobs = [], 0
+    for section in sections_of(text):
+        if not is_job(section) or jobs == number:
+            sections.append([line for line in section if "rate" not in line])
+        jobs += is_job(section)
+    run_fio(
+        sections, folder, f"filename={scratch}", f"number_ios={MANY}", f"write_iolog={log}",
+        "numjobs=1", *FEW,
+    )  # fmt: skip
+    return read_log(log)
+
+
+def jobs_of(name: str, scratch: Path) -> list[tuple[str, Workload]]:
+    """The fio jobs of each phase of the workload file, as tkperf would start them, and their loads."""
+    table = parse_workload_file(convert_file(name).text, file=name)
+    whole = ActiveRange(offset_bytes=0, length_bytes=SIZE)
+    target = FioTarget(path=str(scratch), ioengine="libaio", active_range=whole)
+    jobs = []
+    for phase in table.phases:
+        assert isinstance(phase, StreamPhase | FillPhase)
+        assert phase.load is not None
+        workload = workload_of(table.loads[phase.load], PROFILE, SIZE)
+        if isinstance(phase, FillPhase):
+            text = render_fill_job(workload, phase.passes or 1, [target])
+        else:
+            text = render_step_job(Step(workload=workload, duration_s=phase.longest_s), target)
+        jobs.append((text, workload))
+    return jobs
+
+
+def resemble(one: Load, other: Load) -> Sequence[str]:
+    """In what two loads differ, beyond chance."""
+    differing = []
+    if abs(one.reads() - other.reads()) > 0.06 or (one.reads() in (0, 1)) is not (
+        other.reads() in (0, 1)
+    ):
+        differing.append("mix")
+    sizes, others = one.sizes(), other.sizes()
+    if sizes.keys() != others.keys() or any(
+        abs(share - others[size]) > 0.06 for size, share in sizes.items()
+    ):
+        differing.append("block sizes")
+    if one.is_sequential() is not other.is_sequential():
+        differing.append("order")
+    if not one.is_sequential():
+        if one.alignment() != other.alignment():
+            differing.append("alignment")
+        if any(abs(a - b) > 0.02 for a, b in zip(one.ends(), other.ends(), strict=True)):
+            differing.append("range")
+        if any(abs(a - b) > 0.06 for a, b in zip(one.in_zones(), other.in_zones(), strict=True)):
+            differing.append("zones")
+    elif abs(one.ends()[0] - other.ends()[0]) > 0.02:
+        differing.append("begin")
+    return differing
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("fio") / "scratch.img"
+    path.write_bytes(b"\xa5" * SIZE)
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tkperf_does_what_fio_does_with_the_file(name: str, tmp_path: Path, big: Path) -> None:
+    """Mix, block sizes, order, alignment, range and zones of each load are those of fio's jobs."""
+    text = (JOBS / f"{name}.fio").read_text()
+    lay_out_included(tmp_path)
+    jobs = jobs_of(name, big)
+    assert len(jobs) == len(PHASES[name])
+    for (job, _), number in zip(jobs, PHASES[name], strict=True):
+        theirs, ours = (observe(of, at, tmp_path, big) for of, at in ((text, number), (job, 0)))
+        assert resemble(theirs, ours) == []
+
+
+# The job of each phase, by its number in the file; the rest run beside it.
+PHASES = {name: [0] for name in NAMES} | {
+    "four-corners": [0, 1, 2, 3],
+    "cloud-latency": [0, 1],
+    "compressible": [0, 1],
+    "same-load-twice": [0, 2],
+    "fill-then-random": [0, 1],
+    "two-globals": [0, 1, 2],
+    "odd-spelling": [0, 1],
+    "units-of-ten": [0, 1],
+    "part-of-the-drive": [0, 1],
+    "sides": [0, 1, 2],
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_as_many_threads_as_fio_starts(name: str, tmp_path: Path, big: Path) -> None:
+    """Threads of jobs that run together add up; those of an engine that waits have depth 1.
+
+    At an offered rate a fast device may answer each I/O before the next one, whatever the depth.
+    """
+    lay_out_included(tmp_path)
+    text = (JOBS / f"{name}.fio").read_text()
+    jobs = run_fio(sections_of(text), tmp_path, f"filename={big}", "number_ios=20", *FEW)
+    groups = Counter(job["groupid"] for job in jobs)
+    waiting = {job["groupid"]: job["iodepth_level"]["1"] == 100 for job in jobs}
+    ours = jobs_of(name, big)
+    assert [workload.jobs for _, workload in ours] == list(groups.values())
+    for (_, workload), alone in zip(ours, waiting.values(), strict=True):
+        assert alone == (workload.io_depth == 1) or (alone and workload.offered_iops is not None)
+    for job, workload in ours:
+        if "io_size=" not in job:  # a fill has a thread more for what is left of the range
+            assert count_threads(job) == workload.jobs
+
+
+def test_an_offered_rate_is_that_of_fio(tmp_path: Path, big: Path) -> None:
+    """Of several threads, of reads and writes apart, and evenly spaced or at random times."""
+    added = (f"filename={big}", "runtime=2", "group_reporting=1", "thread=1")
+
+    def rates(of: str) -> list[float]:
+        (done,) = run_fio(sections_of(of), tmp_path, *added)
+        return [done[side]["iops"] for side in ("read", "write")]
+
+    for name, threads in (("offered-poisson", 2), ("offered-mix", 1)):
+        text = (JOBS / f"{name}.fio").read_text()
+        ((job, workload),) = jobs_of(name, big)
+        assert (workload.jobs, workload.offered_iops) == (threads, 400)
+        # A busy host lets either fall behind now and then; another rate is another one each time.
+        assert any(rates(job) == pytest.approx(rates(text), rel=0.15, abs=1) for _ in range(5))

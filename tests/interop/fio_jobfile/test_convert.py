@@ -1,0 +1,275 @@
+"""What becomes of fio's options: kept, implied, dropped, given up, refused."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.interop.fio_jobfile.job_files import JOBS, NAMES, convert, convert_file
+from tkperf.interop.fio_jobfile.convert import OptionsRefusedError
+from tkperf.interop.fio_jobfile.rules import ALIASES, KNOWN
+from tkperf.model.errors import UsageError
+
+TIMED = "direct=1\nioengine=libaio\ntime_based\nruntime=60\n"
+
+
+def load_of(options: str) -> dict[str, Any]:
+    """The load of a job with these options."""
+    converted = convert(f"[a]\n{TIMED}{options}\n")
+    load = tomllib.loads(converted.text)["loads"]["a"]
+    assert isinstance(load, dict)
+    return load
+
+
+def refusals_of(text: str) -> list[str]:
+    with pytest.raises(OptionsRefusedError) as raised:
+        convert(text)
+    return [str(refusal) for refusal in raised.value.refusals]
+
+
+@pytest.mark.parametrize(
+    ("options", "key", "value"),
+    [
+        ("rw=randrw", "read_percent", 50),
+        ("rw=randrw\nrwmixwrite=30", "read_percent", 70),
+        ("rw=write\nrwmixread=30", "read_percent", 0),
+        ("rw=rw", "access", "sequential"),
+        ("bs=512", "block_size_kib", 0.5),
+        ("bs=1m", "block_size_kib", 1024),
+        ("bs=4k,8k\nrw=randwrite", "block_size_kib", 8),
+        ("bs=4kib\nkb_base=1000", "block_size_kib", 4),
+        ("bsrange=16k-16k", "block_size_kib", 16),
+        ("bssplit=4k/50:8k/", "block_shares", [[4, 50], [8, 50]]),
+        (
+            "rw=randread\nrandom_distribution=zoned:50/5:30/15:20/",
+            "zone_shares",
+            [[50, 5], [30, 15], [20, 80]],
+        ),
+        ("iodepth=7", "io_depth", 7),
+        ("ioengine=sync\niodepth=7", "io_depth", 1),
+        ("rw=randread\nnumjobs=3", "jobs", 3),
+        ("rw=randread\nnumjobs=3\nrate_iops=100", "offered_iops", 300),
+        ("rw=randrw\nrate_iops=100", "offered_iops", 200),
+        ("rw=read\nrate_iops=100,50", "offered_iops", 100),
+        ("rate_iops=100\nrate_process=poisson", "arrival", "poisson"),
+        ("rw=write\nbuffer_compress_percentage=30", "compressible_percent", 30),
+        ("offset=25%\nsize=50%", "range_begin_percent", 25),
+        ("offset=25%\nsize=50%", "range_end_percent", 75),
+    ],
+)
+def test_what_is_kept(options: str, key: str, value: object) -> None:
+    """Each option under its key, as fio means it."""
+    assert load_of(options)[key] == value
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        ("verify=crc32c", "checking data takes time and reads that would count as load"),
+        ("fsync=1", "it makes the device do other work than the reads and writes that tkperf counts"),
+        ("exec_prerun=touch x", "it runs a command; tkperf runs nothing from a job file"),
+        ("rate=10m", "offered rates are in IOPS: divide by the block size and write rate_iops"),
+        ("rw=randtrim", "tkperf's loads read and write; they do not trim"),
+        ("rw=read:8k", "addresses of tkperf are random or sequential; it skips none"),
+        (
+            "rw=sideways",
+            "it is one of read, write, randread, randwrite, rw, readwrite, randrw",
+        ),
+        ("bs=4q", "it is a size such as 4k, 1m or 4096"),
+        ("bs=4.5k", "it is a size such as 4k, 1m or 4096"),
+        ("bs=1000", "a block size is a multiple of 512 bytes, 16 MiB at most"),
+        ("bssplit=4k/50:8k/60", "its percentages do not add up to 100"),
+        (
+            "bsrange=4k-64k",
+            "tkperf draws no sizes from a range; write the sizes as bssplit=4k/50:8k/50",
+        ),
+        ("bs=٤k", "it is a size such as 4k, 1m or 4096"),
+        ("iodepth=٣", "it is a whole number from 1 to 65,536"),
+        ("runtime=٦٠", "it is a time such as 60, 90s, 5m or 1h"),
+        ("iodepth=0", "it is a whole number from 1 to 65,536"),
+        ("ioengine=mmap", "tkperf uses io_uring or libaio"),
+        (
+            "size=10g",
+            "a workload file has parts of the range in percent: write size=..%, or give it up, and "
+            "give the range itself to the run with --active-range",
+        ),
+        ("size=110%", "it is a whole number from 0 to 100"),
+        ("runtime=1h30m", "it is a time such as 60, 90s, 5m or 1h"),
+        ("thinktime=100", "the device would wait between I/Os by fio's rules; offer a rate with rate_iops"),
+        ("time_based=yes", "it is 1 or 0"),
+        ("blocksiz=4k", "fio has no such option; did you mean blocksize?"),
+        ("filename=/dev/sda:/dev/sdb", "it names several files; tkperf measures one DEVICE"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(option: str, reason: str) -> None:
+    """One line with file, line, job, option and reason."""
+    assert refusals_of(f"[a]\n{TIMED}{option}\n") == [f"a.fio, line 6, [a], {option}: {reason}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "reason"),
+    [
+        (
+            "[a]\nruntime=1\nrw=read\n",
+            "direct=0 (fio's default)",
+            "buffered I/O measures the host's memory, tkperf's is always direct: write direct=1 if that is "
+            "meant",
+        ),
+        (
+            f"[a]\n{TIMED}rw=write\nnumjobs=4\n",
+            "offset_increment=0 (fio's default: all threads go over the same addresses)",
+            "4 sequential threads of tkperf have a part of the range each; fio's have with size=25% and "
+            "offset_increment=25%",
+        ),
+        (
+            f"[a]\n{TIMED}rw=randread\nbssplit=8k/50:64k/50\n",
+            "blockalign=8k (fio's default)",
+            "I/Os begin at multiples of 8k, those of tkperf at multiples of 4k",
+        ),
+        (
+            "[a]\ndirect=1\nrw=randwrite\n",
+            "no runtime",
+            "a load of tkperf goes on for a time, unless it writes all of the range in order: write "
+            "runtime=.. and time_based=1",
+        ),
+        (
+            "[a]\ndirect=1\nrw=write\n",
+            "no runtime",
+            "it only fills the range, and nothing is measured after it: write runtime=.. and "
+            "time_based=1 if it is to be measured",
+        ),
+    ],
+)
+def test_a_default_of_fios_is_refused_like_an_option(text: str, given: str, reason: str) -> None:
+    """What is not written down counts, too."""
+    assert refusals_of(text) == [f"a.fio, line 1, [a], {given}: {reason}"]
+
+
+def test_jobs_at_the_same_time_are_one_load_or_refused() -> None:
+    """The same ones add up; of others it is said in what they differ; --without lets them follow."""
+    text = f"[global]\n{TIMED}rw=randread\n[a]\nrate_iops=50\n[b]\nrate_iops=50\nnumjobs=2\n"
+    load = tomllib.loads(convert(text).text)["loads"]["a"]
+    assert (load["jobs"], load["offered_iops"]) == (3, 150)
+    text = f"[global]\n{TIMED}rw=randread\n[a]\n[b]\nbs=8k\niodepth=4\n"
+    assert refusals_of(text) == [
+        "a.fio, line 8, [b], no stonewall: it runs at the same time as [a], another load "
+        "(block_size_kib, io_depth); tkperf runs one load at a time: write stonewall into it if it is "
+        "to follow"
+    ]
+    converted = convert(text, without=["stonewall"])
+    assert [phase["load"] for phase in tomllib.loads(converted.text)["phases"]] == ["a", "b"]
+
+
+def test_an_option_given_up_is_told_in_reports() -> None:
+    """``source`` is part of every report; the reason stands in the file."""
+    converted = convert(f"[a]\n{TIMED}fsync=32\nbs=4k\n", without=["fsync"])
+    assert tomllib.loads(converted.text)["source"] == (
+        "fio's job file a.fio, converted by tkperf workload from-fio; given up of it: fsync=32"
+    )
+    assert "# given up: fsync=32: it makes the device do other work" in converted.text
+
+
+def test_what_is_given_up_has_to_be_there() -> None:
+    """A typo, an option that would be kept, and one without which nothing is left."""
+    for without, reason in (
+        ("fsync", "--without fsync: a.fio has nothing of it that would have to be given up"),
+        ("fsnc", "--without 'fsnc': choose from "),
+    ):
+        with pytest.raises(UsageError, match=re.escape(reason)):
+            convert(f"[a]\n{TIMED}", without=[without])
+    with pytest.raises(OptionsRefusedError) as raised:
+        convert("[a]\ndirect=1\nrw=randwrite\n", without=["runtime"])
+    assert str(raised.value) == "a.fio: 1 option cannot be kept, nothing was written"
+
+
+def test_all_refusals_are_found_at_once() -> None:
+    """And the command that would go without them is said."""
+    with pytest.raises(OptionsRefusedError) as raised:
+        convert("[a]\nruntime=1\nverify=md5\nsize=1g\n[b]\nstonewall\nruntime=1\nsync=1\n")
+    assert str(raised.value) == (
+        "a.fio: 5 options cannot be kept, nothing was written; to go without them: --without direct "
+        "--without size --without sync --without verify"
+    )
+
+
+def test_streams_are_cut_into_slices_without_a_rest() -> None:
+    """Warm-up and stream are whole numbers of slices, however long."""
+    for runtime, ramp, slice_s in (
+        ("60", "0", 10), ("2h", "10m", 60), ("3", "1", 1), ("90", "5", 5), ("500ms", "0", 0.5),
+        ("7", "0", 1), ("1300ms", "0", 0.1),
+    ):  # fmt: skip
+        text = f"[a]\n{TIMED}runtime={runtime}\nramp_time={ramp}\n"
+        (phase,) = tomllib.loads(convert(text).text)["phases"]
+        assert phase["slice_s"] == slice_s
+
+
+def test_a_fill_precedes_what_is_measured() -> None:
+    """``loops`` are its passes."""
+    fill, stream = tomllib.loads(convert_file("fill-then-random").text)["phases"]
+    assert fill == {"kind": "fill", "load": "precondition", "passes": 2}
+    assert (stream["kind"], stream["longest_s"]) == ("stream", 1800)
+
+
+def test_odd_names_stay_text() -> None:
+    """Nothing of a job file becomes anything but a comment or a string."""
+    name = 'a"\\ \x1b[2J é]\t'
+    text = f"[{name}]\n{TIMED}description=\x07x\n"
+    document = tomllib.loads(convert(text, file='b"\n.fio').text)
+    assert list(document["loads"]) == ['a"\\ [2J é]']
+    assert document["title"] == 'fio job file b" .fio'
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_option_is_accounted_for(name: str) -> None:
+    """No option of a file goes without a word."""
+    account = convert_file(name).account
+    told = {entry.given.partition("=")[0] for entry in account.entries()}
+    text = (JOBS / f"{name}.fio").read_text()
+    given = set(re.findall(r"^\s*(?!include)([a-z_]+)", text, re.MULTILINE))
+    assert given <= told
+
+
+@pytest.mark.fio
+def test_every_option_of_fio_has_its_fate(tmp_path: Path) -> None:
+    """Those of fio itself and of the engines that tkperf uses, with their aliases."""
+
+    def ask(*words: str) -> str:
+        done = subprocess.run(
+            ["fio", *words], check=True, capture_output=True, text=True, cwd=tmp_path
+        )
+        return done.stdout
+
+    listed = ask("--cmdhelp=all") + ask("--enghelp=io_uring") + ask("--enghelp=libaio")
+    names = set(re.findall(r"^ *([a-z][\w-]*) *: ", listed, re.MULTILINE))
+    assert len(names) > 200
+    assert names - KNOWN == set()
+    for alias, name in ALIASES.items():
+        assert re.search(rf"^ *{name}: .*\n +alias: {alias}$", ask(f"--cmdhelp={name}"), re.M), (
+            alias
+        )
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize(
+    "line",
+    [
+        "bs=0", "bs=(2*2k)", "rw=rand", "rw=randreadx", "iodepth=0", "rwmixread=101",
+        "random_distribution=zoned:50/5:40/95", "direct=2", "direct=yes", "direct", "stonewall=abc",
+        "foo=1", "kb_base=1001", "runtime=", "rate_process=x", "buffer_compress_percentage=101",
+    ],
+)  # fmt: skip
+def test_what_fio_refuses_is_refused(line: str, tmp_path: Path) -> None:
+    """tkperf takes no file that fio would not take."""
+    rw = "rw=randwrite\n"
+    file = tmp_path / "a.fio"
+    file.write_text(f"[a]\n{rw}size=1m\nfilename=x\n{line}\n")
+    done = subprocess.run(
+        ["fio", "--parse-only", file], check=False, capture_output=True, cwd=tmp_path
+    )
+    assert done.returncode != 0
+    assert any(f", {line}: " in refusal for refusal in refusals_of(f"[a]\n{TIMED}{rw}{line}\n"))

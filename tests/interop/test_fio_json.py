@@ -1,0 +1,609 @@
+"""fio's JSON: a real json+ stream of fio 3.33, the layout of fio 2.x, and what else may come."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import math
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tkperf
+from tests.builders import view_of
+from tkperf.cli.main import cli
+from tkperf.interop.fio_json import parse_fio_json
+from tkperf.model.errors import UsageError
+from tkperf.model.quantity import IOPS, IOS
+from tkperf.render.export_json import render_json
+from tkperf.render.export_markdown import render_markdown
+from tkperf.render.html import render_view
+
+GOLDEN = Path(__file__).parents[1] / "golden/fio-3.33-randrw-2jobs.txt.xz"
+
+
+def result(iops: int, *, old: bool = False, **options: object) -> str:
+    """A document of one job that wrote for ten seconds."""
+    ios = iops * 10
+    latency = {"min": 10, "max": 900, "mean": 50.5}
+    write: dict[str, Any] = {"total_ios": ios, "runtime": 10_000, "iops": iops}
+    if old:
+        write |= {"io_bytes": ios * 4, "lat": latency, "clat": {"percentile": {"99.0": 1}}}
+    else:
+        write |= {
+            "io_bytes": ios * 4096,
+            "lat_ns": {key: int(value * 1000) for key, value in latency.items()},
+        }
+    job: dict[str, Any] = {
+        "jobname": "w", "error": 0, "read": {"total_ios": 0, "io_bytes": 0, "runtime": 0},
+        "write": write,
+    }  # fmt: skip
+    if options or not old:
+        job["job options"] = {"rw": "randwrite", "bs": "4k", "iodepth": "8", **options}
+    version = "fio-2.2.10" if old else "fio-3.36"
+    return json.dumps({"fio version": version, "jobs": [job]})
+
+
+def test_a_real_stream_counts_once(tmp_path: Path) -> None:
+    """Text, then a status document each second: the last one is the result, with its histogram."""
+    text = lzma.decompress(GOLDEN.read_bytes()).decode()
+    run = parse_fio_json([("stream.txt", text)], name="stream")
+    steps = run.tests[0].steps
+    assert {step.number for step in steps} == {1}
+    documents = [line for line in text.splitlines() if line == "{"]
+    assert len(documents) > 1
+    (last,) = [json.loads("{" + text.rpartition("\n{")[2])]
+    ios = sum(job[side]["total_ios"] for job in last["jobs"] for side in ("read", "write"))
+    assert sum(step.measurement.ios for step in steps) == ios
+    assert steps[0].measurement.both.percentile_ns(50) is not None
+    assert run.fio_version == "fio-3.33"
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_units_of_both_generations(old: bool) -> None:
+    """KiB and us of fio 2.x, bytes and ns of fio 3.x: the same measurement."""
+    options = {"rw": "randwrite", "bs": "4k", "iodepth": "8"} if old else {}
+    run = parse_fio_json([("a", result(1000, old=old, **options))], name="x")
+    (step,) = run.tests[0].steps
+    assert step.measurement.iops == 1000
+    assert step.measurement.megabytes_per_s == pytest.approx(4.096)
+    assert step.measurement.latency_mean_us == pytest.approx(50.5)
+    assert step.measurement.both.latency_max_ns == 900_000
+    assert step.workload.io_depth == 8
+    assert step.measurement.both.percentile_ns(99) is None
+
+
+def test_files_are_rounds_and_are_judged() -> None:
+    """Five files of a steady rate: steady; with a jump: not, and the values say why."""
+    steady = [(f"r{number}.json", result(1000 + number)) for number in range(5)]
+    run = parse_fio_json(steady, name="x")
+    (section,) = run.tests[0].outcomes
+    assert section.verdict is not None
+    assert section.verdict.reached
+    assert section.verdict.values == (1000, 1001, 1002, 1003, 1004)
+    jumping = parse_fio_json([*steady[:4], ("r5.json", result(3000))], name="x")
+    verdict = jumping.tests[0].outcomes[0].verdict
+    assert verdict is not None
+    assert not verdict.reached
+
+
+def test_why_nothing_was_judged_is_said_once(tmp_path: Path) -> None:
+    """Views add the verdict's reason to how the section ended."""
+    (tmp_path / "a.json").write_text(result(100))
+    words = [str(tmp_path / "a.json"), "--output", str(tmp_path)]
+    assert CliRunner().invoke(cli, ["import", *words]).exit_code == 0
+    path = tmp_path / "a.tkperf"
+    ((section,),) = (test.sections for test in view_of(path).tests)
+    assert section.summary == "1 round in the imported files; 1 of the 5 rounds a window needs"
+    shown = CliRunner().invoke(cli, ["show", str(path)]).stdout
+    # Among the findings, and with the section.
+    assert " ".join(shown.split()).count("rounds a window needs") == 2
+    assert render_markdown(tkperf.load(path)).count("rounds a window needs") == 2
+
+
+def test_several_documents_and_text_around(tmp_path: Path) -> None:
+    """fio's warnings, two results, and a line of a script in one file: two rounds."""
+    text = f"fio: warning {{x}}\n{result(10)}\n# next\n{result(20)}\nbye"
+    run = parse_fio_json([("all.txt", text)], name="x")
+    assert [(step.number, step.measurement.iops) for step in run.tests[0].steps] == [
+        (1, 10),
+        (2, 20),
+    ]
+
+
+def test_json_as_a_shell_of_windows_redirects_it(tmp_path: Path) -> None:
+    """UTF-16 with a byte order mark."""
+    (tmp_path / "a.json").write_text(result(100), encoding="utf-16")
+    words = [str(tmp_path / "a.json"), "--output", str(tmp_path)]
+    assert CliRunner().invoke(cli, ["import", *words]).exit_code == 0
+
+
+def with_sides(document: str, **sides: Any) -> str:
+    """The document's only job with other directions, made of what it wrote."""
+    changed = json.loads(document)
+    (job,) = changed["jobs"]
+    wrote = job.pop("write")
+    job.pop("read")
+    job.update({side: wrote | of_side for side, of_side in sides.items()})
+    return json.dumps(changed)
+
+
+MIX = {"read": {}, "write": {"io_bytes": 10_000 * 8192}}
+SPLIT = {"write": {"io_bytes": 10_000 * 6144}}
+
+
+@pytest.mark.parametrize(
+    ("options", "sides", "says"),
+    [
+        (
+            {"rw": "randrw", "bs": "4k,8k"},
+            MIX,
+            "reads and writes are of different sizes (4k and 8k)",
+        ),
+        ({"rw": "randrw", "bs": ",8k"}, MIX, "different sizes (4k and 8k)"),
+        ({"bssplit": "4k/50:8k/50"}, SPLIT, "bssplit=4k/50:8k/50 is I/Os of several sizes"),
+        ({"bsrange": "4k-8k"}, SPLIT, "bsrange=4k-8k is I/Os of several sizes"),
+        ({}, SPLIT, "its I/Os are not of 4k as its options say"),
+        (
+            {"bs": "3000x"},
+            {"write": {"io_bytes": 10_000 * 3000}},
+            "of 3,000 bytes, no multiple of 512",
+        ),
+        ({"rw": "randrw"}, {"mixed": {}}, "unified_rw_reporting counted its reads and writes"),
+    ],
+)
+def test_a_job_of_no_one_cell_is_left_out(
+    options: dict[str, Any], sides: dict[str, Any], says: str
+) -> None:
+    """One mix and one block size is a cell; other jobs are imported, and this one is named."""
+    odd = with_sides(result(1000, **options), **sides)
+    with pytest.raises(UsageError) as raised:
+        parse_fio_json([("odd.json", odd)], name="x")
+    assert says in str(raised.value)
+    assert "job w" in str(raised.value)
+    run = parse_fio_json([("good.json", result(7)), ("odd.json", odd)], name="x")
+    assert [step.measurement.iops for step in run.tests[0].steps] == [7]
+    (warning,) = (each for each in run.warnings if each.code != "no-time-stamps")
+    assert warning.code == "job-left-out"
+    assert warning.text.startswith("job w is left out (first in odd.json): ")
+    assert says in warning.text
+
+
+def test_a_list_of_block_sizes_is_one_for_each_direction() -> None:
+    """The first is that of reads, the second of writes, a missing one is fio's 4 KiB."""
+    for sizes, side, expected in (
+        ("4k,8k", "write", 8192), ("8k,4k", "read", 8192), ("8k", "write", 8192),
+        (",8k", "read", 4096), ("8k,,", "write", 4096),
+    ):  # fmt: skip
+        document = with_sides(result(10, bs=sizes), **{side: {"io_bytes": 100 * expected}})
+        (step,) = parse_fio_json([("a", document)], name="x").tests[0].steps
+        assert step.workload.block_size_bytes == expected
+
+
+def test_the_nominal_mix_by_either_share() -> None:
+    """rwmixwrite says as much as rwmixread; fio's is 50."""
+    shares: list[tuple[dict[str, Any], int]] = [
+        ({"rwmixwrite": "30"}, 70), ({"rwmixread": "30"}, 30), ({}, 50),
+        ({"rwmixread": "30", "rwmixwrite": "40"}, 60),
+    ]  # fmt: skip
+    for share, reads in shares:
+        document = with_sides(result(10, rw="randrw", **share), read={}, write={})
+        (step,) = parse_fio_json([("a", document)], name="x").tests[0].steps
+        assert step.workload.read_percent == reads
+
+
+@pytest.mark.parametrize(("pattern", "reads"), [("randread", 100), ("write:8", 0)])
+def test_unified_results_of_one_direction_are_that_direction(pattern: str, reads: int) -> None:
+    """Under mixed stands what a job read, if it only reads; reports of one fio still count once."""
+    reports = [
+        with_sides(result(10, rw=pattern), mixed=mixed)
+        for mixed in ({"runtime": 5000, "total_ios": 50, "io_bytes": 50 * 4096}, {})
+    ]
+    (step,) = parse_fio_json([("a", "\n".join(reports))], name="x").tests[0].steps
+    assert (step.workload.read_percent, step.measurement.iops) == (reads, 10)
+
+
+def of_groups(*jobs: tuple[str, int | None, dict[str, str]]) -> str:
+    """A document of jobs: name, group, further options."""
+    document = json.loads(result(10))
+    (job,) = document["jobs"]
+    document["jobs"] = [
+        job
+        | {"jobname": name, "job options": job["job options"] | options}
+        | ({} if group is None else {"groupid": group})
+        for name, group, options in jobs
+    ]
+    return json.dumps(document)
+
+
+def test_jobs_at_once_are_a_notice() -> None:
+    """Which share of the drive each had is not known: the reader is told on every page."""
+    document = of_groups(("a", 0, {}), ("b", 0, {"bs": "4096"}), ("c", 1, {}))
+    (notice,) = parse_fio_json([("x.json", result(5)), ("y.json", document)], name="x").notices
+    assert notice.startswith(
+        "SHARED LOAD: jobs of one fio ran at the same time (a, b; first in y.json)"
+    )
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        of_groups(("a", 0, {}), ("b", 1, {})),
+        of_groups(("a", None, {}), ("b", None, {"stonewall": "1"})),
+        of_groups(("a", 0, {}), ("b", 0, {"wait_for": "a"})),
+        of_groups(("a", 0, {"numjobs": "2"}), ("a", 0, {"numjobs": "2"})),
+    ],
+)
+def test_jobs_that_wait_share_nothing(document: str) -> None:
+    """A group of their own, wait_for, or clones of one job: no notice."""
+    assert parse_fio_json([("x.json", document)], name="x").notices == ()
+
+
+@pytest.mark.parametrize(
+    ("stamps", "day"),
+    [
+        ([{"timestamp": 1795214790}, {"timestamp_ms": 1795128390356}], "2026-11-19"),
+        ([{}, {"timestamp": 1795214790, "timestamp_ms": 1795214790356}], "2026-11-20"),
+        ([{"timestamp": 1e17}], None),
+        ([{"timestamp": "yesterday"}], None),
+        ([{"timestamp": 0}], None),
+    ],
+)
+def test_the_day_is_that_of_the_first_result(
+    tmp_path: Path, stamps: list[dict[str, Any]], day: str | None
+) -> None:
+    """fio says when it wrote a result, so no more than the day is told of the run's start."""
+    files = []
+    for number, stamp in enumerate(stamps):
+        files.append(tmp_path / f"{number}.json")
+        files[-1].write_text(json.dumps(json.loads(result(100)) | stamp))
+    words = [*map(str, files), "--output", str(tmp_path)]
+    assert CliRunner().invoke(cli, ["import", *words]).exit_code == 0
+    run = tkperf.load(tmp_path / "0.tkperf")
+    assert (run.info.started_utc, run.ended_utc) == (day, None)
+
+
+def test_options_that_are_not_there_are_a_warning() -> None:
+    """fio 2.1 wrote none: the block size as it came out, and the reader is told."""
+    run = parse_fio_json([("old.json", result(10, old=True))], name="x")
+    (warning,) = run.warnings
+    assert warning.code == "job-options-missing"
+    assert run.tests[0].steps[0].workload.block_size_bytes == 4096
+
+
+def test_clones_of_a_job_count_together() -> None:
+    """numjobs without group_reporting: the rates add up."""
+    document = json.loads(result(100, numjobs="2"))
+    document["jobs"] = document["jobs"] * 2
+    run = parse_fio_json([("a", json.dumps(document))], name="x")
+    (step,) = run.tests[0].steps
+    assert step.measurement.iops == 200
+    assert step.workload.jobs == 2
+
+
+def test_jobs_one_after_the_other_are_rounds() -> None:
+    """Two jobs of one name, the second behind a stonewall: each had the drive to itself."""
+    run = parse_fio_json([("a", of_groups(("a", 0, {}), ("a", 1, {})))], name="x")
+    assert [step.measurement.iops for step in run.tests[0].steps] == [10, 10]
+
+
+def test_two_jobs_of_one_name_at_once_are_two_threads() -> None:
+    run = parse_fio_json([("a", of_groups(("a", 0, {}), ("a", 0, {})))], name="x")
+    (step,) = run.tests[0].steps
+    assert (step.workload.jobs, step.measurement.iops) == (2, 20)
+
+
+def test_jobs_at_once_with_one_workload_are_no_rounds() -> None:
+    """Five jobs that shared the drive are not five rounds of what it does for one."""
+    together: list[tuple[str, int | None, dict[str, str]]] = [(name, 0, {}) for name in "abcde"]
+    with pytest.raises(
+        UsageError, match=r"jobs a, b, c, d, e are left out .* ran at once with others"
+    ):
+        parse_fio_json([("x.json", of_groups(*together))], name="x")
+    run = parse_fio_json([("x.json", of_groups(*together, ("f", 1, {})))], name="x")
+    assert [step.measurement.iops for step in run.tests[0].steps] == [10]
+    (warning,) = run.warnings
+    assert warning.text.startswith("5 results of jobs a, b, c, d, e are left out (first in x.json)")
+
+
+def status(at_s: float, *jobs: tuple[str, int, int], options: bool = True) -> str:
+    """A status report: of each job its name, how many ms it has run and its I/Os."""
+    return json.dumps({
+        "fio version": "fio-3.36",
+        **({"timestamp_ms": round(1.7e12 + at_s * 1000)} if options else {}),
+        "jobs": [
+            {
+                "jobname": name, "groupid": group,
+                "job options": {"rw": "write" if "seq" in name else "randwrite", "bs": "4k"},
+                "write": {
+                    "total_ios": ios, "io_bytes": ios * 4096, "runtime": runtime_ms,
+                    "lat_ns": {"min": 10, "max": 900, "mean": 50},
+                },
+            }
+            for group, (name, runtime_ms, ios) in enumerate(jobs)
+        ],
+    })  # fmt: skip
+
+
+def rounds_of(*documents: str) -> list[tuple[str, int, int]]:
+    """Section, number and I/Os of every step of documents in one file."""
+    run = parse_fio_json([("x.json", "\n".join(documents))], name="x")
+    return [(step.section[:7], step.number, step.measurement.ios) for step in run.tests[0].steps]
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_jobs_that_wait_for_each_other_count_once(timed: bool) -> None:
+    """Stonewalled jobs, reported on every 5 s: the longest runtime is not the time that passed."""
+    reports = [
+        status(5, ("rnd", 5000, 500), ("seq", 0, 0), options=timed),
+        status(10, ("rnd", 10_000, 1000), ("seq", 0, 0), options=timed),
+        status(15, ("rnd", 10_000, 1000), ("seq", 4900, 70), options=timed),
+        status(20, ("rnd", 10_000, 1000), ("seq", 9900, 150), options=timed),
+        status(20.2, ("rnd", 10_000, 1000), ("seq", 10_000, 151), options=timed),
+    ]
+    assert rounds_of(*reports) == [("fio RND", 1, 1000), ("fio SEQ", 1, 151)]
+
+
+def test_a_report_after_a_long_time_is_of_the_same_fio() -> None:
+    """A job that began and ended between two reports does not make a second round of the first."""
+    reports = [
+        status(20, ("rnd", 10_000, 1000), ("seq", 9900, 150), ("rnd2", 0, 0)),
+        status(80, ("rnd", 10_000, 1000), ("seq", 30_000, 500), ("rnd2", 39_800, 4000)),
+    ]
+    assert sorted(rounds_of(*reports)) == [
+        ("fio RND", 1, 1000), ("fio RND", 1, 4000), ("fio SEQ", 1, 500),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("runtime_ms", [60_000, 60_001, 60_900])
+def test_a_second_run_is_a_round_though_it_counted_more(runtime_ms: int) -> None:
+    """The same jobs again in the same file, all counters a little higher: two rounds."""
+    first = status(60, ("rnd", 60_000, 1000))
+    second = status(121, ("rnd", runtime_ms, 1001))
+    assert rounds_of(first, second) == [("fio RND", 1, 1000), ("fio RND", 2, 1001)]
+
+
+def test_short_runs_are_rounds() -> None:
+    """Of one second each, one after the other."""
+    documents = [status(1.2 * each, ("rnd", 1000, 100 + each)) for each in range(5)]
+    assert [number for _, number, _ in rounds_of(*documents)] == [1, 2, 3, 4, 5]
+
+
+def test_a_cell_measured_less_often_is_shown(tmp_path: Path) -> None:
+    """Ten rounds of writes and one read: the read is a result as the writes are."""
+    for number in range(10):
+        (tmp_path / f"w{number}.json").write_text(result(1000 + number))
+    read = json.loads(result(2000, rw="randread"))
+    job = read["jobs"][0]
+    job["read"], job["write"] = job["write"], job["read"]
+    (tmp_path / "r.json").write_text(json.dumps(read))
+    files = [str(tmp_path / name) for name in ("r.json", *(f"w{each}.json" for each in range(10)))]
+    ran = CliRunner().invoke(cli, ["import", *files, "--name", "x", "--output", str(tmp_path)])
+    assert ran.exit_code == 0, ran.exception
+    (section,) = tkperf.load(tmp_path / "x.tkperf").tests[0].sections
+    assert section.window == (6, 7, 8, 9, 10)
+    assert [each.number for each in section.rounds] == list(range(1, 11))
+    cells = {cell.workload.read_percent: (cell.value(IOPS), cell.rounds) for cell in section.cells}
+    assert cells == {0: (1007, 5), 100: (2000, 1)}
+    path = str(tmp_path / "x.tkperf")
+    assert CliRunner().invoke(cli, ["report", path, "--csv", str(tmp_path)]).exit_code == 0
+    assert "2000.0" in (tmp_path / "cells.csv").read_text(encoding="utf-8")
+
+
+def test_the_cell_that_fills_the_window_is_tracked() -> None:
+    """One write among six reads is shown, but says nothing about steady state."""
+    reads = []
+    for number in range(6):
+        document = json.loads(result(100 + number, rw="randread"))
+        job = document["jobs"][0]
+        job["read"], job["write"] = job["write"], job["read"]
+        reads.append(("r.json", json.dumps(document)))
+    run = parse_fio_json([("w.json", result(7)), *reads], name="x")
+    (section,) = run.tests[0].outcomes
+    assert section.window == (2, 3, 4, 5, 6)
+    assert section.verdict is not None
+    assert section.verdict.reached
+    assert "100/0" in section.verdict.tracking
+
+
+def test_charts_are_called_by_their_workload(tmp_path: Path) -> None:
+    """Sequential reads are not titled random writes; each mix has its convergence chart."""
+    files = []
+    for number in range(2):
+        document = json.loads(result(100 + number, rw="read"))
+        job = document["jobs"][0]
+        job["read"], job["write"] = job["write"], job["read"]
+        files.append(tmp_path / f"{number}.json")
+        files[-1].write_text(json.dumps(document))
+    words = [str(file) for file in files]
+    assert CliRunner().invoke(cli, ["import", *words, "--output", str(tmp_path)]).exit_code == 0
+    (test,) = view_of(tmp_path / "0.tkperf").tests
+    views = [view for chart in test.sections[0].charts for view in chart.views]
+    titles = [str(view.spec["title"]) for view in views]
+    assert any("Steady state convergence: SEQ reads" in title for title in titles)
+    assert not [title for title in titles if "RND" in title or "writes" in title]
+
+
+def test_only_what_is_known_is_told(tmp_path: Path) -> None:
+    """fio's results know threads and depth, I/Os and latencies, and nothing of a suite."""
+    (tmp_path / "a.json").write_text(result(100))
+    words = [str(tmp_path / "a.json"), "--output", str(tmp_path)]
+    assert CliRunner().invoke(cli, ["import", *words]).exit_code == 0
+    path = tmp_path / "a.tkperf"
+    info = tkperf.load(path).info
+    assert info.profile == {"title": "fio results", "demand": {"jobs": 1, "io_depth": 8}}
+    assert info.started_utc is None
+    view = view_of(path)
+    facts = dict(pair for _, block in view.disclosure for pair in block)
+    assert (facts["Profile"], facts["Specification"]) == ("fio", "fio results")
+    assert facts["Test software"] == f"fio 3.36, imported by tkperf {tkperf.__version__}"
+    assert facts["Load generator"] == "fio-3.36"
+    unknown = dict(view.disclosure)["Not known"][0][1].split(", ")
+    assert {"Purge method", "Data pattern", "Precondition 1"} <= set(unknown)
+    assert view.tests[0].procedure == ""
+    (cell,) = tkperf.load(path).tests[0].sections[0].cells
+    assert (cell.value(IOS), cell.host_limited) == (1000, None)
+    exported = CliRunner().invoke(cli, ["report", str(path), "--xml", str(tmp_path / "a.xml")])
+    assert isinstance(exported.exception, UsageError)
+    shown = CliRunner().invoke(cli, ["show", str(path)])
+    assert "started not known" in shown.stdout
+
+
+def test_demand_that_differs_is_told_by_the_sections() -> None:
+    """No thread count and queue depth of the whole run then."""
+    files = [("a", result(100)), ("b", result(100, iodepth="4"))]
+    assert "demand" not in parse_fio_json(files, name="x").profile
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"8"', "Infinity", "iodepth=inf is not a number from 1 to 65,536"),
+        ('"8"', "1" + "0" * 30, "iodepth"),
+        ('"8"', "null", "iodepth"),
+        ('"4k"', '"' + "9" * 400 + '"', "job w"),
+        ('"4k"', '"2097152g"', "more than any block"),
+        (
+            '"runtime": 10000',
+            '"runtime": Infinity',
+            "write/runtime: not a number from 0 to 1e+12 (inf)",
+        ),
+        ('"runtime": 10000', '"runtime": -1', "write/runtime"),
+        (
+            '"total_ios": 1000',
+            '"total_ios": NaN',
+            "write/total_ios: not a number from 0 to 1e+14 (nan)",
+        ),
+        ('"total_ios": 1000', '"total_ios": 1e15', "write/total_ios"),
+        ('"total_ios": 1000', '"total_ios": "many"', "write/total_ios"),
+        ('"io_bytes": 4096000', '"io_bytes": 1e30', "write/io_bytes"),
+        ('"mean": 50500', '"mean": 1e15', "longer than a run file can hold"),
+        ('"mean": 50500', '"mean": 1e300', "write/lat_ns/mean"),
+        ('"max": 900000', '"max": Infinity', "write/lat_ns/max"),
+        ('"mean": 50500', '"mean": 50500, "bins": {"1": Infinity}', "write/lat_ns/bins"),
+        ('"mean": 50500', '"mean": 50500, "bins": {"1": 1e15}', "write/lat_ns/bins"),
+    ],
+)
+def test_numbers_that_nothing_can_be(tmp_path: Path, old: str, new: str, says: str) -> None:
+    """Infinite, huge or odd ones are our error with file, job and key, and leave no run file."""
+    file, text = tmp_path / "a.json", result(100)
+    assert old in text
+    file.write_text(text.replace(old, new)
+                    .replace('"total_ios": 1000,', '"total_ios": 100000000,')
+                    .replace('"iops": 100}', '"iops": 10000000}').replace('"iops": 100,', '"iops": 10000000,')
+                    .replace('"io_bytes": 4096000,', '"io_bytes": 409600000000,')
+                    if "hold" in says else text.replace(old, new))  # fmt: skip
+    ran = CliRunner().invoke(cli, ["import", str(file), "--output", str(tmp_path)])
+    assert isinstance(ran.exception, UsageError)
+    assert str(ran.exception).startswith(str(file))
+    assert says in str(ran.exception)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+odd_values: st.SearchStrategy[Any] = st.sampled_from([
+    math.inf, -math.inf, math.nan, 1e308, 1e14, 1e15, 10**30, -1, 0, 1, 2.5, 65536, None, True, "x", "4k",
+    [], {}, "9" * 400, "\ud800\0",
+])  # fmt: skip
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["total_ios", "io_bytes", "runtime", "min", "max", "mean", "bin", "bs", "rw",
+                         "numjobs", "iodepth", "jobname", "fio version", "timestamp_ms"]),
+        odd_values,
+        max_size=2,
+    ),
+)  # fmt: skip
+def test_whatever_is_taken_is_a_run_file_that_reports(odd: dict[str, Any]) -> None:
+    """Odd values: refused, or a run file whose results can be exported and drawn."""
+    document = json.loads(result(100))
+    job = document["jobs"][0]
+    job["write"]["lat_ns"]["bins"] = {"50000": 1000}
+    homes = {"jobname": job, "fio version": document, "timestamp_ms": document}
+    homes |= dict.fromkeys(("total_ios", "io_bytes", "runtime"), job["write"])
+    homes |= dict.fromkeys(("min", "max", "mean"), job["write"]["lat_ns"])
+    for name, value in odd.items():
+        if name == "bin":
+            job["write"]["lat_ns"]["bins"]["50000"] = value
+        else:
+            homes.get(name, job["job options"])[name] = value
+    with TemporaryDirectory() as folder:
+        files = [Path(folder) / f"{number}.json" for number in range(3)]
+        for file in files:
+            file.write_text(json.dumps(document))
+        words = [*(str(file) for file in files), "--name", "x", "--output", folder]
+        ran = CliRunner().invoke(cli, ["import", *words])
+        if ran.exit_code:
+            assert isinstance(ran.exception, UsageError)
+            assert sorted(Path(folder).iterdir()) == files
+            return
+        path = Path(folder) / "x.tkperf"
+        run = tkperf.load(path)
+        render_json(run).encode()
+        render_markdown(run).encode()
+        render_view(view_of(path)).encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "holds no JSON result of fio"),
+        ("{" * 2_000_000, "a.json is left out: more than 1,000 braces"),
+        ("{}", "holds no JSON result of fio"),
+        ('{"jobs": [1]}', "is not an object"),
+        ('{"jobs": []}', "no job of it moved data"),
+        (result(10).replace('"error": 0', '"error": 5'), "failed with an error of fio's: 5"),
+        (result(10, bs="x"), "bs=x is not a size"),
+        (result(10, iodepth="many"), "job w"),
+    ],
+)
+def test_files_that_cannot_be_taken(text: str, says: str) -> None:
+    """A clear error with the file's name."""
+    with pytest.raises(UsageError, match=says):
+        parse_fio_json([("a.json", text)], name="x")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(
+            ["jobs", "read", "write", "total_ios", "runtime", "lat_ns", "mean", "bins",
+             "io_bytes", "job options", "bs", "rw", "timestamp_ms"]
+        ),
+        inner, max_size=6,
+    ),
+    max_leaves=30,
+)  # fmt: skip
+
+
+@given(st.lists(json_values, max_size=3))
+def test_any_json_is_a_run_or_our_error(jobs: list[object]) -> None:
+    """Whatever the documents hold."""
+    try:
+        run = parse_fio_json([("x", json.dumps({"jobs": jobs}))], name="x")
+    except UsageError:
+        return
+    assert run.tests[0].steps
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """Many files become one run of the name given; reports and comparisons take it."""
+    for number in range(5):
+        (tmp_path / f"r{number}.json").write_text(result(1000 + number))
+    files = [str(tmp_path / f"r{number}.json") for number in range(5)]
+    ran = CliRunner().invoke(cli, ["import", *files, "--name", "mine", "--output", str(tmp_path)])
+    assert ran.exit_code == 0, ran.exception
+    path = tmp_path / "mine.tkperf"
+    run = tkperf.load(path)
+    assert run.tests[0].sections[0].name == "fio RND TC1/QD8"
+    assert run.tests[0].sections[0].cells[0].value(IOPS) == 1002
+    assert any("IMPORTED from 5 files of fio" in notice for notice in run.info.notices)
+    for command in (["show", str(path)], ["report", str(path)], ["compare", str(path), str(path)]):
+        done = CliRunner().invoke(cli, command)
+        assert done.exit_code == 0, done.exception

@@ -1,0 +1,374 @@
+"""Numbers of fio's results: sizes in fio's notation, bytes and I/Os of every version, real fio."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.interop.fio_files import VERSIONS, direction, document, job, written
+from tkperf.interop.fio_json import parse_fio_json
+from tkperf.interop.fio_options import block_sizes_of, parse_number, parse_time_s
+from tkperf.interop.imported import ImportedRun
+from tkperf.model.errors import UsageError
+from tkperf.model.record import StepRecord
+
+
+def run_of(text: str) -> ImportedRun:
+    return parse_fio_json([("a.json", text)], name="x")
+
+
+def step_of(text: str) -> StepRecord:
+    (step,) = run_of(text).tests[0].steps
+    return step
+
+
+# fio's notation
+
+# (text, bytes with kb_base=1024, with kb_base=1000): what fio 3.33 was seen to read.
+SIZES = [
+    ("4096", 4096, 4096), ("4k", 4096, 4000), ("4K", 4096, 4000), ("4kb", 4096, 4000), ("4KB", 4096, 4000),
+    ("4KiB", 4000, 4096), ("4kib", 4000, 4096), ("4ki", 4096, 4000), ("4096b", 4096, 4096), ("4b", 4, 4),
+    ("1m", 1048576, 1000000), ("1MB", 1048576, 1000000), ("1MiB", 1000000, 1048576), ("0x1000", 4096, 4096),
+    ("0X1000", 4096, 4096), ("010k", 10240, 10000), ("4 k", 4, 4), ("4kk", 4096, 4000), ("4.5k", 4, 4),
+    ("1e3", 1, 1), ("0x1000b", 65547, 65547), ("0x4k", 4, 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "binary", "decimal"), SIZES)
+def test_sizes_as_fio_reads_them(text: str, binary: int, decimal: int) -> None:
+    """With kb_base=1024 kB is 1,024 and KiB 1,000, with 1000 the other way round (HOWTO; tried)."""
+    assert (parse_number(text, 1024), parse_number(text, 1000)) == (binary, decimal)
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize("kb_base", [1024, 1000])
+def test_fio_itself_reads_sizes_so(tmp_path: Path, kb_base: int) -> None:
+    """The bytes of each I/O that the installed fio did."""
+    for text, binary, decimal in SIZES:
+        size = binary if kb_base == 1024 else decimal
+        if size < 512:
+            continue
+        words = ["--ioengine=null", "--size=64m", "--number_ios=5", "--rw=write", f"--bs={text}"]
+        of_job = fio(tmp_path, f"--kb_base={kb_base}", *words)["jobs"][0]
+        assert of_job["write"]["io_bytes"] == size * of_job["write"]["total_ios"], text
+
+
+@given(st.text(max_size=12))
+def test_any_text_is_a_number_or_none(text: str) -> None:
+    for parsed in (parse_number(text), parse_time_s(text)):
+        assert parsed is None or parsed >= 0
+    for side in ("read", "write"):
+        for name in ("bs", "bsrange", "bssplit"):
+            sizes = block_sizes_of({name: text}, side, 1024)
+            assert all(size is None or size >= 0 for size in sizes)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("60", 60),
+        ("60s", 60),
+        ("1m", 60),
+        ("2h", 7200),
+        ("500ms", 0.5),
+        ("0", None),
+        ("soon", None),
+    ],
+)
+def test_times_as_fio_reads_them(text: str, seconds: float | None) -> None:
+    assert parse_time_s(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("options", "block_bytes"),
+    [
+        ({"bs": "4KB"}, 4096),
+        ({"bs": "4kb"}, 4096),
+        ({"bs": "0x1000"}, 4096),
+        ({"bs": "1MB"}, 1 << 20),
+        ({"bs": "4KiB", "kb_base": "1000"}, 4096),
+        ({"bs": "4k-4k"}, 4096),
+        ({"bs": "8k,4k,16k"}, 4096),
+        ({"blocksize": "16k"}, 16_384),
+        ({"bssplit": "4k/100"}, 4096),
+        ({"bssplit": "8k/40:8k/60"}, 8192),
+        ({"bssplit": "8k/100:4k/0"}, 8192),
+        ({"bssplit": "4k/50:8k/50,16k/100"}, 16_384),
+        ({"bsrange": "4k-4k"}, 4096),
+        ({"bsrange": "4k-4k,8k-8k"}, 8192),
+        ({"bs": "16k", "blocksize_range": "4k-4k"}, 4096),
+        ({}, 4096),
+    ],
+)  # fmt: skip
+def test_one_size_however_it_is_given(options: dict[str, str], block_bytes: int) -> None:
+    """Of writes, where directions have sizes of their own; without any fio's 4 KiB."""
+    known = {"rw": "randwrite"} | options
+    text = json.dumps(document(job(writes=1000, block_bytes=block_bytes, options=known)))
+    step = step_of(text)
+    assert step.workload.block_size_bytes == block_bytes
+    assert step.measurement.bytes == 1000 * block_bytes
+
+
+def test_a_size_that_was_another_is_taken_as_measured() -> None:
+    """4KiB, but the I/Os were of 4,096 bytes: by another fio's notion. Taken, and said."""
+    text = json.dumps(document(job(writes=1000, options={"rw": "randwrite", "bs": "4KiB"})))
+    run = run_of(text)
+    assert run.tests[0].steps[0].workload.block_size_bytes == 4096
+    (warning,) = run.warnings
+    assert warning.code == "block-size-measured"
+    assert "bs=4KiB is 4,000 bytes by fio's documentation" in warning.text
+
+
+@pytest.mark.parametrize(
+    ("options", "block_bytes", "says"),
+    [
+        ({"bs": "4KiB"}, 4000, "I/Os are of 4,000 bytes, no multiple of 512 (bs=4KiB; with kb_base=1024"),
+        ({"bs": "8k"}, 6144, "its I/Os are not of 8k as its options say"),
+        ({"bssplit": "4k/50:8k/50"}, 6144, "bssplit=4k/50:8k/50 is I/Os of several sizes"),
+        ({"bsrange": "4k-8k"}, 6144, "bsrange=4k-8k is I/Os of several sizes"),
+    ],
+)  # fmt: skip
+def test_sizes_that_are_no_cell(options: dict[str, str], block_bytes: int, says: str) -> None:
+    known = {"rw": "randwrite"} | options
+    text = json.dumps(document(job(writes=1000, block_bytes=block_bytes, options=known)))
+    with pytest.raises(UsageError) as raised:
+        run_of(text)
+    assert says in str(raised.value)
+
+
+# Versions
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("block_bytes", [512, 4096, 131_072])
+def test_every_version_gives_the_same_numbers(version: str, block_bytes: int) -> None:
+    """KiB or bytes, us or ns, I/Os counted or not: 5,280 I/Os in 10 s are that."""
+    known = {"rw": "randwrite", "bs": str(block_bytes), "iodepth": "8"}
+    text = json.dumps(document(
+        job(version=version, writes=5280, block_bytes=block_bytes, depth=8, options=known),
+        version=version,
+    ))  # fmt: skip
+    seen, workload = step_of(text).measurement, step_of(text).workload
+    assert (seen.ios, seen.iops) == (5280, 528)
+    assert seen.bytes == 5280 * block_bytes
+    assert seen.latency_mean_us == pytest.approx(55)
+    assert (workload.block_size_bytes, workload.io_depth) == (block_bytes, 8)
+
+
+def test_a_rate_cut_off_to_whole_ios_is_not_the_count() -> None:
+    """fio 2.1 writes 5 for 5.9 I/Os a second; its bytes tell the 59 that it did."""
+    text = json.dumps(document(job(version="2.1.11", writes=59), version="2.1.11"))
+    assert step_of(text).measurement.ios == 59
+
+
+@pytest.mark.parametrize("is_kib", [True, False])
+def test_the_bandwidth_tells_the_unit_of_bytes(is_kib: bool) -> None:
+    """Versions between releases had the one field changed and the other not yet."""
+    of_job = job(version="2.10", writes=100_000, options={"rw": "randwrite", "bs": "4k"})
+    if not is_kib:
+        of_job["write"]["io_bytes"] *= 1024
+    text = json.dumps(document(of_job, version="2.10"))
+    assert step_of(text).measurement.bytes == 100_000 * 4096
+
+
+def test_bytes_that_nothing_explains_are_left_out() -> None:
+    of_job = job(writes=100_000, options={"rw": "randwrite", "bs": "4k"})
+    of_job["write"]["io_bytes"] *= 30
+    with pytest.raises(UsageError, match="bytes, bandwidth and runtime contradict"):
+        run_of(json.dumps(document(of_job)))
+
+
+@pytest.mark.parametrize("reads", [9487, 9512, 9460])
+def test_a_mix_that_came_out_is_the_usual_one_near_it(reads: int) -> None:
+    """Without options chance would make of 95/5 several cells."""
+    text = json.dumps(document(
+        job(version="2.2.10", reads=reads, writes=10_000 - reads), version="2.2.10"
+    ))  # fmt: skip
+    assert step_of(text).workload.read_percent == 95
+
+
+def test_queue_depths_of_old_results_are_told_apart() -> None:
+    """Without options QD1 and QD32 would be rounds of one workload."""
+    files = [
+        (f"pass={number}_oio={depth}.json",
+         written(100 * depth + number, 60.0 * number, version="2.2.10", depth=depth))
+        for number in range(1, 6) for depth in (1, 32)
+    ]  # fmt: skip
+    run = parse_fio_json(files, name="x")
+    rounds: dict[str, list[float]] = {}
+    for step in run.tests[0].steps:
+        rounds.setdefault(step.section, []).append(step.measurement.iops)
+    assert rounds == {
+        "fio RND TC1/QD1": [101, 102, 103, 104, 105],
+        "fio RND TC1/QD32": [3201, 3202, 3203, 3204, 3205],
+    }
+
+
+def test_numbers_that_c_prints_of_none() -> None:
+    """Old versions write -nan where nothing was averaged; what is whole is taken."""
+    text = (
+        written(7).replace('"stddev": 0.0', '"stddev": -nan').replace('"ctx": 1000', '"ctx": nan')
+    )
+    assert "nan" in text
+    assert step_of(text).measurement.iops == 7
+
+
+def test_paths_of_windows_that_nobody_escaped() -> None:
+    """A backslash that begins no escape is one."""
+    text = written(7, options={"filename": "PATH"}).replace("PATH", r"\\.\PhysicalDrive1\user")
+    assert step_of(text).measurement.iops == 7
+    assert r"\.\PhysicalDrive1\user" in step_of(text).job_file
+
+
+def test_a_job_of_some_ms_is_told() -> None:
+    (warning,) = run_of(written(10_000, runtime_ms=16)).warnings
+    assert warning.code == "very-short"
+    assert "(16 ms)" in warning.text
+
+
+@pytest.mark.parametrize(
+    "wrap", ["[{}]", '{{"host": "a", "fio": {}}}', "a\n{}\nb", '{{"runs": [1, {}]}}']
+)
+def test_documents_within_others(wrap: str) -> None:
+    """Tools keep fio's output in a list, in an object, in a log."""
+    assert step_of(wrap.format(written(7))).measurement.iops == 7
+
+
+# Client and server
+
+
+def of_clients(*rows: dict[str, Any]) -> str:
+    return json.dumps({
+        "fio version": "fio-3.33", "timestamp": 1_700_000_000,
+        "global options": {"rw": "randwrite", "bs": "4k", "iodepth": "4"},
+        "client_stats": list(rows), "disk_util": [],
+    })  # fmt: skip
+
+
+def row(host: str, ios: int, name: str = "a", **more: Any) -> dict[str, Any]:
+    found = job(name=name, writes=ios, hostname=host, port=8765, **more)
+    if name == "All clients":
+        del found["job options"]
+    else:
+        found["job options"] = {"numjobs": "2"} | more.get("options", {})
+    return found
+
+
+def test_client_results_are_each_hosts_and_all_of_them() -> None:
+    """Rows of two clones a host, in any order, and fio's sum."""
+    text = of_clients(
+        row("one", 100), row("two", 300), row("one", 200), row("two", 400), row("x", 1000, "All clients")
+    )  # fmt: skip
+    found = {step.section: step.measurement.ios for step in run_of(text).tests[0].steps}
+    assert found == {
+        "fio RND TC2/QD4, host one": 300,
+        "fio RND TC2/QD4, host two": 700,
+        "fio RND TC4/QD4, all clients": 1000,
+    }
+
+
+def test_a_sum_of_several_workloads_is_left_out() -> None:
+    text = of_clients(
+        row("one", 100), row("one", 200, "b", group=1, options={"rw": "write"}),
+        row("two", 300), row("two", 400, "b", group=1, options={"rw": "write"}),
+        row("two", 1000, "All clients", group=1),
+    )  # fmt: skip
+    run = run_of(text)
+    assert len(run.tests[0].steps) == 4
+    assert any(
+        "sum over all clients is one of several workloads" in each.text for each in run.warnings
+    )
+
+
+# Real fio
+
+
+def fio(folder: Path, *words: str, name: str = "job") -> dict[str, Any]:
+    """One run of the installed fio on a scratch file; the document it wrote."""
+    path = folder / "out.json"
+    path.unlink(missing_ok=True)
+    common = [
+        "--directory",
+        str(folder),
+        "--filename=scratch",
+        "--output-format=json+",
+        "--output",
+        str(path),
+    ]
+    subprocess.run(
+        ["fio", f"--name={name}", *common, *words],
+        check=True,
+        capture_output=True,
+        timeout=60,
+        cwd=folder,  # fio leaves files of its own where it is started
+    )
+    document: dict[str, Any] = json.loads(path.read_text())
+    return document
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--rw=randwrite", "--bs=4k"],
+        ["--rw=randread", "--bs=8k", "--numjobs=2", "--group_reporting", "--thread"],
+        ["--rw=randrw", "--rwmixread=65", "--bs=4KB", "--numjobs=2", "--thread"],
+        ["--rw=write", "--bssplit=64k/100"],
+        ["--rw=randrw", "--rwmixwrite=100", "--bs=4k-4k", "--unified_rw_reporting=both"],
+    ],
+    ids=" ".join,
+)
+def test_real_results_are_what_fio_says(tmp_path: Path, words: list[str]) -> None:
+    """I/Os, bytes, rates, mean latency and percentiles are fio's own numbers."""
+    found = fio(
+        tmp_path, "--size=16m", "--time_based", "--runtime=1", "--lat_percentiles=1", *words
+    )
+    step = step_of(json.dumps(found))
+    listed = [
+        (of_job, side)
+        for of_job in found["jobs"]
+        for side in ("read", "write")
+        if of_job[side]["total_ios"]
+    ]
+    of_fio = [of_job[side] for of_job, side in listed]
+    seen = step.measurement
+    assert seen.ios == sum(each["total_ios"] for each in of_fio)
+    assert seen.bytes == sum(each["io_bytes"] for each in of_fio)
+    assert seen.iops == pytest.approx(sum(each["iops"] for each in of_fio), rel=0.05)
+    mean_ns = sum(each["lat_ns"]["mean"] * each["total_ios"] for each in of_fio) / seen.ios
+    assert seen.both.latency_mean_ns == pytest.approx(mean_ns, rel=1e-6)
+    assert seen.both.latency_max_ns == max(each["lat_ns"]["max"] for each in of_fio)
+    if len(of_fio) == 1:
+        for percent, value_ns in of_fio[0]["lat_ns"]["percentile"].items():
+            ours = seen.both.histogram.percentile_ns(float(percent))
+            assert ours is None or ours == pytest.approx(value_ns, rel=1 / 32)
+
+
+@pytest.mark.fio
+def test_what_real_fio_verifies_or_reports_as_one_is_no_result(tmp_path: Path) -> None:
+    """Jobs that read back what they wrote; two jobs that group_reporting shows as one."""
+    verified = fio(tmp_path, "--size=1m", "--rw=write", "--bs=4k", "--verify=crc32c")
+    with pytest.raises(UsageError, match="it verifies what it reads"):
+        run_of(json.dumps(verified))
+    plain = fio(tmp_path, "--size=1m", "--rw=write", "--bs=4k", "--verify=crc32c", "--do_verify=0")
+    assert step_of(json.dumps(plain)).workload.read_percent == 0
+    second = ["--name=b", "--rw=randread", "--size=1m", "--group_reporting"]
+    as_one = fio(tmp_path, "--size=1m", "--rw=write", "--group_reporting", *second)
+    with pytest.raises(UsageError, match="fio shows several jobs as one"):
+        run_of(json.dumps(as_one))
+
+
+def test_shapes_are_those_of_the_versions() -> None:
+    """The generator's: io_kbytes from 2.21 on, ns from 2.99 on."""
+    has = {version: set(direction(version, 10, 1000, 4096, 5.0)) for version in VERSIONS}
+    assert "io_kbytes" not in has["2.10"]
+    assert "io_kbytes" in has["2.21"]
+    assert "lat" in has["2.21"]
+    assert "lat_ns" in has["2.99"]
+    assert "total_ios" not in has["2.1.11"]

@@ -1,0 +1,482 @@
+"""Which results of fio's are rounds of one workload, in which order; what is left out, and said."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import tracemalloc
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tkperf
+from tests.interop.fio_files import VERSIONS, document, job, written
+from tkperf.analysis.compare import compare
+from tkperf.analysis.comparing.entries import Span
+from tkperf.cli.main import cli
+from tkperf.interop.fio_json import parse_fio_json
+from tkperf.interop.imported import ImportedRun
+from tkperf.model.errors import UsageError
+from tkperf.model.figures import FigureKind
+from tkperf.model.quantity import IOPS
+from tkperf.runfile.schema import open_new
+
+Files = Sequence[tuple[str, str]]
+
+
+def run_of(*files: tuple[str, str]) -> ImportedRun:
+    return parse_fio_json(files, name="x")
+
+
+def rounds_of(run: ImportedRun) -> dict[str, list[float]]:
+    """IOPS of each section's rounds, in their order."""
+    found: dict[str, list[float]] = {}
+    for step in run.tests[0].steps:
+        found.setdefault(step.section, []).append(round(step.measurement.iops, 3))
+    return found
+
+
+def said(run: ImportedRun) -> dict[str, str]:
+    return {warning.code: warning.text for warning in run.warnings}
+
+
+def numbered(count: int, **more: Any) -> list[tuple[str, str]]:
+    """Files r1, r2 ... of ascending rates, written one after the other."""
+    return [
+        (f"r{each}.json", written(1000 + each, 60.0 * each, **more)) for each in range(1, count + 1)
+    ]
+
+
+def import_files(tmp_path: Path, *files: Path) -> Result:
+    words = [*map(str, files), "--name", "x", "--output", str(tmp_path / "out")]
+    return CliRunner().invoke(cli, ["import", *words])
+
+
+# Order
+
+
+def test_rounds_are_in_the_order_of_their_times() -> None:
+    """Not in the shell's: r1, r10, r11, r2 ... And nothing is to be said about it."""
+    in_shells_order = sorted(numbered(12))
+    assert in_shells_order[1][0] == "r10.json"
+    run = run_of(*in_shells_order)
+    assert rounds_of(run) == {"fio RND TC1/QD1": [1000 + each for each in range(1, 13)]}
+    assert run.warnings == ()
+    (section,) = run.tests[0].outcomes
+    assert section.verdict is not None
+    assert section.verdict.values == (1008, 1009, 1010, 1011, 1012)
+
+
+def test_names_that_contradict_the_times_are_told() -> None:
+    """A drive's rounds numbered anew after the fact: the time counts, the reader is told."""
+    files = [
+        ("r1.json", written(2, 120)),
+        ("r2.json", written(1, 60)),
+        ("r3.json", written(3, 180)),
+    ]
+    run = run_of(*files)
+    assert rounds_of(run) == {"fio RND TC1/QD1": [1, 2, 3]}
+    assert (
+        "r2.json: the order of the files' names is not that of the times"
+        in said(run)["order-conflict"]
+    )
+
+
+@pytest.mark.parametrize("stamps", ["timestamp_ms", "timestamp", "time"])
+def test_any_time_that_fio_wrote_orders(stamps: str) -> None:
+    """ms, else seconds, else words."""
+    words = ["Wed Nov 15 09:00:00 2023", "Wed Nov 15 10:30:00 2023", "Fri Dec  1 00:00:00 2023"]
+    files = []
+    for number in (2, 0, 1):
+        of_file = json.loads(written(10 + number, 3600.0 * number))
+        only = {"timestamp_ms": 0, "timestamp": 0, "time": words[number]}
+        only |= {name: of_file[name] for name in ("timestamp_ms", "timestamp") if name == stamps}
+        files.append((f"{'cab'[number]}.json", json.dumps(of_file | only)))
+    assert rounds_of(run_of(*files)) == {"fio RND TC1/QD1": [10, 11, 12]}
+
+
+def test_without_times_names_order_and_numbers_count() -> None:
+    """fio 2.1 writes none: r2 before r10, and this is said."""
+    files = [(f"r{each}.json", written(100 + each, version="2.1.11")) for each in range(1, 12)]
+    run = run_of(*sorted(files))
+    assert rounds_of(run) == {"fio RND TC1/QD1": [100 + each for each in range(1, 12)]}
+    assert "rounds are in the order of the files' names" in said(run)["no-time-stamps"]
+
+
+# What is a round of what
+
+
+def section_names(run: ImportedRun) -> list[str]:
+    return list(rounds_of(run))
+
+
+@pytest.mark.parametrize(
+    ("other", "options", "tells"),
+    [
+        ({"name": "mixed"}, {}, "job mixed"),
+        ({}, {"runtime": "10"}, "runtime 10 s"),
+        ({}, {"filename": "/dev/sdb"}, "filename=/dev/sdb"),
+        ({"name": "precondition"}, {}, "precondition"),
+        ({"name": "pre-fill"}, {}, "fill"),
+        ({"name": "warmup"}, {}, "warm-up"),
+        ({"name": "purge"}, {}, "purge"),
+        ({}, {"rate_iops": "900"}, "rate_iops=900"),
+        ({}, {"random_distribution": "zipf:1.2"}, "random_distribution=zipf:1.2"),
+    ],
+)
+def test_what_differs_is_no_round(
+    other: dict[str, Any], options: dict[str, str], tells: str
+) -> None:
+    """Of another job, runtime, device, purpose or load: a section of its own, named by it."""
+    odd = ("zz.json", written(7, 1e6, options=options, **other))
+    run = run_of(*numbered(5), odd)
+    rounds = rounds_of(run)
+    assert [1001, 1002, 1003, 1004, 1005] in rounds.values()
+    assert [7] in rounds.values()
+    assert any(tells in name for name in rounds)
+
+
+def test_a_file_named_by_its_purpose_is_no_round() -> None:
+    """fio's job is called job in all of them; a preconditioned drive's own results are results."""
+    run = run_of(
+        ("precondition_1.json", written(5, 1)),
+        ("preconditioned_1.json", written(6, 2)),
+    )
+    assert rounds_of(run) == {"fio RND TC1/QD1": [6], "fio RND TC1/QD1, precondition": [5]}
+
+
+def test_files_of_several_folders_are_several_series() -> None:
+    """Two drives with the same job: each its own. Folders that are counted are rounds."""
+    of_drives = [(f"{drive}/r{each}.json", written(each * 10 + at, 60 * each + at))
+                 for each in (1, 2) for at, drive in enumerate(("intel", "samsung"))]  # fmt: skip
+    assert rounds_of(run_of(*of_drives)) == {
+        "fio RND TC1/QD1, in intel": [10, 20],
+        "fio RND TC1/QD1, in samsung": [11, 21],
+    }
+    counted = [(f"pass{each}/result.json", written(each, 60 * each)) for each in (1, 2, 10)]
+    assert rounds_of(run_of(*counted)) == {"fio RND TC1/QD1": [1, 2, 10]}
+
+
+def test_jobs_of_different_names_are_no_rounds() -> None:
+    """Whatever the difference: a number in a name may count rounds, drives or anything else."""
+    files = [(f"r{each}.json", written(each, 60 * each, name=f"x{each}-4k")) for each in (1, 2)]
+    assert rounds_of(run_of(*files)) == {
+        "fio RND TC1/QD1, job x1-4k": [1],
+        "fio RND TC1/QD1, job x2-4k": [2],
+    }
+
+
+def test_rounds_that_ran_at_the_same_time_are_told() -> None:
+    """Two fios at once, on two drives or on one: no rounds, and nothing in the files says which."""
+    run = run_of(("a.json", written(10, 60)), ("b.json", written(11, 61)))
+    assert "measured at the same time" in said(run)["rounds-overlap"]
+
+
+@pytest.mark.parametrize("how", ["same path", "hard link", "copy", "other line ends"])
+def test_a_file_given_twice_counts_once(tmp_path: Path, how: str) -> None:
+    """By its content, whatever it is called; which one was counted is said."""
+    for each in (1, 2):
+        (tmp_path / f"r{each}.json").write_text(written(each, 60 * each))
+    again = tmp_path / "r3.json"
+    first = tmp_path / "r1.json"
+    if how == "same path":
+        again = first
+    elif how == "hard link":
+        os.link(first, again)
+    elif how == "copy":
+        again.write_bytes(first.read_bytes())
+    else:
+        again.write_bytes(first.read_bytes().replace(b"\n", b"\r\n"))
+    ran = import_files(tmp_path, again, first, tmp_path / "r2.json")
+    assert ran.exit_code == 0, ran.exception
+    assert "counts once" in ran.stderr
+    (section,) = tkperf.load(tmp_path / "out/x.tkperf").tests[0].sections
+    assert [one.cells[0].value(IOPS) for one in section.rounds] == [1, 2]
+
+
+# Verdicts
+
+
+def test_each_cell_is_judged_by_its_own_rounds() -> None:
+    """Steady writes say nothing about reads that are not."""
+    reads = [("read", each, 400 if each % 2 else 900) for each in range(1, 6)]
+    files = [
+        (f"{kind}{each}.json",
+         json.dumps(document(job(reads=rate * 10, options={"rw": "randread", "bs": "4k"}), at_s=each * 60)))
+        for kind, each, rate in reads
+    ]  # fmt: skip
+    run = run_of(*numbered(5), *files)
+    (section,) = run.tests[0].outcomes
+    assert section.verdict is not None
+    assert section.verdict.reached
+    assert (
+        "by their own rounds 0 of 1 other cells are steady, not 100/0 4k" in section.ended_because
+    )
+    finals = {each.verdict.tracking: each.verdict.reached for each in run.tests[0].verdicts}
+    assert finals == {"0/100 4k IOPS": True, "100/0 4k IOPS": False}
+
+
+def test_noise_is_that_of_the_cell(tmp_path: Path) -> None:
+    """A comparison calls no difference noise where the cell itself was not steady."""
+    for each in range(1, 6):
+        (tmp_path / f"w{each}.json").write_text(written(1000 + each, 60 * each))
+        rate = 400 if each % 2 else 900
+        read = job(reads=rate * 10, options={"rw": "randread", "bs": "4k"})
+        (tmp_path / f"r{each}.json").write_text(json.dumps(document(read, at_s=60 * each + 30)))
+    assert import_files(tmp_path, *sorted(tmp_path.glob("*.json"))).exit_code == 0
+    run = tkperf.load(tmp_path / "out/x.tkperf")
+    spans = {row.workload.read_percent: row.entries[1].span
+             for row in compare([run, run]).rows if row.quantity.label == "IOPS"}  # fmt: skip
+    assert spans == {0: Span.WINDOW, 100: Span.UNSTEADY}
+
+
+# Clones
+
+
+def test_clones_of_different_times_are_told() -> None:
+    """Their I/Os over the longest runtime, as fio counts a group; with the times."""
+    known = {"rw": "randwrite", "bs": "4k", "numjobs": "2"}
+    clones = [
+        job(writes=60_000, runtime_ms=60_000, options=known),
+        job(writes=30_000, runtime_ms=30_000, options=known),
+    ]
+    run = run_of(("a.json", json.dumps(document(*clones))))
+    assert rounds_of(run) == {"fio RND TC2/QD1": [1500]}
+    assert "2 clones, from 30.0 s to 60.0 s" in said(run)["clones-of-different-times"]
+
+
+def test_a_clone_that_did_nothing_spoils_the_load() -> None:
+    """Three of four threads are not the load that the options tell."""
+    known = {"rw": "randwrite", "bs": "4k", "numjobs": "2"}
+    clones = [job(writes=60_000, options=known), job(writes=0, options=known)]
+    files = [("a.json", json.dumps(document(*clones))), ("b.json", written(5))]
+    run = run_of(*files)
+    assert rounds_of(run) == {"fio RND TC1/QD1": [5]}
+    assert "one of its clones did nothing: 1 of 2" in said(run)["job-left-out"]
+
+
+def test_threads_of_a_group_are_counted_where_fio_does_not_tell_them() -> None:
+    """group_reporting without numjobs among the options: the time they ran together tells."""
+    of_group = job(writes=10_000, options={"rw": "randwrite", "bs": "4k"}, clones_ran=16)
+    run = run_of(("a.json", json.dumps(document(of_group))))
+    assert section_names(run) == ["fio RND TC16/QD1"]
+    assert "(16)" in said(run)["threads-counted"]
+
+
+# Stopped, failed, cut off
+
+
+def test_a_job_that_ended_early_stands_apart() -> None:
+    """5 s of a runtime of 60 s is no round beside five of 60 s."""
+    known = {"runtime": "60"}
+    files = [
+        (f"r{each}.json", written(each, 90 * each, runtime_ms=60_000, options=known))
+        for each in range(1, 6)
+    ]
+    short = ("r6.json", written(999, 900, runtime_ms=5_000, options=known))
+    run = run_of(*files, short)
+    assert rounds_of(run) == {
+        "fio RND TC1/QD1": [1, 2, 3, 4, 5],
+        "fio RND TC1/QD1, ended early": [999],
+    }
+    assert "(5.0 s of 60 s)" in said(run)["ended-early"]
+
+
+def test_a_job_that_did_its_amount_is_whole() -> None:
+    """size is reached before the runtime is over: nothing is missing."""
+    text = written(1000, runtime_ms=5_000, options={"runtime": "60", "size": str(5000 * 4096)})
+    assert section_names(run_of(("a.json", text))) == ["fio RND TC1/QD1"]
+
+
+def test_a_result_that_fio_was_stopped_in_is_left_out() -> None:
+    """By fio's own word, which stands before the document; others in the text are taken."""
+    text = f"{written(5, 1)}\n\nfio: terminating on signal 2\n{written(6, 90)}\n{written(7, 180)}"
+    run = run_of(("all.txt", text))
+    assert rounds_of(run) == {"fio RND TC1/QD1": [5, 7]}
+    assert "fio was stopped by a signal" in said(run)["job-left-out"]
+
+
+@pytest.mark.parametrize("cut", [0.3, 0.6, 0.95])
+def test_a_cut_off_file_is_called_so(cut: float) -> None:
+    whole = written(7)
+    part = whole[: round(len(whole) * cut)]
+    run = run_of(
+        ("good.json", written(5, 60)), ("part.json", part), ("both.json", written(6, 120) + part)
+    )
+    assert rounds_of(run) == {"fio RND TC1/QD1": [5, 6]}
+    assert said(run)["file-left-out"] == "part.json is left out: its JSON is cut off or damaged"
+    assert said(run)["cut-off"].startswith("both.json: is cut off")
+
+
+ODD: dict[str, str] = {
+    "empty": "",
+    "text": "no such file\n",
+    "json of others": '{"version": 3, "results": [1, 2, {"a": "b"}]}',
+    "braces": "{" * 5000,
+    "a failed job": json.dumps(document(job(writes=5, options={"rw": "write"}, error=5))),
+    "negative": written(9).replace('"runtime": 10000', '"runtime": -10000'),
+    "infinite": written(9).replace('"runtime": 10000', '"runtime": Infinity'),
+    "jobs of numbers": '{"fio version": "fio-3.1", "jobs": [1, 2]}',
+    "no jobs": '{"fio version": "fio-3.1", "jobs": []}',
+    "nothing moved": json.dumps(document(job(options={"rw": "randread"}))),
+    "trims": json.dumps(document(job(options={"rw": "randtrim"}, trim={"total_ios": 9, "io_bytes": 9}))),
+    "trimwrite": written(9, options={"rw": "trimwrite"}),
+    "verify": json.dumps(document(job(reads=9, writes=9, options={"rw": "write", "verify": "crc32c"}))),
+    "several as one": json.dumps(document(job(writes=9) | {"job options": {"name": "other"}})),
+    "contradiction": written(9).replace('"iops": 9.0', '"iops": 90.0'),
+    "wrong mix": json.dumps(document(job(reads=9000, writes=1000, options={"rw": "randrw", "bs": "4k"}))),
+    "failed I/Os": json.dumps(document(job(writes=9, options={"rw": "randwrite", "bs": "4k"}, total_err=3))),
+    "long latency": written(10**6, mean_us=1e9),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_one_odd_file_is_left_out_and_ends_nothing(tmp_path: Path, odd: str) -> None:
+    """The others have the numbers they have without it; it is named, with a reason."""
+    names = [tmp_path / name for name, text in numbered(5) if (tmp_path / name).write_text(text)]
+    (tmp_path / "odd.json").write_text(ODD[odd])
+    ran = import_files(tmp_path, names[0], tmp_path / "odd.json", *names[1:])
+    assert ran.exit_code == 0, ran.exception
+    assert "odd.json" in ran.stderr
+    assert "left out" in ran.stderr
+    run = tkperf.load(tmp_path / "out/x.tkperf")
+    assert any("odd.json" in warning.text for warning in run.warnings)
+    (section,) = run.tests[0].sections
+    assert [one.cells[0].value(IOPS) for one in section.rounds] == [1001, 1002, 1003, 1004, 1005]
+    alone = CliRunner().invoke(
+        cli, ["import", str(tmp_path / "odd.json"), "--output", str(tmp_path)]
+    )
+    assert isinstance(alone.exception, UsageError)
+
+
+def test_files_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "good.json").write_text(written(5))
+    (tmp_path / "folder.json").mkdir()
+    ran = import_files(
+        tmp_path, tmp_path / "missing.json", tmp_path / "good.json", tmp_path / "folder.json"
+    )
+    assert ran.exit_code == 0, ran.exception
+    assert "missing.json" in ran.stderr
+    assert "folder.json" in ran.stderr
+    assert ran.stdout == f"{tmp_path / 'out/x.tkperf'}\n"
+
+
+def test_what_is_said_of_a_thousand_files_is_short(tmp_path: Path) -> None:
+    """Each reason once, with how many; not a line for each file."""
+    files = [(f"bad{each}.json", f"no json {each}") for each in range(500)]
+    files += [
+        (f"v{each}.json", written(each, each, options={"rw": "trimwrite"})) for each in range(500)
+    ]
+    run = run_of(*files, ("good.json", written(5)))
+    texts = [warning.text for warning in run.warnings]
+    assert len(texts) == 2
+    assert any(text.startswith("500 files (bad0.json, bad1.json, bad2.json") for text in texts)
+    assert any(
+        text.startswith("500 results of job job are left out (first in v0.json)") for text in texts
+    )
+    assert sum(map(len, texts)) < 600
+    # However odd each one is in its own way.
+    odd = [
+        (f"o{each}.json", written(5, each, options={"bs": f"{each}q"})) for each in range(1, 400)
+    ]
+    many = run_of(*odd, ("good.json", written(5, 1e6)))
+    assert len(many.warnings) <= 51
+
+
+# Laws
+
+
+@st.composite
+def some_files(draw: st.DrawFn) -> list[tuple[str, str]]:
+    """Files of several workloads, jobs and versions, some without times."""
+    files = []
+    for number in range(draw(st.integers(2, 8))):
+        version = draw(st.sampled_from(VERSIONS))
+        size = draw(st.sampled_from([4096, 131_072]))
+        text = written(
+            draw(st.integers(20, 40)),
+            draw(st.integers(0, 4)) * 60.0,
+            version=version,
+            block_bytes=size,
+            name=draw(st.sampled_from(["w", "w2", "warmup"])),
+            options={"bs": str(size)},
+        )
+        files.append((f"{draw(st.sampled_from('ab'))}{number}.json", text))
+    return files
+
+
+@given(some_files(), st.randoms(use_true_random=False))
+def test_the_order_of_files_changes_nothing(files: list[tuple[str, str]], chance: Any) -> None:
+    """Sections, rounds, numbers, verdicts and warnings are the same in any order."""
+    shuffled = list(files)
+    chance.shuffle(shuffled)
+    one, other = run_of(*files), run_of(*shuffled)
+    assert one.tests == other.tests
+    assert one.warnings == other.warnings
+    assert (one.notices, one.profile, one.tool) == (other.notices, other.profile, other.tool)
+
+
+@given(some_files(), st.sampled_from(sorted(ODD)), st.integers(0, 8))
+def test_an_odd_file_changes_no_number(files: list[tuple[str, str]], odd: str, at: int) -> None:
+    with_odd = [*files[:at], ("odd.json", ODD[odd]), *files[at:]]
+    assert run_of(*with_odd).tests == run_of(*files).tests
+
+
+# Thousands of files
+
+
+def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
+    """Of a file its results are kept, not its text: 40 files of 0.5 MB take less than 10 MB."""
+    padding = {"disk_util": [{"name": "x" * 500_000}]}
+    for number in range(40):
+        text = json.dumps(json.loads(written(1000 + number, 60.0 * number)) | padding)
+        (tmp_path / f"{number}.json").write_text(text)
+    files = sorted(tmp_path.glob("*.json"))
+    (tmp_path / "first").mkdir()
+    assert import_files(tmp_path / "first", files[0]).exit_code == 0  # what is loaded on first use
+    tracemalloc.start()
+    try:
+        assert import_files(tmp_path, *files).exit_code == 0
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 10_000_000
+
+
+def test_an_import_is_few_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many files: a transaction a step would sync the disk for each."""
+    statements: list[str] = []
+
+    def open_traced(path: Path, **more: Any) -> sqlite3.Connection:
+        db = open_new(path, **more)
+        db.set_trace_callback(statements.append)
+        return db
+
+    monkeypatch.setattr("tkperf.runfile.opening.open_new", open_traced)
+    for name, text in numbered(40):
+        (tmp_path / name).write_text(text)
+    assert import_files(tmp_path, *tmp_path.glob("*.json")).exit_code == 0
+    assert len([each for each in statements if each.startswith("INSERT INTO step")]) == 40
+    assert statements.count("COMMIT") <= 3
+
+
+def test_what_is_shown_of_the_results_is_data() -> None:
+    """Rates and latencies of each section, a convergence chart for each of its mixes."""
+    plan = run_of(*numbered(5)).tests[0].plan
+    assert plan is not None
+    assert plan.title == "Results of fio"
+    (section,) = plan.sections
+    assert section.name == "fio RND TC1/QD1"
+    assert section.quantities[0] == "iops"
+    matrices = [each.quantities for each in section.figures if each.kind is FigureKind.MATRIX]
+    assert matrices == [("iops",), ("megabytes_per_s",), ("latency_mean_us",)]
+    rounds = [each for each in section.figures if each.kind is FigureKind.OVER_ROUNDS]
+    assert [each.read_percents for each in rounds] == [
+        (step.workload.read_percent,) for step in run_of(*numbered(1)).tests[0].steps
+    ]

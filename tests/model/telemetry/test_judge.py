@@ -1,0 +1,232 @@
+"""What readings say: throttling, write amplification, marks on steps, what is kept, what is warned of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.builders import run_info
+from tests.runfile.runs import a_step
+from tkperf.analysis.run_results import analyse
+from tkperf.model.disturbance.codes import DisturbanceCode
+from tkperf.model.record import RunRecord, RunStatus, TestRecord
+from tkperf.model.telemetry.course import find_course, parse_drives
+from tkperf.model.telemetry.judge import find_amplification, find_span, find_throttling, growth
+from tkperf.model.telemetry.log import TelemetryLog
+from tkperf.model.telemetry.marking import with_throttled_steps
+from tkperf.model.telemetry.reading import DriveFacts, Reading
+
+MB = 10**6
+
+
+def log(at_s: float, **values: object) -> Reading:
+    """A reading of a log."""
+    told: dict[str, object] = {"media_errors": 0, "drive": "/dev/x", "source": "nvme", **values}
+    return Reading(at_s=at_s, **told)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "thermal_1_count", "thermal_2_count", "thermal_1_s", "thermal_2_s", "throttle_events",
+        "warning_minutes", "critical_minutes",
+    ],
+)  # fmt: skip
+def test_a_counter_of_heat_that_grew_is_throttling(name: str) -> None:
+    """Between the two readings; one that stands still, or is not known in one of them, says nothing."""
+    before, after = log(0, **{name: 3}), log(60, **{name: 4})
+    (found,) = find_throttling([before, after])
+    assert (found.began_s, found.ended_s, found.drive) == (0, 60, "/dev/x")
+    assert not list(find_throttling([before, log(60, **{name: 3})]))
+    assert not list(find_throttling([log(0), after]))
+    # Reset by a firmware update, or wrapped round.
+    assert growth(after, before, name) is None
+    assert not list(find_throttling([log(0, **{name: 4}), log(60, **{name: 3})]))
+
+
+@pytest.mark.parametrize(
+    ("bits", "hot"), [(0b10, True), (0b11, True), (0b01, False), (0b1100, False)]
+)
+def test_only_the_temperature_bit_of_the_critical_warning_is_heat(bits: int, *, hot: bool) -> None:
+    """NVM Express 1.4, figure 194: bit 1."""
+    found = list(find_throttling([log(0, critical_warning=bits), log(60, critical_warning=0)]))
+    assert bool(found) is hot
+
+
+def test_a_pause_of_the_run_is_no_throttling_of_its_steps() -> None:
+    """What grew while the run stood still grew in nobody's step."""
+    readings = [log(0, thermal_1_count=0), log(1000, thermal_1_count=1)]
+    assert list(find_throttling(readings))
+    assert not list(find_throttling(readings, [(10, 990)]))
+
+
+def test_temperatures_between_logs_do_not_hide_throttling() -> None:
+    """Logs are compared with logs, each drive's with its own."""
+    readings = [
+        log(0, thermal_1_count=0),
+        Reading(at_s=30, drive="/dev/x", source="hwmon", temperature_c=70),
+        log(31, drive="/dev/y", thermal_1_count=9),
+        log(60, thermal_1_count=1),
+    ]
+    assert [found.drive for found in find_throttling(readings)] == ["/dev/x"]
+
+
+def test_write_amplification_is_flash_over_host() -> None:
+    """Of what was written between two readings."""
+    before = log(0, host_written_bytes=1000 * MB, nand_written_bytes=5000 * MB)
+    after = log(60, host_written_bytes=2000 * MB, nand_written_bytes=7500 * MB)
+    assert find_amplification(before, after) == 2.5
+    assert find_amplification(before, before) is None
+    assert find_amplification(before, replace(after, nand_written_bytes=None)) is None
+
+
+def test_too_little_for_the_counters_unit_has_no_amplification() -> None:
+    """A counter in GiB may be one off at both ends: twenty steps at least."""
+    facts = DriveFacts(drive="/dev/x", host_unit_bytes=512_000, nand_unit_bytes=1 << 30)
+    before = log(0, host_written_bytes=0, nand_written_bytes=0)
+    few = log(60, host_written_bytes=10 << 30, nand_written_bytes=19 << 30)
+    many = log(60, host_written_bytes=10 << 30, nand_written_bytes=20 << 30)
+    assert find_amplification(before, few, facts) is None
+    assert find_amplification(before, many, facts) == 2.0
+
+
+def test_a_span_lies_between_the_readings_nearest_its_ends() -> None:
+    """Asked for as a test begins and ends, they come a moment later; those far away are of other tests."""
+    readings = [log(0), log(95), log(101), log(160), log(205)]
+    edges = find_span(readings, 100, 200).edges
+    assert edges is not None
+    assert [each.at_s for each in edges] == [101, 205]
+    at_borders = find_span([log(95), log(100), log(200), log(210)], 100, 200).edges
+    assert at_borders is not None
+    assert [each.at_s for each in at_borders] == [100, 200]
+    assert find_span([log(0)], 100, 200).edges is None
+    assert find_span([log(101)], 100, 200).edges is None
+
+
+def record(*readings: Reading, **device: object) -> RunRecord:
+    """A run of three steps of a second, at 10, 20 and 30 s."""
+    steps = tuple(a_step(number, started_s=10.0 * number) for number in (1, 2, 3))
+    test = TestRecord(name="iops", status=RunStatus.COMPLETE, started_s=5, ended_s=40, outcomes=(),
+                      purges=(), steps=steps, verdicts=())  # fmt: skip
+    info = run_info(device={"model": "M", "capacity_bytes": 10**9, **device})
+    return RunRecord(info=info, status=RunStatus.COMPLETE, ended_utc=None, ended_because=None,
+                     tests=(test,), warnings=(), telemetry=readings)  # fmt: skip
+
+
+def test_steps_in_whose_time_it_was_are_marked() -> None:
+    """From reading to reading, and no others; what it is known by is said."""
+    marked = with_throttled_steps(
+        record(
+            log(5),
+            log(15, thermal_1_count=0),
+            log(25, thermal_1_count=1),
+            log(40, thermal_1_count=1),
+        )
+    )
+    found = [step.disturbances or () for step in marked.tests[0].steps]
+    assert [len(each) for each in found] == [0, 1, 0]
+    (mark,) = found[1]
+    assert (mark.code, mark.started_s, mark.duration_s, mark.share) == (
+        DisturbanceCode.THROTTLED, 20, 1, 1,
+    )  # fmt: skip
+    assert "slowed itself down for heat" in mark.text
+    assert with_throttled_steps(record(log(5), log(40))) == record(log(5), log(40))
+
+
+def test_results_say_what_a_test_did_to_the_drive() -> None:
+    """Its own count beside fio's, extremes and mean of the temperature by time, what grew."""
+    run = record(
+        log(6, temperature_c=30.0, host_written_bytes=0, nand_written_bytes=0, media_errors=1),
+        Reading(at_s=16, drive="/dev/x", source="hwmon", temperature_c=50.0),
+        log(41, temperature_c=40.0, host_written_bytes=8192 * 3, nand_written_bytes=8192 * 6,
+            media_errors=3, power_on_hours=5),
+    )  # fmt: skip
+    result = analyse(run)
+    (told,) = result.tests[0].telemetry
+    assert (told.temperature_least_c, told.temperature_most_c) == (30, 50)
+    assert told.temperature_mean_c == pytest.approx(40)
+    assert (told.load_written_bytes, told.host_written_bytes) == (8192 * 3, 8192 * 3)
+    assert (told.write_amplification, told.media_errors, told.power_on_hours) == (2.0, 2, 5)
+    assert told.thermal_1_count is None
+    assert [notice for notice in result.info.notices if notice.startswith("MEDIA ERRORS")]
+    assert not [notice for notice in result.info.notices if notice.startswith("THROTTLED")]
+
+
+def test_a_throttled_drive_is_called_throttled() -> None:
+    """On every page, in the counts of the test."""
+    result = analyse(
+        with_throttled_steps(record(log(5, critical_warning=2), log(41, critical_warning=0)))
+    )
+    assert [notice for notice in result.info.notices if notice.startswith("THROTTLED")]
+    assert result.tests[0].disturbed_steps == {DisturbanceCode.THROTTLED: 3}
+    assert result.tests[0].telemetry[0].throttled_s == 35
+
+
+def test_without_telemetry_nothing_is_known() -> None:
+    """As in older files: no zeroes."""
+    assert analyse(record()).tests[0].telemetry == ()
+    assert find_course([], {}, 0, 100) is None
+
+
+def test_a_course_counts_from_its_beginning() -> None:
+    """With a little of what was before and after it, so that lines reach its ends."""
+    readings = [
+        log(90, temperature_c=40.0),
+        log(110, temperature_c=45.0),
+        log(500, temperature_c=1.0),
+    ]
+    course = find_course(readings, {}, 100, 200)
+    assert course is not None
+    (drive,) = course.drives
+    assert (course.length_s, drive.temperatures) == (100, ((-10, 40), (10, 45)))
+    assert drive.written == ()
+
+
+def test_a_chart_shades_no_pause_of_the_run() -> None:
+    """It says of throttling what tables and marks say."""
+    readings = [
+        log(0, thermal_1_count=0, temperature_c=40.0),
+        log(50, thermal_1_count=1, temperature_c=41.0),
+    ]
+    for pauses, shaded in (((), ((0, 50),)), (((10, 40),), ())):
+        course = find_course(readings, {}, 0, 100, pauses)
+        assert course is not None
+        assert course.drives[0].throttled == shaded
+
+
+def test_facts_of_drives_are_read_from_the_file() -> None:
+    """What is odd in them is not known."""
+    device = {"telemetry": [{"drive": "/dev/x", "warning_c": 70, "sources": ["nvme-cli 2.3"], "gaps": 3},
+                            {"drive": 4}, "nonsense"]}  # fmt: skip
+    facts = parse_drives(device)
+    assert facts == {
+        "/dev/x": DriveFacts(drive="/dev/x", warning_c=70.0, sources=("nvme-cli 2.3",))
+    }
+    assert parse_drives({"telemetry": 5}) == {}
+
+
+def test_a_temperature_that_stays_is_kept_once_a_minute() -> None:
+    """One that changes by a degree at once, and every log."""
+    kept = TelemetryLog()
+
+    def warm(at_s: float, celsius: float) -> bool:
+        return kept.is_news(Reading(at_s=at_s, drive="x", source="hwmon", temperature_c=celsius))
+
+    assert [warm(0, 40), warm(10, 40.9), warm(20, 41), warm(30, 41), warm(81, 41)] == [
+        True, False, True, False, True,
+    ]  # fmt: skip
+    assert kept.is_news(log(82, drive="x", temperature_c=41.0))
+
+
+def test_what_is_new_is_warned_of_once_a_test() -> None:
+    """Throttling and media errors, with the drive's name."""
+    judge = TelemetryLog()
+    readings = [log(0, thermal_1_count=0), log(60, thermal_1_count=1, media_errors=2),
+                log(120, thermal_1_count=2, media_errors=5)]  # fmt: skip
+    found = [[code for code, _ in judge.find_warnings(each)] for each in readings]
+    assert found == [[], ["throttled", "media-errors"], []]
+    judge.test_begins()
+    ((code, text),) = judge.find_warnings(log(180, thermal_1_count=3, media_errors=5))
+    assert code == "throttled"
+    assert text.startswith("/dev/x was throttled between 120 s and 180 s")

@@ -1,0 +1,245 @@
+"""Logs of drives as readings, in bytes and degrees whatever their tool, bus and maker."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.model.telemetry.documents import (
+    CONTROLLER,
+    GUID,
+    NVME_BY_SMARTCTL,
+    OCP_LOG,
+    OCP_LOG_2,
+    POWER,
+    SAS,
+    SMART_LOG,
+    attribute,
+    sata,
+    smartctl,
+    statistics,
+)
+from tkperf.model.telemetry import nvme
+from tkperf.model.telemetry import smartctl as tool
+from tkperf.model.telemetry.reading import Reading
+
+AT = {"at_s": 1.5, "drive": "/dev/x"}
+GIB, MIB = 1 << 30, 1 << 20
+
+
+def read(document: dict[str, Any]) -> Reading:
+    return tool.parse(document, **AT)  # type: ignore[arg-type]
+
+
+def test_nvme_counts_thousands_of_sectors_and_kelvin() -> None:
+    """NVM Express 1.4, 5.14.1.2: data units of 512,000 bytes, temperature in Kelvin, times in minutes and s."""
+    assert nvme.parse_smart_log(SMART_LOG, at_s=1.5, drive="/dev/x") == Reading(
+        at_s=1.5,
+        drive="/dev/x",
+        source="nvme",
+        temperature_c=45,
+        host_read_bytes=21_604_166 * 512_000,
+        host_written_bytes=2_433_328 * 512_000,
+        media_errors=0,
+        percentage_used=3,
+        spare_percent=100,
+        unsafe_shutdowns=4,
+        power_on_hours=7146,
+        critical_warning=0,
+        warning_minutes=2,
+        critical_minutes=0,
+        thermal_1_count=5,
+        thermal_2_count=1,
+        thermal_1_s=37,
+        thermal_2_s=4,
+    )
+
+
+@pytest.mark.parametrize("written", ["2433328", "2,433,328", 2_433_328])
+def test_numbers_of_128_bits_may_be_texts(written: object) -> None:
+    """nvme-cli prints them so in some versions."""
+    log = {**SMART_LOG, "data_units_written": written}
+    assert nvme.parse_smart_log(log, at_s=0, drive="x").host_written_bytes == 2_433_328 * 512_000
+
+
+def test_a_temperature_of_0_kelvin_is_not_known() -> None:
+    """And so is a negative count, one of text, one beyond all drives."""
+    log = {
+        "temperature": 0,
+        "media_errors": -1,
+        "power_on_hours": "many",
+        "data_units_written": 2**70,
+    }
+    assert nvme.parse_smart_log(log, at_s=0, drive="x").is_empty
+
+
+@pytest.mark.parametrize(("log", "throttling"), [(OCP_LOG, False), (OCP_LOG_2, True)])
+def test_ocp_counts_bytes_of_the_flash(log: dict[str, Any], *, throttling: bool) -> None:
+    """SMART-1 of OCP's specification, in both spellings of nvme-cli."""
+    assert nvme.is_ocp_log(log)
+    reading = nvme.with_ocp_log(Reading(at_s=0, drive="x", source="nvme"), log)
+    assert (reading.nand_written_bytes, reading.throttle_events) == (1_868_795_904_000, 3)
+    assert reading.throttling is throttling
+
+
+def test_another_makers_page_of_that_number_is_not_ocps() -> None:
+    """C0h is vendor specific: the GUID says whose it is."""
+    assert not nvme.is_ocp_log({**OCP_LOG, "Log page GUID": GUID.replace("a", "b")})
+    assert not nvme.is_ocp_log({})
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        (POWER, 0),
+        ("get-feature:0x02 (Power Management), Current value:0x00000004", 4),
+        ('{"Feature": "0x02", "Result": "0x00000043"}', 3),
+        ("NVMe status: Invalid Field in Command", None),
+    ],
+)
+def test_the_power_state_is_five_bits(text: str, state: int | None) -> None:
+    """nvme-cli prints zero without 0x."""
+    assert nvme.parse_power_state(text) == state
+
+
+def test_a_controller_tells_its_limits() -> None:
+    """WCTEMP and CCTEMP in Kelvin; 0: none."""
+    facts = nvme.parse_controller(CONTROLLER, drive="x")
+    assert (facts.serial, facts.model) == ("MADEUP0001", "Made Up NVMe 1.92TB")
+    assert (facts.warning_c, facts.critical_c, facts.host_unit_bytes) == (70, 80, 512_000)
+    assert nvme.parse_controller({"wctemp": 0}, drive="x").warning_c is None
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "unit"),
+    [
+        ("Host_Writes_32MiB", 1000 * 32 * MIB, 32 * MIB),
+        ("Host_Writes_GiB", 1000 * GIB, GIB),
+        ("Lifetime_Writes_GiB", 1000 * GIB, GIB),
+        ("Total_Writes_GB", 1000 * 10**9, 10**9),
+        ("Total_LBAs_Written", 1000 * 512, 512),
+    ],
+)
+def test_units_of_ata_attributes_are_in_their_names(name: str, host: int, unit: int) -> None:
+    """As smartctl's database has them for the model."""
+    document = sata(attribute(241, name, 1000))
+    assert read(document).host_written_bytes == host
+    assert tool.parse_facts(document, drive="x").host_unit_bytes == unit
+
+
+@pytest.mark.parametrize(
+    "name", ["Host_Writes", "Lifetime_Writes", "Unknown_Attribute", "NAND_Writes"]
+)
+def test_a_name_without_a_unit_says_nothing(name: str) -> None:
+    """Nor does any name where the model is not in the database: names are then defaults."""
+    assert read(sata(attribute(241, name, 1000))).host_written_bytes is None
+    default = sata(attribute(241, "Total_LBAs_Written", 1000), known=False)
+    assert read(default).host_written_bytes is None
+    assert read(default).nand_written_bytes is None
+
+
+@pytest.mark.parametrize(
+    ("attributes", "nand"),
+    [
+        ([("NAND_Writes_32MiB", 10)], 10 * 32 * MIB),
+        ([("NAND_Writes_1GiB", 10)], 10 * GIB),
+        ([("Total_NAND_Writes_GiB", 10)], 10 * GIB),
+        ([("Flash_Writes_GiB", 10)], 10 * GIB),
+        ([("NAND_GB_Written_TLC", 10), ("NAND_GB_Written_SLC", 3)], 13 * 10**9),
+        ([("TLC_Writes_32MiB", 10), ("SLC_Writes_32MiB", 3)], 13 * 32 * MIB),
+        # Half of it says nothing of the whole.
+        ([("NAND_GB_Written_TLC", 10)], None),
+        ([("TLC_NAND_GB_Writes", 10)], None),
+    ],
+)
+def test_what_goes_to_the_flash(attributes: list[tuple[str, int]], nand: int | None) -> None:
+    """By names of the database, cells of one bit and of three together."""
+    table = [attribute(240 + number, *each) for number, each in enumerate(attributes)]
+    assert read(sata(*table)).nand_written_bytes == nand
+    assert read(sata(*table)).host_written_bytes is None
+
+
+def test_the_statistics_log_is_asked_for_only_where_it_alone_tells() -> None:
+    """Counters of one drive come from the same place in every reading: else differences say nothing."""
+    log = statistics(Logical_Sectors_Written=77, Number_of_Reported_Uncorrectable_Errors=2)
+    log["ata_device_statistics"]["pages"][0]["table"].append(
+        {"name": "Percentage Used Endurance Indicator", "value": 8, "flags": {"valid": False}}
+    )
+    alone, beside = sata(**log), sata(attribute(241, "Host_Writes_GiB", 5), **log)
+    assert tool.needs_statistics(alone)
+    assert not tool.needs_statistics(beside)
+    assert read(alone).host_written_bytes == 77 * 512
+    assert (read(alone).media_errors, read(alone).percentage_used) == (2, None)
+    assert read(beside).host_written_bytes == 5 * GIB
+
+
+def test_sas_counts_billions_of_bytes() -> None:
+    """SPC's error counter logs, to the megabyte."""
+    reading = read(SAS)
+    assert reading.host_written_bytes == 111_254_503 * 10**6
+    assert reading.host_read_bytes == 330_638_625 * 10**6
+    assert (reading.media_errors, reading.percentage_used, reading.temperature_c) == (3, 4, 34)
+    facts = tool.parse_facts(SAS, drive="x")
+    assert (facts.critical_c, facts.serial, facts.host_unit_bytes) == (65, "MADEUP0003", 10**6)
+
+
+def test_nvme_by_smartctl_is_the_same_log_in_celsius() -> None:
+    """Where nvme-cli is not installed."""
+    reading = read(NVME_BY_SMARTCTL)
+    assert (reading.temperature_c, reading.critical_warning, reading.spare_percent) == (71, 2, 99)
+    assert (reading.host_written_bytes, reading.source) == (20 * 512_000, "smartctl")
+
+
+def test_why_smartctl_tells_nothing() -> None:
+    """Its own words; that a drive has seen errors (bits 3 to 7) is no reason."""
+    failed = smartctl(smartctl={"exit_status": 2, "messages": [{"string": "Permission denied"}]})
+    assert tool.find_failure(failed) == "Permission denied"
+    assert tool.find_failure(smartctl(smart_support={"available": False})) == tool.NO_SMART
+    assert tool.find_failure(smartctl(smartctl={"exit_status": 0b1100_0000})) is None
+    assert tool.parse_version(smartctl()) == "smartctl 7.3"
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.data())
+def test_a_parser_returns_a_value_whatever_it_gets(data: st.DataObject) -> None:
+    """Any part of a document may be anything: what cannot be is not known, and nothing else is lost."""
+    for document in (
+        SMART_LOG,
+        OCP_LOG,
+        CONTROLLER,
+        NVME_BY_SMARTCTL,
+        SAS,
+        sata(attribute(1, "a", 1)),
+    ):
+        key = data.draw(st.sampled_from(sorted(document)))
+        odd = {**document, key: data.draw(anything)}
+        reading = nvme.with_ocp_log(nvme.parse_smart_log(odd, at_s=0, drive="x"), odd)
+        for found in (reading, read(odd)):
+            for name in ("host_written_bytes", "nand_written_bytes", "media_errors"):
+                value = getattr(found, name)
+                assert value is None or 0 <= value < 2**63
+        nvme.parse_controller(odd, drive="x")
+        nvme.is_ocp_log(odd)
+        tool.parse_facts(odd, drive="x")
+        tool.parse_version(odd)
+        tool.find_failure(odd)
+
+
+def test_a_reading_of_the_temperature_alone_is_no_log() -> None:
+    """Only a log tells of throttling."""
+    reading = Reading(at_s=0, drive="x", source="hwmon", temperature_c=40)
+    assert not reading.is_full
+    assert replace(reading, media_errors=0).is_full
+    assert Reading(at_s=0, drive="x", source="hwmon").is_empty

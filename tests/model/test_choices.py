@@ -1,0 +1,48 @@
+"""The names that the command line knows without loading what they stand for are the real ones."""
+
+from __future__ import annotations
+
+from tkperf.device.purge import ata, nvme, scsi
+from tkperf.engine.simulation.presets import PRESETS
+from tkperf.model import choices
+from tkperf.procedures import SUITES, TESTS, load_profile
+
+
+def test_the_tests_offered_are_those_that_there_are() -> None:
+    """In their order, for the same suites, and by default where they are."""
+    assert [(each.name, each.suites, each.by_default) for each in choices.OFFERED] == [
+        (test.name, test.suites, test.by_default) for test in TESTS
+    ]
+    for suite, tests in SUITES.items():
+        assert list(choices.tests_of(suite)) == list(tests)
+
+
+def test_the_presets_are_those_that_there_are() -> None:
+    assert tuple(PRESETS) == choices.PRESETS
+
+
+def test_every_shipped_profile_is_found_and_can_be_loaded() -> None:
+    """By the names of its files; each suite's own is among them."""
+    names = choices.built_in_profiles()
+    assert [load_profile(name).name for name in names] == list(names)
+    assert names == tuple(sorted(names))
+    assert set(choices.DEFAULT_PROFILES.values()) <= set(names)
+    assert set(choices.DEFAULT_PROFILES) == set(SUITES)
+
+
+def test_the_profiles_offered_for_hard_disks_are_those_that_define_their_tests() -> None:
+    """Others are refused."""
+    defining = [
+        name
+        for name in choices.built_in_profiles()
+        if any(test.is_in(load_profile(name)) for test in SUITES["hdd"].values())
+    ]
+    assert list(choices.HDD_PROFILES) == defining
+
+
+def test_a_purge_by_its_name_belongs_to_one_bus() -> None:
+    """Those that a module knows more of are among its own."""
+    assert len(set(choices.PURGES)) == len(choices.PURGES)
+    assert set(nvme.SANITIZE_ACTIONS) <= set(choices.NVME_PURGES)
+    assert set(scsi.SANITIZES) <= set(choices.SCSI_PURGES)
+    assert set(ata.SANITIZES) <= set(choices.ATA_PURGES)

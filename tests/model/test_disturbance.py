@@ -1,0 +1,538 @@
+"""What disturbs a step, decided from numbers: a model of a device, fio and others, without time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from tkperf.device.counters import LOOK_EVERY_S, MOST_SELDOM_S, look_again_s
+from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.disturbance.io import Compared, Counts, Glance, Side, judge_bytes
+from tkperf.model.disturbance.pauses import judge_gap
+from tkperf.model.errors import StepFailedError
+from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample
+from tkperf.model.record import StepKind
+from tkperf.model.workload import Access, Workload
+from tkperf.runner.run_watch import RunWatch, Watched
+
+MB = 10**6
+WRITES = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=2, io_depth=4)
+
+
+@dataclass
+class Flow:
+    """Bytes moved at a constant rate from one moment to another."""
+
+    begin_s: float
+    end_s: float
+    bytes_per_s: float
+    reads: bool = False
+
+    def moved(self, at_s: float) -> float:
+        return self.bytes_per_s * max(0.0, min(at_s, self.end_s) - self.begin_s)
+
+
+@dataclass
+class Model:
+    """A device with what flows to it; ``stops`` are (begin, end) of times when nobody looked."""
+
+    flows: list[Flow] = field(default_factory=list)
+    stops: Sequence[tuple[float, float]] = ()
+    sleeps: Sequence[tuple[float, float]] = ()
+    counts: bool = True
+    counting: bool | None = None
+    others: Flow | None = None
+    now_s: float = 0.0
+    looked_s: float = -LOOK_EVERY_S
+    seldom: tuple[float, float] = (0.0, 0.0)
+
+    def look_seldom(self, from_s: float, until_s: float) -> None:
+        self.seldom = from_s, until_s
+
+    def _next_s(self) -> float:
+        return self.looked_s + look_again_s(self.looked_s, *self.seldom)
+
+    def take(self) -> list[Glance]:
+        glances = []
+        while self._next_s() <= self.now_s:
+            self.looked_s = self._next_s()
+            if not any(begin < self.looked_s < end for begin, end in self.stops):
+                glances.append(self._glance(self.looked_s))
+        return [*glances, self._glance(self.now_s)]
+
+    def _glance(self, at_s: float) -> Glance:
+        read, written = (
+            round(sum(flow.moved(at_s) for flow in self.flows if flow.reads is reads))
+            for reads in (True, False)
+        )
+        busy = any(flow.begin_s < at_s < flow.end_s for flow in self.flows)
+        others = None if self.others is None else round(self.others.moved(at_s))
+        counts = Counts(
+            read_bytes=read,
+            write_bytes=written,
+            discard_bytes=0,
+            ios=(read + written) // 4096,
+            in_flight=int(busy and read + written > 0),
+            others_bytes=others,
+        )
+        slept = sum(length_s for begin, length_s in self.sleeps if begin < at_s)
+        return Glance(
+            at_s=at_s,
+            suspended_s=slept,
+            counts=counts if self.counts else None,
+            counting=self.counting,
+        )
+
+
+@dataclass
+class Step:
+    begin_s: float
+    length_s: float
+    bytes_per_s: float = 100 * MB
+    kind: StepKind = StepKind.ROUND
+    workload: Workload = WRITES
+    idle: tuple[float, float] | None = None
+    late_s: float = 0.0
+    """The device moves the bytes this much later than fio says."""
+    handed_over_s: float | None = None
+    """When what follows was let go; of a step of a round without it: at its planned end."""
+    is_last: bool = False
+    """Nothing is let go before its end."""
+    read_late_s: float = 0.0
+    """tkperf takes in fio's documents this much later than fio writes them."""
+    noticed_late_s: float = 0.0
+    """tkperf takes fio to have begun this much later than it did."""
+
+    def flows(self) -> list[Flow]:
+        end_s = self.begin_s + self.length_s
+        if self.idle is None:
+            return [Flow(self.begin_s, end_s, self.bytes_per_s, self.reads)]
+        return [
+            Flow(self.begin_s, self.idle[0], self.bytes_per_s, self.reads),
+            Flow(self.idle[1], end_s, self.bytes_per_s, self.reads),
+        ]
+
+    @property
+    def reads(self) -> bool:
+        return self.workload.read_percent == 100
+
+    def done(self, of_bytes: float) -> tuple[IoStats, IoStats]:
+        """What was read, and written, as a sample or measurement has it."""
+        return (written(of_bytes), NO_IO) if self.reads else (NO_IO, written(of_bytes))
+
+
+def written(of_bytes: float) -> IoStats:
+    return IoStats(ios=round(of_bytes) // 4096, bytes=round(of_bytes))
+
+
+def play(model: Model, steps: Iterable[Step], *, uncounted: float = 0.0) -> list[Watched]:
+    """Steps on the model, each noticed as ended a tenth of a second late, as fio does.
+
+    ``uncounted`` is the share of fio's bytes that the device does not count.
+    """
+    steps = list(steps)
+    for step in steps:
+        for flow in step.flows():
+            flow.bytes_per_s *= 1 - uncounted
+            flow.begin_s, flow.end_s = flow.begin_s + step.late_s, flow.end_s + step.late_s
+            model.flows.append(flow)
+    watch = RunWatch(0.0, model)
+    watch.test_begins()
+    return [_play_step(watch, model, step) for step in steps]
+
+
+def _play_step(watch: RunWatch, model: Model, step: Step) -> Watched:
+    model.now_s = max(model.now_s, step.begin_s - 0.05)
+    planned_s = None if step.kind is StepKind.FILL else step.length_s
+    watch.step_begins(step.kind, model.now_s, planned_s)
+    whole = [Flow(flow.begin_s, flow.end_s, step.bytes_per_s) for flow in step.flows()]
+
+    def moved(elapsed_s: float) -> float:
+        return sum(flow.moved(step.begin_s + elapsed_s) for flow in whole)
+
+    elapsed_s = 0.0
+    while elapsed_s < step.length_s:
+        next_s = min(elapsed_s + 1, step.length_s)
+        model.now_s = step.begin_s + next_s + 0.004 + step.read_late_s
+        # A tkperf that was stopped reads what came meanwhile at once.
+        model.now_s = max([model.now_s, *(e for b, e in model.stops if b < model.now_s < e)])
+        read, write = step.done(moved(next_s) - moved(elapsed_s))
+        sample = Sample(
+            start_s=elapsed_s,
+            duration_s=next_s - elapsed_s,
+            read=read,
+            write=write,
+        )
+        watch.sample(sample, model.now_s)
+        elapsed_s = next_s
+    model.now_s += 0.1
+    read, write = step.done(moved(step.length_s))
+    measurement = Measurement(duration_s=step.length_s, read=read, write=write)
+    handed_over_s = step.handed_over_s
+    if handed_over_s is None and step.kind is StepKind.ROUND and not step.is_last:
+        handed_over_s = step.begin_s + step.length_s
+    return watch.step_ended(
+        step.kind,
+        step.workload,
+        measurement,
+        started_s=step.begin_s + step.noticed_late_s,
+        handed_over_s=handed_over_s,
+        earliest_s=step.begin_s,
+        goes_on=step.kind is StepKind.CONTINUOUS,
+    )
+
+
+def codes(watched: Watched) -> list[str]:
+    return [each.code.value for each in watched.disturbances]
+
+
+def back_to_back(count: int, length_s: float = 10.0, rate: float = 100 * MB) -> list[Step]:
+    return [Step(1 + number * length_s, length_s, rate) for number in range(count)]
+
+
+def test_steps_nobody_disturbs_are_not_flagged() -> None:
+    """fio's bytes are the device's: nothing is foreign, whatever the neighbours' rates."""
+    steps = [Step(1 + n * 10, 10, rate * MB) for n, rate in enumerate((900, 20, 900, 20, 900))]
+    for seen in play(Model(), steps):
+        assert codes(seen) == []
+        assert seen.foreign_read_bytes == 0
+        assert seen.foreign_write_bytes == pytest.approx(0, abs=20 * MB)
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_io_of_others_is_flagged_in_the_steps_it_fell_into(reads: bool) -> None:
+    """A process that moves 5 % of fio's bytes for part of a step; its neighbours stay clean."""
+    model = Model([Flow(23, 28, 10 * MB, reads)])
+    seen = play(model, back_to_back(4))
+    assert [codes(each) for each in seen] == [[], [], ["foreign-io"], []]
+    flagged = seen[2]
+    side = flagged.foreign_read_bytes if reads else flagged.foreign_write_bytes
+    assert side == pytest.approx(50 * MB, rel=0.05)
+    (disturbance,) = flagged.disturbances
+    assert ("read" if reads else "written") in disturbance.text
+    assert disturbance.share == pytest.approx(0.05, rel=0.1)
+
+
+def test_a_burst_in_a_long_step_is_flagged_and_placed() -> None:
+    """One second of heavy I/O does not move an hour's mean, but its maximum."""
+    seen = play(Model([Flow(401, 402, 60 * MB)]), [Step(1, 900)])
+    (disturbance,) = seen[0].disturbances
+    assert disturbance.code is DisturbanceCode.FOREIGN_IO
+    assert disturbance.started_s == pytest.approx(400, abs=2)
+    assert "400 s after the step's start" in disturbance.text
+
+
+def test_small_reads_of_daemons_raise_no_alarm() -> None:
+    """What udev and smartd read, some hundred KiB, is nobody's concern."""
+    model = Model([Flow(at, at + 0.1, 4 * MB, True) for at in (3.0, 14.0, 26.0)])
+    assert [codes(each) for each in play(model, back_to_back(3, rate=10 * MB))] == [[], [], []]
+
+
+def test_io_of_another_partition_has_its_own_word() -> None:
+    """It does not count as the partition's, but the disk serves both."""
+    seen = play(Model(others=Flow(12, 15, 50 * MB)), back_to_back(3))
+    assert [codes(each) for each in seen] == [[], ["other-partition-io"], []]
+    assert seen[1].foreign_write_bytes == pytest.approx(0, abs=MB)
+
+
+def test_a_device_that_counts_less_than_fio_is_flagged() -> None:
+    """Bytes that fio counts and the device does not were never moved."""
+    assert [codes(each) for each in play(Model(), back_to_back(2), uncounted=0.05)] == [
+        ["missing-io"]
+    ] * 2
+
+
+def test_a_step_of_which_the_device_did_far_less_is_refused() -> None:
+    """A fifth of fio's bytes was never moved: that is no result, flagged or not."""
+    with pytest.raises(StepFailedError, match="less: it did not do"):
+        play(Model(), back_to_back(2), uncounted=0.2)
+
+
+@pytest.mark.parametrize("blind_s", [0.0, 0.15])
+def test_a_host_that_looks_late_knows_a_border_less_well(blind_s: float) -> None:
+    """Steps of a second, fast after slow, fio's first I/O later than its clock: all is there."""
+    borders = [(2.0 + n - blind_s, 2.0 + n) for n in range(6)]
+    steps = [Step(1 + n, 1, rate * MB) for n, rate in enumerate((900, 20) * 3)]
+    for step in steps[::2]:
+        step.late_s = 0.08
+    assert [codes(each) for each in play(Model(stops=borders), steps)] == [[]] * 6
+
+
+@pytest.mark.parametrize("length_s", [4, 8, 20])
+@pytest.mark.parametrize("late_s", [0.3, 0.8, 2.5])
+def test_a_fill_whose_documents_are_read_late_is_all_there(length_s: float, late_s: float) -> None:
+    """On a slow CPU each is read long after fio wrote it: the fill began when it was let go."""
+    fill = Step(1, length_s, kind=StepKind.FILL, read_late_s=late_s)
+    (seen,) = play(Model(), [fill])
+    assert codes(seen) == []
+    assert seen.foreign_write_bytes == 0
+
+
+@pytest.mark.parametrize("late_s", [0.1, 0.4])
+def test_a_beginning_noticed_late_makes_nothing_missing(late_s: float) -> None:
+    """Its first bytes were moved before the moment that tkperf takes for its beginning."""
+    for kind in (StepKind.FILL, StepKind.ROUND):
+        (seen,) = play(Model(), [Step(1, 2, kind=kind, noticed_late_s=late_s, is_last=True)])
+        assert codes(seen) == []
+
+
+@pytest.mark.parametrize("late_s", [0.08, 0.15])
+def test_a_step_whose_threads_began_late_is_all_there(late_s: float) -> None:
+    """A second of SEQ 128k: fio's clock is over before its last thread, and nothing follows."""
+    steps = [Step(1 + 2 * n, 1, late_s=late_s, read_late_s=late_s, is_last=True) for n in range(3)]
+    for seen in play(Model(), steps):
+        assert codes(seen) == []
+        assert seen.foreign_write_bytes == pytest.approx(0, abs=MB)
+
+
+@pytest.mark.parametrize("late_s", [0.1, 0.5])
+def test_slices_whose_documents_are_read_late_are_all_there(late_s: float) -> None:
+    """Seconds of a stream: the border between two is where fio's document of it says, or later."""
+    slices = [
+        Step(1 + n, 1, rate * MB, StepKind.CONTINUOUS, read_late_s=late_s)
+        for n, rate in enumerate((400, 20, 400, 20, 400, 20))
+    ]
+    assert not [code for seen in play(Model(), slices) for code in codes(seen) if "missing" in code]
+
+
+def test_what_is_missing_is_found_in_spite_of_late_documents() -> None:
+    """A twentieth was never moved: found in a fill, and in steps of ten seconds."""
+    for kind in (StepKind.FILL, StepKind.ROUND):
+        steps = [Step(1 + 11 * n, 10, kind=kind, read_late_s=0.3, is_last=True) for n in range(2)]
+        assert [codes(seen) for seen in play(Model(), steps, uncounted=0.05)] == [
+            ["missing-io"]
+        ] * 2
+
+
+@pytest.mark.parametrize(("handed_over_s", "next_s"), [(2.09, 2.09), (None, 3.0)])
+def test_a_short_fill_that_began_late_is_all_there(
+    handed_over_s: float | None, next_s: float
+) -> None:
+    """fio's clock ran before its first I/O: the fill is over when its follower is let go."""
+    fill = Step(1, 1, kind=StepKind.FILL, late_s=0.08, handed_over_s=handed_over_s)
+    steps = [fill, Step(next_s, 1), Step(next_s + 1, 1)]
+    assert [codes(each) for each in play(Model(), steps)] == [[]] * 3
+
+
+@pytest.mark.parametrize("counting", [False, None])
+def test_a_device_that_does_not_count_is_not_compared(counting: bool | None) -> None:
+    """With queue/iostats at 0 nothing is known, which is not the same as nothing."""
+    for seen in play(Model(counting=counting), back_to_back(2), uncounted=1.0):
+        assert (seen.foreign_read_bytes, seen.foreign_write_bytes) == (None, None)
+        assert codes(seen) == []
+
+
+def test_a_device_that_is_to_count_and_counts_nothing_did_nothing() -> None:
+    """With queue/iostats at 1 none of fio's bytes is the worst case, not the mildest."""
+    for seen in play(Model(counting=True), back_to_back(2), uncounted=1.0):
+        missing = next(each for each in seen.disturbances if each.code == "missing-io")
+        assert "the device nothing" in missing.text
+        assert missing.share == pytest.approx(1)
+
+
+def test_a_device_that_does_not_count_is_remembered() -> None:
+    """A step that cannot be compared, as nobody looked at its end, is not called idle for it."""
+    stops = [(20.5, 22.0)]
+    first, second = play(Model(stops=stops, counting=False), back_to_back(2), uncounted=1.0)
+    assert codes(first) == []
+    assert codes(second) == ["stopped"]
+
+
+def test_a_driver_may_count_unasked() -> None:
+    """zram has queue/iostats 0 and counts: it is compared."""
+    model = Model([Flow(13, 18, 10 * MB)], counting=False)
+    seen = play(model, back_to_back(2))
+    assert [codes(each) for each in seen] == [[], ["foreign-io"]]
+
+
+def test_a_file_is_not_compared() -> None:
+    """Its device carries the I/O of others, too: no number, no flag."""
+    for seen in play(Model(counts=False), back_to_back(2)):
+        assert (seen.foreign_read_bytes, codes(seen)) == (None, [])
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_idle_time_within_a_step_is_flagged(counts: bool) -> None:
+    """fio stopped for 3 s: the device did nothing, as its counters or fio's seconds tell."""
+    steps = back_to_back(3)
+    steps[1].idle = (14.0, 17.0)
+    seen = play(Model(counts=counts), steps)
+    assert [codes(each) for each in seen] == [[], ["idle-inside"], []]
+    (disturbance,) = seen[1].disturbances
+    assert disturbance.duration_s == pytest.approx(3, abs=0.2)
+    assert disturbance.share == pytest.approx(0.3, abs=0.02)
+
+
+def test_a_stopped_tkperf_is_flagged() -> None:
+    """SIGSTOP for 5 s while fio goes on: nobody looked, and fio's late documents raise no other alarm.
+
+    How long is known to the time between two looks.
+    """
+    seen = play(Model(stops=[(13.0, 18.0)]), back_to_back(3))
+    assert [codes(each) for each in seen] == [[], ["stopped"], []]
+    (disturbance,) = seen[1].disturbances
+    assert disturbance.duration_s == pytest.approx(5, abs=MOST_SELDOM_S)
+    assert seen[1].foreign_write_bytes is not None
+
+
+def test_a_suspended_host_is_flagged() -> None:
+    """The monotonic clock stands still meanwhile; the one that counts sleep tells."""
+    seen = play(Model(sleeps=[(13.0, 3600.0)]), back_to_back(3))
+    assert [codes(each) for each in seen] == [[], ["suspended"], []]
+
+
+def test_idle_time_before_a_step_is_recorded_and_flagged() -> None:
+    """13 s in which nobody took tkperf's output and the next step did not begin."""
+    steps = back_to_back(2)
+    steps[1].begin_s += 13
+    first, second = play(Model(), steps)
+    assert first.gap_s is None
+    assert second.gap_s == pytest.approx(13)
+    assert [codes(first), codes(second)] == [[], ["idle-before"]]
+
+
+def test_planned_pauses_are_recorded_and_not_flagged() -> None:
+    """After a purge the gap counts from its end; a cold start of fio is no fault."""
+    model, watch = Model(), RunWatch(0.0)
+    watch.counters = model
+    model.flows += Step(1, 5).flows() + Step(100, 5).flows()
+    _play_step(watch, model, Step(1, 5))
+    watch.rested()
+    watch.paused(99.0)
+    seen = _play_step(watch, model, Step(100, 5))
+    assert (seen.gap_s, seen.planned_pause, codes(seen)) == (1.0, True, [])
+
+
+def test_the_limit_of_a_gap_is_not_reached_by_a_busy_host() -> None:
+    """Only what lies above the limit is told."""
+    assert judge_gap(0.4, 0.5, 10.0) == ()
+    assert judge_gap(None, 0.5, 10.0) == ()
+    (found,) = judge_gap(0.6, 0.5, 10.0)
+    assert isinstance(found, Disturbance)
+    assert (found.started_s, found.duration_s) == (9.4, 0.6)
+
+
+def compared(writes: Side | None = None, reads: Side | None = None, **changes: int) -> Compared:
+    """A step of 6 GB of writes, unless it read, too."""
+    return Compared(
+        started_s=0.0,
+        duration_s=60.0,
+        writes=replace(writes or Side(), fio_bytes=6000 * MB),
+        reads=reads or Side(),
+        **changes,  # type: ignore[arg-type]
+    )
+
+
+def test_flushes_and_discards_of_others_are_flagged() -> None:
+    """They move no bytes, but a drive that empties its cache is not the drive alone."""
+    assert judge_bytes(compared(flushes=12)) == ()
+    (flushed,) = judge_bytes(compared(flushes=60))
+    (discarded,) = judge_bytes(compared(discarded_bytes=500 * MB))
+    assert flushed.code is discarded.code is DisturbanceCode.FOREIGN_IO
+    assert "60 flushes" in flushed.text
+    assert "500.0 MB discarded" in discarded.text
+
+
+def test_what_the_step_before_lacks_is_not_foreign() -> None:
+    """Where the border between two steps is drawn a little off, one has what the other lacks."""
+    lacked = Side(foreign_bytes=200 * MB, lacked_bytes=200 * MB)
+    assert judge_bytes(compared(lacked)) == ()
+    assert len(judge_bytes(compared(replace(lacked, lacked_bytes=0)))) == 1
+    # Writes that came later than their step are no reads of this one.
+    assert len(judge_bytes(compared(Side(lacked_bytes=200 * MB), Side(foreign_bytes=200 * MB))))
+
+
+def test_only_what_the_device_did_at_no_time_is_missing() -> None:
+    """Borders drawn off take bytes from a step that the device did all the same."""
+    short = Side(foreign_bytes=-200 * MB)
+    assert judge_bytes(compared(short, most_bytes=6000 * MB)) == ()
+    assert judge_bytes(compared(short)) == ()
+    (missing,) = judge_bytes(compared(short, most_bytes=5800 * MB))
+    assert missing.code is DisturbanceCode.MISSING_IO
+    assert missing.share == pytest.approx(200 / 6000)
+
+
+def test_a_late_document_is_nobodys_io() -> None:
+    """What seems to have been done within a step, and is not in the whole of it, was counted at a wrong moment."""
+    assert judge_bytes(compared(Side(inner_bytes=300 * MB))) == ()
+    assert judge_bytes(compared(Side(inner_bytes=300 * MB, foreign_bytes=-5 * MB))) == ()
+    (found,) = judge_bytes(compared(Side(inner_bytes=300 * MB, foreign_bytes=20 * MB)))
+    assert found.code is DisturbanceCode.FOREIGN_IO
+
+
+READS = replace(WRITES, read_percent=100)
+
+
+def seconds_at_3_gb_a_second(*workloads: Workload) -> list[Step]:
+    """Steps whose threads begin a little late."""
+    return [
+        Step(1 + n, 1, 3000 * MB, workload=workload, late_s=0.03)
+        for n, workload in enumerate(workloads)
+    ]
+
+
+def test_writes_next_to_reads_of_a_fast_device_are_flagged() -> None:
+    """However late this busy host looks at borders with other reads: no write is fio's."""
+    model = Model([Flow(2.1, 2.9, 100 * MB)], stops=[(1.9, 2.0), (2.9, 3.05)])
+    seen = play(model, seconds_at_3_gb_a_second(READS, READS, READS))
+    assert [codes(each) for each in seen] == [[], ["foreign-io"], []]
+    (disturbance,) = seen[1].disturbances
+    assert " written, " in disturbance.text
+    assert " read" not in disturbance.text
+    assert disturbance.share == pytest.approx(80 / 3000, rel=0.05)
+
+
+def test_writes_of_the_steps_around_reads_are_not_foreign() -> None:
+    """A hundredth of a second of theirs, or what came late, may lie on this side of the border."""
+    steps = seconds_at_3_gb_a_second(WRITES, READS, WRITES, READS)
+    assert [codes(each) for each in play(Model(), steps)] == [[]] * 4
+
+
+def test_reads_that_a_step_lacked_hide_none_after_a_step_of_writes() -> None:
+    """Within a second of writes alone all late reads have come; those of a later step are others'."""
+    lacked, foreign = Flow(1.9, 2.0, -120 * MB, reads=True), Flow(3.2, 3.8, 10 * MB, reads=True)
+    workloads = ((READS, 3000), (WRITES, 100), (READS, 100))
+    steps = [Step(1 + n, 1, rate * MB, workload=each) for n, (each, rate) in enumerate(workloads)]
+    assert [codes(each) for each in play(Model([lacked]), steps)] == [[], [], []]
+    assert [codes(each) for each in play(Model([lacked, foreign]), steps)] == [
+        [],
+        [],
+        ["foreign-io"],
+    ]
+
+
+@pytest.mark.parametrize("let_go_s", [2.0, 1.97])
+def test_a_burst_with_which_the_next_step_begins_is_not_foreign(let_go_s: float) -> None:
+    """It fills its queues at once, and is far slower on the mean: what came since it was let go is its own."""
+    reads = Step(1, 1, 100 * MB, workload=READS, handed_over_s=let_go_s)
+    begins = Step(let_go_s, 1, 3000 * MB, idle=(let_go_s + 0.01, let_go_s + 0.29))
+    assert [codes(each) for each in play(Model(), [reads, begins])] == [[], ["idle-inside"]]
+
+
+def test_fast_neighbours_do_not_hide_what_happens_within_a_step() -> None:
+    """Borders with steps of a hundred times the rate are known less well than what lies between."""
+    steps = [Step(1 + n * 5, 5, rate * MB) for n, rate in enumerate((2000, 20, 2000))]
+    seen = play(Model([Flow(7.5, 9.5, 5 * MB, reads=True)]), steps)
+    assert [codes(each) for each in seen] == [[], ["foreign-io"], []]
+
+
+def test_a_document_of_a_later_moment_than_its_clock_is_no_io_of_others() -> None:
+    """A busy host stopped fio between its clock and its bytes: half a second more of them, read late."""
+    watch, model = RunWatch(0.0), Model([Flow(1, 6, 100 * MB)])
+    watch.counters = model
+    watch.step_begins(StepKind.ROUND, 0.95, 5)
+    fio_bytes = [150 * MB, 200 * MB, 300 * MB, 400 * MB, 500 * MB]
+    before = 0
+    for second, (now_bytes, read_late_s) in enumerate(
+        zip(fio_bytes, (0.55, 0.01, 0.01, 0.01, 0.01), strict=True)
+    ):
+        model.now_s = 2.0 + second + read_late_s
+        done = written(now_bytes - before)
+        watch.sample(Sample(start_s=second, duration_s=1.0, read=NO_IO, write=done), model.now_s)
+        before = now_bytes
+    model.now_s = 6.1
+    whole = Measurement(duration_s=5.0, read=NO_IO, write=written(500 * MB))
+    seen = watch.step_ended(StepKind.ROUND, WRITES, whole, started_s=1.0, handed_over_s=None)
+    assert codes(seen) == []

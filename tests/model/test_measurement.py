@@ -1,0 +1,104 @@
+"""I/O statistics: sums, extremes and intervals."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import io_stats, latency_lists
+from tkperf.model.histogram import REPORTED_PERCENTILES
+from tkperf.model.measurement import (
+    NO_IO,
+    IoStats,
+    Measurement,
+    Sample,
+    add_all,
+    as_answer,
+    explain_rare,
+)
+
+
+@given(latency_lists, latency_lists)
+def test_together_means_are_weighted_by_ios_and_extremes_are_true(
+    a: list[int], b: list[int]
+) -> None:
+    """A mixed cell's mean is over all I/Os; its maximum is a true maximum."""
+    both = io_stats(a) + io_stats(b)
+    values = a + b
+    assert both.latency_mean_ns == sum(values) / len(values)
+    assert both.latency_max_ns == max(values)
+    assert both.latency_min_ns == min(values)
+
+
+@given(st.lists(latency_lists, max_size=5))
+def test_many_are_what_all_their_ios_are(lists: list[list[int]]) -> None:
+    """Added at once, in any number: the slices of a day."""
+    parts = [io_stats(each) for each in lists]
+    every = [value for each in lists for value in each]
+    assert (
+        add_all(parts) == add_all([NO_IO, *parts, NO_IO]) == (io_stats(every) if every else NO_IO)
+    )
+
+
+@given(latency_lists, latency_lists)
+def test_an_interval_is_what_cumulative_readings_gained(a: list[int], b: list[int]) -> None:
+    """Reading after minus reading before is exactly what happened between; extremes to a bucket."""
+    gained = io_stats(a + b).since(io_stats(a))
+    alone = io_stats(b)
+    assert (gained.ios, gained.bytes, gained.latency_sum_ns) == (
+        alone.ios, alone.bytes, alone.latency_sum_ns,
+    )  # fmt: skip
+    assert gained.histogram == alone.histogram
+    assert gained.latency_max_ns is not None
+    assert max(b) <= gained.latency_max_ns <= max(b) * (1 + 1 / 64) + 1
+    assert gained.latency_min_ns is not None
+    assert min(b) * (1 - 1 / 64) - 1 <= gained.latency_min_ns <= min(b)
+
+
+def test_nothing_measured_is_none_never_zero() -> None:
+    """No I/O has no latency."""
+    assert NO_IO.latency_mean_ns is None
+    assert NO_IO.percentile_ns(50) is None
+    assert (NO_IO + NO_IO).latency_max_ns is None
+    assert Measurement(duration_s=1.0, read=NO_IO, write=NO_IO).latency_mean_us is None
+
+
+def test_a_dash_for_too_few_ios_has_a_footnote() -> None:
+    """Only where a cell has other percentiles: one that has none was not measured."""
+    some: dict[str, float | None] = {"p50": 1.0, "p99": None}
+    nothing: dict[str, float | None] = {"p50": None, "p99": None}
+    everything: dict[str, float | None] = {"p50": 1.0, "p99": 2.0}
+    note = ("- fewer than 10 I/Os expected beyond that percentile",)
+    assert explain_rare([everything, some]) == explain_rare([some], only="p99") == note
+    assert explain_rare([nothing, everything]) == explain_rare([some], only="p50") == ()
+
+
+@given(st.integers(min_value=1, max_value=10**6))
+def test_megabytes_are_decimal(ios: int) -> None:
+    """MB/s counts 10^6 bytes (docs/tkperf-2.2.md)."""
+    seen = Measurement(duration_s=2.0, read=IoStats(ios=ios, bytes=ios * 4096), write=NO_IO)
+    assert seen.megabytes_per_s == ios * 4096 / 1e6 / 2
+
+
+@given(latency_lists, latency_lists)
+def test_an_answers_reported_percentiles_are_as_before(a: list[int], b: list[int]) -> None:
+    """Of each direction and of both, to the bucket; counts and extremes too. The seconds are gone."""
+    reads, writes = io_stats(a * 20), io_stats(b * 9)
+    sample = Sample(start_s=0.0, duration_s=1.0, read=reads, write=writes)
+    seen = Measurement(duration_s=1.0, read=reads, write=writes, samples=(sample,))
+    kept = as_answer(seen, None)
+    assert kept.samples == ()
+    for before, after in ((seen.read, kept.read), (seen.write, kept.write), (seen.both, kept.both)):
+        assert replace(after, histogram=before.histogram) == before
+        assert after.histogram.total == before.histogram.total
+        for percent in REPORTED_PERCENTILES:
+            assert after.percentile_ns(percent) == before.percentile_ns(percent)
+
+
+def test_an_answers_histogram_is_a_few_buckets() -> None:
+    """However many it had: one a percentile of each direction and of both, and the last."""
+    reads, writes = io_stats(list(range(1, 10**6, 97))), io_stats(list(range(1, 10**5, 7)))
+    kept = as_answer(Measurement(duration_s=1.0, read=reads, write=writes), None)
+    assert len(reads.histogram.indices) > 500
+    most = 3 * len(REPORTED_PERCENTILES) + 1
+    assert len(kept.read.histogram.indices) <= most >= len(kept.write.histogram.indices)

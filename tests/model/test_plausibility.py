@@ -1,0 +1,326 @@
+"""What cannot be true is told; what an honest run on a busy host or a slow device yields is not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import io_stats
+from tkperf.engine.simulated import SimulatedEngine
+from tkperf.engine.simulation.presets import PRESETS
+from tkperf.model.histogram import Histogram
+from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement
+from tkperf.model.phases import Continuous, Fill
+from tkperf.model.plausibility import JobSeen, Plan, Witness, why_implausible
+from tkperf.model.workload import Access, BlockShare, Step, Workload
+
+QUICK = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=2, io_depth=16)
+STEP = Plan(workload=QUICK, duration_s=1.0)
+SLICE = Plan(workload=QUICK, duration_s=1.0, running=True)
+
+
+def writes(ios: int, latency_ns: int) -> IoStats:
+    if not ios:
+        return NO_IO
+    return IoStats(
+        ios=ios,
+        bytes=ios * 4096,
+        latency_ios=ios,
+        latency_sum_ns=ios * latency_ns,
+        latency_min_ns=latency_ns,
+        latency_max_ns=latency_ns,
+        histogram=Histogram.from_bins({latency_ns: ios}),
+    )
+
+
+def honest(
+    *, iops: float = 10_000, duration_s: float = 1.0, planned_s: float = 1.0
+) -> tuple[Measurement, Witness]:
+    """A step that keeps its queues full until its planned end, then drains."""
+    ios = max(32, round(iops * planned_s))
+    seen = writes(ios, round(32 * duration_s / ios * 1e9))
+    job = JobSeen(ios=ios // 2, bytes=seen.bytes // 2, elapsed_s=duration_s, reached_depth=True)
+    witness = Witness(jobs=(job, job), own_clock_s=duration_s + 0.1, wall_clock_s=duration_s + 0.1)
+    return Measurement(duration_s=duration_s, read=NO_IO, write=seen), witness
+
+
+def test_an_honest_step_is_believed() -> None:
+    measurement, witness = honest()
+    assert why_implausible(measurement, STEP, witness) is None
+    assert why_implausible(measurement, STEP, Witness()) is None
+
+
+SLOW = {
+    "1 IOPS, 32 s to drain": (1.0, 32.0),
+    "resets of an NVMe drive: ends 69 s late": (1.0, 70.0),
+    "a tenth of a second late": (10_000.0, 1.1),
+    "null_blk of 5 ms": (6_400.0, 1.005),
+}
+
+
+@pytest.mark.parametrize(("iops", "duration_s"), SLOW.values(), ids=SLOW)
+def test_a_slow_device_is_believed(iops: float, duration_s: float) -> None:
+    """It may end as late as its longest I/O; its queue may empty meanwhile."""
+    measurement, witness = honest(iops=iops, duration_s=duration_s)
+    assert why_implausible(measurement, STEP, witness) is None
+
+
+def test_one_stuck_io_is_believed() -> None:
+    """31 I/Os come back within a second, one after the reset of its controller."""
+    seen = io_stats([10**9] * 31 + [61 * 10**9])
+    job = JobSeen(ios=16, bytes=16 * 4096, elapsed_s=61.0, reached_depth=True)
+    witness = Witness(jobs=(job, replace(job, elapsed_s=1.0)), own_clock_s=61.2)
+    measurement = Measurement(duration_s=61.0, read=NO_IO, write=seen)
+    assert why_implausible(measurement, STEP, witness) is None
+
+
+def test_a_step_judged_late_is_believed() -> None:
+    """tkperf itself was stopped for an hour, or the wall's clock was set: one clock alone proves nothing."""
+    measurement, witness = honest()
+    for late in (replace(witness, own_clock_s=3600.0), replace(witness, wall_clock_s=-7e6),
+                 replace(witness, wall_clock_s=7e6), replace(witness, wall_clock_s=None)):  # fmt: skip
+        assert why_implausible(measurement, STEP, late) is None
+
+
+def change_write(measurement: Measurement, **changes: object) -> Measurement:
+    return replace(measurement, write=replace(measurement.write, **changes))  # type: ignore[arg-type]
+
+
+HONEST, WITNESS = honest()
+FIRST, SECOND = WITNESS.jobs or ()
+IMPOSSIBLE: dict[str, tuple[Measurement, Witness, str]] = {
+    "stopped": (HONEST, replace(WITNESS, stopped=True), "stopped by a signal"),
+    "too short": (replace(HONEST, duration_s=0.01), WITNESS, "instead of 1 s"),
+    "longer than since its start": (replace(HONEST, duration_s=1e6), WITNESS, "only 1.10 s after"),
+    "long without a long I/O": (
+        replace(HONEST, duration_s=30.0), replace(WITNESS, own_clock_s=31.0), "no I/O took longer"),
+    "no time": (replace(HONEST, duration_s=0.0), WITNESS, "lasted 0"),
+    "no number": (replace(HONEST, duration_s=math.nan), WITNESS, "lasted nan"),
+    "infinite": (replace(HONEST, duration_s=math.inf), WITNESS, "lasted inf"),
+    "negative count": (change_write(HONEST, ios=-1), WITNESS, "negative"),
+    "negative latency": (change_write(HONEST, latency_min_ns=-1), WITNESS, "latencies lie between"),
+    "minimum above maximum": (
+        change_write(HONEST, latency_min_ns=2, latency_max_ns=1), WITNESS, "latencies lie between"),
+    "negative CPU": (
+        replace(HONEST, cpu=CpuUse(busiest_thread_percent=-1.0, all_threads_percent=0.0)),
+        WITNESS, "CPU"),
+    "reads in a write step": (replace(HONEST, read=HONEST.write), WITNESS, "direction"),
+    "nothing": (replace(HONEST, write=NO_IO), WITNESS, "no I/O was done"),
+    "an idle job": (
+        HONEST, replace(WITNESS, jobs=(FIRST, JobSeen(ios=0, bytes=0, elapsed_s=1.0))),
+        "job 2 of 2 did no I/O"),
+    "a job that ended early": (
+        HONEST, replace(WITNESS, jobs=(replace(FIRST, elapsed_s=0.4), SECOND)),
+        "job 1 of 2 ran for 0.4 s"),
+    "a depth never reached": (
+        HONEST, replace(WITNESS, jobs=(replace(FIRST, reached_depth=False),) * 2),
+        "never had 16"),
+    "too few bytes": (change_write(HONEST, bytes=10**6), WITNESS, "failed or was removed"),
+    "too many bytes": (change_write(HONEST, bytes=10**9), WITNESS, "bytes an I/O"),
+    "a latency missing": (change_write(HONEST, latency_ios=9_999), WITNESS, "have a latency"),
+    "a histogram of fewer": (
+        change_write(HONEST, histogram=Histogram.from_bins({3_200_000: 9_000})), WITNESS,
+        "9000 are in the histogram"),
+    "a mean outside": (change_write(HONEST, latency_sum_ns=10_000), WITNESS, "does not lie between"),
+    "an extreme outside": (change_write(HONEST, latency_max_ns=10**9), WITNESS, "not those of the"),
+    "a mean not of the histogram": (
+        replace(HONEST, write=replace(
+            io_stats([10**5] * 9_999 + [10**8]), latency_sum_ns=9 * 10**11)),
+        WITNESS, "is not that of the histogram"),
+    "more outstanding than asked": (
+        replace(HONEST, write=writes(10_000, 5_000_000)), WITNESS, "would be 50 I/Os outstanding"),
+    "fewer outstanding than asked": (
+        replace(HONEST, write=writes(10_000, 100_000)), WITNESS, "are 1.0 I/Os outstanding"),
+    "more than threads can do": (
+        replace(HONEST, write=writes(8_400_000, 3_800)), WITNESS, "more than 2 threads can do"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("measurement", "witness", "says"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_what_cannot_be_is_told(measurement: Measurement, witness: Witness, says: str) -> None:
+    """Each in words that name what is wrong."""
+    assert says in (why_implausible(measurement, STEP, witness) or "believed")
+
+
+def test_at_a_depth_of_one_idle_time_between_ios_is_no_proof() -> None:
+    """The host's own work between two I/Os has no bound; none is invented."""
+    plan = Plan(workload=replace(QUICK, jobs=1, io_depth=1), duration_s=1.0)
+    job = JobSeen(ios=100, bytes=409_600, elapsed_s=1.0, reached_depth=True)
+    measurement = Measurement(duration_s=1.0, read=NO_IO, write=writes(100, 20_000))
+    assert why_implausible(measurement, plan, Witness(jobs=(job,))) is None
+
+
+def at_rate(offered_iops: float, ios: int) -> tuple[Measurement, Plan, Witness]:
+    """A second of 16 places at an offered rate, of which the device needs one."""
+    workload = replace(QUICK, jobs=2, io_depth=16, offered_iops=offered_iops)
+    job = JobSeen(ios=ios // 2, bytes=ios // 2 * 4096, elapsed_s=1.0, reached_depth=False)
+    measurement = Measurement(duration_s=1.0, read=NO_IO, write=writes(ios, 20_000))
+    return measurement, Plan(workload=workload, duration_s=1.0), Witness(jobs=(job, job))
+
+
+def test_at_an_offered_rate_the_queue_need_not_be_full() -> None:
+    """A device that keeps up has next to nothing outstanding; as fast as it can it must have."""
+    measurement, plan, witness = at_rate(1000.0, 1000)
+    assert why_implausible(measurement, plan, witness) is None
+    reached = tuple(replace(job, reached_depth=True) for job in witness.jobs or ())
+    assert why_implausible(measurement, plan, replace(witness, jobs=reached)) is None
+    unbounded = replace(plan, workload=replace(plan.workload, offered_iops=None))
+    assert "never had 16" in str(why_implausible(measurement, unbounded, witness))
+    said = why_implausible(measurement, unbounded, replace(witness, jobs=reached))
+    assert "outstanding on average, where 32 were asked" in str(said)
+
+
+def test_no_more_than_is_offered_can_be_done() -> None:
+    """Then another workload was measured; within what a random process spreads it may be more."""
+    measurement, plan, witness = at_rate(1000.0, 1200)
+    assert why_implausible(measurement, plan, witness) is None
+    measurement, plan, witness = at_rate(1000.0, 1400)
+    said = why_implausible(measurement, plan, witness)
+    assert said == "1,400 IOPS were done where 1,000 were offered"
+
+
+# Slices.
+
+
+def slice_of(ios: tuple[int, ...], silent_s: float) -> tuple[Measurement, Witness]:
+    seen = writes(sum(ios), 32 * 10**9 // max(1, sum(ios)))
+    jobs = tuple(
+        JobSeen(ios=each, bytes=each * 4096, elapsed_s=9.0, silent_s=0.0 if each else silent_s)
+        for each in ios
+    )
+    measurement = Measurement(duration_s=1.0, read=NO_IO, write=seen)
+    return measurement, Witness(jobs=jobs, own_clock_s=1.1, wall_clock_s=1.1)
+
+
+@pytest.mark.parametrize(
+    ("ios", "silent_s", "believed"),
+    [
+        ((20_000, 0), math.inf, False),  # it never did anything
+        ((20_000, 0), 60.0, False),  # it has ended
+        ((20_000, 0), 1.0, True),  # its whole queue waits for one bad sector
+        ((100, 0), math.inf, True),  # too slow a device to expect anything yet
+        ((0, 0), math.inf, True),  # the device hangs
+        ((9_000, 9_000), 0.0, True),
+    ],
+)
+def test_a_job_of_a_stream_is_missed_when_it_could_be_expected(
+    ios: tuple[int, ...], silent_s: float, believed: bool
+) -> None:
+    """Streams cannot be repeated: doubt needs proof."""
+    assert (why_implausible(*_reorder(slice_of(ios, silent_s))) is None) is believed
+
+
+def _reorder(seen: tuple[Measurement, Witness]) -> tuple[Measurement, Plan, Witness]:
+    return seen[0], SLICE, seen[1]
+
+
+@given(st.floats(0, 0.4), st.floats(0, 0.4), st.integers(0, 32))
+def test_counters_of_a_running_job_may_trail(
+    bytes_s: float, latencies_s: float, in_flight: int
+) -> None:
+    """By what is under way, and by half a second on a host without a free CPU."""
+    measurement, witness = slice_of((10_000, 10_000), 0.0)
+    trailing = round(latencies_s * 20_000) + in_flight
+    fewer = writes(20_000 - trailing, 1_600_000)
+    measurement = change_write(
+        measurement,
+        bytes=measurement.bytes - round(bytes_s * 20_000) * 4096,
+        latency_ios=fewer.ios,
+        latency_sum_ns=fewer.latency_sum_ns,
+        histogram=fewer.histogram,
+    )
+    assert why_implausible(measurement, SLICE, witness) is None
+    if trailing:  # what has ended has no excuse
+        assert why_implausible(measurement, STEP, witness) is not None
+
+
+@given(st.floats(0.05, 200.0))
+def test_a_slice_may_be_short_or_long(duration_s: float) -> None:
+    """A device that hangs for minutes delays the report that a slice is cut at."""
+    seen = writes(64, round(duration_s / 2 * 1e9))
+    measurement = Measurement(duration_s=duration_s, read=NO_IO, write=seen)
+    jobs = (JobSeen(ios=32, bytes=32 * 4096, elapsed_s=duration_s),) * 2
+    witness = Witness(jobs=jobs, own_clock_s=duration_s + 100, wall_clock_s=duration_s + 100)
+    assert why_implausible(measurement, SLICE, witness) is None
+
+
+def test_a_vanished_drive_is_noticed_within_a_slice_of_a_minute() -> None:
+    """Reads of 0 bytes count as I/Os with fio: a third of a minute of them is enough."""
+    measurement, witness = slice_of((10_000, 10_000), 0.0)
+    measurement = change_write(replace(measurement, duration_s=60.0), bytes=20_000 * 4096 * 2 // 3)
+    witness = replace(witness, own_clock_s=60.0, wall_clock_s=60.0)
+    assert "failed or was removed" in (why_implausible(measurement, SLICE, witness) or "")
+
+
+# Fills, and the other engine.
+
+
+def test_a_fill_is_its_jobs_bytes() -> None:
+    """Each job exactly, also the one that writes the remainder in another block size."""
+    workload = Workload(
+        access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=4
+    )
+    seen = replace(writes(802, 4_000_000), bytes=800 * 131072 + 2 * 36_864)
+    measurement = Measurement(duration_s=1.0, read=NO_IO, write=seen)
+    whole = JobSeen(ios=800, bytes=800 * 131072, planned_bytes=800 * 131072, elapsed_s=1.0)
+    rest = JobSeen(ios=2, bytes=2 * 36_864, planned_bytes=2 * 36_864, elapsed_s=0.1)
+    plan = Plan(workload=workload, duration_s=None)
+    assert why_implausible(measurement, plan, Witness(jobs=(whole, rest))) is None
+    short = replace(rest, bytes=36_864)
+    reason = why_implausible(measurement, plan, Witness(jobs=(whole, short)))
+    assert reason == "job 2 of 2 moved 36864 bytes where exactly 73728 were asked"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("read_percent", [0, 65, 100])
+@pytest.mark.parametrize("io_depth", [1, 32])
+def test_a_simulated_drive_is_believed(preset: str, read_percent: int, io_depth: int) -> None:
+    """The same judgement for every engine."""
+    engine = SimulatedEngine(PRESETS[preset], 1 << 30)
+    for block_size_bytes in (512, 4096, 1 << 20):
+        workload = Workload(
+            access=Access.RANDOM, read_percent=read_percent, block_size_bytes=block_size_bytes,
+            jobs=4, io_depth=io_depth,
+        )  # fmt: skip
+        for duration_s in (1.0, 1.5, 60.0):
+            step = Step(workload=workload, duration_s=duration_s)
+            seen = engine.measure(step, then=None, on_sample=lambda _: None).measurement
+            plan = Plan(workload=workload, duration_s=duration_s)
+            assert why_implausible(seen, plan, Witness()) is None
+            phase = Continuous(
+                section="S", number=1, workload=workload, duration_s=duration_s, longest_s=60
+            )
+            seen = engine.measure_slice(phase, then=None, on_sample=lambda _: None).measurement
+            assert why_implausible(seen, replace(plan, running=True), Witness()) is None
+    fill = Fill(
+        section="S",
+        workload=replace(workload, access=Access.SEQUENTIAL, read_percent=0),
+        passes=2,
+    )
+    seen = engine.fill(fill, then=None, on_sample=lambda _: None).measurement
+    assert why_implausible(seen, Plan(workload=fill.workload, duration_s=None), Witness()) is None
+
+
+@pytest.mark.parametrize(
+    ("ios", "mean_bytes", "believed"),
+    [
+        (100_000, 2304, True),
+        (100_000, 2304 * 1.03, False),  # off by more than chance
+        (100, 2304 * 1.2, True),  # so few I/Os may be
+        (100_000, 4096, False),
+        (100_000, 0, False),
+    ],
+)
+def test_bytes_of_a_mix_go_by_its_mean_block(ios: int, mean_bytes: float, believed: bool) -> None:
+    """Half of 512 bytes and half of 4 KiB: six standard deviations and one percent are chance."""
+    mix = (BlockShare(512, 50), BlockShare(4096, 50))
+    load = replace(STEP.workload, block_mix=mix, block_size_bytes=4096)
+    seen = replace(writes(ios, 100_000), bytes=round(ios * mean_bytes))
+    measurement = Measurement(duration_s=1, read=NO_IO, write=seen)
+    reason = why_implausible(measurement, replace(STEP, workload=load), Witness())
+    assert (reason is None) is believed, reason
+    assert reason is None or "2304 bytes on average were asked" in reason

@@ -1,0 +1,257 @@
+"""The report of a comparison: which charts it opens with, colours, what is folded, many runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.analysis.made_up import made_up_run, made_up_section
+from tests.builders import work
+from tkperf.analysis.compare import compare
+from tkperf.analysis.comparing.arrangement import Arrangement
+from tkperf.analysis.results import RunResult
+from tkperf.page.comparison import build_comparison_view, build_plots
+from tkperf.page.page import ChartView, ReportView
+from tkperf.render.charts.comparison import compared_exceedance, find_named, shorten
+from tkperf.render.charts.headlines import ratios_with_intervals
+from tkperf.render.charts.vega import PALETTE
+from tkperf.render.document import compose
+from tkperf.render.html import render_view
+from tkperf.render.pdf import set_document
+
+CELLS = [work(mix, size) for mix in (100, 65, 50, 0) for size in (4096, 8192)]
+
+
+def run_of(name: str, factor: float, **info: Any) -> RunResult:
+    """Eight cells and a stream."""
+    cells = dict.fromkeys(CELLS, (100 * factor, 101 * factor, 102 * factor))
+    stream = {work(): [factor * value for value in (50.0, 51.0, 52.0, 50.0, 49.0)]}
+    return made_up_run(
+        name,
+        {
+            "iops": [made_up_section("IOPS", cells)],
+            "writesat": [made_up_section("Write Saturation", stream, stream=True)],
+        },
+        **info,
+    )
+
+
+def drives(count: int, *, serial: str = "S{}", firmware: str = "1.0") -> list[RunResult]:
+    return [
+        run_of(
+            f"lab-{number:02}",
+            1 + number / 10,
+            device={
+                "kind": "block device", "model": "M", "serial": serial.format(number),
+                "firmware": firmware, "capacity_bytes": 10**9,
+            },
+            started_utc=f"2026-03-{number + 1:02}T00:00:00+00:00",
+        )
+        for number in range(count)
+    ]  # fmt: skip
+
+
+def rows_of(chart: ChartView) -> list[dict[str, Any]]:
+    return chart.spec["data"]["values"]  # type: ignore[index,no-any-return]
+
+
+def rows_in(spec: Any) -> list[dict[str, Any]]:
+    """Of all its layers."""
+    if "layer" in spec:
+        own = spec.get("data", {}).get("values", [])
+        return [
+            *own,
+            *(
+                row
+                for layer in spec["layer"]
+                for row in rows_in(layer)
+                if "series" in row and "x" in row
+            ),
+        ]
+    return list(spec.get("data", {}).get("values", []))
+
+
+def chart_of(view: ReportView, key: str) -> ChartView:
+    return next(chart for test in view.tests for chart in test.charts if chart.key == key)
+
+
+def test_two_runs_open_with_intervals_and_matrices() -> None:
+    """A point for each headline figure; of each measure a matrix of ratios, its values folded."""
+    view = build_comparison_view(compare([run_of("A", 1), run_of("B", 8)]))
+    (chart,) = view.overview_charts
+    assert chart.key == "headline-ratios"
+    assert [row["value"] for row in rows_of(chart)] == [8.0] * 5
+    assert {row["tone"] for row in rows_of(chart)} == {"better", "worse"}
+    matrix, values = view.tests[0].sections[0].tables
+    assert matrix.columns == ("Block size (KiB)", "100/0", "65/35", "50/50", "0/100")
+    assert matrix.rows[0] == ("4", "8.00", "8.00", "8.00", "8.00")
+    assert matrix.heat[0] == pytest.approx([0.903] * 4, abs=0.001)
+    assert (values.folded, len(values.rows)) == (True, len(CELLS))
+
+
+def test_ends_of_many_are_coloured_where_they_differ() -> None:
+    """Lowest and highest are named, but within noise neither better nor worse."""
+    factors = (1, 1, 1, 1, 1, 1.001, 8)
+    runs = [run_of(f"r{number}", factor) for number, factor in enumerate(factors)]
+    for several, tones in ((runs, {"better", "worse"}), ([*runs[:6], run_of("r6", 0.999)], {""})):
+        view = build_comparison_view(compare(several, Arrangement.RUNS))
+        (chart,) = view.overview_charts
+        named = [row for row in rows_of(chart) if row["label"] == "r6"]
+        assert len(named) == 5
+        assert {row["tone"] for row in named} == tones
+
+
+def test_cells_are_coloured_and_numbers_stay() -> None:
+    """Better and worse by their strength; within noise not at all; said in a note."""
+    first = run_of("A", 1)
+    page = render_view(build_comparison_view(compare([first, run_of("B", 8), first])))
+    assert re.search(r'<td class="hot" style="--heat: 90%"[^>]*>8\.00</td>', page)
+    assert re.search(r'<td class="cold" style="--heat: 90%"[^>]*>8\.00</td>', page)
+    assert re.search(r'<td title="[^"]*">\(1\.000\)</td>', page)
+    assert "Blue is better, orange worse than A (1), full from x 10" in page
+
+
+def test_the_answer_comes_first_and_conditions_are_folded() -> None:
+    """Sentences, the table of headline figures, its chart; then what is opened when asked."""
+    runs = [run_of("A", 1, fio_version="fio-3.33"), run_of("B", 8, fio_version="fio-3.36")]
+    page = render_view(build_comparison_view(compare(runs)))
+    places = [
+        page.index(text)
+        for text in (
+            '<ul class="answer">', "Headline figures</span>", 'id="headline-ratios"',
+            "<summary>Conditions that differ, and", "fio differs (A: fio-3.33, B: fio-3.36)",
+        )
+    ]  # fmt: skip
+    assert places == sorted(places)
+    assert "warnings" not in page[page.index("<body>") : places[1]]
+
+
+@pytest.mark.parametrize(
+    ("runs", "arrangement", "title", "charts"),
+    [
+        (drives(8), Arrangement.COHORT, "8 drives of model M", ["headline-spread"]),
+        (drives(5, serial="S1"), Arrangement.HISTORY, "Drive S1 over 5 runs",
+         [f"headline-history{number}" for number in range(5)]),
+        (drives(8), Arrangement.RUNS, "7 runs against lab-00", ["headline-spread"]),
+        (drives(3), Arrangement.RUNS, "lab-00 / lab-01 / lab-02", ["headline-ratios"]),
+    ],
+)  # fmt: skip
+def test_each_arrangement_has_its_chart(
+    runs: Sequence[RunResult], arrangement: Arrangement, title: str, charts: list[str]
+) -> None:
+    view = build_comparison_view(compare(runs, arrangement))
+    assert view.title == title
+    assert [chart.key for chart in view.overview_charts] == charts
+    assert "<!DOCTYPE html>" in render_view(view)
+
+
+def test_a_history_marks_its_firmware_and_trend() -> None:
+    """A rule where the firmware changed, the line of the trend, a point for each run."""
+    runs = [*drives(3, serial="S1"), *drives(6, serial="S1", firmware="1.2")[3:]]
+    chart = build_comparison_view(compare(runs)).overview_charts[0]
+    assert len(rows_of(chart)) == 6
+    layers: Any = chart.spec["layer"]
+    marked = [layer["data"]["values"] for layer in layers if "data" in layer]
+    assert [row["value"] for row in marked[0]] == pytest.approx([101, 151.5])
+    assert [row["label"] for row in marked[1]] == ["firmware 1.2"]
+
+
+def test_of_many_curves_three_are_named() -> None:
+    """The first, those that end lowest and highest; the others are grey and still told."""
+    many = build_comparison_view(compare(drives(8), Arrangement.RUNS))
+    layers: Any = chart_of(many, "writesattime").spec["layer"]
+    grey, named = layers[0], layers[1:]
+    assert {row["series"] for row in grey["data"]["values"]} == {f"lab-{n:02}" for n in range(1, 7)}
+    coloured = {row["series"] for layer in named for row in layer.get("data", {}).get("values", ())}
+    assert coloured == {"lab-00", "lab-07"}
+    assert find_named({"a": 3, "b": 1, "c": 9, "d": 5}) == ("a", "b", "c")
+
+
+def test_many_runs_have_lines_of_points_in_the_place_of_bars() -> None:
+    """Each run is named at its line: no legend of twenty colours."""
+    charts = build_plots(compare(drives(8), Arrangement.RUNS))
+    chart = next(chart for chart in charts if chart.key == "compIOPSPlt")
+    encoding: Any = chart.spec["encoding"]
+    assert encoding["y"]["sort"] == [f"lab-{number:02}" for number in range(8)]
+    assert {row["series"] for row in rows_of(chart)} == {"100/0 4k", "50/50 4k", "0/100 4k"}
+
+
+def test_long_names_are_told_apart_by_their_ends() -> None:
+    """Each point of a curve carries one: a page of twenty runs with names of 240 letters had 62 MB."""
+    long = ["x" * 240, "x" * 239 + "y", "x" * 241, "short"]
+    called = list(shorten(long).values())
+    assert len(set(called)) == 4
+    assert max(map(len, called)) <= 45
+    assert called[3] == "short"
+    assert called[1].endswith("xy")
+
+
+def test_of_many_runs_exceedance_has_a_quarter_of_the_points() -> None:
+    """Buckets that touch are taken together up to a sixteenth; those that stand alone, as in the tail, are kept."""
+    touching = [(float(us), float(us + 1), 10) for us in range(64, 128)]
+    alone = [(1000.0, 1008.0, 1), (2000.0, 2016.0, 1)]
+    section = replace(
+        made_up_section("Write Saturation", {work(): (1.0,)}, stream=True),
+        histogram_us=(*touching, *alone),
+    )
+    few, many = (
+        compared_exceedance({f"r{number}": section for number in range(count)}, title="t")
+        for count in (2, 7)
+    )
+    points = [[row for row in rows_in(spec) if row["series"] == "r0"] for spec in (few, many)]
+    assert len(points[1]) < len(points[0]) / 3
+    assert points[1][-4:] == points[0][-4:]
+    # Those that are left lie on the same curve.
+    assert {(row["x"], row["value"]) for row in points[1]} <= {
+        (row["x"], row["value"]) for row in points[0]
+    }
+
+
+def test_a_run_has_one_colour_in_all_charts() -> None:
+    """The first colour is the first run's also where it is the line that others are set against."""
+    spec: Any = ratios_with_intervals([], ["l"], ["B", "C"], "t", "Ratio")
+    assert spec["layer"][2]["encoding"]["color"]["scale"]["range"] == PALETTE[1:3]
+
+
+def test_an_interval_that_reaches_next_to_0_has_an_axis() -> None:
+    """Two rounds far apart: their mean is known to within itself."""
+    row = {
+        "load": "l",
+        "run": "B",
+        "value": 1.2,
+        "low": 1e-12,
+        "high": 1e12,
+        "tone": "",
+        "told": "",
+    }
+    spec = ratios_with_intervals([row], ["l"], ["B"], "t", "Ratio")
+    layers: Any = spec["layer"]
+    low, high = layers[2]["encoding"]["x"]["scale"]["domain"]
+    assert 0 < low < 1.2 < high
+
+
+def test_a_cohort_with_a_median_of_0_has_a_page() -> None:
+    """There are no ratios to 0: the figure has no points, the page is there."""
+    runs = [
+        replace(run, tests=run_of(run.info.name, factor).tests)
+        for run, factor in zip(drives(3), (1, 0, 0), strict=True)
+    ]
+    view = build_comparison_view(compare(runs, Arrangement.COHORT))
+    assert "headline-spread" not in {chart.key for chart in view.overview_charts}
+
+
+@pytest.mark.parametrize("arrangement", list(Arrangement))
+def test_twenty_runs_fit_on_paper(arrangement: Arrangement) -> None:
+    """As PDF in every arrangement."""
+    runs = [
+        replace(run, info=replace(run.info, device={**run.info.device, "serial": f"S{number}"}))
+        for number, run in enumerate(drives(20))
+    ]
+    comparison = compare(runs, arrangement)
+    view = build_comparison_view(comparison)
+    page = set_document(compose(view, footer=""))
+    assert page.startswith(b"%PDF")

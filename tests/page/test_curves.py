@@ -1,0 +1,64 @@
+"""Curves are told apart: no two look alike, and colours follow the order of what grows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from tests.builders import work
+from tkperf.model.workload import Workload
+from tkperf.page.naming import find_naming
+from tkperf.render.charts.curves import style_curves
+from tkperf.render.charts.vega import PALETTE, log_axis
+
+
+def styles(workloads: Sequence[Workload]) -> tuple[dict[str, str], dict[str, list[int]]]:
+    """Colour and dash of each curve by its name."""
+    channels: Any = style_curves(find_naming(workloads), workloads)
+    names = channels["color"]["scale"]["domain"]
+    assert channels["strokeDash"]["scale"]["domain"] == names
+    colours = channels["color"]["scale"]["range"]
+    dashes = channels["strokeDash"]["scale"]["range"]
+    return dict(zip(names, colours, strict=True)), dict(zip(names, dashes, strict=True))
+
+
+def test_as_many_curves_as_colours_have_no_dashes() -> None:
+    """Depths that are powers of two have colours of their own, the others those that are left; in their order."""
+    few = [work(io_depth=depth) for depth in range(len(PALETTE), 0, -1)]
+    channels: Any = style_curves(find_naming(few), few)
+    assert list(channels) == ["color"]
+    scale = channels["color"]["scale"]
+    assert scale["domain"] == [str(depth) for depth in range(1, len(PALETTE) + 1)]
+    assert set(scale["range"]) == set(PALETTE)
+    of_powers: Any = style_curves(find_naming(few[-2:]), few[-2:])
+    assert of_powers["color"]["scale"]["range"] == scale["range"][:2]
+
+
+def test_of_two_axes_one_has_the_colours_and_the_other_the_dashes() -> None:
+    """Sixteen curves: eight depths in the order of their colours, twice, solid and dashed."""
+    depths = (128, 64, 32, 16, 8, 4, 2, 1)
+    grid = [work(read_percent=mix, io_depth=depth) for mix in (100, 0) for depth in depths]
+    colours, dashes = styles(grid)
+    assert len({(colours[name], tuple(dashes[name])) for name in colours}) == 16
+    for depth in depths:
+        assert colours[f"R/W 100/0 QD{depth}"] == colours[f"R/W 0/100 QD{depth}"]
+    assert len(set(colours.values())) == 8
+    assert {tuple(dash) for name, dash in dashes.items() if "100/0" in name} == {(1, 0)}
+    assert {tuple(dash) for name, dash in dashes.items() if "0/100" in name} == {(6, 3)}
+    assert list(colours)[:8] == [f"R/W 100/0 QD{depth}" for depth in reversed(depths)]
+
+
+def test_of_one_axis_neighbours_differ_in_both() -> None:
+    colours, dashes = styles([work(io_depth=depth) for depth in range(40, 0, -1)])
+    assert list(colours) == [str(depth) for depth in range(1, 41)]
+    assert len(set(colours.values())) == 40
+    assert all(dashes[one] != dashes[next_one] for one, next_one in pairwise(dashes))
+
+
+def test_every_tick_of_a_logarithmic_axis_has_its_label() -> None:
+    """Vega would thin them to the axis' count, and label powers of ten alone."""
+    axis: Any = log_axis([62.0, 100.2])
+    assert axis["axis"]["values"] == [60, 70, 80, 90, 100, 200]
+    assert axis["axis"]["tickCount"] == 6
+    assert axis["axis"]["labelExpr"] == "format(datum.value, ',.10~f')"

@@ -1,0 +1,332 @@
+"""What a run was bent to, what was filled and with which load: the same in every output."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import tkperf
+from tests.analysis.made_up import made_up_run
+from tests.builders import run_info, simulate, view_of
+from tkperf.analysis.results import RunResult, TestResult
+from tkperf.analysis.told import NOTHING_TOLD, SPONSOR, Told, parse_facts
+from tkperf.cli.tables import print_results
+from tkperf.model.errors import UsageError
+from tkperf.page.disclosure import build_disclosure
+from tkperf.page.facts import describe_demands
+from tkperf.page.page_header import build_page_header, describe_run
+from tkperf.page.procedure_text import describe_procedure
+from tkperf.procedures import SSD_TESTS, load_profile
+from tkperf.procedures.profiles import apply_options
+from tkperf.render.export_json import render_json
+from tkperf.render.export_markdown import render_markdown
+from tkperf.render.html import render_view
+
+QUICK = load_profile("quick").as_plain_data()
+
+
+def printed(result: RunResult) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    print_results(result, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def set_up_of(result: RunResult, test: TestResult) -> dict[str, str]:
+    """The third block of a test's page header."""
+    return dict(dict(build_page_header(result, NOTHING_TOLD, test))["Set-up parameters"])
+
+
+def test_a_header_has_the_blocks_of_the_pts_with_what_is_known(tmp_path: Path) -> None:
+    """Both preconditionings with their demand and rounds, the stimuli, and nothing that is not known."""
+    result = simulate(tmp_path, run_info(profile=QUICK))
+    iops = next(test for test in result.tests if test.name == "iops")
+    told = Told(report_date="2026-01-02", facts={SPONSOR: "ACME", "NAND type": "TLC"})
+    header = build_page_header(result, told, iops)
+    assert [title for title, _ in header] == [
+        "Test platform", "Device under test", "Set-up parameters", "Test parameters",
+    ]  # fmt: skip
+    platform, device, set_up, parameters = (dict(facts) for _, facts in header)
+    assert platform["Test ID"] == "test-20260101T000000"
+    assert device == {
+        "Model": "M",
+        "Capacity": "1.0 GB",
+        "NAND type": "TLC",
+        "Purge method": "test",
+    }
+    assert set_up["AR segments"] == "none, one range"
+    assert set_up["Precondition 2"] == "the rounds of IOPS"
+    assert set_up["Steady state"] == parameters["Steady state"] == "rounds 1-5"
+    assert (parameters["Stimulus 1"], parameters["R/W mix"]) == ("IOPS", "100/0, 65/35, 0/100")
+    assert "not known" not in str(header)
+    assert describe_run(result, told) == (
+        f"Test run date 2026-01-01 00:00:00 UTC · report date 2026-01-02 · {QUICK['title']} · sponsor ACME"
+    )
+
+
+def test_what_is_not_known_is_named_once_in_a_line(tmp_path: Path) -> None:
+    """At the end of the full list; what users told is known."""
+    result = simulate(tmp_path, run_info(profile=QUICK))
+    before = dict(build_disclosure(result))
+    (line,) = before["Not known"]
+    assert {"NAND type", "Test sponsor", "Report date", "Serial number"} <= set(line[1].split(", "))
+    assert "not known" not in str(
+        [facts for title, facts in before.items() if title != "Not known"]
+    )
+    told = Told(report_date="2026-01-02", facts=parse_facts(["nand TYPE = 3D TLC"]))
+    after = dict(build_disclosure(result, told))
+    assert dict(after["Device under test"])["NAND type"] == "3D TLC"
+    assert not {"NAND type", "Report date"} & set(after["Not known"][0][1].split(", "))
+
+
+def test_a_scheduler_that_the_audit_knows_is_not_called_unknown(tmp_path: Path) -> None:
+    """A file has none of its own; the audit looks at the disk below it."""
+    result = simulate(tmp_path, run_info(profile=QUICK))
+    assert "I/O scheduler" in dict(build_disclosure(result))["Not known"][0][1].split(", ")
+    finding = {
+        "subject": "I/O scheduler",
+        "level": "ok",
+        "found": "none",
+        "why": "",
+        "advice": None,
+    }
+    host: dict[str, object] = {"audit": [finding]}
+    audited = replace(result, info=replace(result.info, hosts=(host,)))
+    assert "I/O scheduler" not in dict(build_disclosure(audited))["Not known"][0][1].split(", ")
+
+
+def test_the_clock_of_fio_is_disclosed_where_it_is_recorded(tmp_path: Path) -> None:
+    """A simulation, or an imported run, has none that could be named."""
+    result = simulate(tmp_path, run_info(profile=QUICK))
+    assert "Clock of fio" not in dict(dict(build_disclosure(result))["Test run"])
+    timed = replace(result, info=replace(result.info, hosts=({"fio_clock": "the CPU's (TSC)"},)))
+    assert dict(dict(build_disclosure(timed))["Test run"])["Clock of fio"] == "the CPU's (TSC)"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("NAND type", "write NAME=TEXT"),
+        ("NAND type=", "write NAME=TEXT"),
+        ("nand tipe=TLC", "did you mean 'NAND type'?"),
+        ("Serial number=1", "there is no 'Serial number'"),
+    ],
+)
+def test_a_fact_that_reports_do_not_have_is_refused(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(says)):
+        parse_facts([text])
+
+
+def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
+    """Each changed number beside what the specification has, and no title without "altered"."""
+    plan = tkperf.make_plan(
+        "ssd", "sim:sata-ssd", profile="pts-e-1.1", tests=["lat"], step_s=1, jobs=1,
+        active_range="1GiB",
+    )  # fmt: skip
+    result = tkperf.run(plan, "bent", folder=tmp_path)
+    changes = ("threads 4 -> 1", "runtime 60 s -> 1 s", "active range 100 % -> 1 GiB")
+    assert result.info.alterations == changes
+    assert "SNIA PTS-E 1.1 (2013), altered" in describe_run(result, NOTHING_TOLD)
+    assert dict(dict(build_disclosure(result))["Test run"])["Altered"] == ", ".join(changes)
+    view = view_of(tmp_path / "bent.tkperf")
+    for said in (
+        render_view(view),
+        render_markdown(result),
+        printed(result),
+        "\n".join(view.banners),
+    ):
+        assert "ALTERED: " in said
+        for change in changes:
+            assert change.replace(">", "&gt;") in said or change in said
+    for said in (render_view(view), render_markdown(result), printed(result)):
+        assert "SNIA PTS-E 1.1 (2013), altered" in said
+
+
+def test_a_run_by_the_numbers_is_not_called_altered(tmp_path: Path) -> None:
+    """Nor does an older file, which does not know."""
+    result = simulate(tmp_path, run_info(profile=QUICK))
+    assert describe_run(result, NOTHING_TOLD).endswith(f" · {QUICK['title']}")
+    assert "Altered" not in dict(dict(build_disclosure(result))["Test run"])
+    assert "ltered" not in render_markdown(result) + printed(result)
+
+
+@pytest.mark.parametrize(
+    ("device", "text"),
+    [
+        (
+            {"preconditioned": "members", "members": [{"path": "/dev/sdb"}]},
+            "2 x each member, all at once, before the set is made, SEQ 128 KiB writes, "
+            "TC 2 / QD 16 each",
+        ),
+        (
+            {"preconditioned": "set", "members": [{"path": "252:0"}]},
+            "2 x the active range, after the set is made, SEQ 128 KiB writes, TC 2 / QD 16",
+        ),
+        # As files of before are.
+        (
+            {"members": [{"path": "/dev/sdb"}]},
+            "2 x each member, all at once, before the set is made, SEQ 128 KiB writes, "
+            "TC 2 / QD 16 each",
+        ),
+        (
+            {"members": []},
+            "2 x the active range, after the set is made, SEQ 128 KiB writes, TC 2 / QD 16",
+        ),
+    ],
+)
+def test_header_and_procedure_agree_on_what_of_a_set_was_filled(
+    tmp_path: Path, device: dict[str, object], text: str
+) -> None:
+    """The members before the set is made with mdadm, the set with a controller."""
+    result = simulate(tmp_path, run_info(profile=QUICK))
+    info = replace(result.info, suite="raid", device={**result.info.device, **device})
+    result = replace(result, info=info)
+    test = next(test for test in result.tests if test.name == "iops")
+    assert set_up_of(result, test)["Precondition 1"] == text
+    assert f"preconditioning: {text}" in describe_procedure(info, "iops")
+    filled_members = "2 x each member" in render_markdown(result)
+    assert filled_members is info.fills_members is text.startswith("2 x each member")
+
+
+def test_the_load_of_the_fill_stands_beside_that_of_the_latency_test(tmp_path: Path) -> None:
+    """One outstanding I/O is measured, but the device was not filled with one."""
+    result = simulate(tmp_path, run_info(profile=QUICK))
+    latency = next(test for test in result.tests if test.name == "lat")
+    header = set_up_of(result, latency)
+    assert header["TC / QD"] == "TC 1 / QD 1"
+    filled = "2 x the active range, SEQ 128 KiB writes, TC 2 / QD 16"
+    assert header["Precondition 1"] == filled
+    assert filled in describe_procedure(result.info, "lat")
+    assert filled in render_view(view_of(tmp_path / "run.tkperf"))
+
+
+def test_each_fill_of_a_test_is_disclosed_with_its_own_load(tmp_path: Path) -> None:
+    """Of pts-2.0: throughput is preconditioned in each of its block sizes, by one thread."""
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-2.0", tests=["tp"], step_s=1)
+    result = tkperf.run(plan, "own", folder=tmp_path)
+    (test,) = result.tests
+    assert set_up_of(result, test)["Precondition 1"] == (
+        "2 x the active range, SEQ 1024 KiB writes, TC 1 / QD 32; "
+        "2 x the active range, SEQ 128 KiB writes, TC 1 / QD 32"
+    )
+    text = describe_procedure(result.info, "tp")
+    assert "2 x the active range, SEQ writes of that block size, TC 1 / QD 32" in text
+    document = json.loads(render_json(result))
+    loads = [section["fill_workload"] for section in document["tests"][0]["sections"]]
+    assert [(load["block_size_bytes"], load["jobs"]) for load in loads] == [
+        (1 << 20, 1),
+        (1 << 17, 1),
+    ]
+
+
+def test_a_filled_range_beyond_the_tested_one_is_disclosed(tmp_path: Path) -> None:
+    """As a share of the device, in every place that speaks of preconditioning."""
+    plan = tkperf.make_plan(
+        "ssd", "sim:sata-ssd", profile="pts-c-1.2", tests=["lat"], active_range="16GiB", step_s=1
+    )
+    result = tkperf.run(plan, "ranges", folder=tmp_path)
+    (test,) = result.tests
+    said = "2 x the first 80 % of the device, SEQ 128 KiB writes, TC 2 / QD 16"
+    assert set_up_of(result, test)["Precondition 1"] == said
+    assert said in describe_procedure(result.info, "lat")
+    assert said in render_view(view_of(tmp_path / "ranges.tkperf"))
+    assert "2.0 x the first 80 % of the device" in render_markdown(result)
+    assert result.info.active_range_length_bytes == 16 << 30
+    assert test.sections[0].filled_bytes == 2 * (240_057_409_536 * 8 // 10 // 512 * 512)
+
+
+def test_members_behind_a_controller_are_listed(tmp_path: Path) -> None:
+    """With what the controller knows of them, and no more."""
+    result = simulate(tmp_path, run_info(profile=QUICK))
+    member = {"path": "252:0", "model": "INTEL", "serial": "A1", "size": "446.625 GB"}
+    device = {**result.info.device, "raid": "MegaRAID RAID 1", "members": [member]}
+    result = replace(result, info=replace(result.info, suite="raid", device=device))
+    block = dict(dict(build_disclosure(result))["RAID set"])
+    assert block == {"Set": "MegaRAID RAID 1", "Member 1": "252:0, INTEL, A1, 446.625 GB"}
+
+
+def test_a_key_of_another_version_blanks_no_procedure() -> None:
+    """An old report keeps each test's text whose own table is whole, whatever the others have."""
+    stored = QUICK
+    texts = {test: describe_procedure(run_info(profile=stored), test) for test in SSD_TESTS}
+    assert all(texts.values())
+    assert isinstance(stored["iops"], dict)
+    newer = stored | {"iops": stored["iops"] | {"new_key": 1}, "hir": {"source": "?", "wait_s": 5}}
+    for test, text in texts.items():
+        assert describe_procedure(run_info(profile=newer), test) == text
+    older = {key: table for key, table in stored.items() if key != "latency"}
+    for test, text in texts.items():
+        assert describe_procedure(run_info(profile=older), test) == ("" if test == "lat" else text)
+    unknown = describe_procedure(run_info(profile=stored), "of a newer version")
+    assert unknown == ""
+
+
+def test_every_tracking_variable_is_shown_with_its_window(tmp_path: Path) -> None:
+    """PTS 2.0 has three: in the determination a column each, a chart each, and in the texts."""
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-2.0", tests=["iops"], step_s=1)
+    result = tkperf.run(plan, "three", folder=tmp_path)
+    tracked = ["RND 0/100 4k IOPS", "RND 65/35 64k IOPS", "RND 100/0 1024k IOPS"]
+    (section,) = result.tests[0].sections
+    assert [verdict.tracking for verdict in section.window_verdicts] == tracked
+    assert {verdict.rounds for verdict in section.window_verdicts} == {section.window}
+    for said in (render_markdown(result), printed(result)):
+        assert [said.count(f"{each}: average") + said.count(f"{each}, window") for each in tracked] == [
+            1, 1, 1,
+        ]  # fmt: skip
+    shown = view_of(tmp_path / "three.tkperf").tests[0].sections[0]
+    assert shown.determination is not None
+    rows = {row[0]: row[1:] for row in shown.determination.rows}
+    assert rows["Tracking variable"] == tuple(f"{each} (IOPS)" for each in tracked)
+    assert rows["Steady state"] == ("reached",) * 3
+    views = [view for chart in shown.charts for view in chart.on_paper]
+    windows = [view for view in views if view.key.startswith("iops0window")]
+    assert [chart.key for chart in windows] == ["iops0window", "iops0window1", "iops0window2"]
+    assert [chart.text.split(" in the window")[0] for chart in windows] == tracked
+
+
+@pytest.mark.parametrize(
+    ("profile", "missing"),
+    [
+        (
+            "pts-c-1.2",
+            "Write Saturation, Composite Block Workload (CBW, ECW), Demand Intensity (DIRTH), Host "
+            "Idle Recovery, Cross Stimulus Recovery: their numbers were not seen",
+        ),
+        ("pts-e-1.1", None),
+        ("quick", None),
+    ],
+)
+def test_pts_tests_that_a_profile_of_it_lacks_are_named(profile: str, missing: str | None) -> None:
+    """Not of profiles that are no PTS."""
+    result = made_up_run("R", {}, profile=load_profile(profile).as_plain_data())
+    run = dict(dict(build_disclosure(result))["Test run"])
+    assert run.get("PTS tests not in the profile") == missing
+
+
+@pytest.mark.parametrize(
+    ("profile", "range_", "note"),
+    [
+        ("pts-2.0-client", None, "The PTS counts 4 x the user capacity; 3 x the user capacity is written here"),
+        ("pts-2.0-client", "16GiB", "The PTS counts the user capacity, not the active range"),
+        ("pts-e-1.1", None, None),
+    ],
+)  # fmt: skip
+def test_the_amount_of_write_saturation_is_set_against_that_of_the_pts(
+    profile: str, range_: str | None, note: str | None
+) -> None:
+    numbers = apply_options(load_profile(profile), active_range=range_).as_plain_data()
+    lines = describe_procedure(run_info(profile=numbers), "writesat").splitlines()
+    assert [line.strip() for line in lines if "PTS counts" in line] == ([note] if note else [])
+
+
+def test_many_demands_are_given_from_the_least_to_the_greatest() -> None:
+    """Whatever the order in which they were run; few are listed in it."""
+    grid = [(jobs, depth) for jobs in (32, 4, 1) for depth in (32, 1)]
+    assert describe_demands(grid) == "TC 1 / QD 1 to TC 32 / QD 32, 6 of them"
+    assert describe_demands(grid[:2]) == "TC 32 / QD 32, TC 32 / QD 1"

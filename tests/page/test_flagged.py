@@ -1,0 +1,178 @@
+"""A flagged step is flagged in every table and chart in which it appears: reports, comparisons, exports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import view_of
+from tests.busy_host import run_beside
+from tkperf.analysis.compare import compare
+from tkperf.analysis.run_results import analyse
+from tkperf.engine.simulated import SimulatedEngine
+from tkperf.engine.simulation.presets import PRESETS
+from tkperf.model.record import RunRecord, StepKind
+from tkperf.page.comparison import build_comparison_view
+from tkperf.page.page import ChartView, ReportView, SectionView, TableView
+from tkperf.procedures import HDD_TESTS, SSD_TESTS, Test, load_profile
+from tkperf.procedures.profiles import Profile
+from tkperf.render.export_markdown import render_markdown
+from tkperf.render.export_tables import build_tables
+from tkperf.runfile.reader import read_run
+from tkperf.runfile.writer import RunFileWriter
+from tkperf.runner.events import StepStarted
+
+WORDS = "disturbed: others on the CPUs that fio waited for"
+Chosen = Callable[[StepStarted], bool]
+
+
+def keep(
+    path: Path, tests: list[Test], chosen: Chosen, profile: Profile | None = None
+) -> RunRecord:
+    engine = SimulatedEngine(PRESETS["hdd" if "hdd" in tests[0].suites else "sata-ssd"], 1 << 30)
+    writer = RunFileWriter(path)
+    run_beside(engine, tests, profile or load_profile("quick"), chosen, writer)
+    writer.close()
+    return read_run(path)
+
+
+def charts_of(view: ReportView) -> Iterator[ChartView]:
+    for test in view.tests:
+        yield from (view for chart in (*test.charts, *test.course.charts) for view in chart.views)
+        for section in test.sections:
+            yield from (view for chart in section.charts for view in chart.views)
+
+
+def sections_of(view: ReportView) -> Iterator[SectionView]:
+    for test in view.tests:
+        yield from test.sections
+
+
+def subtitle(chart: ChartView) -> str:
+    title: Any = chart.spec["title"]
+    return str(title.get("subtitle", ""))
+
+
+def rings(spec: Any) -> list[dict[str, Any]]:
+    """The rows that rings are drawn around."""
+    return [
+        row
+        for layer in spec.get("layer", [])
+        if layer.get("mark", {}).get("shape") == "circle"
+        for row in layer["data"]["values"]
+        if "flag" in row
+    ]
+
+
+SUITES = {
+    **{name: [test] for name, test in SSD_TESTS.items()},
+    **{f"hdd-{name}": [test] for name, test in HDD_TESTS.items()},
+}
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_every_chart_of_a_run_that_was_always_disturbed_says_so(name: str, tmp_path: Path) -> None:
+    """Of each test that there is, so of each kind of figure; and so do its tables of figures."""
+    path = tmp_path / "run.tkperf"
+    keep(path, SUITES[name], lambda _: True)
+    view = view_of(path)
+    charts = list(charts_of(view))
+    assert charts
+    unmarked = [chart.key for chart in charts if WORDS not in subtitle(chart)]
+    assert unmarked == []
+    for section in sections_of(view):
+        for table in section.tables:
+            told = any(WORDS in note for note in table.notes) or any(
+                WORDS in cell for row in table.rows for cell in row
+            )
+            assert told or not _has_figures(table), table.title
+
+
+def _has_figures(table: TableView) -> bool:
+    """Whether a table has results, not what was found of them."""
+    return any(link for row in table.links for link in row)
+
+
+@pytest.mark.parametrize("name", ["iops", "writesat", "dirth", "hdd-iops"])
+def test_no_chart_of_a_run_that_nobody_disturbed_is_marked(name: str, tmp_path: Path) -> None:
+    """No ring, no words."""
+    path = tmp_path / "run.tkperf"
+    keep(path, SUITES[name], lambda _: False)
+    for chart in charts_of(view_of(path)):
+        assert "disturbed" not in subtitle(chart)
+        assert rings(chart.spec) == []
+
+
+def one_step(step: StepStarted) -> bool:
+    """Of round 2 the second-last step: R/W 0/100 of 4 KiB."""
+    return (step.kind, step.number, step.position) == (StepKind.ROUND, 2, 10)
+
+
+def test_one_flagged_step_has_one_ring_over_the_rounds(tmp_path: Path) -> None:
+    """In its round and at its value; cells over the window have one each, as one of their rounds was."""
+    path = tmp_path / "run.tkperf"
+    keep(path, [SSD_TESTS["iops"]], one_step)
+    charts = {chart.key: chart.spec for chart in charts_of(view_of(path))}
+    (over_rounds,) = rings(charts["iops0convergence"])
+    assert (over_rounds["round"], over_rounds["flag"]) == (2, WORDS)
+    (in_window,) = rings(charts["iops0window"])
+    assert (in_window["round"], in_window["value"]) == (2, over_rounds["value"])
+    (over_axis,) = rings(charts["iops02d"])
+    assert over_axis["at"] == "4"
+    timeline: Any = charts["iopstimeline"]["layer"]
+    shades = [layer for layer in timeline if layer["mark"].get("type") == "rect"]
+    assert [len(layer["data"]["values"]) for layer in shades] == [1]
+
+
+def test_both_runs_of_a_comparison_tell_what_was_disturbed(tmp_path: Path) -> None:
+    """In bars, over time, and beyond response times: the words, and a mark at the run's alone."""
+    tests = [SSD_TESTS["iops"], SSD_TESTS["writesat"]]
+    disturbed = analyse(keep(tmp_path / "a.tkperf", tests, lambda _: True))
+    quiet = analyse(keep(tmp_path / "b.tkperf", tests, lambda _: False))
+    named = [
+        replace(result, info=replace(result.info, name=name))
+        for result, name in ((disturbed, "a"), (quiet, "b"))
+    ]
+    comparison = compare(named)
+    charts = list(charts_of(build_comparison_view(comparison)))
+    assert charts
+    assert [chart.key for chart in charts if WORDS not in subtitle(chart)] == []
+
+
+def test_exports_tell_the_step_and_what_the_host_did(tmp_path: Path) -> None:
+    """CSV has a row for each step, JSON the same, Markdown the marks with their words."""
+    record = keep(tmp_path / "run.tkperf", [SSD_TESTS["iops"]], one_step)
+    result = analyse(record)
+    (table,) = [each for each in build_tables(result, [], lambda *_: ()) if each.name == "host"]
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    assert len(rows) == len(record.tests[0].steps)
+    (flagged,) = [row for row in rows if row["disturbances"]]
+    assert (flagged["number"], flagged["position"], flagged["disturbances"]) == (2, 10, "host-cpu")
+    assert flagged["others_cpu_percent"] == pytest.approx(100)
+    assert flagged["fio_wait_percent"] == pytest.approx(50)
+    assert flagged["others"] == "burner 100 %"
+    assert flagged["heat_events"] is None
+    (told,) = [step for step in result.tests[0].steps if step.disturbances]
+    assert told.host is not None
+    assert told.host.others == ("burner 100 %",)
+    assert f"! {WORDS}" in render_markdown(result)
+
+
+def test_the_dialog_of_a_cell_has_the_host_of_each_round(tmp_path: Path) -> None:
+    """What is known of any of them, in columns; the seconds of the flagged round are shaded."""
+    path = tmp_path / "run.tkperf"
+    keep(path, [SSD_TESTS["iops"]], one_step)
+    cells = view_of(path).cells
+    (flagged,) = [cell for cell in cells if cell.flagged]
+    assert flagged.title.endswith("R/W 0/100 TC2/QD16")
+    assert [row["flag"] for row in flagged.flagged] == [WORDS]
+    table = flagged.host
+    assert table is not None
+    at = table.columns.index("other programs (% of a CPU)")
+    assert [row[0] for row in table.rows] == ["1", "2", "3", "4", "5"]
+    assert [row[at] for row in table.rows] == ["0.0", "100.0", "0.0", "0.0", "0.0"]
+    assert "slow-downs by heat" not in table.columns

@@ -1,0 +1,493 @@
+"""The report as data: every figure, point and bar is the run file's own."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import os
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tkperf
+from tests.builders import at, number_of, run_info, simulate, view_of
+from tkperf.analysis.findings.build import with_findings
+from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.section_table import build_section_tables
+from tkperf.analysis.tables import Figure
+from tkperf.analysis.together import put_together
+from tkperf.model.quantity import (
+    IOPS,
+    IOS,
+    LATENCY_MAX,
+    LATENCY_MEAN,
+    PERCENTILES,
+    THROUGHPUT,
+    percentile,
+)
+from tkperf.model.steady_state import Fit, judge
+from tkperf.model.units import KIB, format_block_size_kib, format_mix, format_number
+from tkperf.page.naming import capitalise
+from tkperf.page.page import CellView, ChartView, ReportView, SectionView, TableView
+from tkperf.page.sections import describe_fit
+from tkperf.page.view import build_view
+from tkperf.page.wording import shorten
+from tkperf.procedures import HDD_TESTS, SSD_TESTS, load_profile
+from tkperf.procedures.latency import LatencyTable
+from tkperf.render.charts.vega import log_axis
+
+GOLDEN = Path(__file__).parents[1] / "golden/report.txt"
+
+TAILS = tuple(percentile(percent) for percent in (50, 99, 99.9, 99.99, 99.999))
+P99 = percentile(99)
+TABLES = {
+    capitalise(quantity.title): quantity
+    for quantity in (IOPS, THROUGHPUT, LATENCY_MEAN, LATENCY_MAX, *TAILS)
+}
+
+
+@pytest.mark.parametrize(
+    ("fit", "text"),
+    [
+        (Fit(slope=-12.154, intercept=47_625.52, correlation=None), "-12.15 x round + 47,625.5"),
+        (Fit(slope=11_104.2, intercept=-3954.54, correlation=None), "11,104 x round - 3,954.54"),
+        (
+            Fit(slope=-0.00077, intercept=2_345_678.9, correlation=None),
+            "-0.00077 x round + 2,345,679",
+        ),
+    ],
+)
+def test_a_line_is_told_in_plain_figures(fit: Fit, text: str) -> None:
+    """No power of ten, no sign after a sign."""
+    assert describe_fit(fit) == text
+
+
+@pytest.fixture(scope="module")
+def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    simulate(folder, run_info(profile=load_profile("quick").as_plain_data()))
+    return folder / "run.tkperf"
+
+
+@pytest.fixture(scope="module")
+def view(run_file: Path) -> ReportView:
+    return view_of(run_file)
+
+
+@pytest.fixture(scope="module")
+def result(run_file: Path) -> RunResult:
+    return tkperf.load(run_file)
+
+
+def sections(view: ReportView, result: RunResult) -> list[tuple[SectionView, SectionResult]]:
+    shown = [section for test in view.tests for section in test.sections]
+    measured = [section for test in result.tests for section in test.sections]
+    return list(zip(shown, measured, strict=True))
+
+
+def chart(view: ReportView, key: str) -> ChartView:
+    charts = [
+        each
+        for test in view.tests
+        for part in (
+            test.charts,
+            test.course.charts,
+            *(section.charts for section in test.sections),
+        )
+        for shown in part
+        for each in shown.views
+    ]
+    return next(each for each in charts if each.key == key)
+
+
+def rows_of(view: ReportView, key: str, dataset: str | None = None) -> list[dict[str, Any]]:
+    spec: Any = chart(view, key).spec
+    return spec["datasets"][dataset] if dataset else spec["data"]["values"]  # type: ignore[no-any-return]
+
+
+def unpack(text: str, kind: type) -> NDArray[Any]:
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=kind)
+
+
+def test_every_cell_of_every_table_is_the_results(view: ReportView, result: RunResult) -> None:
+    """Found by its block size and mix."""
+    checked = 0
+    for shown, measured in sections(view, result):
+        for table in shown.tables:
+            if not measured.slices and not table.folded:
+                checked += check_matrix(table, measured)
+    # Block sizes of the throughput test share one.
+    (shared,) = view.tests[2].tables
+    together = put_together(result.tests[2])
+    assert together is not None
+    checked += check_matrix(shared, together)
+    assert checked == 12 + 9 * 6 + 2 * 2 - missing_percentiles(result)
+
+
+def missing_percentiles(result: RunResult) -> int:
+    """Tables of percentiles that no cell had enough I/Os for are left out."""
+    latency = result.tests[1].sections[0]
+    shown = [tail for tail in TAILS if any(cell.value(tail) for cell in latency.cells)]
+    return 9 * (4 - len(shown))
+
+
+def check_matrix(table: TableView, section: SectionResult) -> int:
+    quantity = TABLES[table.title.split(" by ")[0]]
+    count = 0
+    for row in table.rows:
+        for mix, text in zip(table.columns[1:], row[1:], strict=True):
+            cell = at(section, int(mix.split("/")[0]), round(float(row[0]) * KIB))
+            known = cell.value(quantity)
+            assert text.rstrip("*") == format_number(known)
+            count += 1
+    return count
+
+
+def test_a_stream_shows_its_first_and_last_slice(view: ReportView, result: RunResult) -> None:
+    """Rates, mean, percentiles and maximum of each line."""
+    for shown, measured in sections(view, result):
+        if measured.slices:
+            (table,) = shown.tables
+            lines = [measured.slices[0].values, measured.slices[-1].values, measured.cells[0]]
+            for row, cell in zip(table.rows, lines[-len(table.rows) :], strict=True):
+                quantities = (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX)
+                values = (cell.value(quantity) for quantity in quantities)
+                told = tuple(format_number(value) for value in values)
+                assert row[1:] == told
+
+
+def test_every_linked_cell_opens_what_was_measured(view: ReportView, run_file: Path) -> None:
+    """Each link leads somewhere; seconds to five digits, histogram buckets exactly."""
+    cells = {cell.key: cell for cell in view.cells}
+    links = {
+        link
+        for test in view.tests
+        for part in (test.tables, *(section.tables for section in test.sections))
+        for table in part
+        for row in table.links
+        for link in row
+        if link
+    }
+    assert {link.split("/")[0] for link in links} == set(cells)
+    with tkperf.open_run(run_file) as opened:
+        for test in opened.record().tests:
+            seconds = opened.seconds(test)
+            for number, section in enumerate(dict.fromkeys(step.section for step in test.steps)):
+                of_cell: dict[str, list[int]] = {}
+                for at, step in enumerate(test.steps):
+                    if step.section == section and step.kind != "fill":
+                        work = step.workload
+                        key = f"{test.name}{number}-{work.read_percent}-{work.block_size_bytes}"
+                        of_cell.setdefault(key, []).append(at)
+                for key, steps in of_cell.items():
+                    shown = cells[key]
+                    for name in (shown.rate, "latency_mean_us", "latency_max_us"):
+                        there = unpack(shown.seconds[name], np.float32)
+                        kept = np.concatenate([getattr(seconds[at], name) for at in steps])
+                        np.testing.assert_allclose(there, kept, rtol=1e-5)
+                    assert shown.job == test.steps[steps[0]].job_file
+
+
+def test_a_cells_histogram_and_marks_are_the_windows(view: ReportView, result: RunResult) -> None:
+    """As many I/Os as the cell has, percentiles as in its table, all of them marked."""
+    cells = {cell.key: cell for cell in view.cells}
+    (iops,) = result.tests[0].sections
+    for cell in iops.cells:
+        shown = cells[f"iops0-{cell.workload.read_percent}-{cell.workload.block_size_bytes}"]
+        assert unpack(shown.buckets["count"], np.float64).sum() == cell.value(IOS)
+        window = shown.scopes[0]
+        assert window.key == shown.buckets_of
+        facts = dict(window.facts)
+        assert number_of(facts["IOPS"]) == pytest.approx(cell.value(IOPS), rel=0.02)
+        assert number_of(facts["p99 latency (µs)"]) == pytest.approx(cell.value(P99), rel=0.02)
+        marks = {mark["mark"]: mark["us"] for mark in window.marks}
+        assert marks["99 %"] == cell.value(P99)
+        assert marks["MRT"] == cell.value(LATENCY_MAX)
+        assert len(shown.rounds.rows if shown.rounds else ()) == len(iops.rounds)
+
+
+def test_a_streams_histogram_holds_all_its_ios(view: ReportView, result: RunResult) -> None:
+    """The chart, the cell behind it and the results agree on every bucket."""
+    (section,) = result.tests[3].sections
+    rows = rows_of(view, "writesat0rth", "buckets")
+    assert [(row["lower"], row["upper"], row["count"]) for row in rows] == list(
+        section.histogram_us
+    )
+    shown = next(cell for cell in view.cells if cell.key.startswith("writesat0"))
+    for name in ("lower", "upper", "count"):
+        assert unpack(shown.buckets[name], np.float64).tolist() == [row[name] for row in rows]
+    assert rows == rows_of(view, "writesat0exceedance", "buckets")
+
+
+def test_convergence_is_every_round(view: ReportView, result: RunResult) -> None:
+    """Writes of each block size, round after round."""
+    (iops,) = result.tests[0].sections
+    expected = [
+        (each.number, format_block_size_kib(cell.workload.block_size_bytes), cell.value(IOPS))
+        for each in iops.rounds
+        for cell in each.cells
+        if cell.workload.read_percent == 0
+    ]
+    rows = rows_of(view, "iops0convergence")
+    assert [(row["round"], row["series"], row["value"]) for row in rows] == expected
+
+
+def test_bars_are_as_high_as_their_values(view: ReportView, result: RunResult) -> None:
+    """In proportion, each with its own value, and those in front drawn last."""
+    (iops,) = result.tests[0].sections
+    faces = rows_of(view, "iops03d", "faces")
+    bars: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in faces:
+        bars.setdefault((row["column"], row["row"]), []).append(row)
+    assert len(bars) == len(iops.cells)
+    heights = {}
+    for cell in iops.cells:
+        work = cell.workload
+        rows = bars[format_mix(work.read_percent), format_block_size_kib(work.block_size_bytes)]
+        assert {row["value"] for row in rows} == {cell.value(IOPS)}
+        left = [row["y"] for row in rows if row["face"].endswith("/left")]
+        heights[work] = (left[3] - left[0]) / (cell.value(IOPS) or 1)
+    assert max(heights.values()) == pytest.approx(min(heights.values()), rel=0.05)
+    order = list(dict.fromkeys(row["face"].rsplit("/", 1)[0] for row in faces))
+    places = [tuple(int(part) for part in place.split("/")) for place in order]
+    for before, after in itertools.combinations(places, 2):
+        assert not (before[0] <= after[0] and before[1] <= after[1])
+
+
+def test_streams_over_time_amount_and_fills(view: ReportView, result: RunResult) -> None:
+    """Each slice where it belongs: its middle, what was written by its end, in drive fills."""
+    (section,) = result.tests[3].sections
+    slices = section.slices
+    length_bytes = result.info.active_range_length_bytes or 0
+    expected = {
+        "time": [each.start_s + each.duration_s / 2 for each in slices],
+        "tgbw": [(each.total_written_bytes or 0) / 1e9 for each in slices],
+        "fills": [(each.total_written_bytes or 0) / length_bytes for each in slices],
+    }
+    for name, places in expected.items():
+        rows = rows_of(view, f"writesat0{name}")
+        assert [row["x"] for row in rows] == places
+        assert [row["value"] for row in rows] == [each.values.value(IOPS) for each in slices]
+    tail = [row["value"] for row in rows_of(view, "writesat0time4") if row["series"] == "p99"]
+    assert tail == [each.values.value(P99) for each in slices]
+
+
+def test_seconds_are_drawn_with_their_extremes(view: ReportView, run_file: Path) -> None:
+    """The highest latency of any second is on the chart."""
+    with tkperf.open_run(run_file) as opened:
+        saturation = opened.record().tests[3]
+        highest = max(seconds.latency_max_us.max() for seconds in opened.seconds(saturation))
+    rows = rows_of(view, "writesat0seconds2", "seconds")
+    assert max(row["high"] for row in rows) == highest
+    assert {row["series"] for row in rows} == {"mean of a second", "maximum of a second"}
+
+
+def test_a_run_without_seconds_is_reported_all_the_same(run_file: Path, result: RunResult) -> None:
+    """As of an imported run: nothing to open, no chart of seconds, all tables."""
+    from tkperf.page.view import build_view
+
+    view = build_view(result)
+    assert list(view.cells) == []
+    for test in view.tests:
+        for section in test.sections:
+            views = [each for chart in section.charts for each in chart.views]
+            assert not any("seconds" in each.key for each in views)
+            assert all(not any(row) for table in section.tables for row in table.links)
+
+
+def test_hard_disks_open_their_areas(tmp_path: Path) -> None:
+    """A cell of a hard disk leads to all its areas."""
+    simulate(tmp_path, run_info(suite="hdd"), suite=HDD_TESTS)
+    view = view_of(tmp_path / "run.tkperf")
+    assert len(list(view.cells)) == 9 + 2 * 2
+    for cell in view.cells:
+        assert isinstance(cell, CellView)
+        assert cell.rounds is not None
+        assert len(cell.rounds.rows) == 8
+
+
+def outline(view: ReportView) -> str:
+    """The report's texts, and of each chart its title, its points and the first and last of them."""
+    lines = [view.title, view.subtitle, *view.banners]
+    lines += [
+        f"{each.label}: {each.text} {each.sure}, {each.verdict} ({each.test})"
+        for each in view.headlines
+    ]
+    for found in view.findings:
+        lines += [f"found in {found.title}", *(f"  {text}" for text, _ in found.sentences)]
+    for test in view.tests:
+        lines += ["", f"test {test.title}", test.procedure, *map(describe, test.charts)]
+        for section in test.sections:
+            lines.append(f"section {section.title}: {section.state}; {section.summary}")
+            tables = (*section.tables, *((section.determination,) if section.determination else ()))
+            for table in tables:
+                lines += [
+                    f"table {table.title}",
+                    " | ".join(table.columns),
+                    *map(" | ".join, table.rows),
+                ]
+            lines += map(describe, section.charts)
+        lines += map(describe, test.course.charts)
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def describe(chart: ChartView) -> str:
+    """Each of its views, those of paper marked."""
+    alone = [view.key for view in chart.on_paper]
+    told = [
+        f"  view {', '.join(view.choice)}{' (printed)' * (view.key in alone)}\n{describe_view(view)}"
+        for view in chart.views
+    ]
+    return "\n".join((f"question {chart.question}", *told))
+
+
+def describe_view(chart: ChartView) -> str:
+    spec: Any = chart.spec
+    datasets = spec.get("datasets") or {"": spec.get("data", {}).get("values") or [
+        row for layer in spec.get("layer", ()) for row in layer["data"]["values"]
+    ]}  # fmt: skip
+    told = "; ".join(
+        f"{name} {len(rows)}: {brief(rows[0])} ... {brief(rows[-1])}"
+        for name, rows in datasets.items()
+        if rows
+    )
+    return f"chart {chart.key}: {spec['title']['text']}: {chart.text}\n  {told}"
+
+
+def brief(row: dict[str, object]) -> str:
+    """A point, numbers to six digits: the last of sixteen differ between machines."""
+    return " ".join(
+        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in row.items()
+    )
+
+
+def test_the_report_reads_as_before(view: ReportView) -> None:
+    """Texts and chart data of a simulated run, word for word.
+
+    After a change that is meant: TKPERF_UPDATE_GOLDEN=1 pytest tests/page/test_view.py
+    """
+    text = outline(view)
+    if os.environ.get("TKPERF_UPDATE_GOLDEN"):
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_a_stream_without_a_window_counts_each_io_once(view: ReportView, result: RunResult) -> None:
+    """Slices of different speed: its mean is the stream's, in its table as behind its cells."""
+    (section,) = result.tests[3].sections
+    assert not section.window
+    (whole,) = section.cells
+    ios = sum(each.values.value(IOS) or 0 for each in section.slices)
+    total_us = sum(
+        (each.values.value(LATENCY_MEAN) or 0) * (each.values.value(IOS) or 0)
+        for each in section.slices
+    )
+    assert whole.value(IOS) == ios
+    assert whole.value(IOPS) == pytest.approx(ios / sum(each.duration_s for each in section.slices))
+    assert whole.value(LATENCY_MEAN) == pytest.approx(total_us / ios)
+    shown = next(cell for cell in view.cells if cell.key.startswith("writesat0"))
+    mean = dict(shown.scopes[0].facts)["Mean latency (µs)"]
+    assert number_of(mean) == pytest.approx(whole.value(LATENCY_MEAN), rel=0.02)
+
+
+def test_a_first_round_that_was_cut_off_is_shown(result: RunResult) -> None:
+    """What was measured of it is in a table that says so; nothing is called a mean of a window."""
+    test = result.tests[0]
+    (section,) = test.sections
+    cut = replace(section.rounds[0], complete=False, cells=section.rounds[0].cells[:5])
+    section = replace(
+        section, rounds=(cut,), cells=(), window=(), verdict=None, verdicts=(), steady=None
+    )
+    result = with_findings(replace(result, tests=(replace(test, sections=(section,)),)))
+    (shown,) = build_view(result).tests[0].sections
+    (table,) = shown.tables
+    assert table.title == "Round 1, cut off before its end: IOPS by block size and R/W mix"
+    told = [text for row in table.rows for text in row[1:] if text != "-"]
+    assert sorted(told) == sorted(format_number(cell.value(IOPS)) for cell in cut.cells)
+
+
+def test_too_few_rounds_are_not_judged(result: RunResult) -> None:
+    """One of five rounds is no steady state missed: state, reason and no chart of a window."""
+    test = result.tests[3]
+    (section,) = test.sections
+    verdict = judge([1], [100.0], tracking="RND 4k IOPS", unit="IOPS")
+    section = replace(section, verdict=verdict, verdicts=(verdict,), steady=None)
+    result = with_findings(replace(result, tests=(replace(test, sections=(section,)),)))
+    view = build_view(result)
+    (shown,) = view.tests[0].sections
+    assert shown.state == "not judged"
+    assert shown.summary.endswith("1 of the 5 rounds a window needs")
+    assert not any(chart.key.endswith("window") for chart in shown.charts)
+
+
+def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
+    """Not what the profile would have done in other tests."""
+    quick = load_profile("quick")
+    latency = msgspec.structs.replace(quick.table(LatencyTable), jobs=3, io_depth=7)
+    profile = quick.with_tables(latency)
+    info = run_info()
+    simulate(tmp_path, info, profile=profile, suite={"writesat": SSD_TESTS["writesat"]})
+    facts = dict(pair for _, block in view_of(tmp_path / "run.tkperf").disclosure for pair in block)
+    assert facts["Precondition 1"] == "none"
+    assert facts["TC / QD"] == "TC 2 / QD 16"
+    (tmp_path / "both").mkdir()
+    both = {name: SSD_TESTS[name] for name in ("lat", "writesat")}
+    simulate(tmp_path / "both", info, profile=profile, suite=both)
+    view = view_of(tmp_path / "both/run.tkperf")
+    blocks = {title: dict(block) for title, block in view.disclosure}
+    of_tests = [blocks["Parameters: Latency"], blocks["Parameters: Write Saturation"]]
+    filled = "2 x the active range, SEQ 128 KiB writes, TC 2 / QD 16"
+    assert [facts["Precondition 1"] for facts in of_tests] == [filled, "none"]
+    assert [facts["TC / QD"] for facts in of_tests] == ["TC 3 / QD 7", "TC 2 / QD 16"]
+    headers = [dict(dict(test.header)["Set-up parameters"]) for test in view.tests]
+    assert [header["Precondition 1"] for header in headers] == [filled, "none"]
+
+
+@pytest.mark.parametrize(
+    ("values", "steps"),
+    [
+        ((210.0, 290.0), [200.0, 220.0, 240.0, 260.0, 280.0, 300.0]),
+        ((120.0, 480.0), [100.0, 200.0, 300.0, 400.0, 500.0]),
+        ((120.0, 4800.0), [100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0]),
+    ],
+)
+def test_a_logarithmic_axis_has_lines_within_a_decade(
+    values: tuple[float, ...], steps: list[float]
+) -> None:
+    axis: Any = log_axis(values)
+    assert axis["axis"]["values"] == pytest.approx(steps)
+    assert axis["scale"]["domain"] == pytest.approx([steps[0], steps[-1]])
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("as it is", "as it is"),
+        ("IMPORTED from 10 files", "IMPORTED from …"),
+        ("W" * 99, "W" * 15 + "…"),
+    ],
+)
+def test_a_long_text_is_cut_between_words(text: str, short: str) -> None:
+    assert shorten(text, 16) == short
+
+
+def test_the_opening_says_what_the_test_was_made_to_find(tmp_path: Path) -> None:
+    """The limit of an offered rate, not the first levels, which are easy for any device."""
+    result = simulate(tmp_path, run_info(), suite={"demand": SSD_TESTS["demand"]})
+    table = next(table for table in build_section_tables(result.tests[0]))
+    limits = [
+        one
+        for one in view_of(tmp_path / "run.tkperf").headlines
+        if one.label.endswith(", no backlog up to")
+    ]
+    assert [headline.text for headline in limits] == [
+        f"{row[1].value:,.0f} IOPS" for row in table.rows if isinstance(row[1], Figure)
+    ]
+    assert len(limits) == len(table.rows) > 1

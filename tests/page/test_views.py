@@ -1,0 +1,337 @@
+"""One chart a question: figures of the same question are views of one chart."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import run_info, simulate, view_of
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_results import analyse
+from tkperf.analysis.tables import Figure as TableFigure
+from tkperf.analysis.tables import Table, shade
+from tkperf.model.figures import (
+    TABLES,
+    WHOLE_TEST,
+    Figure,
+    FigureKind,
+    SectionPlan,
+    TestPlan,
+    asking,
+    drawn,
+    generic_section,
+)
+from tkperf.model.units import GIB
+from tkperf.page.figures.joining import join_charts, name_views
+from tkperf.page.page import ChartView, ReportView
+from tkperf.procedures import SSD_TESTS, TESTS, Test, load_profile
+from tkperf.procedures.plan import section_names
+from tkperf.runfile.reader import RunFile
+from tkperf.runfile.rows import parse_plan
+
+PAGE = Path(__file__).parents[2] / "docs/reports.md"
+HEADING = "### Charts of each test\n"
+PROFILES = ("quick", "pts-2.0")
+
+
+@cache
+def plan_of(test: Test) -> TestPlan:
+    """With the sections that it has in any of these profiles."""
+    profiles = (load_profile(name) for name in PROFILES)
+    names = [
+        name
+        for profile in profiles
+        if test.is_in(profile)
+        for name in section_names(test.procedure(profile, GIB), active_range_bytes=GIB)
+    ]
+    return test.plan(dict.fromkeys(names))
+
+
+def charts_of(figures: tuple[Figure, ...]) -> dict[str, list[Figure]]:
+    """The figures of each question, in their order."""
+    questions: dict[str, list[Figure]] = {}
+    for figure in figures:
+        if figure.kind not in TABLES:
+            questions.setdefault(figure.question, []).append(figure)
+    return questions
+
+
+def name_of(test: Test) -> str:
+    return f"{test.suites[0]}-{test.name}"
+
+
+@pytest.mark.parametrize("test", TESTS, ids=name_of)
+def test_every_chart_of_every_test_answers_a_question(test: Test) -> None:
+    """And the views of each have names that tell them apart, as many as the chart has switches."""
+    plan = plan_of(test)
+    for figures in (plan.figures, *(section.figures for section in plan.sections)):
+        for question, views in charts_of(figures).items():
+            assert question.endswith("?")
+            names = [view.view for view in views]
+            several = [view for view in views if view.kind is not FigureKind.PRECONDITIONING]
+            assert len({view.view for view in several}) == len(several), question
+            assert len({len(name) for name in names if name}) <= 1, question
+
+
+@pytest.mark.parametrize("generic", [{}, {"areas": True}, {"stream": True}])
+def test_an_unknown_section_has_one_chart_a_question(generic: dict[str, bool]) -> None:
+    assert "" not in charts_of(generic_section("Unknown", **generic).figures)
+
+
+PRINTED = {
+    "iops": ["iops02d", "iops03d", "iops0convergence", "iops0window", "iopstimeline"],
+    "lat": [
+        "lat03d", "lat03d3", "lat0convergence", "lat0convergence4", "lat0window", "lat1rth", "lat1seconds",
+        "lattimeline",
+    ],
+    "tp": ["tp2d", "tpconvergence", "tpconvergence2", "tpwindow", "tpwindow1", "tptimeline"],
+    "writesat": [
+        "writesat0time", "writesat0time2", "writesat0tgbw", "writesat0tgbw2", "writesat0fills",
+        "writesat0time3", "writesat0time4", "writesat0rth",
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    simulate(folder, run_info(profile=load_profile("quick").as_plain_data()))
+    return folder / "run.tkperf"
+
+
+@pytest.fixture(scope="module")
+def view(run: Path) -> ReportView:
+    return view_of(run)
+
+
+def shown(view: ReportView) -> Iterator[tuple[str, ChartView]]:
+    for test in view.tests:
+        of_sections = (chart for section in test.sections for chart in section.charts)
+        yield from (
+            (test.key, chart) for chart in (*of_sections, *test.charts, *test.course.charts)
+        )
+
+
+def test_the_plots_of_the_specification_are_printed(view: ReportView) -> None:
+    """PTS 1.1: what TKperf's four tests are to report, each a plot of its own."""
+    printed: dict[str, list[str]] = {}
+    for test, chart in shown(view):
+        printed.setdefault(test, []).extend(each.key for each in chart.on_paper)
+    assert printed == PRINTED
+
+
+def test_a_run_of_four_tests_has_half_as_many_charts(view: ReportView) -> None:
+    """Of 42, 17: all that they showed is there, as a view."""
+    charts = [chart for _, chart in shown(view)]
+    assert len(charts) == 17
+    questions = {(test, chart.question) for test, chart in shown(view)}
+    assert len(questions) == len({(test, chart.key) for test, chart in shown(view)})
+    (stream,) = [chart for chart in charts if chart.key == "writesat0time"]
+    assert stream.switches == (
+        ("time", "every second", "total written", "drive fills"), ("linear", "logarithmic"),
+    )  # fmt: skip
+
+
+def test_block_sizes_share_one_table_and_one_convergence_chart(view: ReportView) -> None:
+    """Each its row and its curve; their sections keep how steady state was determined."""
+    (test,) = [each for each in view.tests if each.key == "tp"]
+    (table,) = test.tables
+    assert [row[0] for row in table.rows] == ["128", "1024"]
+    assert all(link for links in table.links for link in links)
+    (convergence,) = [chart for chart in test.charts if chart.key == "tpconvergence"]
+    spec: Any = convergence.spec
+    assert {row["series"] for row in spec["data"]["values"]} == {"1024", "128"}
+    for section in test.sections:
+        assert (section.tables, section.charts) == ((), ())
+        assert section.determination is not None
+
+
+def test_a_block_size_that_is_not_complete_is_named(run: Path) -> None:
+    """Its figures so far stand in the table; the bars are of those that are complete alone."""
+    with RunFile(run) as file:
+        record = file.record()
+    result = analyse(record)
+    tp = result.tests[2]
+    first, second = tp.sections
+    cut = replace(second, complete=False)
+    result = replace(result, tests=(replace(tp, sections=(first, cut)),), headlines=(), findings=())
+    (test,) = _view(result).tests
+    assert "Throughput 128k is not complete: its figures so far" in test.tables[0].notes
+    assert len(test.tables[0].rows) == 2
+    assert "tp2d" in [chart.key for chart in test.charts]
+    spec: Any = test.charts[0].spec
+    assert {row["at"] for row in spec["data"]["values"]} == {"0/100", "100/0"}
+
+
+def _view(result: RunResult) -> ReportView:
+    from tkperf.page.view import build_view
+
+    return build_view(result)
+
+
+def test_a_fill_of_a_single_second_has_no_chart_of_its_own(tmp_path: Path) -> None:
+    """One point tells nothing that the whole test does not."""
+    simulate(
+        tmp_path, run_info(active_range_length_bytes=64 << 20), suite={"iops": SSD_TESTS["iops"]}
+    )
+    keys = [
+        each.key for _, chart in shown(view_of(tmp_path / "run.tkperf")) for each in chart.views
+    ]
+    assert "iopstimeline" in keys
+    assert "iopspreconditioning" not in keys
+
+
+def test_a_plan_of_an_older_version_is_read(run: Path) -> None:
+    """Without questions: each figure is a chart; quantities over all sections are bars, as they were."""
+    stored = {
+        "title": "Of another version",
+        "sections": [
+            {
+                "name": "Throughput 1024k",
+                "quantities": ["megabytes_per_s"],
+                "figures": [
+                    {"kind": "matrix", "quantities": ["megabytes_per_s"], "title": "",
+                     "read_percents": None, "log": False, "apart": False, "axis": "",
+                     "most_threads": False, "groups": []},
+                    {"kind": "heat map", "quantities": ["megabytes_per_s"]},
+                    {"kind": "over rounds", "quantities": ["megabytes_per_s"], "title": "W",
+                     "read_percents": [0]},
+                    {"kind": "over rounds", "quantities": ["megabytes_per_s"], "title": "R",
+                     "read_percents": [100]},
+                ],
+            }
+        ],
+        "over_sections": ["megabytes_per_s"],
+        "figures": [{"kind": "timeline", "quantities": ["megabytes_per_s"]}],
+    }  # fmt: skip
+    plan = parse_plan(json.dumps(stored))
+    with RunFile(run) as file:
+        record = file.record()
+    tp = replace(record.tests[2], plan=plan)
+    (test,) = _view(analyse(replace(record, tests=(tp,)))).tests
+    assert [len(section.tables) for section in test.sections] == [1, 3]
+    first, _ = test.sections
+    assert [chart.key for chart in first.charts] == ["tp0convergence", "tp0convergence2"]
+    assert all(not chart.others for chart in first.charts)
+    assert [chart.key for chart in test.charts] == ["tp2d"]
+
+
+def test_a_known_test_of_an_older_version_is_shown_as_now(run: Path) -> None:
+    """Where its plan has the same sections of the same quantities: its charts are views now."""
+    with RunFile(run) as file:
+        record = file.record()
+    iops = record.tests[0]
+    assert iops.plan is not None
+    old = replace(
+        iops.plan,
+        sections=(
+            SectionPlan(
+                name="IOPS", quantities=("iops",), figures=(drawn(FigureKind.BARS_3D, "iops"),)
+            ),
+        ),
+    )
+    now = analyse(replace(record, tests=(replace(iops, plan=old),)))
+    assert now.tests[0].sections[0].plan == iops.plan.sections[0]
+    others = replace(
+        old, sections=(replace(old.sections[0], quantities=("megabytes_per_s",)),)
+    )  # fmt: skip
+    then = analyse(replace(record, tests=(replace(iops, plan=others),)))
+    assert then.tests[0].sections[0].plan == others.sections[0]
+
+
+def chart(key: str, *choice: str, below: bool = False) -> ChartView:
+    spec = {"title": {"text": f"Title of {key}"}, "data": {"values": [{"value": 1}]}}
+    return ChartView(key=key, text=key, spec=spec, choice=choice, below=below)
+
+
+def test_charts_of_one_question_are_views_of_the_first() -> None:
+    first, second = asking(
+        "Why?",
+        drawn(FigureKind.OVER_TIME, view=("time",)),
+        drawn(FigureKind.OVER_WRITTEN, view=("written",), printed=True),
+    )
+    charts = [
+        *name_views(first, [chart("a", "reads"), chart("a", "writes"), chart("under", below=True)]),
+        chart("own"),
+        *name_views(second, [chart("b", "reads"), chart("b", "writes")]),
+    ]
+    joined, under, own = join_charts(charts, "x0")
+    assert (joined.key, under.key, own.key) == ("x0a", "x0under", "x0own")
+    assert [each.key for each in joined.views] == ["x0a", "x0a2", "x0b", "x0b2"]
+    assert joined.switches == (("time", "written"), ("reads", "writes"))
+    assert [each.key for each in joined.on_paper] == ["x0b", "x0b2"]
+    assert [each.key for each in own.on_paper] == ["x0own"]
+
+
+def test_views_whose_names_are_the_same_are_numbered() -> None:
+    """As those of a plan that somebody wrote in Python may be."""
+    (figure,) = asking("Why?", drawn(FigureKind.OVER_TIME))
+    (joined,) = join_charts(name_views(figure, [chart("a"), chart("b")]), "")
+    assert joined.switches == (("1: Title of a", "2: Title of b"),)
+
+
+@pytest.mark.parametrize(
+    ("values", "shades"),
+    [
+        ((0.0, 5.0, 10.0), (0.0, 0.5, 1.0)),
+        ((1.0, 10.0, 100.0), (0.0, 0.5, 1.0)),  # 100 times the least: by the logarithm
+        ((0.0, None, 100.0), (0.0, None, 1.0)),
+        ((500.0, 505.0, 510.0), (0.0, 0.01, 0.02)),  # 2 % more is hardly to be seen
+        ((7.0, 7.0, 7.0), (None, None, None)),
+        ((None, None, None), (None, None, None)),
+    ],
+)
+def test_a_cell_is_shaded_by_its_value(
+    values: tuple[float | None, ...], shades: tuple[float | None, ...]
+) -> None:
+    """What was not measured has no colour, nor what is all the same."""
+    row: tuple[str | TableFigure, ...] = ("4", *(TableFigure(value=value) for value in values))
+    table = Table(title="", head=("",) * 4, rows=(row,), shaded=True)
+    assert [list(row) for row in shade(table)] == [pytest.approx(list(shades))]
+
+
+def render_charts() -> str:
+    """What follows from the plans of the tests."""
+    lines = [
+        "| test | section | question | views, **printed** where nothing can be switched |",
+        "|---|---|---|---|",
+    ]
+    for test in TESTS:
+        plan = plan_of(test)
+        names: dict[tuple[Figure, ...], list[str]] = {}
+        for section in plan.sections:
+            names.setdefault(section.figures, []).append(section.name)
+        for figures, of in (*names.items(), (plan.figures, ["whole test"])):
+            where = of[0] if len(of) == 1 else f"{of[0]} ... {of[-1]}"
+            for question, views in charts_of(figures).items():
+                lines.append(f"| {name_of(test)} | {where} | {question} | {_list(views)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _list(views: list[Figure]) -> str:
+    first = not any(view.printed for view in views)
+    texts = []
+    for number, each in enumerate(views):
+        text = ", ".join(each.view) or each.kind.value
+        texts.append(f"**{text}**" if each.printed or (first and number == 0) else text)
+    return "; ".join(texts)
+
+
+def test_the_page_has_every_chart_with_its_question() -> None:
+    """As the tests' plans have them. TKPERF_UPDATE_GOLDEN=1 writes the table anew."""
+    before, heading, charts = PAGE.read_text("utf-8").partition(HEADING)
+    if os.environ.get("TKPERF_UPDATE_GOLDEN"):
+        PAGE.write_text(f"{before}{HEADING}\n{render_charts()}", encoding="utf-8")
+    else:
+        assert heading + charts == f"{HEADING}\n{render_charts()}"
+
+
+def test_the_whole_test_is_one_chart() -> None:
+    assert list(charts_of(WHOLE_TEST)) == ["What was done to the device, and when?"]

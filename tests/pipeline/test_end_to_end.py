@@ -1,0 +1,526 @@
+"""The main job with real fio: what was asked is what was done, and what is shown is what was seen."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.builders import run_info
+from tkperf.analysis.run_results import analyse
+from tkperf.device.identity import read_identity
+from tkperf.device.permit import grant_permit, hold_target
+from tkperf.device.purge import plan_purge
+from tkperf.device.target import DriveTarget
+from tkperf.device.write_cache import WriteCache
+from tkperf.engine.device_jobs import DeviceJobs
+from tkperf.engine.fio import FioEngine
+from tkperf.engine.fio_setup import choose_clock
+from tkperf.engine.seeds import Seeds
+from tkperf.model.phases import Fill
+from tkperf.model.record import RunStatus, StepKind
+from tkperf.model.units import format_number
+from tkperf.model.workload import Access, ActiveRange, Workload
+from tkperf.procedures import SSD_TESTS, load_profile
+from tkperf.runfile.reader import RunFile, read_run
+from tkperf.runner.events import Event, PurgeEnded, StepEnded
+from tkperf.runner.runner import Run, execute
+
+pytestmark = pytest.mark.fio
+PROFILE = Path(__file__).parents[1] / "short.toml"
+# Not a multiple of the fill's block: the remainder must be written, too.
+SIZE_BYTES = (96 << 20) + 36 * 1024
+
+
+# By which programs started here are found among all that run on the host.
+MARK, MARK_VALUE = "TKPERF_TESTED_BY", secrets.token_hex(8)
+
+
+def start_tkperf(*argv: str | Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tkperf", *[str(word) for word in argv]],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, MARK: MARK_VALUE},
+    )
+
+
+def what_goes_on() -> list[str]:
+    """Programs that were started by a tkperf of these tests and still run, by their names."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"{MARK}={MARK_VALUE}\0".encode() in (process / "environ").read_bytes():
+                found.append((process / "comm").read_text().strip())
+    return found
+
+
+def tkperf(*argv: str | Path) -> str:
+    process = start_tkperf(*argv)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return out
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run file of a whole suite on a scratch file."""
+    folder = tmp_path_factory.mktemp("suite")
+    out = tkperf(
+        "ssd", "suite", folder / "scratch", "--size", str(SIZE_BYTES), "--profile", PROFILE,
+        "--output", folder, "--progress", "plain",
+    )  # fmt: skip
+    (folder / "stdout.txt").write_text(out)
+    return folder / "suite.tkperf"
+
+
+@pytest.fixture(scope="module")
+def results(finished: Path) -> dict[str, object]:
+    document: dict[str, object] = json.loads(tkperf("show", "--json", finished))
+    return document
+
+
+def sections(results: dict[str, object]) -> dict[str, dict[str, object]]:
+    return {
+        section["name"]: section
+        for test in results["tests"]  # type: ignore[attr-defined]
+        for section in test["sections"]
+    }
+
+
+def test_the_suite_runs_in_tkperfs_order_and_completes(finished: Path) -> None:
+    """iops, lat, tp, writesat, each complete; the file target is labelled."""
+    record = read_run(finished)
+    assert record.status is RunStatus.COMPLETE
+    assert [test.name for test in record.tests] == ["iops", "lat", "tp", "writesat"]
+    assert {test.status for test in record.tests} == {RunStatus.COMPLETE}
+    assert any("FILE TARGET" in notice for notice in record.info.notices)
+    assert any("SHORT PROFILE" in notice for notice in record.info.notices)
+    assert record.info.fio_version is not None
+    assert record.info.fio_version.startswith("fio-3.")
+
+
+def test_the_clock_that_fio_was_given_is_recorded(finished: Path) -> None:
+    """The words in the run file are those of this host, and every job file of the run says the same."""
+    record, clock = read_run(finished), choose_clock()
+    assert record.info.host["fio_clock"] == clock.words
+    jobs = [step.job_file for test in record.tests for step in test.steps]
+    assert jobs
+    given = clock.clocksource is not None
+    assert all(("\nclocksource=cpu\n" in job) == given for job in jobs)
+
+
+def test_every_test_is_purged_and_filled_exactly_twice(finished: Path) -> None:
+    """WIPC writes 2 x the active range with two jobs, remainder included."""
+    record = read_run(finished)
+    length = record.info.active_range_length_bytes
+    assert length == SIZE_BYTES
+    for test in record.tests:
+        assert [purge.method for purge in test.purges] == ["hole punched in the scratch file"]
+        fills = [step for step in test.steps if step.kind is StepKind.FILL]
+        amounts = [fill.measurement.write.bytes for fill in fills]
+        assert amounts == ([] if test.name == "writesat" else [2 * length])
+
+
+def test_steps_run_in_the_order_of_the_specification(finished: Path) -> None:
+    """Mix is the outer loop, block size the inner, in every one of five rounds."""
+    steps = [step for step in read_run(finished).tests[0].steps if step.kind is StepKind.ROUND]
+    one_round = [(mix, kib * 1024) for mix in (100, 65, 0) for kib in (64, 4)]
+    assert [
+        (step.workload.read_percent, step.workload.block_size_bytes) for step in steps
+    ] == one_round * 5
+    assert [step.number for step in steps] == [n for n in range(1, 6) for _ in one_round]
+    assert {step.workload.access for step in steps} == {Access.RANDOM}
+    started = [step.started_s for step in steps]
+    assert started == sorted(started)
+
+
+def test_mixes_and_block_sizes_are_what_was_asked(finished: Path) -> None:
+    """Each I/O moved a whole block; 65/35 is about 65 % reads; pure steps are pure."""
+    for test in read_run(finished).tests:
+        for step in test.steps:
+            seen, workload = step.measurement, step.workload
+            if step.kind is StepKind.FILL:
+                continue
+            # Of a running stream, fio's byte count may trail its I/O count: see RUNNING_TRAIL_S.
+            whole = seen.ios * workload.block_size_bytes
+            trailing = 0.5 if step.kind is StepKind.CONTINUOUS else 0
+            assert seen.bytes == pytest.approx(whole, rel=trailing)
+            share = 100 * seen.read.ios / seen.ios
+            assert share == pytest.approx(workload.read_percent, abs=3)
+            assert seen.duration_s == pytest.approx(step.planned_s, abs=0.7)
+
+
+def test_seconds_add_up_to_their_step(finished: Path) -> None:
+    """The samples of a step hold all its I/Os, and all their latencies."""
+    with RunFile(finished) as run_file:
+        for test in run_file.record().tests:
+            for step in test.steps:
+                samples = run_file.samples(test.name, step)
+                seen = step.measurement
+                if step.kind is StepKind.FILL:
+                    continue
+                # The last documents lie closer together than a sample may be: at most 50 ms.
+                covered_s = sum(sample.duration_s for sample in samples)
+                assert covered_s == pytest.approx(seen.duration_s, abs=0.051)
+                assert sum(sample.both.ios for sample in samples) <= seen.ios
+                for sample in samples:
+                    assert sample.both.histogram.total == pytest.approx(sample.both.ios, abs=200)
+
+
+def test_fios_own_output_is_kept_and_agrees(finished: Path) -> None:
+    """The raw JSON of a step's end has the same counts as the step."""
+    with RunFile(finished) as run_file:
+        test = run_file.record().tests[0]
+        for step in test.steps[:10]:
+            document = json.loads(run_file.engine_output("iops", step))
+            writes = sum(job["write"]["total_ios"] for job in document["jobs"])
+            assert writes == step.measurement.write.ios
+            assert "refill_buffers=1" in step.job_file
+            assert "exec_prerun" not in step.job_file
+
+
+def test_write_saturation_is_one_uninterrupted_stream(finished: Path) -> None:
+    """Slices follow each other without a gap: their edges are the same documents of one fio."""
+    steps = read_run(finished).tests[3].steps
+    assert len(steps) == 6
+    assert len({step.job_file for step in steps}) == 1
+    for step in steps[1:]:
+        assert step.gap_s == pytest.approx(0, abs=0.002)
+
+
+def test_results_are_means_of_the_window(finished: Path, results: dict[str, object]) -> None:
+    """Each cell of show --json is the mean of its five rounds in the run file."""
+    steps = read_run(finished).tests[0].steps
+    for cell in sections(results)["IOPS"]["cells"]:  # type: ignore[attr-defined]
+        key = msgspec.convert(cell["workload"], Workload)
+        rounds = [
+            step.measurement
+            for step in steps
+            if step.kind is StepKind.ROUND and step.workload == key
+        ]
+        assert len(rounds) == cell["rounds"] == 5
+        assert cell["all"]["iops"] == pytest.approx(sum(seen.iops for seen in rounds) / 5)
+        maxima = [seen.both.latency_max_ns for seen in rounds]
+        assert cell["all"]["latency_max_us"] == max(ns for ns in maxima if ns is not None) / 1000
+
+
+class Tables(HTMLParser):
+    """All tables of a page: caption -> rows of cell texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables: dict[str, list[list[str]]] = {}
+        self._text: list[str] = []
+        self._rows: list[list[str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "tr":
+            self._rows.append([])
+        if tag in ("td", "th", "caption"):
+            self._text = []
+
+    def handle_data(self, data: str) -> None:
+        self._text.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "caption":
+            self._rows = self.tables.setdefault("".join(self._text), [])
+        if tag in ("td", "th"):
+            self._rows[-1].append("".join(self._text).strip())
+
+
+@pytest.fixture(scope="module")
+def page(finished: Path) -> str:
+    path = Path(tkperf("report", finished).strip())
+    return path.read_text(encoding="utf-8")
+
+
+def test_every_number_in_the_html_is_that_of_the_run_file(
+    page: str, results: dict[str, object]
+) -> None:
+    """All cells of all result tables are parsed back and compared; none is missing."""
+    parser = Tables()
+    parser.feed(page)
+    expected: dict[tuple[str, str], Callable[[dict[str, Any]], float | None]] = {
+        ("IOPS", "IOPS by"): lambda cell: cell["iops"],
+        ("Latency", "Mean latency (µs) by"): lambda cell: cell["latency_mean_us"],
+        ("Latency", "Maximum latency (µs) by"): lambda cell: cell["latency_max_us"],
+        ("Latency", "p50 latency (µs) by"): lambda cell: cell["p50_us"],
+        ("Throughput 128k", "Throughput (MB/s) by"): lambda cell: cell["megabytes_per_s"],
+    }
+    compared = 0
+    for (section, caption), value in expected.items():
+        (rows,) = [rows for title, rows in parser.tables.items() if title.startswith(caption)]
+        mixes = [int(head.split("/")[0]) for head in rows[0][1:]]
+        found = {
+            (mix, round(float(row[0]) * 1024)): text.rstrip("*!")
+            for row in rows[1:]
+            for mix, text in zip(mixes, row[1:], strict=True)
+        }
+        cells = sections(results)[section]["cells"]
+        for cell in cells:  # type: ignore[attr-defined]
+            key = (cell["workload"]["read_percent"], cell["workload"]["block_size_bytes"])
+            number = value(cell["all"])
+            assert found.pop(key) == format_number(number)
+            compared += 1
+        assert not found
+    assert compared == 6 + 3 * 1 + 2
+
+
+def curves(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """The points of a chart; where some are ringed they are in its first layer."""
+    part = spec if "data" in spec else spec["layer"][0]
+    return list(part["data"]["values"])
+
+
+def test_every_number_in_the_charts_is_that_of_the_run_file(
+    page: str, results: dict[str, object]
+) -> None:
+    """The convergence chart and the write-saturation chart hold the measured values."""
+    specs = [
+        json.loads(text)
+        for text in re.findall(
+            r'<script type="application/json" data-key[^>]*>(.*?)</script>', page
+        )
+    ]
+    by_title = {spec["title"]["text"]: spec for spec in specs}
+    iops = sections(results)["IOPS"]
+    drawn = {
+        (row["round"], row["series"]): row["value"]
+        for row in curves(by_title["Steady state convergence: RND writes"])
+    }
+    measured = {
+        (each["number"], f"{cell['workload']['block_size_bytes'] / 1024:g}"): cell["all"]["iops"]
+        for each in iops["rounds"]  # type: ignore[attr-defined]
+        for cell in each["cells"]
+        if cell["workload"]["read_percent"] == 0
+    }
+    assert drawn == measured
+    stream = [row["value"] for row in curves(by_title["IOPS over time"])]
+    slices = sections(results)["Write Saturation"]["slices"]
+    assert stream == [each["values"]["all"]["iops"] for each in slices]  # type: ignore[attr-defined]
+
+
+def test_show_prints_the_tables_again(finished: Path) -> None:
+    """tkperf show prints what the end of the run printed."""
+    printed = (finished.parent / "stdout.txt").read_text()
+    assert printed == tkperf("show", finished)
+    for words in ("IOPS", "Latency", "Throughput", "Write Saturation", "65/35", "maximum latency"):
+        assert words in printed
+
+
+def test_nothing_keeps_running_and_nothing_is_left(finished: Path) -> None:
+    """No fio, no working folder; the scratch file stays, it is the user's."""
+    assert what_goes_on() == []
+    assert (finished.parent / "scratch").stat().st_size == SIZE_BYTES
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_stopped_run_keeps_everything_and_leaves_no_fio(
+    tmp_path: Path, how: signal.Signals
+) -> None:
+    """Ctrl-C, SIGTERM and kill -9: what was measured is kept, readable, and says what happened."""
+    process = start_tkperf(
+        "ssd", "cut", tmp_path / "scratch", "--size", "64MiB", "--profile", PROFILE,
+        "--output", tmp_path, "--progress", "json",
+    )  # fmt: skip
+    assert process.stdout is not None
+    ended = 0
+    for line in process.stdout:
+        ended += json.loads(line)["event"] == "StepEnded"
+        if ended == 4:
+            break
+    assert "fio" in what_goes_on()  # else its end would prove nothing
+    os.kill(process.pid, how)
+    _, err = process.communicate(timeout=60)
+    if how is not signal.SIGKILL:
+        assert process.returncode == 130
+        assert "kept" in err
+        assert "tkperf show" in err
+    record = read_run(tmp_path / "cut.tkperf")
+    assert record.status is RunStatus.INTERRUPTED
+    assert len(record.tests[0].steps) >= 4
+    assert analyse(record).tests[0].sections
+    assert "interrupted" in tkperf("show", tmp_path / "cut.tkperf")
+    until = time.monotonic() + 10
+    while what_goes_on():
+        assert time.monotonic() < until, "fio goes on after tkperf ended"
+        time.sleep(0.2)
+
+
+def test_what_others_run_is_none_of_ours() -> None:
+    """A tkperf and a fio that were not started here, whatever their command lines say."""
+    words = ["sh", "-c", "read line", "exec_prerun", "job.fio"]
+    started = [
+        subprocess.Popen(words, stdin=subprocess.PIPE, env={**os.environ, MARK: by})
+        for by in ("another test run", MARK_VALUE)
+    ]
+    try:
+        until = time.monotonic() + 10
+        while (found := what_goes_on()) != ["sh"]:
+            assert time.monotonic() < until, found
+            time.sleep(0.05)
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+
+
+def test_fio_holds_the_lock_as_long_as_it_runs(tmp_path: Path) -> None:
+    """Whoever writes to the device keeps it locked, also where tkperf is killed."""
+    process = start_tkperf(
+        "ssd", "cut", tmp_path / "scratch", "--size", "64MiB", "--profile", PROFILE,
+        "--output", tmp_path, "--progress", "json",
+    )  # fmt: skip
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line)["event"] == "SampleSeen":
+            break
+    inode = (tmp_path / "scratch").stat().st_ino
+    until = time.monotonic() + 30
+    while not (holding := fios_holding(inode, process.pid)) and time.monotonic() < until:
+        time.sleep(0.05)
+    process.kill()
+    process.communicate(timeout=60)
+    assert holding
+
+
+def fios_holding(inode: int, parent: int) -> list[str]:
+    """fio processes of a tkperf that have a file open by a descriptor with a lock."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if is_fio_of(folder, parent):
+                for each in (folder / "fd").iterdir():
+                    locked = "FLOCK" in (folder / "fdinfo" / each.name).read_text()
+                    if locked and each.stat().st_ino == inode:
+                        found.append(folder.name)
+    return found
+
+
+def is_fio_of(folder: Path, parent: int) -> bool:
+    with suppress(OSError):
+        status = (folder / "status").read_text()
+        return f"PPid:\t{parent}\n" in status and (folder / "comm").read_text() == "fio\n"
+    return False
+
+
+def test_a_device_that_shrinks_under_the_run_ends_it(tmp_path: Path) -> None:
+    """A target that is no longer the same is not measured on; what was seen before is kept."""
+    scratch = tmp_path / "scratch"
+    process = start_tkperf(
+        "ssd", "gone", scratch, "--size", "64MiB", "--profile", PROFILE,
+        "--output", tmp_path, "--progress", "json",
+    )  # fmt: skip
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line)["event"] == "Judged":
+            break
+    scratch.unlink()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert "Traceback" not in err
+    record = read_run(tmp_path / "gone.tkperf")
+    assert record.status is RunStatus.FAILED
+    assert record.tests[0].verdicts
+
+
+@pytest.mark.root
+def test_the_devices_own_counters_agree(loop_device: Callable[..., Path]) -> None:
+    """On a loop device the kernel's counters say what was written: 2 x the range, and every step."""
+    device = loop_device(size=SIZE_BYTES)
+    stat = Path("/sys/block", device.name, "stat")
+
+    def written_bytes() -> int:
+        return int(stat.read_text().split()[6]) * 512
+
+    counted: dict[str, int] = {}
+    seen: list[StepEnded] = []
+
+    def watch(event: Event) -> None:
+        if isinstance(event, PurgeEnded):
+            counted["purged"] = written_bytes()
+        if isinstance(event, StepEnded):
+            if event.record.kind is StepKind.FILL:
+                counted["filled"] = written_bytes()
+            seen.append(event)
+
+    permit = grant_permit(hold_target(read_identity(device)), confirmed_id=str(device)).redeem()
+    method = plan_purge(permit.identity).choose(None, device=str(device))
+    active = ActiveRange(offset_bytes=0, length_bytes=permit.identity.capacity_bytes)
+    engine = FioEngine(
+        DeviceJobs(permit, ioengine="libaio", active_range=active),
+        version="",
+        cpus=2,
+        seeds=Seeds(1),
+    )
+    try:
+        execute(
+            Run(
+                info=run_info(active_range_length_bytes=active.length_bytes),
+                tests=[SSD_TESTS["iops"]],
+                profile=load_profile(str(PROFILE)),
+                engine=engine,
+                target=DriveTarget(permit, method, WriteCache(permit, "keep")),
+                observers=(watch,),
+                clock=time.monotonic,
+            )
+        )
+    finally:
+        permit.release()
+    assert active.length_bytes == SIZE_BYTES
+    assert counted["filled"] - counted["purged"] == 2 * SIZE_BYTES
+    total = sum(event.record.measurement.write.bytes for event in seen)
+    assert written_bytes() - counted["purged"] == total
+
+
+@pytest.mark.root
+def test_members_are_filled_each_by_its_own_amount(loop_device: Callable[..., Path]) -> None:
+    """Two devices preconditioned at once: the kernel counts twice its capacity on each."""
+    devices = [loop_device(size=SIZE_BYTES) for _ in range(2)]
+
+    def written_bytes(device: Path) -> int:
+        return int(Path("/sys/block", device.name, "stat").read_text().split()[6]) * 512
+
+    permits = [
+        grant_permit(hold_target(read_identity(device)), confirmed_id=str(device)).redeem()
+        for device in devices
+    ]
+    before = [written_bytes(device) for device in devices]
+    engine = FioEngine(
+        DeviceJobs(
+            permits[0],
+            ioengine="libaio",
+            active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES),
+            fill_permits=permits,
+        ),
+        version="",
+        cpus=2,
+        seeds=Seeds(1),
+    )
+    workload = load_profile(str(PROFILE)).workload(Access.SEQUENTIAL, 0, 128)
+    try:
+        fill = Fill(section="fill", workload=workload, passes=2)
+        execution = engine.fill(fill, then=None, on_sample=lambda _: None)
+    finally:
+        engine.close()
+        for permit in permits:
+            permit.release()
+    after = [written_bytes(device) for device in devices]
+    assert [late - early for late, early in zip(after, before, strict=True)] == [2 * SIZE_BYTES] * 2
+    assert execution.measurement.write.bytes == 4 * SIZE_BYTES

@@ -1,0 +1,246 @@
+"""A test of several sections that was cut off: what had ended is as in a run that came to its end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.procedures.test_own_workloads import EVERYTHING
+from tests.resuming import cuts, find_faults
+from tkperf import load, make_plan
+from tkperf.analysis.claim_findings import State
+from tkperf.analysis.claims import check_claims
+from tkperf.analysis.claims_file import parse_claims
+from tkperf.analysis.results import RunResult, SectionResult, TestResult
+from tkperf.model.errors import EngineError
+from tkperf.pipeline.api import resume, run
+from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
+from tkperf.pipeline.run_plan import RunPlan
+from tkperf.render.export_json import render_json
+from tkperf.render.export_tables import build_tables
+from tkperf.runner.events import Event, SectionEnded
+
+SHORT = Path(__file__).parents[1] / "short.toml"
+OWN = "own"
+SUITES = [
+    ("hdd", "sim:hdd", "tp"),
+    *(
+        ("ssd", "sim:sata-ssd", test)
+        for test in ("tp", "lat", "dirth", "cbw", "hir", "xsr", "qos", "demand", OWN)
+    ),
+]
+every_test = pytest.mark.parametrize(
+    ("suite", "drive", "test"), SUITES, ids=[f"{suite}-{test}" for suite, _, test in SUITES]
+)
+
+
+def plan_of(suite: str, drive: str, test: str, folder: Path) -> RunPlan:
+    if test == OWN:
+        file = folder / "own.toml"
+        file.write_text(EVERYTHING)
+        test = str(file)
+    if suite == "ssd":
+        return make_plan(suite, drive, profile="quick", tests=(test,))
+    profile = folder / "hdd.toml"
+    profile.write_text(
+        SHORT.read_text().replace(
+            "throughput_block_sizes_kib = [128]", "throughput_block_sizes_kib = [128, 64]"
+        )
+    )
+    return make_plan(suite, drive, profile=profile, tests=(test,))
+
+
+def only_test(result: RunResult) -> TestResult:
+    (test,) = result.tests
+    return test
+
+
+def as_if_ended(section: SectionResult, status: str = "interrupted") -> SectionResult:
+    """Without the remark that its test did not end, which must be there."""
+    mark = f"; test {status}, this section is complete"
+    assert section.ended_because.endswith(mark)
+    return replace(section, ended_because=section.ended_because.removesuffix(mark))
+
+
+@every_test
+def test_what_had_ended_is_as_in_the_whole_run(
+    suite: str, drive: str, test: str, tmp_path: Path
+) -> None:
+    """After a kill behind each section: verdict, window, figures; what is missing is said; it goes on."""
+    path = tmp_path / "run.tkperf"
+    whole = run(
+        plan_of(suite, drive, test, tmp_path), "run", folder=tmp_path,
+        observers=(cuts(path, tmp_path / "cuts"),),
+    )  # fmt: skip
+    sections = only_test(whole).sections
+    assert len(sections) > 1
+    assert all(section.complete for section in sections)
+    assert only_test(whole).progress is None
+    names = [section.name for section in sections]
+
+    # Sections may end together, as the grid and the writes before its rounds: the order is the test's.
+    ended = sorted((tmp_path / "cuts").glob("*-SectionEnded.tkperf"))
+    assert len(ended) == len(sections)
+    for count, moment in enumerate(ended[:-1], start=1):
+        found = only_test(load(moment))
+        complete = [section for section in found.sections if section.complete]
+        assert len(complete) == count
+        for section in complete:
+            assert as_if_ended(section) == sections[names.index(section.name)]
+        assert found.progress is not None
+        assert found.progress.startswith(
+            f"interrupted; complete: {', '.join(each.name for each in complete)}; "
+        )
+        others = [each.name for each in found.sections if not each.complete]
+        assert {*found.not_measured, *others} >= set(names) - {each.name for each in complete}
+        assert not {*found.not_measured} & {section.name for section in found.sections}
+    assert only_test(load(ended[-1])).progress == f"interrupted; complete: {', '.join(names)}"
+
+    again = Path(shutil.copy(ended[0], path))
+    resumed = resume(make_resume_plan(ResumeRequest(path=again)))
+    assert find_faults(path, ended[0], passes=3 if test == OWN else None) == []
+    assert [section.name for section in only_test(resumed).sections] == names
+    if resumed.resumptions[0].goes_on == "next":
+        assert only_test(resumed).sections == sections
+
+
+@every_test
+def test_a_failure_leaves_what_had_ended(suite: str, drive: str, test: str, tmp_path: Path) -> None:
+    """Not only a kill: an error of the engine within the second section, too."""
+    told: list[str] = []
+
+    def fail(event: Event) -> None:
+        if isinstance(event, SectionEnded):
+            told.append(event.outcome.section)
+        elif told:
+            raise EngineError("fio failed")
+
+    with pytest.raises(EngineError):
+        run(plan_of(suite, drive, test, tmp_path), "run", folder=tmp_path, observers=(fail,))
+    result = load(tmp_path / "run.tkperf")
+    found = only_test(result)
+    first = found.sections[0]
+    assert [section.name for section in found.sections if section.complete] == told[:1]
+    assert as_if_ended(first, "failed").name == told[0]
+    (warning,) = [warning for warning in result.warnings if warning.code == "unfinished-test"]
+    assert warning.text == f"{found.title}: {found.progress}"
+    as_data = json.loads(render_json(result))["tests"][0]
+    assert [section["complete"] for section in as_data["sections"]][:1] == [True]
+    assert as_data["progress"] == found.progress
+
+
+@pytest.fixture(scope="module")
+def cut_off(tmp_path_factory: pytest.TempPathFactory) -> list[RunResult]:
+    """A run of groups of loads, then of levels of a demand, that was killed after each step."""
+    folder = tmp_path_factory.mktemp("cut")
+    path = folder / "run.tkperf"
+    plan = make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("xsr", "demand"))
+    run(plan, "run", folder=folder, observers=(cuts(path, folder / "cuts"),))
+    return [load(cut) for cut in sorted((folder / "cuts").glob("*-StepEnded.tkperf"))]
+
+
+def in_section(results: list[RunResult], name: str) -> Iterator[SectionResult]:
+    """The section as it was whenever it had begun and not ended, from its first step to its last."""
+    for result in results:
+        for test in result.tests:
+            yield from (each for each in test.sections if each.name == name and not each.complete)
+
+
+def test_levels_of_a_demand_that_was_cut_off_are_shown(cut_off: list[RunResult]) -> None:
+    """Nobody judges them: each that was followed by a warm-up or a level was whole."""
+    sections = list(in_section(cut_off, "Demand 100/0"))
+    levels = [len(section.cells) for section in sections]
+    assert levels == sorted(levels)
+    assert levels[-1] > 3
+    last = sections[-1]
+    assert [each.complete for each in last.rounds] == [True] * len(last.cells)
+    assert last.window == tuple(range(1, len(last.cells) + 1))
+    assert last.steady is None
+    assert last.ended_because == "the test did not end: interrupted"
+
+
+def checked(result: RunResult, *claims: str) -> list[tuple[State, str | None]]:
+    text = "".join(f"[[claim]]\n{claim}\n" for claim in claims)
+    read = parse_claims(text, file="claims.toml")
+    findings = check_claims(read, result, load=load, folder=Path()).findings
+    return [(finding.state, finding.note) for finding in findings]
+
+
+SO_FAR = "the section did not end: figures so far"
+
+
+def test_a_claim_on_what_did_not_end_cannot_be_told(cut_off: list[RunResult]) -> None:
+    """Neither that something is not there, nor a mean; what had ended is judged, what is not there named."""
+    first, second, third = "AG1 SEQ 1024k", "AG2 RND 8k", "AG3 SEQ 1024k"
+    in_third = [each for each in cut_off if any(in_section([each], third))]
+    result = in_third[3]
+    sections = {section.name: section for test in result.tests for section in test.sections}
+    assert [sections[name].complete for name in (first, second, third)] == [True, True, False]
+    of_first = f'test = "xsr"\nread_percent = 0\nblock_size = "1024k"\nsection = "{first}"\n'
+    of_third = of_first.replace(first, third)
+    mean = 'metric = "megabytes_per_s"\nat_least = 1'
+    whole = "of the whole stream, its fresh beginning included"
+    assert checked(
+        result,
+        of_first + mean,
+        of_third + mean,
+        of_third + 'metric = "share_of_first_percent"\nat_least = 1',
+        of_third + 'metric = "sudden_drops"\nat_most = 0',
+    ) == [
+        (State.MET, f"{whole}; of the uncertainty only a lower limit is known"),
+        (State.CANNOT_BE_TOLD, f"{SO_FAR}; {whole}"),
+        (State.CANNOT_BE_TOLD, SO_FAR),
+        (State.NOT_MEASURED, "nothing there was looked at for it"),
+    ]
+    before = next(each for each in cut_off if any(in_section([each], second)))
+    assert checked(
+        before, of_third + mean, f'test = "demand"\n{mean}\nblock_size = "4k"\nread_percent = 0'
+    ) == [
+        (State.NOT_MEASURED, f"the run was interrupted before {third}"),
+        (State.NOT_MEASURED, "the run was interrupted before test demand"),
+    ]
+
+
+def test_what_cannot_change_any_more_is_judged(cut_off: list[RunResult]) -> None:
+    """A recovery longer than claimed is, whatever would have followed; one that may still come is not told."""
+    third = "AG3 SEQ 1024k"
+    results = [each for each in cut_off if any(in_section([each], third))]
+    claim = f'test = "xsr"\nsection = "{third}"\nmetric = "recovery_s"\n'
+    claims = [f"{claim}{limit}" for limit in ("at_most = 1.5", "at_most = 60", "not_found = true")]
+    recoveries = [
+        found
+        for section in in_section(results, third)
+        for found in section.characteristics
+        if found.key == "recovery_s"
+    ]
+    assert (recoveries[1].value, recoveries[1].at_least) == (None, 2.0)
+    cannot = State.CANNOT_BE_TOLD
+    assert [state for state, _ in checked(results[1], *claims)] == [State.NOT_MET, cannot, cannot]
+    assert recoveries[3].value == 3.0
+    assert [state for state, _ in checked(results[3], *claims)] == [
+        State.NOT_MET, State.MET, State.NOT_MET
+    ]  # fmt: skip
+
+
+def test_tables_name_what_did_not_end(cut_off: list[RunResult]) -> None:
+    """A row for each section, also for those of which nothing was measured; cells say which they are of."""
+    result = next(each for each in cut_off if any(in_section([each], "Demand 100/0")))
+    tables = {table.name: table for table in build_tables(result, (), lambda *_: ())}
+    columns = tables["sections"].columns
+    rows = [dict(zip(columns, row, strict=True)) for row in tables["sections"].rows]
+    rows = [row for row in rows if row["test"] == "demand"]
+    assert [(row["section"], row["section_complete"], row["test_status"]) for row in rows] == [
+        ("Random writes before demand", True, "interrupted"),
+        ("Demand 100/0", False, "interrupted"),
+        ("Demand 0/100", False, "interrupted"),
+        ("Demand 65/35", False, "interrupted"),
+    ]
+    assert rows[-1]["ended_because"] == "not measured"
+    of_cells = tables["cells"]
+    found = {row[3]: row[of_cells.columns.index("section_complete")] for row in of_cells.rows}
+    assert found["Random writes before demand"] is True

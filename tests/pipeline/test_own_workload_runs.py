@@ -1,0 +1,362 @@
+"""Tests of the user's own from the command line: on real fio, in every output, and with every mistake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import tkperf
+from tests.procedures.test_own_workloads import EVERYTHING
+from tkperf.analysis.compare import compare
+from tkperf.cli.main import cli
+from tkperf.model.errors import UsageError
+from tkperf.model.record import RunStatus, StepKind
+from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.run_plan import make_plan
+from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
+from tkperf.runfile.reader import read_run
+
+SHORT = Path(__file__).parents[1] / "short.toml"
+SMALL = """
+format = 1
+name = "small"
+title = "Small"
+[loads.mixed]
+access = "random"
+read_percent = 50
+block_shares = [[4, 50], [16, 50]]
+range_begin_percent = 25
+range_end_percent = 75
+[loads.paced]
+access = "random"
+read_percent = 0
+block_size_kib = 4
+offered_iops = 1e8
+[[phases]]
+kind = "purge"
+[[phases]]
+kind = "fill"
+passes = 1
+[[phases]]
+kind = "rounds"
+section = "Rounds"
+loads = ["mixed"]
+loops = [{ key = "io_depth", values = [4, 1] }]
+step_s = 1
+rounds = 2
+warm_up_rounds = 1
+[[phases]]
+kind = "idle"
+idle_s = 1
+[[phases]]
+kind = "stream"
+section = "Stream"
+load = "paced"
+slice_s = 1
+longest_s = 2
+"""
+
+
+def call(*argv: str | Path) -> Result:
+    return CliRunner().invoke(cli, [str(word) for word in argv])
+
+
+@pytest.mark.fio
+def test_fio_does_what_the_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Phases in order, region, mix and loops in fio's jobs; a rate that no device reaches is said."""
+    monkeypatch.chdir(tmp_path)
+    Path("small.toml").write_text(SMALL)
+    done = call(
+        "ssd", "run", "scratch.img", "--size", "96MiB", "--test", "./small.toml",
+        "--profile", SHORT, "--force", "--progress", "plain",
+    )  # fmt: skip
+    assert done.exit_code == 0, (done.output, done.exception)
+    test = read_run(Path("run.tkperf")).tests[0]
+    jobs = [step.job_file for step in test.steps]
+    kinds = [(step.kind, step.section, step.workload.io_depth) for step in test.steps]
+    assert kinds == [
+        (StepKind.FILL, "Rounds", 4),
+        *[(StepKind.WARM_UP, "Rounds", depth) for depth in (4, 1)],
+        *[(StepKind.ROUND, "Rounds", depth) for depth in (4, 1)] * 2,
+        *[(StepKind.CONTINUOUS, "Stream", 4)] * 2,
+    ]
+    assert test.status is RunStatus.COMPLETE
+    assert test.steps[0].measurement.write.bytes == 96 << 20
+    assert f"offset={24 << 20}\nsize={48 << 20}\n" in jobs[1]
+    assert "bssplit=4096/50:16384/50\n" in jobs[1]
+    rounds, stream = test.outcomes
+    assert (rounds.window, rounds.ended_because) == ((1, 2), "ran its 2 rounds")
+    assert stream.ended_because.startswith(
+        "ran its full time of 2 s; did not keep up with RND 4k R/W 0/100 TC2/QD4, 1e+08 IOPS offered"
+    )
+    gap_s = test.steps[7].started_s - test.steps[6].started_s - test.steps[6].measurement.duration_s
+    assert 0.95 < gap_s < 2.5
+
+
+PRECONDITIONED = """
+format = 1
+name = "preconditioned"
+title = "Preconditioned"
+[loads.blocks]
+access = "sequential"
+read_percent = 0
+block_size_kib = 128
+[loads.pages]
+access = "random"
+read_percent = 0
+block_size_kib = 4
+[[phases]]
+kind = "fill"
+passes = 1
+[[phases]]
+kind = "stream"
+section = "Preconditioning by blocks"
+load = "blocks"
+slice_s = 1
+longest_s = 2
+[[phases]]
+kind = "rounds"
+section = "Pre-condition in rounds"
+loads = ["blocks"]
+step_s = 1
+rounds = 2
+[[phases]]
+kind = "rounds"
+section = "Pages"
+loads = ["pages"]
+step_s = 1
+rounds = 2
+"""
+
+
+def test_sections_that_prepare_are_no_headline(tmp_path: Path) -> None:
+    """Nor a finding, of a run or a comparison, however much faster they are; their figures are shown."""
+    file = tmp_path / "own.toml"
+    file.write_text(PRECONDITIONED)
+    done = call(
+        "ssd", "x", "sim:sata-ssd", "--test", file, "--output", tmp_path, "-q", "--no-report"
+    )
+    assert done.exit_code == 0, (done.output, done.exception)
+    run = tkperf.load(tmp_path / "x.tkperf")
+    assert {one.section for one in run.headlines} == {"Pages"}
+    assert {one.section for one in run.findings} == {"Pages"}
+    assert {one.row.section for one in compare([run, run]).headlines} == {"Pages"}
+    assert all(section.cells for section in run.tests[0].sections)
+
+
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two runs on simulated drives, and no workload file any more."""
+    folder = tmp_path_factory.mktemp("own")
+    file = folder / "own.toml"
+    for name, rate in (("a", 900), ("b", 1200)):
+        file.write_text(EVERYTHING.replace("offered_iops = 900", f"offered_iops = {rate}"))
+        done = call(
+            "ssd", name, "sim:sata-ssd", "--test", file, "--output", folder, "-q", "--no-report"
+        )
+        assert done.exit_code == 0, (done.output, done.exception)
+        file.unlink()
+    return folder
+
+
+def test_every_output_has_it_without_its_file(two_runs: Path, tmp_path: Path) -> None:
+    """The terminal, HTML, PDF, Markdown, JSON and CSV."""
+    run = two_runs / "a.tkperf"
+    shown = call("show", run)
+    assert "Every kind of phase" in shown.output
+    assert "Until written" in shown.output
+    made = call(
+        "report", run, "-o", tmp_path / "x.html", "--pdf", tmp_path / "x.pdf", "--markdown",
+        tmp_path / "x.md", "--json", tmp_path / "x.json", "--csv", tmp_path / "csv",
+    )  # fmt: skip
+    assert made.exit_code == 0, (made.output, made.exception)
+    assert (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
+    for name in ("x.html", "x.md"):
+        text = (tmp_path / name).read_text()
+        assert "OWN WORKLOAD: Every kind of phase is what a workload file says" in text
+        assert "900 IOPS offered" in text
+    (test,) = json.loads((tmp_path / "x.json").read_text())["tests"]
+    sections = {section["name"]: section for section in test["sections"]}
+    assert list(sections) == ["Loops", "Two rounds", "Until steady", "Until written", "Its time"]
+    assert len(sections["Loops"]["cells"]) == 8
+    cells = (tmp_path / "csv/cells.csv").read_text().splitlines()
+    assert sum("Two rounds" in line for line in cells) >= 1
+
+
+def test_runs_of_one_file_compare_and_the_difference_of_two_is_named(two_runs: Path) -> None:
+    """Key by key, as those of a profile."""
+    done = call("compare", two_runs / "a.tkperf", two_runs / "b.tkperf")
+    assert done.exit_code == 0, (done.output, done.exception)
+    said = " ".join(done.output.split())
+    assert "own_workload.everything.loads.paced.offered_iops (a: 900, b: 1200)" in said
+    assert "Until steady" in said
+
+
+def test_claims_and_baselines_hold_for_it(two_runs: Path, tmp_path: Path) -> None:
+    """By the name of the test, its sections and loads."""
+    claims = tmp_path / "claims.toml"
+    claim = "[[claim]]\ntest = 'everything'\nsection = 'Two rounds'\nmetric = 'iops'\nread_percent = 0\nblock_size = '4k'\n"  # fmt: skip
+    claims.write_text(f"{claim}at_least = 850\n")
+    assert call("check", two_runs / "a.tkperf", claims).exit_code == 0
+    claims.write_text(f"{claim}at_least = 950\n")
+    assert call("check", two_runs / "a.tkperf", claims).exit_code == 1
+    claims.write_text(claim.replace("everything", "evrything") + "at_least = 1\n")
+    failed = call("check", two_runs / "a.tkperf", claims)
+    assert "'evrything' is not one of" in str(failed.exception)
+
+
+@pytest.mark.parametrize(
+    ("suite", "content", "found"),
+    [
+        ("ssd", EVERYTHING.replace("step_s = 5", "steps_s = 5"), "did you mean step_s?"),
+        ("ssd", EVERYTHING.replace("[64, 40]", "[64, 30]"), "add up to 90, not to 100"),
+        ("hdd", EVERYTHING, "hard disks are not purged"),
+        ("ssd", "\0", "not valid TOML"),
+        ("ssd", None, "it does not exist"),
+    ],
+)
+def test_a_mistake_leaves_nothing_behind(
+    tmp_path: Path, suite: str, content: str | None, found: str
+) -> None:
+    """No scratch file, no folder, no run file; the error ends with 2."""
+    file = tmp_path / "own.toml"
+    if content is not None:
+        file.write_text(content)
+    before = set(tmp_path.iterdir())
+    for command in ((suite,), ("plan", suite)):
+        done = call(
+            *command, "n", tmp_path / "new.img", "--size", "64MiB", "--test", file,
+            "--output", tmp_path / "new", "--force",
+        )  # fmt: skip
+        assert isinstance(done.exception, UsageError), done.output
+        assert done.exception.exit_code == 2
+        assert f"workload file {file}" in str(done.exception)
+        assert found in str(done.exception)
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_name_that_is_neither_test_nor_file_is_a_typo() -> None:
+    """With the closest test."""
+    done = call("ssd", "n", "sim:sata-ssd", "--test", "ipos")
+    assert "did you mean iops?" in str(done.exception)
+
+
+def test_files_may_follow_ssdt_as_names_do(tmp_path: Path) -> None:
+    """TKperf's -ssdt takes several, without commas."""
+    (tmp_path / "own.toml").write_text(EVERYTHING)
+    done = call(
+        "plan", "ssd", "n", "sim:sata-ssd", "-ssdt", "lat", f"{tmp_path}/own.toml", "--json"
+    )
+    assert done.exit_code == 0, (done.output, done.exception)
+    tests = dict.fromkeys(stage["test"] for stage in json.loads(done.output)["stages"])
+    assert list(tests) == ["Latency", "Every kind of phase"]
+
+
+def test_the_course_stands_before_the_question(tmp_path: Path) -> None:
+    """As nobody can look it up anywhere."""
+    (tmp_path / "own.toml").write_text(EVERYTHING)
+    for command in (("ssd", "n", "sim:sata-ssd", "--output", tmp_path), ("plan", "ssd", "n", "sim:sata-ssd")):  # fmt: skip
+        done = call(*command, "--test", tmp_path / "own.toml")
+        assert done.exit_code == 0, (done.output, done.exception)
+        assert "3 x the active range, SEQ 256 KiB writes, TC 2 / QD 32" in done.output
+        assert "For R/W mix 100/0, 0/100:" in done.output
+
+
+def test_every_key_of_a_file_is_listed() -> None:
+    """By a command, as an installed tkperf has no docs folder."""
+    listed = CliRunner().invoke(cli, ["workload", "keys"]).output
+    for table in TABLES_BY_PLACE.values():
+        assert all(field in listed for field in table.__struct_fields__)
+
+
+def test_show_explains_a_file(tmp_path: Path) -> None:
+    """In words, and as JSON."""
+    file = tmp_path / "own.toml"
+    file.write_text(EVERYTHING)
+    assert "Until steady state, at most 4 rounds:" in call("workload", "show", file).output
+    shown = json.loads(call("workload", "show", file, "--json", "--profile", "quick").output)
+    assert (shown["name"], shown["profile"]) == ("everything", "quick")
+    assert shown["workload"]["loads"]["paced"]["offered_iops"] == 900
+
+
+ORDER = """
+format = 1
+name = "order"
+title = "Fills before and after a purge"
+[loads.wide]
+access = "sequential"
+read_percent = 0
+block_size_kib = 64
+compressible_percent = 50
+[loads.mixed]
+access = "random"
+read_percent = 50
+block_size_kib = 4
+[[phases]]
+kind = "fill"
+load = "wide"
+passes = 3
+[[phases]]
+kind = "purge"
+[[phases]]
+kind = "fill"
+load = "wide"
+passes = 1
+[[phases]]
+kind = "fill"
+passes = 1
+[[phases]]
+kind = "fill"
+passes = 1
+[[phases]]
+kind = "rounds"
+section = "Filled"
+loads = ["mixed"]
+step_s = 1
+rounds = 1
+[[phases]]
+kind = "fill"
+passes = 1
+[[phases]]
+kind = "purge"
+[[phases]]
+kind = "idle"
+idle_s = 1
+[[phases]]
+kind = "rounds"
+section = "As new"
+loads = ["mixed"]
+step_s = 1
+rounds = 1
+"""
+
+
+def test_what_was_written_before_a_purge_preconditions_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A section is said to be filled by the last load since its last purge, whatever was written before."""
+    monkeypatch.chdir(tmp_path)
+    Path("order.toml").write_text(ORDER)
+    assert call("ssd", "run", "sim:sata-ssd", "--test", "./order.toml").exit_code == 0
+    assert call("report", "run.tkperf", "--json", "run.json").exit_code == 0
+    results = json.loads(Path("run.json").read_text())
+    filled, as_new = results["tests"][0]["sections"]
+    length_bytes = results["info"]["active_range_length_bytes"]
+    assert filled["filled_bytes"] == 2 * length_bytes
+    assert filled["fill_workload"]["block_size_bytes"] == 128 << 10
+    assert as_new["filled_bytes"] is None
+    assert as_new["purge"]["started_s"] > filled["purge"]["started_s"]
+
+
+def test_a_pause_after_a_purge_leaves_it_as_purged(tmp_path: Path) -> None:
+    """Which a purge that overwrites is warned of; a fill's compressible data is told before the question."""
+    file = tmp_path / "order.toml"
+    file.write_text(ORDER)
+    request = RunRequest(suite="ssd", device="sim:sata-ssd", tests=(str(file),))
+    (test,) = make_plan(request).tests
+    assert test.starts_as_purged
+    shown = call("workload", "show", file).output
+    assert "3 x the active range, SEQ 64 KiB writes, TC 4 / QD 32, 50 % compressible" in shown

@@ -1,0 +1,159 @@
+"""The Python API: the documented examples, run as they stand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import tkperf
+from tests.builders import run_info, simulate
+from tkperf.analysis.over_seconds import with_seconds
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_results import analyse
+from tkperf.model.errors import DeviceError, RefusedError, RunFileError, UsageError
+from tkperf.pipeline.outlook import look_out
+from tkperf.pipeline.rates import parse_rate
+
+DOCUMENT = Path(__file__).parents[2] / "docs/python-api.md"
+
+
+def test_load_is_the_analysis(tmp_path: Path) -> None:
+    """What load returns is what every report is made of; text or Path."""
+    simulate(tmp_path, run_info())
+    with tkperf.open_run(tmp_path / "run.tkperf") as run_file:
+        record = run_file.record()
+        result = with_seconds(analyse(record), record, run_file.seconds)
+    assert tkperf.load(tmp_path / "run.tkperf") == result
+    assert tkperf.load(str(tmp_path / "run.tkperf")) == result
+
+
+def examples(heading: str) -> list[str]:
+    """The blocks below a heading of the document."""
+    parts = re.split(r"^## (.*)$", DOCUMENT.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    (text,) = [text for name, text in zip(parts[1::2], parts[2::2], strict=True) if name == heading]
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+def run_examples(blocks: list[str]) -> dict[str, object]:
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, str(DOCUMENT), "exec"), names)
+    return names
+
+
+def test_the_documented_examples_of_reading_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every block, one after the other, on a run of that name."""
+    simulate(tmp_path, run_info())
+    (tmp_path / "run.tkperf").rename(tmp_path / "D3-S4510.tkperf")
+    monkeypatch.chdir(tmp_path)
+    blocks = examples("Reading")
+    assert len(blocks) == 4
+    assert run_examples(blocks)["cell"] is not None
+
+
+@pytest.mark.fio
+def test_the_documented_examples_of_measuring_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A scratch file measured with fio, a rehearsal, and what is said of a set that cannot be."""
+    monkeypatch.chdir(tmp_path)
+    blocks = examples("Measuring")
+    assert len(blocks) == 4
+    names = run_examples(blocks)
+    said = capsys.readouterr().out
+    result, rehearsed = names["result"], names["rehearsed"]
+    assert isinstance(result, RunResult)
+    assert isinstance(rehearsed, RunResult)
+    assert (result.status, rehearsed.status) == ("complete", "complete")
+    assert result.info.alterations == ("runtime 1 s -> 2 s",)
+    assert result == tkperf.load("results/look.tkperf")
+    assert "('runtime 1 s -> 2 s',)" in said
+    assert "SEQ 1024k R/W 0/100 TC2/QD16" in said
+    assert "there is no device or file /dev/sdy" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results", "scratch.img"]
+
+
+def test_a_plan_changes_nothing(tmp_path: Path) -> None:
+    """No file is created for it; what is wrong is found all the same."""
+    plan = tkperf.make_plan("ssd", tmp_path / "scratch", size="64MiB", profile="quick")
+    assert plan.active_range.length_bytes == 64 << 20
+    assert plan.filled_bytes == 4 * 2 * (64 << 20)
+    assert 0 < plan.shortest_s < plan.longest_s
+    (tp,) = (test for test in plan.tests if test.test.name == "tp")
+    assert tp.starts_as_purged is False
+    outlook = look_out(plan, parse_rate("1MB/s"))
+    assert plan.filled_bytes == outlook.least_bytes < outlook.most_bytes
+    assert [test.test.name for test in plan.tests] == ["iops", "lat", "tp", "writesat"]
+    with pytest.raises(UsageError, match=r"scratch: .* too small for 2 jobs"):
+        tkperf.make_plan("ssd", tmp_path / "scratch", size="1MiB", profile="quick")
+    with pytest.raises(DeviceError, match="cannot create the scratch file"):
+        tkperf.make_plan("ssd", tmp_path / "no/scratch", size="64MiB")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_runs_without_consent(scratch: Path, tmp_path: Path) -> None:
+    """A file that is there wants its path; nothing is written to it, and no run file left."""
+    plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
+    with pytest.raises(RefusedError, match=rf"Confirm with confirm='{scratch}'"):
+        tkperf.run(plan, "n", folder=tmp_path)
+    with pytest.raises(RefusedError, match="does not confirm"):
+        tkperf.run(plan, "n", folder=tmp_path, ask=lambda question: question.what)
+    assert set(scratch.read_bytes()) == {0xA5}
+    assert [path.name for path in tmp_path.iterdir()] == ["scratch.img"]
+
+
+def test_a_name_that_is_taken_or_impossible(tmp_path: Path) -> None:
+    """Is found before the device is opened."""
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=["lat"])
+    tkperf.run(plan, "once", folder=tmp_path)
+    with pytest.raises(RunFileError, match="not overwritten"):
+        tkperf.run(plan, "once", folder=tmp_path)
+    with pytest.raises(UsageError, match="becomes a file name"):
+        tkperf.run(plan, "../once", folder=tmp_path)
+
+
+def test_a_missing_file_is_our_error(tmp_path: Path) -> None:
+    """Not an exception of SQLite's."""
+    with pytest.raises(RunFileError, match="there is no run file"):
+        tkperf.load(tmp_path / "none.tkperf")
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        ({"jobs": "4"}, "jobs: '4' is not of type int"),
+        ({"jobs": 2.5}, "jobs: '2.5' is not of type int"),
+        ({"jobs": True}, "jobs: 'True' is not of type int"),
+        ({"step_s": "5"}, "step_s: '5' is not of type int or float"),
+        ({"tests": "tp"}, "tests: 'tp' is one text: give a list of names"),
+        ({"tests": None}, "tests: 'None' is not of type Sequence"),
+        ({"active_range": 5}, "active_range: '5' is not of type str"),
+        ({"size": 1 << 30}, "size: '1073741824' is not of type str"),
+        ({"profile": 5}, "profile: '5' is not of type str or Path or Profile"),
+        ({"profile": ""}, "the profile has no name: leave it out, or name one"),
+        ({"no_purge": "no"}, "no_purge: 'no' is not of type bool"),
+        ({"raid": "x"}, "raid: 'x' is not of type RaidConfig"),
+    ],
+)
+def test_a_wish_of_another_type_is_named(wish: dict[str, object], message: str) -> None:
+    """One clear error, before anything is looked at, instead of a failure in the midst of things."""
+    with pytest.raises(UsageError) as caught:
+        tkperf.make_plan("ssd", "sim:sata-ssd", **wish)  # type: ignore[arg-type]
+    assert str(caught.value) == message
+
+
+def test_a_path_with_a_zero_byte_is_no_device() -> None:
+    """No system call takes it."""
+    with pytest.raises(UsageError, match="a path has no zero byte"):
+        tkperf.make_plan("ssd", "a\0b")
+
+
+def test_a_profile_may_be_given_as_a_path(tmp_path: Path) -> None:
+    """A Path is a file, also where its name alone would be that of a shipped profile."""
+    path = tmp_path / "quick"
+    path.write_text((Path(__file__).parents[1] / "short.toml").read_text())
+    assert tkperf.make_plan("ssd", "sim:sata-ssd", profile=path).profile.name == "short"

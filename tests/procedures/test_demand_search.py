@@ -1,0 +1,209 @@
+"""The sweep, and the search for the demand that the tests after it are run at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+import tkperf
+from tests.builders import run_info, simulate
+from tests.procedures.test_procedures import drive
+from tkperf.cli.main import cli
+from tkperf.model.errors import UsageError
+from tkperf.model.phases import Demand, Fill, Phase, Purge, Round
+from tkperf.model.workload import Workload
+from tkperf.pipeline.request import RunRequest
+from tkperf.procedures import SSD_TESTS, Circumstances, choose_tests, load_profile, with_numbers
+from tkperf.procedures.demand_search import DemandSearchTable
+from tkperf.procedures.sweep import SweepTable
+from tkperf.runfile.reader import read_run
+
+GIB = 1 << 30
+QUICK = load_profile("quick")
+
+
+def saturating(_phase: Phase, load: Workload) -> float:
+    return 1000.0 * min(8, load.total_outstanding_ios)
+
+
+def test_a_search_is_purge_fill_and_rounds_over_all_demands() -> None:
+    """At full length: RND 4 KiB writes, 5 s each; the least demand that reaches the best is found."""
+    phases, verdicts, outcomes = drive(
+        SSD_TESTS["auto-demand"].procedure(load_profile("pts-e-1.1"), GIB), saturating
+    )
+    assert [type(phase) for phase in phases] == [Purge, Fill, *[Round] * 5]
+    assert isinstance(phases[2], Round)
+    assert [
+        (step.workload.jobs, step.workload.io_depth, step.duration_s) for step in phases[2].steps
+    ] == [(jobs, depth, 5.0) for jobs in (8, 4, 2, 1) for depth in (128, 64, 32, 16, 8, 4, 1)]
+    assert {step.workload.mix_and_size for step in phases[2].steps} == {"0/100 4k"}
+    assert verdicts[-1].tracking == "RND 4k R/W 0/100 TC8/QD128 IOPS"
+    assert outcomes[0].demand == Demand(jobs=1, io_depth=8)
+    assert outcomes[0].ended_because == (
+        "steady state in rounds 1-5; found TC 1 / QD 8: 8,000 IOPS, mean 100.0 µs, the fewest "
+        "outstanding I/Os within 5 % of the best, TC 1 / QD 8: 8,000 IOPS, mean 100.0 µs"
+    )
+
+
+def test_tests_after_a_search_are_run_at_what_it_found(tmp_path: Path) -> None:
+    """IOPS and write saturation; latency keeps its own demand. The run file says what was found."""
+    names = ("auto-demand", "iops", "lat", "writesat")
+    table = msgspec.structs.replace(QUICK.table(DemandSearchTable), jobs=(3,), io_depths=(7,))
+    simulate(
+        tmp_path, run_info(), profile=QUICK.with_tables(table),
+        suite={name: SSD_TESTS[name] for name in names},
+    )  # fmt: skip
+    record = read_run(tmp_path / "run.tkperf")
+    assert record.tests[0].outcomes[0].demand == Demand(jobs=3, io_depth=7)
+    found = {
+        test.name: {(step.workload.jobs, step.workload.io_depth) for step in test.steps}
+        for test in record.tests
+    }
+    assert found == {
+        "auto-demand": {(2, 16), (3, 7)},  # its own fill is as the profile has it
+        "iops": {(3, 7)},
+        "lat": {(3, 7), (1, 1)},
+        "writesat": {(3, 7)},
+    }
+
+
+def test_auto_demand_is_disclosed(tmp_path: Path) -> None:
+    """As an alteration, in the text of each test, and with all that was measured."""
+    plan = tkperf.make_plan(
+        "ssd", "sim:sata-ssd", profile="quick", tests=("writesat",), auto_demand=True
+    )
+    assert [each.test.name for each in plan.tests] == ["auto-demand", "writesat"]
+    assert plan.alterations == ("threads and queue depth -> found by a search",)
+    text = SSD_TESTS["writesat"].describe(plan.profile, Circumstances())
+    assert any("TC and QD as the demand search found them" in line for line in text)
+    result = tkperf.run(plan, "found", folder=tmp_path)
+    search, saturation = result.tests
+    assert len(search.sections[0].cells) == 9
+    jobs, depth = saturation.demands[0]
+    assert f"found TC {jobs} / QD {depth}: " in search.sections[0].ended_because
+
+
+@pytest.mark.parametrize(
+    ("wishes", "reason"),
+    [
+        ({"jobs": 4}, "-nj would not be used"),
+        ({"jobs": 4, "io_depth": 4}, "-nj and -iod would not be used"),
+        ({"suite": "hdd"}, "the suite hdd has no search"),
+    ],
+)
+def test_a_search_beside_a_given_demand_is_refused(wishes: dict[str, object], reason: str) -> None:
+    """One of them would be passed over."""
+    wishes = {"suite": "ssd", "device": "sim:sata-ssd", "auto_demand": True} | wishes
+    with pytest.raises(UsageError, match=reason):
+        RunRequest(**wishes)  # type: ignore[arg-type]
+
+
+def test_a_search_that_nothing_would_use_is_refused() -> None:
+    """Latency has one outstanding I/O, whatever is found; a profile may lack the search."""
+    with pytest.raises(UsageError, match="--auto-demand: lat would not use it"):
+        tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("lat",), auto_demand=True)
+    with pytest.raises(UsageError, match=r"no table demand_search: .* test auto-demand with"):
+        choose_tests(load_profile("tkperf-2.2"), "ssd", find_demand=True)
+
+
+def steps_of(**numbers: Sequence[object] | str) -> tuple[Workload, ...]:
+    profile = with_numbers(QUICK, SweepTable, **numbers)
+    phases, _, _ = drive(SSD_TESTS["sweep"].procedure(profile, GIB), saturating)
+    assert [type(phase) for phase in phases] == [Purge, Fill, *[Round] * 5]
+    first = phases[2]
+    assert isinstance(first, Round)
+    return tuple(step.workload for step in first.steps)
+
+
+def test_a_sweep_has_every_combination_once() -> None:
+    """Mix outermost, then block size, compressibility, threads, queue depth, as they are given."""
+    loads = steps_of(
+        read_percents=(100, 0), block_sizes_kib=(16, 4), compressible_percents=(0, 50), jobs=(2, 1),
+        io_depths=(8, 1),
+    )  # fmt: skip
+    assert len(set(loads)) == len(loads) == 32
+    assert [str(load) for load in loads[:5]] == [
+        "RND 16k R/W 100/0 TC2/QD8", "RND 16k R/W 100/0 TC2/QD1", "RND 16k R/W 100/0 TC1/QD8",
+        "RND 16k R/W 100/0 TC1/QD1", "RND 16k R/W 100/0 TC2/QD8, 50 % compressible",
+    ]  # fmt: skip
+    assert str(loads[-1]) == "RND 4k R/W 0/100 TC1/QD1, 50 % compressible"
+
+
+def test_a_sweep_tracks_what_is_hardest_on_the_drive() -> None:
+    """The fewest reads, the most outstanding I/Os, the smallest block; it alone decides."""
+    profile = with_numbers(QUICK, SweepTable, read_percents=(100, 70), block_sizes_kib=(4, 64))
+
+    def others_jump(phase: Phase, load: Workload) -> float:
+        tracked = str(load) == "RND 4k R/W 70/30 TC2/QD16"
+        return 1000.0 * float(2 ** (0 if tracked else getattr(phase, "number", 0)))
+
+    _, verdicts, outcomes = drive(SSD_TESTS["sweep"].procedure(profile, GIB), others_jump)
+    assert verdicts[-1].tracking == "RND 4k R/W 70/30 TC2/QD16 IOPS"
+    assert outcomes[0].window == (1, 2, 3, 4, 5)
+
+
+def test_a_sequential_sweep_is_sequential() -> None:
+    """``--access``."""
+    assert {str(load)[:3] for load in steps_of(access="sequential")} == {"SEQ"}
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ("--threads 1,x", "--threads '1,x': 'x' is not a whole number"),
+        ("--threads 0", "table sweep, key jobs: 0 is not allowed, it takes a whole number, 1 to"),
+        ("--threads 1,1", "table sweep.jobs: a value occurs twice"),
+        ("--depth 65537", "table sweep, key io_depths: 65537 is not allowed, it takes a whole number, 1 to 65,536"),
+        ("--block-size 4", "'4': 4 bytes is not a multiple of 512"),
+        ("--mix 65/45", "'65/45' does not add up to 100"),
+        ("--mix 101", "table sweep, key read_percents: 101 is not allowed, it takes a whole number, 0 to 100"),
+        ("--compressibility 101", "key compressible_percents: 101 is not allowed"),
+        (f"--threads {','.join(map(str, range(1, 41)))} --depth {','.join(map(str, range(1, 41)))}",
+         "more than 1,024"),
+        ("--profile tkperf-2.2", "no table sweep: tkperf ssd measures test sweep with"),
+    ],
+)  # fmt: skip
+def test_values_that_nobody_means_are_refused(options: str, reason: str, tmp_path: Path) -> None:
+    """Before anything is looked at; nothing is written."""
+    args = ["sweep", "s", "sim:sata-ssd", "--profile", "quick", "--output", str(tmp_path / "o")]
+    result = CliRunner().invoke(cli, [*args, *options.split()])
+    assert result.exit_code != 0
+    assert reason in str(result.exception) + result.output
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_sweep_of_billions_is_refused_at_once() -> None:
+    """Combinations are counted, not made: these would fill the memory."""
+    longest = {
+        "read_percents": tuple(range(101)),
+        "block_sizes_kib": tuple(range(4, 68)),
+        "compressible_percents": tuple(range(40)),
+        "jobs": tuple(range(1, 65)),
+        "io_depths": tuple(range(1, 65)),
+    }
+    with pytest.raises(UsageError, match=r"1,059,061,760 combinations .* more than 1,024"):
+        with_numbers(QUICK, SweepTable, **longest)
+
+
+def test_a_sweep_from_the_command_line(tmp_path: Path) -> None:
+    """Sizes as fio writes them, mixes as the PTS does; the run file has each combination."""
+    args = "sweep s sim:sata-ssd --profile quick -q --threads 2,1 --depth 4 --mix 65/35 --block-size 4k,512"
+    result = CliRunner().invoke(cli, [*args.split(), "--output", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    (section,) = tkperf.load(tmp_path / "s.tkperf").tests[0].sections
+    assert [str(cell.workload) for cell in section.cells] == [
+        "RND 4k R/W 65/35 TC2/QD4", "RND 4k R/W 65/35 TC1/QD4",
+        "RND 512 R/W 65/35 TC2/QD4", "RND 512 R/W 65/35 TC1/QD4",
+    ]  # fmt: skip
+    assert section.steady
+
+
+@pytest.mark.parametrize(("jobs", "io_depth"), [(0, 1), (1025, 1), (1, 0), (1, 65_537)])
+def test_a_demand_is_one_that_tests_can_be_run_at(jobs: int, io_depth: int) -> None:
+    """Of a run file, too: fio would start as many threads as it says."""
+    with pytest.raises(ValueError, match="no test runs at"):
+        Demand(jobs=jobs, io_depth=io_depth)

@@ -1,0 +1,355 @@
+"""Myce/OakGate's tests at full length: every phase in its order, and where a drive no longer keeps up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.builders import run_info, simulate, view_of
+from tests.procedures.test_procedures import drive, measured
+from tkperf.analysis.over_seconds import analyse_opened
+from tkperf.analysis.tables import Figure, build_listings
+from tkperf.model.errors import ProfileError
+from tkperf.model.measurement import NO_IO, Measurement
+from tkperf.model.phases import Continuous, Fill, Phase, Purge, Round, SectionOutcome
+from tkperf.model.quantity import Direction, combine
+from tkperf.model.units import GIB
+from tkperf.model.workload import Access, Arrival, Workload
+from tkperf.procedures import SSD_TESTS, choose_tests, load_profile, parse_profile
+from tkperf.procedures.latency_over_demand import (
+    STATE_SECTION,
+    LatencyOverDemandTable,
+    Level,
+    choose_increment,
+)
+from tkperf.procedures.plan import Case, forecast, longest_course
+from tkperf.procedures.profiles import Profile
+from tkperf.runfile.reader import RunFile
+
+MYCE = load_profile("myce")
+DEMAND = MYCE.table(LatencyOverDemandTable)
+# The review's S3700: what it can do of reads, writes and the mix.
+ABLE_IOPS = {100: 75_400.0, 0: 32_700.0, 65: 48_000.0}
+
+
+def s3700(_phase: Phase, workload: Workload) -> float:
+    able = ABLE_IOPS.get(workload.read_percent, 30_000.0)
+    return min(able, workload.offered_iops or able)
+
+
+def run(
+    test: str, profile: Profile = MYCE, iops: object = s3700
+) -> tuple[list[Phase], tuple[SectionOutcome, ...]]:
+    phases, verdicts, outcomes = drive(SSD_TESTS[test].procedure(profile, GIB), iops)  # type: ignore[arg-type]
+    assert not verdicts, "nothing waits for steady state"
+    return phases, outcomes
+
+
+def offered(phase: Phase) -> float | None:
+    assert isinstance(phase, Round)
+    (step,) = phase.steps
+    return step.workload.offered_iops
+
+
+def of_section(phases: list[Phase], section: str) -> list[Phase]:
+    return [phase for phase in phases if phase.section == section]
+
+
+def test_without_names_a_profile_of_its_own_runs_all_that_it_has() -> None:
+    """None of the tests run by default is in it; elsewhere the two are asked for by name."""
+    assert [test.name for test in choose_tests(MYCE, "ssd")] == ["demand", "qos"]
+    assert [test.name for test in choose_tests(load_profile("quick"), "ssd")] == [
+        "iops", "lat", "tp", "writesat",
+    ]  # fmt: skip
+
+
+def test_demand_is_preconditioning_and_levels_of_9_and_51_seconds() -> None:
+    """Purge, one fill, 2 h of RND 4 KiB writes at QD32; each mix in turn, its levels 1,000 IOPS apart."""
+    phases, outcomes = run("demand")
+    before = of_section(phases, STATE_SECTION)
+    assert [type(phase) for phase in before] == [Purge, Fill] + [Continuous] * 120
+    fill, *stream = before[1:]
+    assert isinstance(fill, Fill)
+    assert fill.passes == 1
+    for phase in stream:
+        assert isinstance(phase, Continuous)
+        assert (phase.duration_s, phase.longest_s, phase.warm_up) == (60, 7200, False)
+        assert str(phase.workload) == "RND 4k R/W 0/100 TC1/QD32"
+    assert [section.section for section in outcomes] == [
+        STATE_SECTION, "Demand 100/0", "Demand 0/100", "Demand 65/35",
+    ]  # fmt: skip
+    probe, *levels = of_section(phases, "Demand 100/0")
+    assert isinstance(probe, Round)
+    assert (probe.warm_up, offered(probe), probe.steps[0].duration_s) == (True, None, 10)
+    warm_ups, rounds = levels[::2], levels[1::2]
+    # The last that was kept up with and five that were not: 99 % of 77,000 are more than it does.
+    assert [offered(phase) for phase in rounds] == [1000.0 * level for level in range(1, 82)]
+    assert [offered(phase) for phase in warm_ups] == [offered(phase) for phase in rounds]
+    for warm_up, level in zip(warm_ups, rounds, strict=True):
+        assert isinstance(warm_up, Round)
+        assert isinstance(level, Round)
+        assert (warm_up.warm_up, warm_up.steps[0].duration_s) == (True, 9)
+        assert (level.warm_up, level.steps[0].duration_s) == (False, 51)
+        workload = level.steps[0].workload
+        assert (workload.access, workload.block_size_bytes) == (Access.RANDOM, 4096)
+        assert (workload.jobs, workload.io_depth, workload.arrival) == (32, 1, Arrival.LINEAR)
+    assert phases == before + [
+        phase for section in outcomes[1:] for phase in of_section(phases, section.section)
+    ]
+
+
+def test_the_levels_of_a_mix_end_with_those_missed_in_a_row() -> None:
+    """Five beyond what each mix can do, and told in words with what was missed."""
+    _, outcomes = run("demand")
+    _, reads, writes, mixed = outcomes
+    assert [len(each.window) for each in (reads, writes, mixed)] == [81, 38, 53]
+    assert writes.verdict is None
+    # 1,300 I/Os a second were not done; measured() counts a minute.
+    assert writes.ended_because == (
+        "missed 5 levels in a row: of 34,000 it did 32,700 (96.2 %) and was 78,000 I/Os behind after 60 s"
+    )
+
+
+def test_a_level_missed_once_does_not_end_them() -> None:
+    """A drive may be busy with itself for a minute."""
+
+    def hiccup(phase: Phase, workload: Workload) -> float:
+        return 100.0 if workload.offered_iops == 20_000 else s3700(phase, workload)
+
+    _, outcomes = run("demand", iops=hiccup)
+    assert len(outcomes[1].window) == 81
+
+
+def test_a_drive_that_never_keeps_up_or_always_does_ends_them_too() -> None:
+    """After the first five, or after all."""
+    _, outcomes = run("demand", iops=lambda *_: 3.0)
+    assert outcomes[1].window == (1, 2, 3, 4, 5)
+    assert outcomes[1].ended_because.startswith("missed 5 levels in a row: of 1,000 it did 3 ")
+
+    def faster_than_it_seemed(_phase: Phase, workload: Workload) -> float:
+        return workload.offered_iops or 50_000.0
+
+    phases, outcomes = run("demand", iops=faster_than_it_seemed)
+    assert outcomes[1].ended_because == "the last of 120 levels, 120,000 IOPS offered"
+    assert len(of_section(phases, "Demand 100/0")) == 1 + 2 * 120
+
+
+@pytest.mark.parametrize(
+    ("saturated_iops", "increment"),
+    [(0.0, 1000), (99_999, 1000), (100_001, 2000), (450_000, 5000), (900_000, 10_000), (2.5e6, 50_000)],
+)  # fmt: skip
+def test_levels_are_farther_apart_for_a_fast_drive(saturated_iops: float, increment: int) -> None:
+    """All levels together reach 1.2 times what it does as fast as it can, in steps of 1, 2, 5."""
+    assert choose_increment(saturated_iops, DEMAND) == increment
+
+
+def test_random_arrivals_may_by_chance_be_fewer() -> None:
+    """Three standard deviations of their number are no miss; evenly spaced ones have no such excuse."""
+    level = Level(
+        workload=Workload(
+            access=Access.RANDOM, read_percent=100, block_size_bytes=4096, jobs=1, io_depth=1,
+            offered_iops=100.0, arrival=Arrival.POISSON,
+        ),
+        measured=measured(97.0, 60.0),
+    )  # fmt: skip
+    assert level.is_kept_up(99)
+    assert not replace(level, measured=measured(94.0, 60.0)).is_kept_up(99)
+    linear = replace(level.workload, arrival=Arrival.LINEAR)
+    assert not replace(level, workload=linear).is_kept_up(99)
+    assert replace(level, workload=linear, measured=measured(99.0, 60.0)).is_kept_up(99)
+
+
+def test_backlog_is_what_was_due_and_not_done() -> None:
+    """Of each direction its share; without an offered rate there is none."""
+    stats = measured(20_000.0, 10.0).write
+    seen = Measurement(duration_s=10.0, read=stats, write=stats)
+    workload = Workload(
+        access=Access.RANDOM, read_percent=75, block_size_bytes=4096, jobs=1, io_depth=1,
+        offered_iops=50_000.0,
+    )  # fmt: skip
+    told = {each: combine([seen], workload, each) for each in Direction}
+    assert [told[each]["backlog_ios"] for each in Direction] == [100_000, 175_000, 0]
+    assert told[Direction.ALL]["behind_us"] == pytest.approx(2e6)
+    unbounded = combine([seen], replace(workload, offered_iops=None))
+    assert (unbounded["backlog_ios"], unbounded["behind_us"]) == (None, None)
+    uncounted = combine([replace(seen, rates_known=False)], workload)
+    assert uncounted["backlog_ios"] is None
+
+
+def test_qos_is_120_rounds_of_9_and_51_seconds_in_one_stream_each() -> None:
+    """SEQ reads of a filled drive; 2 h of writes, RND 50/50; purged and written again, writes, reads."""
+    phases, outcomes = run("qos")
+    names = [
+        "QoS sequential 100/0",
+        "Random writes before QoS random 50/50", "QoS random 50/50",
+        "Random writes before QoS random 0/100", "QoS random 0/100",
+        "QoS random 100/0",
+    ]  # fmt: skip
+    assert [section.section for section in outcomes] == names
+    sections = [of_section(phases, name) for name in names]
+    assert phases == [phase for section in sections for phase in section]
+    assert [type(phase) for phase in sections[0][:2]] == [Purge, Fill]
+    for before in (sections[1], sections[3]):
+        assert [type(phase) for phase in before] == [Purge, Fill] + [Continuous] * 120
+    texts = []
+    for place in (0, 2, 4, 5):
+        stream = [phase for phase in sections[place] if isinstance(phase, Continuous)]
+        assert len(stream) == 240
+        assert all(later.goes_on(earlier) for earlier, later in pairwise(stream))
+        assert {phase.longest_s for phase in stream} == {7200}
+        assert [(phase.number, phase.warm_up, phase.duration_s) for phase in stream] == [
+            each for number in range(1, 121) for each in ((number, True, 9), (number, False, 51))
+        ]
+        texts.append(str(stream[0].workload))
+        assert outcomes[place].window == tuple(range(1, 121))
+    assert texts == [
+        "SEQ 4k R/W 100/0 TC1/QD1", "RND 4k R/W 50/50 TC1/QD1",
+        "RND 4k R/W 0/100 TC1/QD1", "RND 4k R/W 100/0 TC1/QD1",
+    ]  # fmt: skip
+
+
+def test_looking_ahead_the_worst_drive_is_the_one_that_keeps_up() -> None:
+    """Then every level is run; at best the ramp ends after the first few."""
+    test = SSD_TESTS["demand"]
+    rounds = [
+        phase
+        for phase in longest_course(test.procedure(MYCE, GIB), active_range_bytes=GIB)
+        if isinstance(phase, Round) and not phase.warm_up
+    ]
+    assert len(rounds) == 3 * 120
+    best = forecast(test.procedure(MYCE, GIB), (), Case.BEST, active_range_bytes=0)
+    worst = forecast(test.procedure(MYCE, GIB), (), Case.WORST, active_range_bytes=0)
+    assert best.duration_s == 7200 + 3 * (10 + 5 * 60)
+    assert worst.duration_s == 7200 + 3 * (10 + 120 * 60)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("increment_iops = 1000", "increment_iops = 50"), "increment_iops: the first level would be less"),
+        (("precondition_slice_s = 60", "precondition_slice_s = 9999"), "precondition_slice_s: longer than"),
+        (("precondition_slice_s = 60", "precondition_slice_s = 0.1"), "precondition_slice_s: more than 20,000"),
+        (('arrival = "linear"', 'arrival = "burst"'), "latency_over_demand.arrival"),
+        (("kept_up_percent = 99", "kept_up_percent = 101"), "kept_up_percent"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_the_tables_is_named(change: tuple[str, str], reason: str) -> None:
+    """File, key and reason, before anything is touched."""
+    text = (Path(__file__).parents[2] / "src/tkperf/procedures/profiles/myce.toml").read_text()
+    assert change[0] in text
+    with pytest.raises(ProfileError) as caught:
+        parse_profile(text.replace(*change), file="mine.toml")
+    assert "mine.toml" in str(caught.value)
+    assert reason in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def short() -> Profile:
+    """Both tests with few levels and rounds."""
+    profile = load_profile("quick")
+    table = profile.table(LatencyOverDemandTable)
+    return profile.with_tables(
+        msgspec.structs.replace(table, most_levels=8, read_percents=(100, 65))
+    )
+
+
+def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short: Profile) -> None:
+    """Every level is a row; the chart has the ideal line and both marks; the device's latency stops growing, the backlog does not."""
+    tests = {"demand": SSD_TESTS["demand"]}
+    simulate(tmp_path, run_info(), profile=short, suite=tests)
+    with RunFile(tmp_path / "run.tkperf") as run_file:
+        result = analyse_opened(run_file, run_file.record())
+    (test,) = result.tests
+    _, reads, _ = test.sections
+    no_backlog, saturated = reads.characteristics
+    assert (no_backlog.key, saturated.key) == ("no_backlog_iops", "saturated_iops")
+    assert no_backlog.value is not None
+    assert saturated.value is not None
+    levels = [cell.workload.offered_iops for cell in reads.cells]
+    increment = levels[0]
+    assert increment is not None
+    assert levels == [increment * number for number in range(1, len(levels) + 1)]
+    most = max(cell.all["iops"] or 0 for cell in reads.cells)
+    assert no_backlog.value <= saturated.value <= most
+    assert saturated.value - no_backlog.value <= 2 * increment
+    (listing,) = build_listings(reads)
+    assert listing.head[:6] == (
+        "Offered IOPS", "IOPS", "backlog (I/Os)", "behind (µs)", "mean with wait (µs)", "mean (µs)",
+    )  # fmt: skip
+    waited = [
+        (row[4].value or 0) - (row[5].value or 0)
+        for row in listing.rows
+        if isinstance(row[4], Figure) and isinstance(row[5], Figure)
+    ]
+    assert [row[0] for row in listing.rows] == [f"{level:,.0f}" for level in levels]
+    backlogs = [row[2].value for row in listing.rows if isinstance(row[2], Figure)]
+    kept = levels.index(no_backlog.value)
+    assert waited[: kept + 1] == [0] * (kept + 1)
+    # Half of what the last I/O is late, on average: the backlog grows evenly.
+    assert waited[-1] == pytest.approx(reads.cells[-1].all["behind_us"] / 2, rel=0.1)  # type: ignore[operator]
+    assert all(
+        (each or 0) <= 0.01 * (level or 0)
+        for each, level in zip(backlogs[: kept + 1], levels, strict=False)
+    )
+    assert backlogs[kept + 1 :] == sorted(backlogs[kept + 1 :], key=lambda each: each or 0)
+    view = view_of(tmp_path / "run.tkperf")
+    charts = view.tests[0].sections[1].charts
+    assert charts[0].text.startswith(
+        "Achieved v offered IOPS: IOPS of every level. Dashed: all that"
+    )
+    layers = charts[0].spec["layer"]
+    assert isinstance(layers, list)
+    ideal, curve, rules, *_labels = (layer["data"]["values"] for layer in layers)
+    assert [(row["x"], row["value"]) for row in ideal] == [(0.0, 0.0), (levels[-1], levels[-1])]
+    assert [row["x"] for row in curve] == levels
+    assert [row["x"] for row in rules] == [no_backlog.value, saturated.value]
+    assert [chart.switches for chart in charts] == [
+        (("IOPS", "backlog", "time behind"),), (("mean", "99.9 %", "maximum", "mean with wait"),),
+    ]  # fmt: skip
+    assert [len(chart.on_paper) for chart in charts] == [1, 3]
+
+
+def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profile) -> None:
+    """Quantiles, curves and histograms of each; warm-ups count as written, and as nothing else."""
+    tests = {"qos": SSD_TESTS["qos"]}
+    result = simulate(tmp_path, run_info(), profile=short, suite=tests)
+    mix = result.tests[0].sections[2]
+    (listing,) = build_listings(mix)
+    assert [row[0] for row in listing.rows] == ["reads", "writes", "reads and writes"]
+    assert listing.head[1:3] == ("p50 (µs)", "p90 (µs)")
+    (cell,) = mix.cells
+    assert cell.rounds == len(mix.slices) == 10
+    # 0.5 s of warm-up before each second.
+    assert [each.start_s for each in mix.slices] == pytest.approx(
+        [1.5 * place for place in range(10)]
+    )
+    measured_bytes = sum((each.values.write or {})["ios"] or 0 for each in mix.slices) * 4096
+    assert mix.slices[-1].total_written_bytes is not None
+    assert mix.slices[-1].total_written_bytes > 1.3 * measured_bytes
+    view = view_of(tmp_path / "run.tkperf")
+    section = view.tests[0].sections[2]
+    titles = [view.spec["title"] for chart in section.charts for view in chart.on_paper]
+    histograms = [
+        each["text"] for each in titles if isinstance(each, dict) and "histogram" in str(each)
+    ]
+    assert histograms == [
+        f"Response time histogram: {of} of RND 4k R/W 50/50 TC1/QD1" for of in ("reads", "writes")
+    ]
+    assert section.charts[0].switches == (("histogram", "exceedance"), ("reads", "writes"))
+    values = section.charts[1].spec["data"]
+    assert isinstance(values, dict)
+    assert {row["series"] for row in values["values"]} == {"mean of reads", "mean of writes"}
+
+
+def test_nothing_is_lost_of_no_io() -> None:
+    """A level in which nothing was done is missed, not divided by."""
+    workload = Workload(
+        access=Access.RANDOM, read_percent=100, block_size_bytes=4096, jobs=1, io_depth=1,
+        offered_iops=1.0,
+    )  # fmt: skip
+    level = Level(workload=workload, measured=Measurement(duration_s=1.0, read=NO_IO, write=NO_IO))
+    assert not level.is_kept_up(99)

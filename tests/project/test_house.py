@@ -1,0 +1,156 @@
+"""Only a test's own module, and the codec of TKperf's format, know a test by its name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tkperf
+from tkperf.interop import FIO_TEST
+from tkperf.model.quantity import QUANTITIES
+from tkperf.model.units import GIB
+from tkperf.procedures import TESTS, load_profile
+from tkperf.procedures.plan import section_names
+
+SOURCE = Path(tkperf.__file__).parent
+PROFILE = load_profile("quick")
+NAMES = {test.name for test in TESTS} | {FIO_TEST}
+TITLES = {test.title for test in TESTS} - {each.label for each in QUANTITIES.values()}
+TABLES = {table.key for test in TESTS for table in test.tables}
+SECTIONS = {
+    name
+    for test in TESTS
+    for name in section_names(test.procedure(PROFILE, GIB), active_range_bytes=GIB)
+} - NAMES
+# The title of a test or section that is also that of a quantity.
+QUANTITY_WORDS = {*QUANTITIES, *(each.label for each in QUANTITIES.values())}
+ALLOWED = (
+    "procedures/",
+    "profiles/",
+    # What the command line offers by name, which loads no test: tests/model/test_choices.py compares.
+    "choices.py",
+    # The codec of TKperf's format, in which a value's test is its element.
+    "analysis/export_tkperf.py",
+    "importers/tkperf_xml.py",
+    "tkperf_loops.py",
+    "report/tkperf_charts.py",
+)
+# The same words for something else: keys of fio's documents, programs, commands, quantities, charts.
+OTHER_MEANINGS = {
+    ("importers/fio_counters.py", "lat"),
+    ("cli/doctor.py", "fio"),
+    ("cli/main.py", "sweep"),
+    ("cli/progress.py", "iops"),
+    ("process.py", "fio"),
+    ("analysis/conditions.py", "fio"),
+    ("report/cells.py", "latency"),
+    ("report/cells.py", "Response time histogram"),
+    ("report/figures/response_times.py", "Response time histogram"),
+    ("report/charts/demand.py", "demand"),
+    ("importers/fio_json.py", "demand"),
+}
+
+
+def strings(node: ast.AST | None) -> Iterator[str]:
+    """The words of an expression that is looked at: itself, or those of a list of them."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.Tuple | ast.List | ast.Set):
+        for each in node.elts:
+            yield from strings(each)
+
+
+def deciding(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Words that something is compared with, found by, or matched."""
+    for node in ast.walk(tree):
+        found: list[ast.AST | None] = []
+        match node:
+            case ast.Compare():
+                found = [node.left, *node.comparators]
+            case ast.MatchValue():
+                found = [node.value]
+            case ast.Dict():
+                found = [*node.keys]
+            case ast.Subscript():
+                found = [node.slice]
+            case ast.Call(func=ast.Attribute()):
+                found = [*node.args]
+        for each in found:
+            for word in strings(each):
+                yield getattr(node, "lineno", 0) or getattr(each, "lineno", 0), word
+
+
+def documentation(tree: ast.AST) -> set[int]:
+    """Where docstrings are."""
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, owners) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+
+
+def find_names(text: str) -> Iterator[tuple[int, str]]:
+    """Line and word of each place that knows a test, a section or a table of one by its name."""
+    tree = ast.parse(text)
+    docs = documentation(tree)
+    unmistakable = (NAMES | SECTIONS | TABLES) - QUANTITY_WORDS - {FIO_TEST}
+    for node in ast.walk(tree):
+        for word in strings(node):
+            if word in unmistakable and id(node) not in docs:
+                yield node.lineno, word  # type: ignore[attr-defined]
+    for line, word in deciding(tree):
+        if word in (NAMES | TITLES) - unmistakable:
+            yield line, word
+
+
+def places() -> list[str]:
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = str(path.relative_to(SOURCE))
+        if not name.startswith(ALLOWED):
+            found += [
+                f"{name}:{line}: {word}"
+                for line, word in sorted(set(find_names(path.read_text())))
+                if (name, word) not in OTHER_MEANINGS
+            ]
+    return found
+
+
+def test_no_other_module_knows_a_tests_name() -> None:
+    """What a test is, its descriptor says; what was measured, the records say."""
+    assert places() == []
+
+
+def test_every_other_meaning_is_there() -> None:
+    """A word that has gone must not hide one that comes."""
+    for name, word in OTHER_MEANINGS:
+        assert word in {each for _, each in find_names((SOURCE / name).read_text())}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'if test.name == "iops": pass',
+        'if test.name in ("lat", "tp"): pass',
+        '{"iops": 1}.get(test)',
+        'match test:\n    case "tp": pass',
+        'sections["Write Saturation"]',
+        'info.demand("iops")',
+        'info.table("hard_disk")',
+        'DEFAULT = "writesat"',
+        'counted = test.name == "fio"',
+        'section.name.startswith("Throughput")',
+    ],
+)
+def test_a_branch_by_a_tests_name_is_found(code: str) -> None:
+    """Every way in which the code once knew a test."""
+    assert list(find_names(code))
+
+
+def test_a_quantity_is_not_a_test() -> None:
+    """Its key may be the same word."""
+    assert not list(find_names('"""About iops."""\nmatrices = ("iops", "latency_mean_us")'))

@@ -1,0 +1,348 @@
+"""make install, make uninstall, make wheel, make archive: tkperf away from its sources."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tkperf.cli.main import COMMANDS
+from tkperf.model.choices import built_in_profiles
+
+SOURCES = Path(__file__).parents[2]
+SHORT = SOURCES / "tests/short.toml"
+HOME = Path("lib/tkperf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """A prefix that tkperf was installed into, what make said, and what it did besides."""
+
+    prefix: Path
+    said: str
+    sources_before: set[Path]
+    git_was_called: bool
+
+
+def make(target: str, *, check: bool = True, **variables: str | Path) -> str:
+    """What make says, on both streams. With the modes that careful administrators have."""
+    done = subprocess.run(
+        [
+            *("sh", "-c", 'umask 077; exec make -C "$0" "$@"', str(SOURCES)),
+            *("--no-print-directory", target),
+            *(f"{name}={value}" for name, value in variables.items()),
+        ],
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert not check or done.returncode == 0, done.stdout
+    assert check or done.returncode != 0, done.stdout
+    return done.stdout
+
+
+def run(*argv: str | Path, cwd: Path) -> str:
+    """A program's output; its environment is that of a new user."""
+    done = subprocess.run(
+        [str(word) for word in argv],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(cwd)},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def source_files() -> set[Path]:
+    """What lies in the checkout where nobody but its owner should write."""
+    return {path for name in ("scripts", "src") for path in (SOURCES / name).rglob("*")} | {
+        *SOURCES.iterdir()
+    }
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """An installation into a new folder, with a git that must not be asked: it answers root with
+    "dubious ownership" in another user's checkout."""
+    folder = tmp_path_factory.mktemp("make install")
+    prefix, fakes, asked = folder / "a prefix", folder / "fakes", folder / "git was called"
+    fakes.mkdir()
+    (fakes / "git").write_text(f"#!/bin/sh\n: >'{asked}'\nexit 128\n")
+    (fakes / "git").chmod(0o755)
+    before = source_files()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{fakes}{os.pathsep}{os.environ['PATH']}")
+        patch.setenv("TMPDIR", str(folder))
+        said = make("install", PREFIX=prefix)
+    return Made(prefix=prefix, said=said, sources_before=before, git_was_called=asked.exists())
+
+
+def test_what_was_installed_measures_and_reports(made: Made, tmp_path: Path) -> None:
+    """It needs neither the checkout nor anything in the user's environment."""
+    tkperf = made.prefix / "bin/tkperf"
+    assert f"done: {tkperf}" in made.said
+    assert run(tkperf, "--version", cwd=tmp_path).startswith("tkperf, version ")
+    run(tkperf, "ssd", "look", "sim:sata-ssd", "--profile", SHORT, "-q", cwd=tmp_path)
+    run(tkperf, "report", "look.tkperf", "-o", "look.html", "--pdf", "look.pdf", cwd=tmp_path)
+    assert (tmp_path / "look.pdf").read_bytes().startswith(b"%PDF-")
+    done = subprocess.run(
+        [tkperf, "report", "look.tkperf", "--parquet", "tables"],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert f"make install PREFIX='{made.prefix}' EXTRAS='report parquet'" in done.stderr
+
+
+def test_all_users_can_read_it(made: Made) -> None:
+    """Whatever the umask of who installed it."""
+    for path in (made.prefix, *made.prefix.rglob("*")):
+        if not path.is_symlink():
+            wanted = 0o755 if path.is_dir() else 0o644
+            assert path.stat().st_mode & wanted == wanted, path
+
+
+def test_nothing_installed_depends_on_the_checkout(made: Made) -> None:
+    """No file names it, or the folder of the build; and the checkout is as it was."""
+    words = [str(SOURCES).encode(), b"tkperf-install-"]
+    for path in made.prefix.rglob("*"):
+        assert path.name not in {"direct_url.json", "uv_cache.json"}
+        if path.is_file():
+            content = path.read_bytes()
+            assert not [word for word in words if word in content], path
+        if path.is_symlink() and made.prefix / HOME not in path.parents:
+            assert path.resolve().is_relative_to(made.prefix)
+    assert source_files() <= made.sources_before
+    assert not made.git_was_called
+
+
+def test_man_and_shells_find_their_files(made: Made, tmp_path: Path) -> None:
+    """In the places below a prefix where they look."""
+    for page in ("tkperf", *(f"tkperf-{name}" for name in COMMANDS)):
+        assert (made.prefix / f"share/man/man1/{page}.1").read_text().startswith(".TH TKPERF")
+    bash = made.prefix / "share/bash-completion/completions/tkperf"
+    run("bash", "-n", bash, cwd=tmp_path)
+    assert (made.prefix / "share/zsh/site-functions/_tkperf").read_text().startswith("#compdef")
+    assert (made.prefix / "share/fish/vendor_completions.d/tkperf.fish").is_file()
+    # What pressing the tab key calls.
+    words = f"PATH='{made.prefix}/bin':$PATH; . '{bash}'; COMP_LINE='tkperf do'; COMP_POINT=9; "
+    words += '_tkperf_completion tkperf; printf "%s\\n" "${COMPREPLY[@]}"'
+    assert run("bash", "-c", words, cwd=tmp_path).split() == ["doctor"]
+
+
+def test_a_run_under_way_keeps_its_tree(made: Made) -> None:
+    """What it has not loaded yet is still there after an upgrade; nothing is removed below it."""
+    old = (made.prefix / HOME / "current").resolve()
+    reading, writing = os.pipe()
+    process = None
+    try:
+        _fill(writing)  # nobody takes what it prints: it stays
+        process = subprocess.Popen([made.prefix / "bin/tkperf", "--help"], stdout=writing)
+        while Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(b"/bin/sh"):
+            os.sched_yield()
+        said = make("install", PREFIX=made.prefix)
+        assert f"process {process.pid} still runs from {old}" in said
+        new = (made.prefix / HOME / "current").resolve()
+        assert new != old
+        assert (old / "bin/tkperf").exists()
+        assert (made.prefix / "bin/tkperf").resolve() == new / "bin/tkperf"
+        refusal = make("uninstall", check=False, PREFIX=made.prefix)
+        assert f"process {process.pid} still runs" in refusal
+        assert "nothing was removed" in refusal
+        assert (made.prefix / "bin/tkperf").exists()
+    finally:
+        if process is not None:
+            process.kill()
+            process.wait()
+        os.close(reading)
+        os.close(writing)
+
+
+def _fill(pipe: int) -> None:
+    """Leave no room for a single byte."""
+    os.set_blocking(pipe, False)
+    for chunk in (b"." * 4096, b"."):
+        try:
+            while True:
+                os.write(pipe, chunk)
+        except BlockingIOError:
+            continue
+    os.set_blocking(pipe, True)
+
+
+def test_uninstall_leaves_nothing_of_its_own_and_all_else(made: Made) -> None:
+    """What others put beside, or into, what was installed stays; after that nothing is left."""
+    tree = (made.prefix / HOME / "current").resolve()
+    theirs = [made.prefix / "bin/other", tree / "notes.txt"]
+    for path in theirs:
+        path.write_text("not by make install")
+    man_page = made.prefix / "share/man/man1/tkperf-ssd.1"
+    man_page.unlink()
+    man_page.write_text("somebody's own")
+    said = make("uninstall", PREFIX=made.prefix)
+    assert f"{man_page} was not made by make install: left" in said
+    assert f"{tree} holds files that make install did not make" in said
+    left = {path for path in made.prefix.rglob("*") if not path.is_dir()}
+    assert left == {*theirs, man_page}
+    assert "was made by make install" in make("uninstall", check=False, PREFIX=made.prefix)
+
+
+def test_uninstall_takes_the_folders_that_it_made(tmp_path: Path) -> None:
+    """DESTDIR, as for packages: files are used from PREFIX; and then not one of them is left."""
+    gathered = tmp_path / "gathered"
+    said = make("install", DESTDIR=gathered, PREFIX="/opt/x y", EXTRAS="")
+    assert "to be used as /opt/x y/bin/tkperf" in said
+    prefix = gathered / "opt/x y"
+    run(prefix / "bin/tkperf", "--version", cwd=tmp_path)
+    for path in gathered.rglob("*"):
+        assert not path.is_file() or str(gathered).encode() not in path.read_bytes(), path
+        assert not path.is_symlink() or str(gathered) not in str(path.readlink())
+    assert not list(prefix.rglob("vl_convert"))
+    make("uninstall", DESTDIR=gathered, PREFIX="/opt/x y")
+    assert list(gathered.rglob("*")) == [gathered / "opt"] or not list(gathered.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    "name", ["bin/tkperf", "lib/tkperf/bin", "share/zsh/site-functions/_tkperf"]
+)
+def test_files_of_others_are_not_replaced(tmp_path: Path, name: str) -> None:
+    """TKperf 2.2 puts its tkperf into the same folder; nothing is made before this is known."""
+    (tmp_path / name).parent.mkdir(parents=True)
+    (tmp_path / name).write_text("of somebody else")
+    said = make("install", check=False, PREFIX=tmp_path)
+    assert "was not made by make install: move it away first" in said
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / name]
+    assert "nothing in" in make("uninstall", check=False, PREFIX=tmp_path)
+    assert (tmp_path / name).read_text() == "of somebody else"
+
+
+def test_an_installation_that_failed_leaves_what_worked(tmp_path: Path) -> None:
+    """Here for want of its packages; nothing of it stays, and one cut off by a power cut goes, too."""
+    old = tmp_path / HOME / "tree-1"
+    (old / "half").mkdir(parents=True)
+    (old / "half/made").touch()
+    listed = {"trees": [str(HOME / "tree-1")], "links": [], "folders": ["lib", str(HOME)]}
+    (tmp_path / HOME / "installed.json").write_text(json.dumps(listed))
+    assert "failed" in make("install", check=False, PREFIX=tmp_path, EXTRAS="nonsense")
+    assert [path.name for path in (tmp_path / HOME).iterdir() if path.is_dir()] == ["tree-1"]
+    make("uninstall", PREFIX=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_damaged_list_is_not_guessed_at(tmp_path: Path) -> None:
+    """Without it, what make install made is not known: nothing is removed."""
+    (tmp_path / HOME / "tree-1").mkdir(parents=True)
+    (tmp_path / HOME / "installed.json").write_text("{")
+    for target in ("install", "uninstall"):
+        assert "is damaged" in make(target, check=False, PREFIX=tmp_path)
+    assert (tmp_path / HOME / "tree-1").is_dir()
+
+
+@pytest.mark.parametrize("path", ["../../etc", "/etc", "lib/tkperf/../../x", "lib/tkperf"])
+def test_a_list_that_leads_elsewhere_removes_nothing(tmp_path: Path, path: str) -> None:
+    """Only trees directly in lib/tkperf are ever removed, whatever the list says."""
+    (tmp_path / "prefix" / HOME).mkdir(parents=True)
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/precious").touch()
+    listed = {"trees": [path], "links": [], "folders": []}
+    (tmp_path / "prefix" / HOME / "installed.json").write_text(json.dumps(listed))
+    assert "is damaged" in make("uninstall", check=False, PREFIX=tmp_path / "prefix")
+    assert (tmp_path / "etc/precious").exists()
+
+
+def test_a_python_in_a_home_is_refused(tmp_path: Path) -> None:
+    """Others cannot rely on it: the folder may be closed to them, and goes with its user."""
+    own = tmp_path / "python3"
+    own.symlink_to(Path(sys.executable).resolve())
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; import install, pwd\n"
+        "home = Path(pwd.getpwuid(0).pw_dir)\n"
+        "install._refuse_private_python(home / '.pyenv/bin/python3', home / '.local')\n"
+        "install._refuse_private_python(Path('/usr/bin/python3'), Path('/usr/local'))\n"
+        "try: install._refuse_private_python(home / '.pyenv/bin/python3', Path('/usr/local'))\n"
+        "except install.InstallError as error: print(error)\n"
+    )
+    said = run(sys.executable, "-B", "-c", script, SOURCES / "scripts", cwd=tmp_path)
+    assert "where others cannot rely on it" in said
+
+
+def test_the_wheel_holds_all_that_is_needed(tmp_path: Path) -> None:
+    """Templates, profiles, man pages; and no path of the machine that it was built on."""
+    run_in = {**os.environ, "TMPDIR": str(tmp_path)}
+    subprocess.run(
+        [
+            "sh",
+            "-c",
+            'umask 077; exec sh "$0" "$1"',
+            SOURCES / "scripts/wheel.sh",
+            tmp_path / "out",
+        ],
+        check=True,
+        env=run_in,
+    )
+    (wheel,) = (tmp_path / "out").glob("*.whl")
+    with zipfile.ZipFile(wheel) as opened:
+        names = set(opened.namelist())
+        for name in names:
+            assert str(SOURCES).encode() not in opened.read(name), name
+            assert opened.getinfo(name).external_attr >> 16 & 0o044 == 0o044, name
+    source = {
+        f"tkperf/{path.relative_to(SOURCES / 'src/tkperf')}"
+        for path in (SOURCES / "src/tkperf").rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    assert source <= names
+    assert {f"tkperf/profiles/{name}.toml" for name in built_in_profiles()} <= names
+    pages = {name.rpartition("/")[2] for name in names if "/share/man/man1/" in name}
+    assert pages == {"tkperf.1", *(f"tkperf-{name}.1" for name in COMMANDS)}
+
+
+def test_the_archives_tree_runs_wherever_it_is_put(tmp_path: Path) -> None:
+    """With its own Python, from a moved folder with a space, through a link, and it tells nothing
+    of the machine that it was built on. scripts/try-archive.sh tries the whole of it, without network.
+    """
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; import archive\n"
+        "print(archive.build_tree(Path(sys.argv[2])))\n"
+    )
+    built = subprocess.run(
+        ["/usr/bin/python3", "-B", "-c", script, SOURCES / "scripts", tmp_path],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "EXTRAS": ""},
+    )
+    tree = Path(built.stdout.strip()).rename(tmp_path / "moved to")
+    (tmp_path / "tkperf").symlink_to(tree / "bin/tkperf")
+    # A module in the current folder must not be taken for one of Python's.
+    (tmp_path / "json.py").write_text("raise SystemExit('a stranger file was run')")
+    tkperf = tmp_path / "tkperf"
+    assert run(tkperf, "--version", cwd=tmp_path).startswith("tkperf, version ")
+    run(tkperf, "ssd", "look", "sim:sata-ssd", "--profile", SHORT, "-q", cwd=tmp_path)
+    document = json.loads(run(tkperf, "show", "look.tkperf", "--json", cwd=tmp_path))
+    assert document
+    maps = run(
+        tree / "python/bin/python3", "-I", "-c",
+        "import numpy, sqlite3, ssl, tkperf; print(open('/proc/self/maps').read())", cwd=tmp_path,
+    )  # fmt: skip
+    loaded = {line.split(maxsplit=5)[5] for line in maps.splitlines() if ".so" in line}
+    of_the_system = {Path(path).name for path in loaded if not path.startswith(str(tree))}
+    assert {"libc.so.6"} <= of_the_system
+    assert not {name for name in of_the_system if not name.startswith(
+        ("ld-", "libc.", "libm.", "libdl.", "librt.", "libpthread.", "libgcc_s.", "libstdc++.")
+    )}  # fmt: skip
+    words = [str(SOURCES).encode(), str(tmp_path).encode(), b"tkperf-install-"]
+    for path in tree.rglob("*"):
+        if path.is_file() and path != tmp_path / "json.py":
+            assert not [word for word in words if word in path.read_bytes()], path

@@ -1,0 +1,78 @@
+"""A run of days: memory that does not grow with it, and a file that can be mailed. Counted, not timed."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import tkperf
+from tkperf.runner.events import Event, StepEnded
+
+
+def script(name: str) -> ModuleType:
+    """Those of bench/ are no package."""
+    spec = spec_from_file_location(name, Path(__file__).parents[2] / f"bench/{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+BENCH = script("three_days")
+DAY_S = 86_400
+# Of each slice the answer to it is kept: totals, and a few buckets for percentiles.
+MOST_KEPT_BYTES_A_SLICE = 2200
+
+
+def at_slices(act: Callable[[int], None], *numbers: int) -> Callable[[Event], None]:
+    """An observer that acts when the slices of these numbers are kept."""
+
+    def observe(event: Event) -> None:
+        if isinstance(event, StepEnded) and event.record.number in numbers:
+            act(event.record.number)
+
+    return observe
+
+
+@pytest.mark.parametrize("read_percent", [0, 65])
+def test_memory_grows_by_little_for_each_slice(read_percent: int, tmp_path: Path) -> None:
+    """Three days have 4,320 slices of a minute: they must not cost more than a few MB."""
+    profile = BENCH.write_profile(tmp_path, 120 * 2 / 3600, read_percent, slice_s=2)
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=str(profile), tests=["writesat"])
+    kept: dict[int, int] = {}
+
+    def count(number: int) -> None:
+        gc.collect()
+        kept[number] = tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start(1)
+    try:
+        tkperf.run(plan, "n", folder=tmp_path, observers=(at_slices(count, 30, 110),))
+    finally:
+        tracemalloc.stop()
+    assert (kept[110] - kept[30]) / 80 < MOST_KEPT_BYTES_A_SLICE
+
+
+@pytest.mark.parametrize("read_percent", [0, 65])
+def test_a_day_of_seconds_is_small(read_percent: int, tmp_path: Path) -> None:
+    """Every second with the histogram of each direction; what the file has anyway is left out."""
+    profile = BENCH.write_profile(tmp_path, 13 / 60, read_percent)
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=str(profile), tests=["writesat"])
+    sizes: dict[int, int] = {}
+
+    def look(number: int) -> None:
+        sizes[number] = (tmp_path / "n.tkperf").stat().st_size
+
+    tkperf.run(plan, "n", folder=tmp_path, observers=(at_slices(look, 4, 12),))
+    a_second_bytes = (sizes[12] - sizes[4]) / (8 * 60)
+    assert a_second_bytes * DAY_S < BENCH.LIMITS_MB[read_percent] * 1e6
+    assert a_second_bytes > 40, "seconds are kept at all"

@@ -1,0 +1,100 @@
+"""scripts/setup.sh: what it says, when it does nothing, and what a moved checkout needs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).parents[2]
+# Makes the two programs that setup needs of an environment, and notes what it was asked for.
+UV = """#!/bin/sh
+echo "$@" >>"$ASKED"
+mkdir -p .venv/bin
+for name in tkperf python; do
+    printf '#!/bin/sh\\n' >".venv/bin/$name"
+    chmod +x ".venv/bin/$name"
+done
+"""
+
+
+class Checkout:
+    """The scripts in a folder with a space, and a uv that fetches nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "my checkout"
+        shutil.copytree(SOURCES / "scripts", self.folder / "scripts")
+        for name in ("uv.lock", "pyproject.toml"):
+            shutil.copy(SOURCES / name, self.folder)
+        (self.folder / "src").mkdir()
+        (folder / "bin").mkdir()
+        (folder / "bin/uv").write_text(UV)
+        (folder / "bin/uv").chmod(0o755)
+        self.asked = folder / "asked"
+        path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        self.environment = {**os.environ, "PATH": path, "ASKED": str(self.asked)}
+
+    def set_up(self, purpose: str = "run") -> str:
+        done = subprocess.run(
+            ["sh", "scripts/setup.sh", purpose],
+            cwd=self.folder,
+            env=self.environment,
+            check=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        return done.stdout
+
+    def calls(self) -> list[str]:
+        return self.asked.read_text().splitlines() if self.asked.exists() else []
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+def test_it_says_once_how_to_call_tkperf(checkout: Checkout) -> None:
+    """And the second call neither says nor does anything."""
+    said = checkout.set_up()
+    assert said.count(".venv/bin/tkperf") == 1
+    assert "sudo make install" in said
+    assert checkout.set_up() == ""
+    assert len(checkout.calls()) == 1
+
+
+def test_a_checkout_that_moved_is_set_up_anew(checkout: Checkout) -> None:
+    """Scripts name their Python by its full path; with all that was asked for before."""
+    checkout.set_up("parquet")
+    checkout.set_up()
+    moved = checkout.folder.with_name("moved")
+    checkout.folder.rename(moved)
+    checkout.folder = moved
+    (moved / ".venv/of the old place").touch()
+    assert "has moved" in checkout.set_up()
+    assert not (moved / ".venv/of the old place").exists()
+    assert "--extra parquet" in checkout.calls()[-1]
+    assert checkout.set_up() == ""
+
+
+def test_system_packages_alone_leave_the_checkout_as_it_is(checkout: Checkout) -> None:
+    """It is what sudo make install calls: nothing of root's may come into a user's checkout."""
+    before = set(checkout.folder.rglob("*"))
+    checkout.set_up("system")
+    assert set(checkout.folder.rglob("*")) == before
+    assert checkout.calls() == []
+
+
+def test_the_readme_says_how_tkperf_comes_on_the_path() -> None:
+    """Each way in one line, and the demo's script says it, too."""
+    readme = (SOURCES / "README.md").read_text(encoding="utf-8")
+    for words in ("sudo make install", "make uninstall", "pipx install", "uv tool install",
+                  "make archive", ".venv/bin/tkperf"):  # fmt: skip
+        assert words in readme
+    demo = (SOURCES / "scripts/demo.sh").read_text(encoding="utf-8")
+    assert "/.venv/bin/tkperf" in demo
+    assert "sudo make install" in demo

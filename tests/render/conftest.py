@@ -1,0 +1,45 @@
+"""A browser, and a report of all default tests in it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.builders import run_info, simulate, view_of
+from tests.render.visits import Visit
+from tkperf.render.html import render_view
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("needs Chromium")
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    simulate(folder, run_info(notices=("SIMULATED: a model",)))
+    path = folder / "report.html"
+    path.write_text(render_view(view_of(folder / "run.tkperf")), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def visit(browser: Browser, report: Path) -> Iterator[Visit]:
+    page = browser.new_page(viewport={"width": 1300, "height": 900})
+    visit = Visit(page=page, path=report)
+    yield visit
+    # The rule of every test here: a silent console, and nothing fetched but the file itself.
+    assert visit.said == []
+    assert {url.split("#")[0] for url in visit.asked} == {report.as_uri()}
+    page.close()

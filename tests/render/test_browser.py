@@ -1,0 +1,324 @@
+"""The HTML report in a browser: drawn without errors, opened by mouse and keyboard, no network."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Dialog
+
+import tkperf
+from tests.builders import run_info, simulate, view_of
+from tests.render.visits import DRAWN, Visit
+from tkperf.analysis.compare import compare
+from tkperf.analysis.uncertainty.wording import add_interval
+from tkperf.model.quantity import IOPS, IOS, LATENCY_MEAN, percentile
+from tkperf.model.seconds import reduce_to_columns
+from tkperf.model.units import format_number
+from tkperf.page.comparison import build_comparison_view
+from tkperf.procedures import SSD_TESTS
+from tkperf.render.html import render_view
+
+CELL = "iops0-0-4096"
+
+
+def test_every_chart_is_drawn(visit: Visit) -> None:
+    """Each figure holds a drawing that is not empty."""
+    visit.open()
+    assert visit.count("figure") >= 15
+    assert visit.count("figure .chart svg.marks") == visit.count("figure")
+    empty = visit.page.evaluate(
+        "[...document.querySelectorAll('figure .chart svg.marks')]"
+        ".filter(svg => svg.querySelectorAll('path').length < 3).length"
+    )
+    assert empty == 0
+
+
+def test_a_click_in_the_legend_fades_the_other_curves(visit: Visit) -> None:
+    """Of bars, or of more curves than have their names beside the plot."""
+    visit.open()
+    faded = "#tp2d path[opacity='0.1']"
+    assert visit.count(faded) == 0
+    visit.page.locator("#tp2d .role-legend-symbol path").first.click()
+    visit.page.wait_for_selector(faded)
+
+
+def test_a_cell_opens_its_seconds_and_its_histogram(visit: Visit) -> None:
+    """The numbers are the run file's; Escape closes it and goes back to the cell."""
+    visit.open()
+    run = tkperf.load(visit.path.parent / "run.tkperf")
+    cell = next(
+        each
+        for each in run.tests[0].sections[0].cells
+        if (each.workload.read_percent, each.workload.block_size_bytes) == (0, 4096)
+    )
+    button = visit.page.locator(f"td button[data-cell='{CELL}']")
+    assert button.inner_text() == format_number(cell.value(IOPS))
+    button.focus()
+    visit.page.keyboard.press("Enter")
+    visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
+    said = visit.page.locator("dialog dl").inner_text()
+    for quantity in (IOPS, LATENCY_MEAN, percentile(99.9)):
+        assert add_interval(cell.value(quantity), cell.uncertainty_of(quantity)) in said
+    assert f"{cell.value(IOS):,}" in said
+    assert visit.page.locator("dialog .badge").all_inner_texts() == ["SIMULATED"]
+    assert visit.count("dialog .chart svg.marks") == 4
+    assert visit.page.locator("#cell-rounds tbody tr").count() == len(
+        run.tests[0].sections[0].rounds
+    )
+    assert visit.page.url.endswith(f"#{CELL}")
+    visit.page.keyboard.press("Escape")
+    visit.page.wait_for_selector("dialog:not([open])", state="attached")
+    assert visit.page.evaluate("document.activeElement.dataset.cell") == CELL
+
+
+def test_every_kind_of_cell_opens(visit: Visit) -> None:
+    """Of each test the first one, the streams too."""
+    visit.open()
+    keys = visit.page.evaluate(
+        "[...document.querySelectorAll('button[data-cell]')].map(each => each.dataset.cell)"
+    )
+    first = {key.split("-")[0]: key for key in reversed(keys)}
+    assert len(first) >= 6
+    for address in first.values():
+        visit.page.locator(f"button[data-cell='{address}']").first.click()
+        visit.wait_for_part(address.split("/")[0])
+        assert visit.count("dialog .chart svg.marks") == 4
+        visit.page.locator("dialog form button").click()
+
+
+def test_the_way_back_closes_a_cell(visit: Visit) -> None:
+    """As on a phone: the report stays, and the way forward opens the cell again."""
+    visit.open()
+    visit.page.locator(f"td button[data-cell='{CELL}']").click()
+    visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
+    visit.page.go_back()
+    visit.page.wait_for_selector("dialog:not([open])", state="attached")
+    assert visit.page.url == visit.path.as_uri()
+    visit.page.go_forward()
+    visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
+    assert visit.said == []
+
+
+def test_a_link_opens_a_cell(visit: Visit) -> None:
+    """A reviewer can point at one."""
+    visit.open(f"#{CELL}")
+    visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
+
+
+def test_a_link_into_what_is_folded_opens_it(visit: Visit) -> None:
+    """Set-up and disclosure stay out of the way until they are asked for."""
+    visit.open()
+    assert not visit.page.locator("#disclosure dl").first.is_visible()
+    visit.page.click("nav a[href='#disclosure']")
+    assert visit.page.locator("#disclosure dl").first.is_visible()
+
+
+def test_a_figure_on_top_opens_what_is_behind_it(visit: Visit) -> None:
+    """And has all its digits where it is pointed at; closed, the keyboard is where it was."""
+    visit.open()
+    figure = visit.page.locator(".headlines button").first
+    exact = visit.page.locator(".headlines .figure").first.get_attribute("title")
+    assert exact is not None
+    assert exact.endswith(" IOPS")
+    figure.click()
+    visit.page.wait_for_selector("dialog[open]")
+    visit.page.keyboard.press("Escape")
+    assert figure.evaluate("each => document.activeElement === each")
+
+
+def test_the_data_of_a_chart_is_a_table_away(visit: Visit) -> None:
+    """For those who cannot see it, or want the numbers: a row for each point."""
+    visit.open()
+    points = visit.page.evaluate(
+        "JSON.parse(document.querySelector('#iops0convergence script').textContent).data.values.length"
+    )
+    visit.page.locator("#iops0convergence summary", has_text="table").click()
+    visit.page.wait_for_selector("#iops0convergence details table")
+    assert visit.count("#iops0convergence details tbody tr") == points
+    for figure in visit.page.locator("figure").all():
+        key = figure.get_attribute("id")
+        if key != "iops0convergence":
+            figure.locator("summary", has_text="table").click()
+        figure.locator("details tbody td").first.wait_for()  # times out where there is no row
+
+
+def test_all_of_it_fits_a_phone(browser: Browser, visit: Visit) -> None:
+    """Nothing but wide tables scrolls sideways, and those within themselves."""
+    visit.page.set_viewport_size({"width": 390, "height": 800})
+    visit.open()
+    visit.page.wait_for_function("document.documentElement.scrollWidth <= 390")
+    visit.page.locator(f"td button[data-cell='{CELL}']").click()
+    visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
+    assert visit.page.evaluate("document.querySelector('dialog').scrollWidth <= 390")
+    # Also where a value is long, its name is not broken up.
+    visit.page.locator("dialog dd").first.evaluate(
+        "dd => { dd.textContent = 'IOPS 31,500, '.repeat(9) }"
+    )
+    # Of its text: the box of a name is as high as that of its value.
+    lines = """dt => {
+      const text = document.createRange();
+      text.selectNodeContents(dt);
+      return new Set([...text.getClientRects()].map(line => Math.round(line.top))).size;
+    }"""
+    most = visit.page.evaluate(
+        f"Math.max(...[...document.querySelectorAll('dialog dt')].map({lines}))"
+    )
+    assert most < 3
+
+
+def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
+    """Names and notes from a drive or a stranger's file run nothing, fetch nothing, break nothing."""
+    hostile = (
+        "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\0" + "W" * 10_000
+    )
+    info = run_info(
+        name=hostile,
+        device={"model": hostile, "serial": hostile, "path": hostile, "capacity_bytes": 1},
+        device_description=hostile,
+        notices=(hostile,),
+        command_line=("tkperf", hostile),
+    )
+    result = simulate(tmp_path, info)
+    run_page = tmp_path / "report.html"
+    run_page.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
+    with open_hostile(browser, run_page) as visit:
+        visit.page.locator(f"td button[data-cell='{CELL}']").click()
+        visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
+    compared_page = tmp_path / "compared.html"
+    comparison = build_comparison_view(compare([result, result]))
+    compared_page.write_text(render_view(comparison), encoding="utf-8")
+    with open_hostile(browser, compared_page):
+        pass
+
+
+@contextmanager
+def open_hostile(browser: Browser, path: Path) -> Iterator[Visit]:
+    """A page that must neither say, ask for nor break anything while it is used."""
+    page = browser.new_page(viewport={"width": 1000, "height": 900})
+    page.set_default_timeout(120_000)  # a name of 10,000 letters makes it large
+    visit = Visit(page=page, path=path)
+    alerts: list[str] = []
+
+    def refuse(alert: Dialog) -> None:
+        alerts.append(alert.message)
+        alert.dismiss()
+
+    page.on("dialog", refuse)
+    visit.open()
+    yield visit
+    assert alerts == []
+    assert visit.said == []
+    assert visit.asked == [path.as_uri()]
+    assert page.evaluate("document.documentElement.scrollWidth <= 1000")
+    page.close()
+
+
+def test_the_page_reduces_as_we_do(visit: Visit) -> None:
+    """The script that refines a zoom finds the extremes and means that seconds.py finds."""
+    visit.open()
+    source = (resources.files("tkperf.render") / "templates/script/seconds.js").read_text("utf-8")
+    found = re.search(r"^function reduceToColumns.*?^}", source, re.S | re.M)
+    assert found is not None
+    random = np.random.default_rng(1)
+    start_s = np.arange(1000, dtype=float)
+    values = random.lognormal(size=1000)
+    values[[0, 17, 999]] = np.nan
+    for columns in (1, 7, 600, 1000):
+        reduced = reduce_to_columns(start_s, values, columns)
+        there = visit.page.evaluate(
+            f"([at, values, columns]) => {{ {found[0]} "
+            "return reduceToColumns(at, values.map(v => v ?? NaN), -Infinity, Infinity, columns) }",
+            [
+                start_s.tolist(),
+                json.loads(json.dumps(values.tolist()).replace("NaN", "null")),
+                columns,
+            ],
+        )
+        assert [row["t"] / 1000 for row in there] == reduced.at_s.tolist()
+        for name in ("low", "mean", "high"):
+            np.testing.assert_allclose([row[name] for row in there], getattr(reduced, name))
+
+
+def test_zooming_in_shows_single_seconds(browser: Browser, tmp_path: Path) -> None:
+    """A long stream is drawn reduced; within a zoomed range every sample is a point again."""
+    simulate(tmp_path, run_info(), profile=long_stream(tmp_path))
+    path = tmp_path / "report.html"
+    path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1300, "height": 900})
+    page.goto(path.as_uri() + "#writesat0seconds")
+    page.wait_for_selector(DRAWN)
+    page.wait_for_selector("#writesat0time[data-shown='writesat0seconds']")
+    chart = page.locator("#writesat0time .chart")
+    line = "document.querySelector('#writesat0time .mark-line path').getAttribute('d')"
+    whole = page.evaluate(line)
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    assert box is not None
+    assert 300 < whole.count("L") <= box["width"]
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 100)
+    for _ in range(12):
+        page.mouse.wheel(0, -400)
+    page.wait_for_function(f"(d => d.split('L').length < 300)({line})")
+    page.close()
+
+
+def long_stream(folder: Path) -> str:
+    """The quick profile with a write saturation of half an hour."""
+    quick = resources.files("tkperf.procedures.profiles") / "quick.toml"
+    text = quick.read_text("utf-8")
+    text = text.replace('name = "quick"', 'name = "long"').replace('title = "', 'title = "long ')
+    head, rest = text.split("[write_saturation]")
+    rest = re.sub(r"slice_s = .*", "slice_s = 60", rest, count=1)
+    rest = re.sub(r"max_slices = .*", "max_slices = 30", rest, count=1)
+    rest = re.sub(r"capacity_multiple = .*", "capacity_multiple = 1000000", rest, count=1)
+    rest = re.sub(r"round_every_slices = .*", "round_every_slices = 0", rest, count=1)
+    path = folder / "long.toml"
+    path.write_text(head + "[write_saturation]" + rest)
+    return str(path)
+
+
+def test_paper_says_simulated_on_every_page_and_cuts_no_table(visit: Visit, tmp_path: Path) -> None:
+    """Whoever gets page 7 alone is told; the widest table has its last column."""
+    if shutil.which("pdftotext") is None:
+        pytest.skip("needs pdftotext (poppler-utils)")
+    visit.open()
+    path = tmp_path / "printed.pdf"
+    visit.page.pdf(path=path, format="A4")
+    done = subprocess.run(
+        ["pdftotext", "-layout", path, "-"], capture_output=True, check=True, text=True
+    )
+    pages = done.stdout.split("\f")[:-1]
+    assert len(pages) > 10
+    for page in pages:
+        assert page.split()[0] == "SIMULATED"
+    heads = [line.split() for line in done.stdout.splitlines() if "p99.999" in line]
+    assert any(words[-1] == "max" for words in heads)
+
+
+def test_a_point_over_offered_rates_opens_its_level(browser: Browser, tmp_path: Path) -> None:
+    """As a click on a figure of the table does."""
+    simulate(tmp_path, run_info(), suite={"demand": SSD_TESTS["demand"]})
+    path = tmp_path / "report.html"
+    path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
+    visit = Visit(page=browser.new_page(), path=path)
+    visit.open()
+    points = visit.page.locator("#demand12d g.mark-symbol.role-mark path")
+    points.nth(2).scroll_into_view_if_needed()
+    points.nth(2).click(force=True)
+    visit.page.wait_for_selector("dialog[data-shown]")
+    third = json.loads(visit.page.locator("#demand12d script").first.inner_text())["layer"][1][
+        "data"
+    ]["values"][2]
+    assert visit.page.locator("#cell").get_attribute("data-shown") == third["cell"]
+    assert f"{third['x']:,.0f} IOPS offered" in visit.page.locator("#cell h2").inner_text()
+    assert visit.said == []
+    visit.page.close()

@@ -1,0 +1,217 @@
+"""The HTML report: self-contained, inert against hostile text, drawn without errors."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import tkperf
+from tests.builders import run_info, simulate, view_of
+from tkperf.model.run_info import RunInfo
+from tkperf.model.steady_state import judge
+from tkperf.page.view import build_view
+from tkperf.render.export_json import render_json
+from tkperf.render.export_markdown import render_markdown
+from tkperf.render.html import render_view
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202eRTL"
+
+
+@pytest.fixture(scope="module")
+def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    simulate(folder, run_info(notices=("SIMULATED: a model",)))
+    return folder / "run.tkperf"
+
+
+@pytest.fixture(scope="module")
+def page_text(run_file: Path) -> str:
+    return render_view(view_of(run_file))
+
+
+def render_run(folder: Path, info: RunInfo, preset: str = "sata-ssd") -> str:
+    simulate(folder, info, preset=preset)
+    return render_view(view_of(folder / "run.tkperf"))
+
+
+def test_the_page_needs_no_network(page_text: str) -> None:
+    """No address is loaded: scripts and styles are inside, a policy forbids the rest."""
+    page = page_text
+    # Without the bundled library, whose text names addresses it never loads.
+    ours = page[: page.index('<script type="module">')]
+    addresses = set(re.findall(r"https?://[^\"'\s<]+", ours))
+    assert addresses <= {"https://vega.github.io/schema/vega-lite/v6.json"}
+    assert "default-src 'none'" in page
+    assert not re.search(r"<(link|img|iframe)\b", ours)
+
+
+def test_simulated_results_say_so_in_bold_place(page_text: str) -> None:
+    """The notice is a badge at the top, opened in full."""
+    page = page_text
+    assert '<span class="badge">SIMULATED</span>' in page
+    assert "<li>SIMULATED: a model</li>" in page
+    assert page.index("<li>SIMULATED: a model</li>") < page.index("<h2>Findings</h2>")
+
+
+def test_simulated_is_said_in_every_chart(run_file: Path) -> None:
+    """A picture that somebody saves of a chart says it, too; also of what opens behind a cell."""
+    view = view_of(run_file)
+    charts = [c for test in view.tests for c in (*test.charts, *test.course.charts)]
+    charts += [chart for test in view.tests for each in test.sections for chart in each.charts]
+    specs = [each.spec for chart in charts for each in chart.views]
+    assert len(specs) > len(charts) > 10
+    for spec in (*specs, *(view.cell_charts or {}).values()):
+        title = spec["title"]
+        assert isinstance(title, dict)
+        assert title["subtitle"] == "SIMULATED"
+
+
+def test_rounds_in_which_nothing_was_measured_are_dashes(run_file: Path) -> None:
+    """A verdict over such rounds holds NaN: no form of the report fails on it or prints it."""
+    result = tkperf.load(run_file)
+    test = result.tests[1]
+    (section, *others) = test.sections
+    assert section.verdict is not None
+    verdict = judge([1, 2, 3, 4, 5], [1.0, math.nan, 1.0, 1.0, 1.0], tracking="t", unit="us")
+    section = replace(section, verdict=verdict, verdicts=(verdict,), window_verdicts=(verdict,))
+    test = replace(test, sections=(section, *others))
+    result = replace(result, tests=(result.tests[0], test, *result.tests[2:]))
+    view = build_view(result)
+    determination = view.tests[1].sections[0].determination
+    assert determination is not None
+    facts = {row[0]: row[1] for row in determination.rows}
+    assert facts["Values"] == "1, -, 1, 1, 1"
+    assert facts["Average"] == "-"
+    for each in view.tests[1].sections[0].charts:
+        for shown in each.views:
+            json.dumps(shown.spec, allow_nan=False)
+    assert ">nan<" not in render_view(view)
+    json.loads(render_json(result), parse_constant=pytest.fail)
+    assert "nan" not in render_markdown(result)
+
+
+def test_hostile_text_is_inert(tmp_path: Path) -> None:
+    """Model names, notes and command lines from outside are text, nothing else."""
+    info = run_info(
+        name="x",
+        device={"model": HOSTILE, "serial": HOSTILE, "capacity_bytes": 1},
+        device_description=HOSTILE * 100,
+        feature_matrix="\x00" + HOSTILE,
+        notices=(HOSTILE,),
+        command_line=("tkperf", HOSTILE),
+    )
+    page = render_run(tmp_path, info)
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+    assert "&lt;script&gt;alert" in page
+    assert "\u202e" not in page
+
+
+def test_half_a_surrogate_ends_no_page(run_file: Path, tmp_path: Path) -> None:
+    """JSON of strangers can spell it, UTF-8 cannot: here in the title of every chart."""
+    path = Path(shutil.copy(run_file, tmp_path))
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(
+            "UPDATE run SET value = ? WHERE key = 'notices'", (r'["SIM\ud800: x\u202eRTL"]',)
+        )
+    page = render_view(view_of(path))
+    charts = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page)
+    assert [json.loads(chart) for chart in charts if r"SIM\ud800" in chart]
+    assert "RTL" in page
+    assert not re.search("\u202e|\\\\u202e", page)  # neither as JSON spells it
+
+
+class Tables(HTMLParser):
+    """The tables of a page, parsed back: caption, then rows of texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[list[str], list[list[str]]]] = []
+        self._into: list[str] | None = None
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag == "table":
+            self.found.append(([], []))
+        elif tag == "caption":
+            self._into = self.found[-1][0]
+            self._into.append("")
+        elif tag == "tr" and self.found:
+            self.found[-1][1].append([])
+        elif tag in ("td", "th") and self.found:
+            self._into = self.found[-1][1][-1]
+            self._into.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th", "caption"):
+            self._into = None
+
+    def handle_data(self, data: str) -> None:
+        if self._into is not None:
+            self._into[-1] += data
+
+
+def test_every_table_of_the_page_is_the_views(run_file: Path, page_text: str) -> None:
+    """Parsed back from the HTML, row by row; test_view.py compares the view with the run file."""
+    parser = Tables()
+    parser.feed(page_text)
+    there = [
+        (caption[0], [row for row in rows if any(row)]) for caption, rows in parser.found if caption
+    ]
+    expected = []
+    for test in view_of(run_file).tests:
+        tables = list(test.tables)
+        for section in test.sections:
+            tables += (
+                *(table for table in section.tables if not table.folded),
+                *((section.determination,) if section.determination else ()),
+                *(table for table in section.tables if table.folded),
+            )
+        tables += test.course.tables
+        for table in tables:
+            head = [list(table.columns)] if any(table.columns) else []
+            expected.append((table.title, [*head, *map(list, table.rows)]))
+    assert [(title, [[text.strip() for text in row] for row in rows]) for title, rows in there] == (
+        expected
+    )
+
+
+def test_unknown_facts_are_said_to_be_unknown(page_text: str) -> None:
+    """Missing facts stand in one line, never as an empty field or a zero."""
+    (line,) = re.findall(
+        r"<h3>Not known</h3>\s*<dl>\s*<dt>\d+ facts</dt><dd>([^<]*)</dd>", page_text
+    )
+    assert {"Serial number", "NAND type", "Test sponsor"} <= set(line.split(", "))
+    assert "<dt>Serial number</dt>" not in page_text
+
+
+def test_an_unsteady_run_says_so(tmp_path: Path) -> None:
+    """Not reached is said in the findings and in the determination block."""
+    page = render_run(tmp_path, run_info(), "unsteady")
+    assert "NOT reached" in page
+    assert re.search(r'<p class="bad">[^<]* did not reach steady state: (range|slope) ', page)
+
+
+def test_set_up_is_folded_after_the_tests(page_text: str) -> None:
+    """First the answer, then what it is from; open for who prints it."""
+    order = [
+        page_text.index(f'<section id="{key}">')
+        for key in ("overview", "iops", "words", "disclosure")
+    ]
+    assert order == sorted(order)
+    assert page_text.count('<details class="folded chapter">') == 2
+
+
+def test_json_has_no_nan_and_a_schema(run_file: Path) -> None:
+    """The document for programs is strict JSON and names its layout."""
+    text = render_json(tkperf.load(run_file))
+    assert '"schema": "tkperf-results/2"' in text
+    assert "NaN" not in text

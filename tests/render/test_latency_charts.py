@@ -1,0 +1,211 @@
+"""Curves over a latency histogram, as they are drawn: right at every edge of every bucket; bars of equal width."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import vl_convert
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builders import io_stats, latency_lists
+from tkperf.model.histogram import BUCKET_LOWER_NS, BUCKET_UPPER_NS, REPORTED_PERCENTILES, Histogram
+from tkperf.model.measurement import IoStats
+from tkperf.render.charts.latency import (
+    BINS_A_DECADE,
+    exceedance,
+    exceedance_points,
+    histogram_rows,
+    response_time_histogram,
+)
+from tkperf.render.charts.vega import Spec
+
+WIDTH, HEIGHT = 1000, 300
+# 90 I/Os of 101 us and 10 of 10 ms: nothing took longer than the one and less than the other.
+TWO_GROUPS = io_stats([101_000] * 90 + [10_000_000] * 10)
+
+
+def drawn_curve(spec: Spec) -> list[tuple[float, float]]:
+    """The points of a chart's line in its SVG: response time in us, place from 0 (bottom) to 1."""
+    svg = vl_convert.vegalite_to_svg(spec | {"width": WIDTH, "height": HEIGHT})
+    (path,) = re.findall(r'aria-roledescription="line mark" d="([^"]*)"', svg)
+    assert set(re.findall("[A-Z]", path)) <= {"M", "L"}
+    low, high = (math.log10(each) for each in x_domain(spec))
+    places = [[float(number) for number in pair.split(",")] for pair in re.split("[ML]", path)[1:]]
+    return [(10 ** (low + (high - low) * x / WIDTH), 1 - y / HEIGHT) for x, y in places]
+
+
+def x_domain(spec: Any) -> tuple[float, float]:
+    low, high = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    return low, high
+
+
+def height_at(curve: list[tuple[float, float]], us: float) -> float:
+    """Of the straight lines between the points."""
+    for (left, low), (right, high) in pairwise(curve):
+        if left <= us <= right:
+            return low + (high - low) * (us - left) / (right - left) if right > left else high
+    raise AssertionError(f"nothing is drawn at {us} us")
+
+
+@pytest.mark.parametrize("power", range(1, 12))
+def test_bars_have_labels_of_a_few_powers_of_ten(power: int) -> None:
+    """However many I/Os: never two only, never each 2, 3 ... 9 of many powers."""
+    rows = [
+        {"lower": 100.0, "upper": 101.0, "count": 10**power},
+        {"lower": 900.0, "upper": 905.0, "count": 1},
+    ]
+    svg = vl_convert.vegalite_to_svg(response_time_histogram(rows, [], "t") | {"width": 500})
+    texts = re.findall('<text[^>]* opacity="1">([^<]+)</text>', svg)
+    labels = texts[texts.index("Response time (µs)") + 1 : texts.index("I/Os (bars)")]
+    assert 3 <= len(labels) <= 7
+
+
+def test_confidence_stays_at_its_share_until_slower_ios() -> None:
+    """90 % took no longer than 101 us, and no more took no longer than 9 ms."""
+    rows = histogram_rows(TWO_GROUPS)
+    curve = drawn_curve(response_time_histogram(rows, [], "t"))
+    (_, fast_us), (slow_us, slowest_us) = [(row["lower"], row["upper"]) for row in rows]
+    assert curve[0][1] == pytest.approx(0, abs=0.01)
+    for us in (float(str(fast_us)), 105, 1_000, 9_000):
+        assert height_at(curve, us * 1.0001) == pytest.approx(0.9, abs=0.005)
+    assert [us for us, _ in curve[-2:]] == pytest.approx([slow_us, slowest_us], rel=1e-3)
+    assert curve[-1][1] == pytest.approx(1, abs=0.005)
+
+
+def test_exceedance_is_what_confidence_leaves() -> None:
+    """10 % took longer than anything from 101 us to 10 ms: a level line, not a point."""
+    rows = histogram_rows(TWO_GROUPS)
+    spec = exceedance(rows, [], "t")
+    curve = drawn_curve(spec)
+    # Logarithmic from 10 % at the bottom to 100 % at the top.
+    assert [height for _, height in curve] == pytest.approx([1, 0, 0], abs=0.01)
+    assert [us for us, _ in curve] == pytest.approx(
+        [rows[0]["lower"], rows[0]["upper"], rows[1]["lower"]], rel=1e-3
+    )
+
+
+@given(latency_lists)
+def test_exceedance_in_numbers(latencies_ns: list[int]) -> None:
+    """At each edge of a bucket exactly the share of the I/Os that took longer, and never 0."""
+    rows = histogram_rows(io_stats(latencies_ns))
+    points = list(exceedance_points((row["lower"], row["upper"], row["count"]) for row in rows))  # type: ignore[misc]
+    assert [us for us, _ in points] == [row[edge] for row in rows for edge in ("lower", "upper")][
+        :-1
+    ]
+    for us, percent in points:
+        longer = sum(value >= us * 1000 for value in latencies_ns)
+        assert percent == pytest.approx(100 * longer / len(latencies_ns))
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(min_value=128, max_value=10**9), min_size=2, max_size=60, unique=True))
+def test_both_curves_agree(latencies_ns: list[int]) -> None:
+    """What is drawn as confidence and as exceedance adds up to all I/Os at every edge."""
+    rows = histogram_rows(io_stats(latencies_ns))
+    confidence = drawn_curve(response_time_histogram(rows, [], "t"))
+    points = list(exceedance_points((row["lower"], row["upper"], row["count"]) for row in rows))  # type: ignore[misc]
+    assert len(confidence) == len(points) + 1
+    for (us, height), (edge_us, percent) in zip(confidence, points, strict=False):
+        assert us == pytest.approx(edge_us, rel=1e-2)
+        assert 100 * height + percent == pytest.approx(100, abs=0.5)
+
+
+def drawn_bins(rows: list[dict[str, object]]) -> list[tuple[float, float, int]]:
+    """The bars that Vega-Lite makes of buckets: edges in us, I/Os."""
+    histogram: Any = response_time_histogram(rows, [], "t")
+    told = "format(datum.lower, '.9e') + ' ' + format(datum.upper, '.9e') + ' ' + datum.count"
+    spec = {
+        "data": {"values": rows},
+        "transform": [*histogram["layer"][0]["transform"], {"calculate": told, "as": "told"}],
+        "mark": "text",
+        "encoding": {
+            "x": {"field": "bin", "type": "quantitative"},
+            "text": {"field": "told", "type": "nominal"},
+        },
+    }
+    texts = re.findall(r">([^<>]+e[^<>]+e[^<>]+)</text>", vl_convert.vegalite_to_svg(spec))
+    bins = [text.replace("\N{MINUS SIGN}", "-").split() for text in texts]
+    return sorted((float(lower), float(upper), int(count)) for lower, upper, count in bins)
+
+
+def lognormal(
+    median_ns: float, sigma: float, total: int
+) -> tuple[IoStats, Callable[[float], float]]:
+    """Statistics of so many I/Os that are distributed smoothly, and the share of them below a time in us."""
+
+    def share_below(ns: Any) -> Any:
+        at = np.log(np.maximum(np.asarray(ns, dtype=float), 1e-9) / median_ns) / sigma
+        return 0.5 * (1 + np.vectorize(math.erf)(at / math.sqrt(2)))
+
+    shares = share_below(BUCKET_UPPER_NS + 1.0) - share_below(BUCKET_LOWER_NS)
+    histogram = Histogram.from_dense(np.rint(total * shares).astype(np.int64))
+    return replace(io_stats([1]), histogram=histogram), lambda us: float(share_below(1000 * us))
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    st.floats(min_value=2_000, max_value=5_000_000),
+    st.floats(min_value=0.2, max_value=1.0),
+)
+def test_a_smooth_distribution_has_a_smooth_histogram(median_ns: float, sigma: float) -> None:
+    """Each bar is what lies between its edges, to 2 %: no step at a power of two, where fio's buckets double."""
+    total = 10**8
+    stats, share_below = lognormal(median_ns, sigma, total)
+    bins = drawn_bins(histogram_rows(stats))
+    for lower, upper, count in bins:
+        expected = total * (share_below(upper) - share_below(lower))
+        # Buckets hold whole I/Os, so far out some are rounded away.
+        assert count == pytest.approx(expected, rel=0.02, abs=100)
+    steps = [
+        here * here / (before * after)
+        for (*_, before), (*_, here), (*_, after) in zip(bins, bins[1:], bins[2:], strict=False)
+        if min(before, here, after) > total / 1000
+    ]
+    # Of a smooth curve a bar is about the geometric mean of its neighbours.
+    curvature = math.exp((math.log(10) / BINS_A_DECADE / sigma) ** 2)
+    assert all(1 / 1.03 < step / curvature < 1.03 for step in steps)
+
+
+@settings(max_examples=25, deadline=None)
+@given(latency_lists)
+def test_bars_have_all_ios_and_equal_widths(latencies_ns: list[int]) -> None:
+    """Whole I/Os, none lost; a bar holds those between its edges, but for a bucket that an edge cuts."""
+    rows = histogram_rows(io_stats(latencies_ns))
+    bins = drawn_bins(rows)
+    assert sum(count for *_, count in bins) == len(latencies_ns)
+    for lower, upper, count in bins:
+        assert upper / lower == pytest.approx(10 ** (1 / BINS_A_DECADE))
+        place = math.log10(lower) * BINS_A_DECADE
+        assert place == pytest.approx(round(place), abs=1e-6)
+        assert count > 0
+        touched = [row for row in rows if row["upper"] >= lower and row["lower"] <= upper]  # type: ignore[operator]
+        within = [row for row in touched if row["lower"] >= lower and row["upper"] <= upper]  # type: ignore[operator]
+        # Halves are rounded at either edge.
+        assert sum(row["count"] for row in within) - 1 <= count  # type: ignore[misc]
+        assert count <= sum(row["count"] for row in touched)  # type: ignore[misc]
+
+
+@given(st.lists(st.integers(min_value=200, max_value=10**9), min_size=1, max_size=400))
+def test_curves_agree_with_the_percentiles_of_the_tables(latencies_ns: list[int]) -> None:
+    """Confidence reaches p %, and exceedance falls to the rest, within the bucket that percentile p is given by."""
+    stats = io_stats(latencies_ns)
+    rows = histogram_rows(stats)
+    beyond = dict(exceedance_points((row["lower"], row["upper"], row["count"]) for row in rows))  # type: ignore[misc]
+    for percent in REPORTED_PERCENTILES:
+        value_ns = stats.percentile_ns(percent)
+        if value_ns is None:
+            continue
+        (bucket,) = [row for row in rows if row["lower"] <= value_ns / 1000 < row["upper"]]  # type: ignore[operator]
+        longer_before = beyond[bucket["lower"]]  # type: ignore[index]
+        longer_after = beyond.get(bucket["upper"], 0.0)  # type: ignore[call-overload]
+        assert longer_after <= 100 - percent + 1e-9
+        assert longer_before > 100 - percent - 1e-9
+        assert 100 - longer_before <= percent + 1e-9 <= 100 - longer_after + 2e-9

@@ -1,0 +1,415 @@
+"""How charts look, in all charts there are: contrast, size of texts, units, axes, colours, the order of names."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tkperf
+from tests.builders import run_info, simulate, view_of, work
+from tkperf.analysis.layout import BLOCKS
+from tkperf.model.units import KIB
+from tkperf.page.cells import build_cell_charts
+from tkperf.page.page import ReportView
+from tkperf.procedures import HDD_TESTS, SSD_TESTS
+from tkperf.render import document
+from tkperf.render.charts import curves, flagged, over_time, telemetry
+from tkperf.render.charts.colours import colour_values
+from tkperf.render.charts.labels import MOST_DIRECT
+from tkperf.render.charts.vega import (
+    INK,
+    MANY_COLOURS,
+    NEUTRAL,
+    PALETTE,
+    TEXT_PX,
+    build_chart,
+    find_curve,
+    layers_of,
+    linear_axis,
+    log_axis,
+    quantity_axis,
+)
+
+TEMPLATES = Path(tkperf.__file__).parent / "report/templates"
+LIGHT_PAGE = "#FFFFFF"
+DARK_PAGE = re.findall(
+    r"prefers-color-scheme: dark.*?--paper: (#[0-9a-f]{6})",
+    (TEMPLATES / "styles.css.j2").read_text("utf-8"),
+    re.DOTALL,
+)[0]
+OF_MARKS, OF_TEXT = 3.0, 4.5  # WCAG 2.2: 1.4.11, 1.4.3
+# Counts and names, which have no unit.
+NO_UNIT = re.compile(
+    r"IOPS|Round|Slice|TC|QD|I/Os|Offered IOPS|Workload|R/W %|R/W %, .*|Zones|Access|Drive fills"
+)
+COLOUR = re.compile(r"#[0-9A-Fa-f]{6}")
+
+Charts = Mapping[str, Any]
+
+
+def charts_of(view: ReportView) -> Iterator[tuple[str, Any]]:
+    for test in view.tests:
+        for part in (
+            test.charts,
+            test.course.charts,
+            *(section.charts for section in test.sections),
+        ):
+            yield from ((each.key, each.spec) for chart in part for each in chart.views)
+    yield from ((f"cell {name}", spec) for name, spec in (view.cell_charts or {}).items())
+
+
+@pytest.fixture(scope="module")
+def charts(tmp_path_factory: pytest.TempPathFactory) -> Charts:
+    """Those of every test that there is, so of every kind of figure."""
+    found: dict[str, Any] = {}
+    for preset, suite in (("sata-ssd", SSD_TESTS), ("hdd", HDD_TESTS)):
+        for name, test in suite.items():
+            folder = tmp_path_factory.mktemp(f"{preset}-{name}")
+            simulate(folder, run_info(), preset=preset, suite={name: test})
+            view = view_of(folder / "run.tkperf")
+            found |= {f"{preset} {key}": spec for key, spec in charts_of(view)}
+    assert len(found) > 50
+    return found
+
+
+def parts_of(spec: Any) -> list[Any]:
+    """The layers of a chart, those within others too, each with what it shares."""
+    layers: list[Any] = layers_of(spec) or [spec]
+    return [inner for layer in layers for inner in (layers_of(layer) or [layer])]
+
+
+def kind_of(part: Any) -> str:
+    mark = part["mark"]
+    return str(mark["type"] if isinstance(mark, dict) else mark)
+
+
+def colours_within(value: object) -> Iterator[str]:
+    if isinstance(value, str) and COLOUR.fullmatch(value):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from colours_within(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from colours_within(inner)
+
+
+def sizes_within(value: object) -> Iterator[float]:
+    """Of letters, wherever they are set."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key.lower().endswith("fontsize"):
+                yield inner
+            yield from sizes_within(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from sizes_within(inner)
+
+
+def contrast(one: str, other: str) -> float:
+    """Of two colours, 1 to 21 (WCAG 2.2, contrast ratio)."""
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    """Relative luminance, 0 to 1 (WCAG 2.2)."""
+    shares = (int(colour[first : first + 2], 16) / 255 for first in (1, 3, 5))
+    linear = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shares)
+    return sum(weight * each for weight, each in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def seen(colour: str) -> float:
+    """Its lower contrast to a light and to a dark page."""
+    return min(contrast(colour, LIGHT_PAGE), contrast(colour, DARK_PAGE))
+
+
+def test_contrast_is_that_of_wcag() -> None:
+    assert contrast("#000000", "#FFFFFF") == pytest.approx(21)
+    assert contrast("#777777", "#FFFFFF") == pytest.approx(4.48, abs=0.005)
+    assert contrast("#FFFFFF", "#777777") == contrast("#777777", "#FFFFFF")
+
+
+def test_every_colour_can_be_seen_on_light_and_on_dark_pages() -> None:
+    ramp = [curves._on_ramp(place, 40) for place in range(40)]
+    marks = [
+        flagged.FLAGGED, over_time.LEVEL, over_time.DROP, over_time.SPIKE, telemetry.WARM,
+        telemetry.HOT, NEUTRAL,
+    ]  # fmt: skip
+    faint = {colour: seen(colour) for colour in (*MANY_COLOURS, *ramp, *marks)}
+    assert {colour: value for colour, value in faint.items() if value < OF_MARKS} == {}
+
+
+def test_letters_can_be_read_on_light_and_on_dark_pages() -> None:
+    """A chart's own ink on white paper, the page's on its dark one."""
+    style = (TEMPLATES / "styles.css.j2").read_text("utf-8")
+    (dark_ink,) = re.findall(
+        r"prefers-color-scheme: dark.*?--ink: (#[0-9a-f]{6})", style, re.DOTALL
+    )
+    assert contrast(INK, LIGHT_PAGE) >= OF_TEXT
+    assert contrast(dark_ink, DARK_PAGE) >= OF_TEXT
+    # What of a chart has the page's ink: letters of its frame, and those that are drawn in the chart's own.
+    (parts,) = re.findall(r":is\((.*?)\) text { fill: var\(--ink\); }", style)
+    for part in (
+        "title-text",
+        "title-subtitle",
+        "axis-label",
+        "axis-title",
+        "legend-label",
+        "legend-title",
+    ):
+        assert f".role-{part}" in parts
+    assert f'text[fill="{INK}" i] {{ fill: var(--ink); }}' in style
+
+
+def test_marks_of_all_charts_can_be_seen(charts: Charts) -> None:
+    """Lines, bars and points; shades lie behind what is read."""
+    faint = {
+        (key, kind_of(part), colour)
+        for key, spec in charts.items()
+        for part in parts_of(spec)
+        if kind_of(part) in ("line", "bar", "point", "rule", "boxplot")
+        for colour in colours_within((part["mark"], part["encoding"]))
+        if seen(colour) < OF_MARKS
+    }
+    assert faint == set()
+
+
+def test_texts_of_all_charts_can_be_read(charts: Charts) -> None:
+    """They have the page's ink, light or dark, and no colour of their own."""
+    for key, spec in charts.items():
+        for part in parts_of(spec):
+            if kind_of(part) != "text":
+                continue
+            assert part["encoding"].get("color") is None, key
+            assert not list(colours_within(part["mark"])), key
+        assert "subtitleColor" not in spec["title"], key
+
+
+def test_letters_of_all_charts_are_large_enough(charts: Charts) -> None:
+    """On the screen, where a chart is drawn as wide as it is shown."""
+    for key, spec in charts.items():
+        config = spec["config"]
+        assert min(sizes_within(spec)) >= TEXT_PX >= 12, key
+        for part, names in (
+            ("axis", ("labelFontSize", "titleFontSize")),
+            ("legend", ("labelFontSize", "titleFontSize")),
+            ("title", ("fontSize", "subtitleFontSize")),
+            ("text", ("fontSize",)),
+        ):
+            assert set(names) <= config[part].keys(), (key, part)
+
+
+def test_letters_are_large_enough_in_print() -> None:
+    """Two charts are as wide as the text of an A4 page: what has 12 px there has 7.5 pt, as the tables beside them."""
+    (margin_mm,) = re.findall(r"x: (\d+)mm", (TEMPLATES / "report.typ").read_text("utf-8"))
+    width_pt = (210 - 2 * int(margin_mm)) / 25.4 * 72
+    (gutter_mm,) = re.findall(
+        r"column-gutter: (\d+)mm, row-gutter: 5pt, ..row",
+        (TEMPLATES / "report.typ").read_text("utf-8"),
+    )
+    half_pt = (width_pt - int(gutter_mm) / 25.4 * 72) / 2
+    assert TEXT_PX * half_pt / document.HALF_WIDTH >= 7.45
+    assert TEXT_PX * width_pt / document.WHOLE_WIDTH >= 7.45
+
+
+def test_every_axis_names_its_unit(charts: Charts) -> None:
+    for key, spec in charts.items():
+        for part in parts_of(spec):
+            for channel in ("x", "y"):
+                axis = part["encoding"].get(channel) or {}
+                if axis.get("type") != "quantitative" or axis.get("axis", True) is None:
+                    continue
+                if "title" not in axis:
+                    continue  # a mark on the axis of another layer
+                title = str(axis["title"])
+                assert "(" in title or NO_UNIT.fullmatch(title), (key, title)
+
+
+def test_axes_reach_beyond_the_data(charts: Charts) -> None:
+    """Nothing that is drawn touches the end of its upright axis, but for 0 at its beginning; ticks are round."""
+    checked = 0
+    for key, spec in charts.items():
+        part = find_curve(spec)
+        y = part.get("encoding", {}).get("y") or {}
+        scale = y.get("scale") or {}
+        if "values" not in (y.get("axis") or ()):
+            continue
+        low, high = scale["domain"]
+        rows = part.get("data", spec.get("data", {})).get("values") or [
+            row for rows in spec.get("datasets", {}).values() for row in rows
+        ]
+        for row in rows:
+            for field in ("value", "low", "high"):
+                value = row.get(field)
+                if isinstance(value, int | float) and math.isfinite(value):
+                    assert value < high, key
+                    assert value > low or value == low == 0, key
+                    checked += 1
+        check_ticks(y["axis"]["values"], log=scale.get("type") == "log")
+    assert checked > 1000
+
+
+def check_ticks(ticks: list[float], *, log: bool) -> None:
+    """At one digit times a power of ten, or, as on any linear axis, 1, 2 or 5 times a power of ten apart."""
+    digits = {f"{tick:.10e}".split("e")[0].rstrip("0").rstrip(".") for tick in ticks}
+    if log and digits <= {str(digit) for digit in range(1, 10)}:
+        return
+    steps = {float(f"{after - before:.6g}") for before, after in pairwise(ticks)}
+    (step,) = steps
+    assert f"{step:.4e}"[:6] in ("1.0000", "2.0000", "5.0000")
+    assert all(math.isclose(tick / step, round(tick / step), abs_tol=1e-6) for tick in ticks)
+
+
+@given(st.lists(st.floats(min_value=-1e12, max_value=1e12), min_size=1, max_size=5), st.booleans())
+def test_linear_axes(values: list[float], zero: bool) -> None:
+    """All values lie within, none at an end unless that is 0; few ticks, at the ends too, 1, 2 or 5 apart."""
+    values = [float(f"{value:.6g}") for value in values if value == 0 or abs(value) > 1e-6]
+    if not values:
+        return
+    axis: Any = linear_axis(values, zero=zero)
+    (low, high), ticks = axis["scale"]["domain"], axis["axis"]["values"]
+    assert (ticks[0], ticks[-1]) == (low, high)
+    assert 2 <= len(ticks) <= 10
+    for value in values:
+        assert low < value < high or value == 0
+    if zero:
+        assert low <= 0 <= high
+
+
+@given(st.lists(st.floats(min_value=1e-3, max_value=1e9), min_size=1, max_size=5))
+def test_logarithmic_axes(values: list[float]) -> None:
+    axis: Any = log_axis(values)
+    low, high = axis["scale"]["domain"]
+    assert low < min(values)
+    assert max(values) < high
+    check_ticks(axis["axis"]["values"], log=True)
+
+
+def test_the_same_block_size_has_the_same_colour_in_all_charts(charts: Charts) -> None:
+    """And so have mixes, and percentiles; those of a chart that tells apart one of these are looked at."""
+    known: dict[tuple[str, str], set[str]] = {}
+    for spec in charts.values():
+        channel = find_curve(spec).get("encoding", {}).get("color") or {}
+        scale = channel.get("scale") or {}
+        if channel.get("field") != "series" or "strokeDash" in find_curve(spec)["encoding"]:
+            continue
+        of = str(channel.get("title"))
+        if of in ("Block size (KiB)", "R/W %", "QD", "TC", "None"):
+            for name, colour in zip(scale["domain"], scale["range"], strict=True):
+                if of != "None" or re.fullmatch(r"p[\d.]+|mean|max|min", name):
+                    known.setdefault((of, name), set()).add(colour)
+    assert {of for of, _ in known} >= {"Block size (KiB)", "R/W %", "None"}
+    assert {key: colours for key, colours in known.items() if len(colours) > 1} == {}
+
+
+def test_colours_of_block_sizes_are_their_own() -> None:
+    """Whatever others are shown; of those that no specification has, none has another's."""
+    several = [work(block_size_bytes=size * KIB) for size in (4, 12, 64, 1024)]
+    alone = [work(block_size_bytes=1024 * KIB)]
+    of_several, of_one = colour_values(BLOCKS, several), colour_values(BLOCKS, alone)
+    assert of_one.items() <= of_several.items()
+    assert len(set(of_several.values())) == 4
+
+
+def ends_of(spec: Any) -> list[str]:
+    """The names of a chart's curves by where they end, from the top."""
+    part = find_curve(spec)
+    x = part["encoding"]["x"]
+    rows = part.get("data", spec.get("data"))["values"]
+    order = x.get("sort") or sorted({row[x["field"]] for row in rows})
+    last: dict[str, tuple[int, float]] = {}
+    for row in rows:
+        place = order.index(row[x["field"]])
+        if row["value"] is not None and place >= last.get(row["series"], (-1, 0))[0]:
+            last[row["series"]] = place, row["value"]
+    return [name for name, _ in sorted(last.items(), key=lambda item: -item[1][1])]
+
+
+def test_few_curves_have_labels_and_many_a_legend(charts: Charts) -> None:
+    """Both in the order in which the curves end."""
+    labelled, in_legends = 0, 0
+    for key, spec in charts.items():
+        part = find_curve(spec)
+        encoding = part.get("encoding", {})
+        if kind_of(part if "mark" in part else spec) != "line" or "labels" in key:
+            continue
+        channel = encoding.get("color") or {}
+        if (
+            channel.get("field") != "series"
+            or "detail" in encoding
+            or "data" not in {**spec, **part}
+        ):
+            continue
+        if "values" not in part.get("data", spec.get("data", {})):
+            continue
+        names = ends_of(spec)
+        labels = [
+            [row["series"] for row in other["data"]["values"]]
+            for other in parts_of(spec)
+            if other.get("name") == "end-names"
+        ]
+        if len(names) <= MOST_DIRECT:
+            assert labels, key
+            assert set(labels[0]) >= set(names), key
+            assert channel["legend"] is None, key
+            labelled += 1
+        elif not labels:
+            assert channel["scale"]["domain"][: len(names)] == names, key
+            assert channel.get("legend", True) is not None, key
+            in_legends += 1
+    assert labelled > 5
+    assert in_legends > 2
+
+
+def draw_lines(values: list[float]) -> Any:
+    rows: list[dict[str, object]] = [
+        {"x": at, "value": value, "series": f"s{number}"}
+        for number, value in enumerate(values)
+        for at in (0, 1)
+    ]
+    x = {"field": "x", "type": "quantitative", "title": "x (s)"}
+    y = quantity_axis(rows, "y (s)", log=False)
+    colour = {"field": "series", "type": "nominal", "title": None, "scale": {"range": PALETTE}}
+    return build_chart("t", rows, {"x": x, "y": y, "color": colour}, mark={"type": "line"})
+
+
+@given(st.lists(st.floats(min_value=0, max_value=100), min_size=1, max_size=4))
+def test_labels_do_not_cover_each_other(values: list[float]) -> None:
+    """Two lines of 12 px have 15 px between them even in print; from the top in the order of the ends; within the plot."""
+    spec = draw_lines(values)
+    low, high = spec["encoding"]["y"]["scale"]["domain"]
+    rows = spec["layer"][-1]["data"]["values"]
+    places = [(row["at"] - low) / (high - low) * 300 * document.CHART_SCALE for row in rows]
+    assert all(above - below >= 15 - 1e-6 for above, below in pairwise(places))
+    assert -1e-6 <= places[-1] <= places[0] <= 300 * document.CHART_SCALE + 1e-6
+    ends = [values[int(row["series"][1:])] for row in rows]
+    assert ends == sorted(ends, reverse=True)
+
+
+def test_bars_of_three_dimensions_keep_the_order_of_block_sizes(charts: Charts) -> None:
+    """From the front to the back or the other way round, never by value; a bar tells its interval."""
+    spec = charts["sata-ssd iops03d"]
+    faces = spec["datasets"]["faces"]
+    rows = [float(size) for size in dict.fromkeys(face["row"] for face in faces)]
+    assert len(rows) > 3
+    assert rows in (sorted(rows), sorted(rows, reverse=True))
+    tips = [part["encoding"]["tooltip"] for part in parts_of(spec) if kind_of(part) == "line"]
+    assert "sure" in [field["field"] for field in tips[0]]
+    assert all(face["sure"] for face in faces)
+    assert len({face["sure"] for face in faces}) > 3
+
+
+def test_the_dialogs_histogram_has_the_same_bins(charts: Charts) -> None:
+    """Bars are made of the data by the chart itself, whoever brings them."""
+    of_cells: Any = build_cell_charts()["histogram"]
+    for key in [key for key in charts if key.endswith("rth")]:
+        assert charts[key]["layer"][0]["transform"] == of_cells["layer"][0]["transform"]

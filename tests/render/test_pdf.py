@@ -1,0 +1,366 @@
+"""The PDF: the run file's figures on it, the header on every page, the same bytes each time."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+import unicodedata
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import tkperf
+from tests.builders import run_info, simulate, view_of
+from tkperf.analysis.findings.build import with_findings
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.told import Told
+from tkperf.analysis.verdicts import format_verdict_value
+from tkperf.cli.main import cli
+from tkperf.model.quantity import IOPS, LATENCY_MEAN, THROUGHPUT
+from tkperf.model.units import format_number
+from tkperf.page.page import ChartView, ReportView, TableView
+from tkperf.page.view import build_view
+from tkperf.render import printing
+from tkperf.render.document import _lay_out, compose_run
+from tkperf.render.export_tkperf import render_tkperf_xml
+from tkperf.render.fonts import FAMILY
+from tkperf.render.pdf import set_document
+
+HOSTILE = '#eval("1") $x$ *b* </script>\u202eRTL\0\x1b[31m' + "W" * 10_000
+DEVICE = {
+    "model": "Model 9000",
+    "serial": "SERIAL42",
+    "kind": "simulated drive",
+    "capacity_bytes": 240_057_409_536,
+}
+
+
+@pytest.fixture(scope="module")
+def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    profile = {"demand": {"jobs": 2, "io_depth": 16}, "latency": {"jobs": 1, "io_depth": 1}}
+    simulate(folder, run_info(device=DEVICE, profile=profile, notices=("SIMULATED: a model",)))
+    return folder / "run.tkperf"
+
+
+@pytest.fixture(scope="module")
+def result(run_file: Path) -> RunResult:
+    return tkperf.load(run_file)
+
+
+@pytest.fixture(scope="module")
+def printed(run_file: Path) -> bytes:
+    return render_pdf(run_file)
+
+
+def render_pdf(run_file: Path) -> bytes:
+    view = view_of(run_file, Told(report_date="2026-01-02"))
+    return set_document(compose_run(view, tkperf.load(run_file)))
+
+
+def charts_of(view: ReportView) -> list[ChartView]:
+    sections = (section for test in view.tests for section in test.sections)
+    of_tests = [chart for test in view.tests for chart in (*test.charts, *test.course.charts)]
+    shown = of_tests + [chart for section in sections for chart in section.charts]
+    return [view for chart in shown for view in chart.on_paper]
+
+
+@pytest.fixture(scope="module")
+def pages(printed: bytes, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return text_of(printed, tmp_path_factory.mktemp("pdf"))
+
+
+def text_of(printed: bytes, folder: Path, order: str = "-layout") -> list[str]:
+    """The text of each page, as it stands there."""
+    if shutil.which("pdftotext") is None:
+        pytest.skip("needs pdftotext (poppler-utils)")
+    path = folder / "report.pdf"
+    path.write_bytes(printed)
+    done = subprocess.run(
+        ["pdftotext", order, path, "-"], capture_output=True, check=True, text=True
+    )
+    return done.stdout.split("\f")[:-1]
+
+
+def flow_of(printed: bytes, folder: Path) -> str:
+    """All text in the order in which it is set: of columns one after the other."""
+    return " ".join(" ".join(text_of(printed, folder, "-raw")).split())
+
+
+@pytest.fixture(scope="module")
+def flow(printed: bytes, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return flow_of(printed, tmp_path_factory.mktemp("flow"))
+
+
+@pytest.mark.parametrize("fonts", ["the system's", "none"])
+def test_the_same_run_gives_the_same_bytes(
+    run_file: Path, printed: bytes, tmp_path: Path, fonts: str
+) -> None:
+    """No chance, no machine in it, and of clocks the day alone; nor the fonts installed, for scripts typst has."""
+    variables = os.environ | {"SOURCE_DATE_EPOCH": "1767312000"}
+    if fonts == "none":
+        variables["FONTCONFIG_FILE"] = str(
+            resources.files("tkperf.render") / "templates/no-system-fonts.conf"
+        )
+    path = tmp_path / "report.pdf"
+    subprocess.run(
+        [Path(sys.executable).parent / "tkperf", "report", run_file, "--pdf", path],
+        check=True,
+        env=variables,
+    )
+    assert path.read_bytes() == printed
+
+
+def test_a_page_says_how_its_own_test_loaded_the_device(pages: list[str]) -> None:
+    """The latency test has one I/O outstanding, the others the profile's demand."""
+    of_tests = [page for page in pages if "Stimulus 1" in page.split("Set-up and disclosure")[0]]
+    assert len(of_tests) >= len(pages) - 4
+    for page in of_tests:
+        demands = set(re.findall(r"TC / QD +(TC \d+ / QD \d+)", page.split("Steady state:")[0]))
+        head = page.splitlines()[0]
+        one_by_one = "Latency" in head or "Response time histogram" in head
+        assert demands == {"TC 1 / QD 1" if one_by_one else "TC 2 / QD 16"}, head
+
+
+def test_amounts_of_a_test_are_said_once(result: RunResult, pages: list[str]) -> None:
+    """Its duration and what it wrote are not those of each section, so nobody adds them up."""
+    facts = [line for page in pages for line in page.splitlines() if "Status: complete" in line]
+    assert len(facts) == len(result.tests)
+    assert any(line.strip().startswith("Whole test: ") for line in facts)
+
+
+def test_long_notices_leave_the_header_whole(result: RunResult, tmp_path: Path) -> None:
+    """However much there is to say, each page has its title and number, the first every word."""
+    notices = tuple(f"NOTICE {number}: " + "many words " * 40 + "end" for number in range(4))
+    told = replace(result, info=replace(result.info, notices=notices))
+    found = text_of(set_document(compose_run(build_view(told), told)), tmp_path)
+    for number, page in enumerate(found, start=1):
+        assert f"page {number} of {len(found)}" in page
+        assert page.count("NOTICE") >= 4
+    assert " ".join(found[0].split()).count("many words") == 4 * 40
+
+
+def test_what_a_process_fails_to_make_is_made_all_the_same(
+    failing_asides: None, run_file: Path, printed: bytes
+) -> None:
+    """It costs time and nothing else."""
+    view = view_of(run_file, Told(report_date="2026-01-02"))
+    with printing.Printer() as printer:
+        printer.start(compose_run(view, tkperf.load(run_file)))
+        assert printer.finish() == printed
+
+
+PRINTED_ALONE = """
+import runpy, sys
+runpy.run_module("tkperf.render.pdf", run_name="__main__")
+print(*sys.modules, file=sys.stderr)
+"""
+
+
+def test_the_process_makes_all_of_it_and_loads_no_more_than_it_needs(
+    run_file: Path, printed: bytes
+) -> None:
+    """By itself, from plain data: what results are made of would take it several times as long to load."""
+    view = view_of(run_file, Told(report_date="2026-01-02"))
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", PRINTED_ALONE],
+        input=pickle.dumps(compose_run(view, tkperf.load(run_file))),
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == printed
+    loaded = set(done.stderr.decode().split())
+    assert "typst" in loaded
+    assert not loaded & {"numpy", "jinja2", "vl_convert", "tkperf.analysis", "tkperf.page.page"}
+
+
+def test_a_test_without_a_step_has_its_page(result: RunResult, tmp_path: Path) -> None:
+    """A run that was cut off says of each test that was begun how far it came."""
+    cut = with_findings(replace(result, tests=(replace(result.tests[1], sections=()),)))
+    found = text_of(set_document(compose_run(build_view(cut), cut)), tmp_path)
+    (page,) = (each for each in found[1:] if "No step was finished." in each)
+    assert page.splitlines()[0].startswith("Latency")
+
+
+def test_every_page_says_what_it_is(pages: list[str]) -> None:
+    """The PTS's header: device, set-up, page n of m; and that the numbers are simulated."""
+    assert len(pages) > 8
+    for number, page in enumerate(pages, start=1):
+        assert f"page {number} of {len(pages)}" in page
+        for fact in ("Model 9000", "SERIAL42", "240.1 GB", "SIMULATED", "Test run date", "Test ID"):
+            assert fact in page
+        for block in ("Test platform", "Device under test", "Set-up parameters", "Test parameters"):
+            assert block in page
+    assert "SIMULATED: a model" in pages[0]
+    # Facts that nobody has are named once, in the last chapter.
+    assert ["Not known" in page for page in pages].count(True) == 1
+
+
+def test_every_figure_is_the_run_files(result: RunResult, flow: str) -> None:
+    """All cells of all tables, window averages, and what each section ended with."""
+    text = flow
+    for test in result.tests:
+        for section in test.sections:
+            assert section.ended_because in text
+            if section.verdict is not None:
+                assert format_verdict_value(section.verdict, section.verdict.average) in text
+            for cell in section.cells:
+                if test.name == "iops":
+                    assert format_number(cell.value(IOPS)) in text
+                if test.name == "tp":
+                    assert format_number(cell.value(THROUGHPUT)) in text
+                if test.name == "lat":
+                    assert format_number(cell.value(LATENCY_MEAN)) in text
+
+
+def test_every_table_is_printed_whole(run_file: Path, flow: str) -> None:
+    """Figures and sentences on top, titles, and each cell of each table, as the page in the browser has them."""
+    text = flow
+    view = view_of(run_file)
+    sections = [section for test in view.tests for section in test.sections]
+    tables = [table for test in view.tests for table in test.tables]
+    tables += [table for section in sections for table in section.tables]
+    tables += [section.determination for section in sections if section.determination]
+    assert len(tables) >= 15
+    for table in tables:
+        assert " ".join(table.title.split()[:3]) in text  # a long title may go over two lines
+        for row in table.rows:
+            for cell in row:
+                assert " ".join(cell.split()[:4]) in text, (table.title, cell)
+    for headline in view.headlines:
+        assert headline.label in text
+        assert headline.text in text
+    for found in view.findings:
+        for sentence, _ in found.sentences:
+            assert f"{sentence}." in text
+    for chart in charts_of(view):
+        assert " ".join(chart.text.split()[:6]) in text
+
+
+def test_pages_say_of_which_test_they_are(result: RunResult, pages: list[str]) -> None:
+    """The header names it and whether steady state was reached; its sections stand below it by their names."""
+    for test in result.tests:
+        own = [page for page in pages if page.splitlines()[0].startswith(f"{test.title} · ")]
+        assert own
+        assert all("steady state" in page.splitlines()[0] for page in own)
+        for section in test.sections:
+            assert section.name in "".join(own)
+
+
+def test_figures_stand_with_their_titles_two_to_a_row(run_file: Path, pages: list[str]) -> None:
+    """Not one page of the tests is left with a title alone; several have titles beside each other."""
+    view = view_of(run_file)
+    titles = [str(chart.spec["title"]["text"]) for chart in charts_of(view)]  # type: ignore[index]
+    lines = [line for page in pages for line in page.splitlines()]
+    beside = [line for line in lines if sum(title[:25] in line for title in titles) >= 2]
+    assert len(beside) >= 3
+    assert len(pages) <= len(view.tests) * 4 + 4
+
+
+def test_facts_and_titles_never_stand_alone(run_file: Path, tmp_path: Path) -> None:
+    """What the drive told of itself stays with the figures above it, a title of the set-up with what it is of."""
+    view = view_of(run_file)
+    rows = tuple((f"Fact {number}", str(number)) for number in range(60))
+    facts = TableView(title="Drive told", columns=("", ""), rows=rows)
+    tests = tuple(
+        replace(test, course=replace(test.course, tables=(facts,))) for test in view.tests
+    )
+    printed = set_document(compose_run(replace(view, tests=tests), tkperf.load(run_file)))
+    pages = text_of(printed, tmp_path)
+    told = [page for page in pages if "Drive told" in page]
+    assert len(told) == len(tests)
+    alone = [page for page in told if "Throughput over the whole test" not in page]
+    assert len(alone) == sum(not test.course.charts for test in tests)
+    for page in pages:
+        *_, last, _footer = [line.strip() for line in page.splitlines() if line.strip()]
+        assert last not in {"Not known", "Command line", "Kernel command line"}
+
+
+def test_long_amounts_cover_no_names(run_file: Path, tmp_path: Path) -> None:
+    """As of days of writes: what the drive told of itself then has fewer columns."""
+    view = view_of(run_file)
+    name = "Written by the host, as the drive counts (GB)"
+    for value, columns in (("963.194", 3), ("50,833.613", 2), ("1" * 40, 1)):
+        rows = tuple((name, value) for _ in range(9))
+        facts = TableView(title="Drive told", columns=("", ""), rows=rows)
+        tests = tuple(
+            replace(test, course=replace(test.course, tables=(facts,))) for test in view.tests
+        )
+        told = replace(view, tests=tests)
+        pages = text_of(set_document(compose_run(told, tkperf.load(run_file))), tmp_path)
+        lines = [line for page in pages for line in page.splitlines() if name in line]
+        assert lines
+        assert len(re.findall(rf"{value}(?=\s|$)", "\n".join(lines))) == 9 * len(view.tests)
+        assert max(line.count(name) for line in lines) <= columns
+
+
+def test_what_shares_a_time_axis_stands_below_its_own() -> None:
+    """Below the view that has the axis, not below the last of the views; singles are paired."""
+
+    def chart(key: str, *, below: bool = False, aligned: bool = False) -> dict[str, object]:
+        return {"key": key, "below": below, "aligned": aligned}
+
+    charts = [
+        chart("time", aligned=True), chart("tgbw"), chart("fills"), chart("warm", below=True),
+        chart("wear", below=True), chart("rth"), chart("seconds"), chart("odd"),
+    ]  # fmt: skip
+    rows = _lay_out(charts)
+    assert [[each["key"] for each in row] for row in rows] == [
+        ["time", "warm", "wear"], ["tgbw", "fills"], ["rth", "seconds"], ["odd"],
+    ]  # fmt: skip
+    assert [[each["wide"] for each in row] for row in rows] == [
+        [True, False, False], [False, False], [False, False], [True],
+    ]  # fmt: skip
+
+
+def test_hostile_text_is_text(tmp_path: Path) -> None:
+    """No markup of typst's, no control characters, no endless line breaks the page."""
+    info = run_info(
+        name="hostile", device={"model": HOSTILE, "serial": HOSTILE}, device_description=HOSTILE
+    )
+    simulate(tmp_path, info)
+    found = text_of(render_pdf(tmp_path / "run.tkperf"), tmp_path)
+    text = "".join(found)
+    for piece in ('#eval("1")', "$x$", "*b*", "RTL[31m"):
+        assert piece in text
+    controls = {each for each in text if unicodedata.category(each) in ("Cc", "Cf")}
+    assert controls <= {"\n", "\u200b", "\u2060"}  # where words may break, and where not
+    assert max(len(line) for line in text.splitlines()) < 400
+    for number, page in enumerate(found, start=1):
+        assert f"page {number} of {len(found)}" in page
+
+
+def test_fonts_are_embedded(printed: bytes, tmp_path: Path) -> None:
+    """It prints the same everywhere."""
+    if shutil.which("pdffonts") is None:
+        pytest.skip("needs pdffonts (poppler-utils)")
+    path = tmp_path / "report.pdf"
+    path.write_bytes(printed)
+    listed = subprocess.run(["pdffonts", path], capture_output=True, check=True, text=True)
+    fonts = listed.stdout.splitlines()[2:]
+    assert fonts
+    for font in fonts:
+        assert font.split()[-5] == "yes", font
+    families = {font.split()[0].split("+")[-1].split("-")[0] for font in fonts}
+    assert families == {FAMILY, "DejaVuSansMono"}, "the page's and, of job files, a monospaced one"
+
+
+def test_what_another_tool_did_not_keep_has_no_chart(result: RunResult, tmp_path: Path) -> None:
+    """TKperf's XML has no percentiles: an empty chart would have no size, and end the report."""
+    file = tmp_path / "theirs.xml"
+    file.write_text(render_tkperf_xml(result).text, encoding="utf-8")
+    ran = CliRunner().invoke(cli, ["import", str(file), "--output", str(tmp_path)])
+    assert ran.exit_code == 0, ran.output
+    path = Path(ran.stdout.strip())
+    found = "".join(text_of(render_pdf(path), tmp_path))
+    assert "IOPS over time" in found
+    assert "Latency over time" in found
+    assert "Latency percentiles over time" not in found

@@ -1,0 +1,207 @@
+"""A run followed by its file tells what the run itself told; where it stands is what it does."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.procedures.test_own_workloads import EVERYTHING
+from tests.resuming import cuts
+from tkperf import make_plan
+from tkperf.cli.following import look
+from tkperf.model.phases import Idle, Round
+from tkperf.model.record import RunStatus
+from tkperf.pipeline.api import resume, run
+from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
+from tkperf.runfile.reader import RunFile
+from tkperf.runner.delta import Growth
+from tkperf.runner.events import (
+    Event,
+    Judged,
+    PhaseStarted,
+    PurgeEnded,
+    RunEnded,
+    RunResumed,
+    SampleSeen,
+    SectionEnded,
+    StepEnded,
+    StepStarted,
+    TelemetrySeen,
+    TestEnded,
+    TestStarted,
+    Warned,
+)
+from tkperf.runner.follow import Follower
+from tkperf.runner.progress import describe_place
+
+SHORT = Path(__file__).parents[1] / "short.toml"
+KEPT = (TestStarted, PurgeEnded, StepEnded, Judged, SectionEnded, TestEnded, RunEnded)
+
+
+class Watching:
+    """Follows the file of a run after each of its events, as quickly as nobody could."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.follower = Follower()
+        self.growth: Growth | None = None
+        self.happened: list[Event] = []
+        self.followed: list[Event] = []
+
+    def __call__(self, event: Event) -> None:
+        self.happened.append(event)
+        if not isinstance(event, SampleSeen):
+            self.growth = look(self.path, self.growth)
+            self.followed += self.follower.take(self.growth)
+
+
+def of(events: list[Event], *kinds: type) -> list[Event]:
+    return [_comparable(event) for event in events if isinstance(event, kinds)]
+
+
+def _comparable(event: Event) -> Event:
+    if isinstance(event, StepEnded):
+        # Samples are events of their own here, and fio's output is not read.
+        measurement = replace(event.record.measurement, samples=())
+        record = replace(event.record, measurement=measurement, engine_output=b"")
+        return replace(event, record=record)
+    return event
+
+
+@pytest.fixture
+def watch(tmp_path: Path) -> Callable[..., Watching]:
+    def followed(*tests: str, **wishes: object) -> Watching:
+        watching = Watching(tmp_path / "run.tkperf")
+        plan = make_plan("ssd", "sim:sata-ssd", tests=tests, **{"profile": SHORT, **wishes})  # type: ignore[arg-type]
+        run(plan, "run", folder=tmp_path, observers=(watching,))
+        return watching
+
+    return followed
+
+
+def test_what_is_kept_is_told_in_its_order(watch: Callable[..., Watching]) -> None:
+    """Each once, with all that the run itself told of it."""
+    watching = watch("iops", "lat", "writesat")
+    assert of(watching.followed, *KEPT) == of(watching.happened, *KEPT)
+    assert of(watching.followed, Warned) == of(watching.happened, Warned)
+
+
+def test_what_drives_tell_is_told(watch: Callable[..., Watching]) -> None:
+    """Each reading once: whoever attaches sees the temperature, too."""
+    watching = watch("iops", "lat")
+    told = of(watching.happened, TelemetrySeen)
+    assert told
+    assert of(watching.followed, TelemetrySeen) == told
+
+
+def test_every_second_is_told_once(watch: Callable[..., Watching]) -> None:
+    """Whether it came with its step or while that was under way."""
+    watching = watch("iops", "writesat")
+    assert [event.sample.both.ios for event in watching.followed if isinstance(event, SampleSeen)] == [
+        event.sample.both.ios for event in watching.happened if isinstance(event, SampleSeen)
+    ]  # fmt: skip
+
+
+def test_phases_steps_and_remaining_times_are_found(watch: Callable[..., Watching]) -> None:
+    """By replay alone they come to what the runner knew."""
+    watching = watch("iops", "lat", "tp", "writesat")
+    told = [event for event in watching.happened if isinstance(event, PhaseStarted)]
+    found = [event for event in watching.followed if isinstance(event, PhaseStarted)]
+    assert [(each.test, each.phase, each.at_most) for each in found] == [
+        (each.test, each.phase, each.at_most) for each in told
+    ]
+    assert {each.at_most for each in told if isinstance(each.phase, Round)} == {5}
+    for one, other in zip(found, told, strict=True):
+        assert one.shortest_s == pytest.approx(other.shortest_s)
+        assert one.longest_s == pytest.approx(other.longest_s)
+    steps = [event for event in watching.happened if isinstance(event, StepStarted)]
+    followed = [event for event in watching.followed if isinstance(event, StepStarted)]
+    assert [replace(each, at_s=0.0) for each in followed] == [
+        replace(each, at_s=0.0) for each in steps
+    ]
+
+
+def test_a_test_of_the_users_own_and_a_search_are_followed(
+    watch: Callable[..., Watching], tmp_path: Path
+) -> None:
+    """Their courses come from the run file alone; idle times leave no rows, so they are not told."""
+    own = tmp_path / "own.toml"
+    own.write_text(EVERYTHING)
+    watching = watch(str(own), "lat", profile="quick", auto_demand=True)
+    told = [
+        (event.test, event.phase)
+        for event in watching.happened
+        if isinstance(event, PhaseStarted) and not isinstance(event.phase, Idle)
+    ]
+    found = [
+        (event.test, event.phase) for event in watching.followed if isinstance(event, PhaseStarted)
+    ]
+    assert found == told
+
+
+def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
+    """What was set aside is not told as a result; the round that is measured again is under way."""
+    folder, path = tmp_path / "first", tmp_path / "run.tkperf"
+    plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=("iops", "lat"))
+    folder.mkdir()
+    run(plan, "run", folder=folder, observers=(cuts(folder / "run.tkperf", folder / "cuts"),))
+    moments = [each for each in sorted((folder / "cuts").iterdir()) if "StepEnded" in each.stem]
+    shutil.copy(moments[1 + 2 * 6 + 1], path)
+
+    watching = Watching(path)
+    # Attached before it was killed: all that was known then is known to the follower.
+    watching.growth = look(path)
+    before = list(watching.follower.take(watching.growth))
+    assert isinstance(before[-1], RunEnded)
+    assert before[-1].status is RunStatus.INTERRUPTED
+    assert watching.follower.standing is not None
+    assert describe_place(watching.follower.standing) == "IOPS, round 3 of at most 5, step 3 of 6"
+
+    resume(make_resume_plan(ResumeRequest(path=path)), observers=(watching,))
+    (resumed,) = [event for event in watching.followed if isinstance(event, RunResumed)]
+    assert resumed.resumption.again == "IOPS, round 3"
+    assert of(watching.followed, StepEnded, PurgeEnded, Judged) == of(
+        watching.happened, StepEnded, PurgeEnded, Judged
+    )
+    phases = [event.phase for event in watching.followed if isinstance(event, PhaseStarted)]
+    assert phases == [event.phase for event in watching.happened if isinstance(event, PhaseStarted)]
+
+
+def test_a_copy_of_a_file_that_is_written_is_as_old_as_what_it_says(tmp_path: Path) -> None:
+    """A run that ends between copy and question is not shown as killed."""
+    plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=("iops",))
+    opened: list[RunFile] = []
+
+    def open_once(event: Event) -> None:
+        if isinstance(event, StepEnded) and not opened:
+            opened.append(RunFile(tmp_path / "run.tkperf", briefly=True))
+
+    run(plan, "run", folder=tmp_path, observers=(open_once,))
+    with opened[0] as run_file:
+        growth = run_file.growth()
+    assert (growth.record.status, len(growth.log)) == (RunStatus.RUNNING, 2)
+    assert look(tmp_path / "run.tkperf").record.status is RunStatus.COMPLETE
+
+
+def test_a_file_of_a_course_nobody_knows_leaves_the_place_open(tmp_path: Path) -> None:
+    """A log that its test would not make is shown as far as it is known: the test, no place."""
+    import sqlite3
+    from contextlib import closing
+
+    folder = tmp_path / "first"
+    plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=("iops",))
+    folder.mkdir()
+    run(plan, "run", folder=folder, observers=(cuts(folder / "run.tkperf", folder / "cuts"),))
+    path = sorted((folder / "cuts").iterdir())[12]
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE step SET number = number + 1 WHERE kind = 'round'")
+    follower = Follower()
+    list(follower.take(look(path)))
+    standing = follower.standing
+    assert standing is not None
+    assert (standing.test, standing.phase, standing.remaining_s(0.0)) == ("iops", None, None)
+    assert describe_place(standing) == ""

@@ -1,0 +1,96 @@
+"""What tkperf starts: programs and modules of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tkperf.model.errors import EngineError
+from tkperf.system import process
+from tkperf.system.process import run_command, start_module
+
+
+def test_a_module_of_ours_loads_nothing_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody may have put a json.py there, and whoever makes a report may be root."""
+    (tmp_path / "json.py").write_text("open('strangers file was run', 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    process = start_module("json.tool")
+    process.communicate(b"{}", timeout=60)
+    assert process.returncode == 0
+    assert not (tmp_path / "strangers file was run").exists()
+
+
+def test_a_module_of_ours_does_not_outlive_us() -> None:
+    """Killed, we tell it nothing; it may hang, or draw for nobody."""
+    program = (
+        "import time; from tkperf.system.process import start_module; process = start_module('json.tool');"
+        "print(process.pid, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as ours:
+        assert ours.stdout is not None
+        pid = int(ours.stdout.readline())
+        # Neither the fork of us that it is at first, nor setpriv.
+        command = Path(f"/proc/{pid}/cmdline")
+        _wait_until(lambda: command.read_bytes().split(b"\0")[1:4] == [b"-P", b"-m", b"json.tool"])
+        os.kill(pid, signal.SIGSTOP)
+        ours.kill()
+    try:
+        _wait_until(lambda: not _is_alive(pid))
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_program_that_prints_without_end_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the beginning is kept, of both; the program is read on, so that it can end."""
+    monkeypatch.setattr(process, "KEPT_OUTPUT_BYTES", 1000)
+    done = run_command(
+        ["sh", "-c", "head -c 5000000 /dev/zero | tr '\\0' a; head -c 5000000 /dev/zero >&2"],
+        timeout_s=60,
+    )
+    assert (done.status, done.stdout, len(done.stderr)) == (0, "a" * 1000, 1000)
+
+
+def test_a_program_whose_child_goes_on_has_ended() -> None:
+    """What it left behind may hold its pipes; its own words are there."""
+    done = run_command(["sh", "-c", "echo said; sleep 20 & exit 3"], timeout_s=60)
+    assert (done.status, done.stdout) == (3, "said\n")
+
+
+def test_a_program_that_does_not_end_is_ended() -> None:
+    """Also where it prints all the time."""
+    with pytest.raises(EngineError, match="did not end within 1 s"):
+        run_command(["sh", "-c", "while :; do echo x; done"], timeout_s=1)
+
+
+def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
+    """Who waits for a smartctl in a script must not leave that at the drive."""
+    number = tmp_path / "pid"
+    with pytest.raises(EngineError, match="did not end within 1 s"):
+        run_command(["sh", "-c", f"sleep 60 & echo $! > {number}; wait"], timeout_s=1)
+    _wait_until(lambda: not _is_alive(int(number.read_text())))
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether it does anything yet: one that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
