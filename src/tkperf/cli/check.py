@@ -10,7 +10,6 @@ from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 
-from tkperf import load
 from tkperf.analysis.claim_findings import Checked, Finding, State
 from tkperf.analysis.results import RunResult
 from tkperf.cli.claims import read_and_check
@@ -18,6 +17,7 @@ from tkperf.cli.console import OutputConsole, plain
 from tkperf.cli.output import STDOUT, Outputs
 from tkperf.model.errors import ClaimsNotMetError
 from tkperf.model.units import format_count
+from tkperf.pipeline.api import load
 from tkperf.render.export_check import render_check_json, render_junit
 
 STYLES = {

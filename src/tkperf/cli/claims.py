@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tkperf import load
 from tkperf.analysis.claim_findings import Checked
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.results import RunResult
 from tkperf.model.input_files import CLAIMS_BYTES, read_text_input
+from tkperf.pipeline.api import load
 
 
 def read_and_check(claims_file: Path, result: RunResult) -> Checked:

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
-from tkperf import load
 from tkperf.analysis.compare import compare
 from tkperf.analysis.comparing.arrangement import Arrangement
 from tkperf.analysis.comparing.comparison import Comparison
@@ -23,6 +22,7 @@ from tkperf.cli.rendering import (
     start_printer,
 )
 from tkperf.model.errors import UsageError
+from tkperf.pipeline.api import load
 from tkperf.render.export_comparison import render_comparison_json, render_comparison_markdown
 from tkperf.render.export_tables import build_comparison_table, render_csv
 

@@ -17,11 +17,12 @@ from tkperf.cli.console import can_redraw, plain, tell
 from tkperf.cli.output import write_output
 from tkperf.cli.run_options import RunOptions
 from tkperf.cli.signals import ended_by_signals
-from tkperf.cli.streams import complain
-from tkperf.model.errors import UsageError, reason_of
+from tkperf.cli.streams import warning_of
+from tkperf.model.errors import UsageError
 
 if TYPE_CHECKING:
     from tkperf.analysis.results import RunResult
+    from tkperf.cli.notify import Page
     from tkperf.model.record import RunRecord
     from tkperf.runfile.reader import RunFile
 
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 OWN_PAGE = b'<meta name="generator" content="tkperf'
 _WITHIN_BYTES = 4096
 WRITING = "writing the report; Ctrl-C skips it"
-
-Page = str | Exception
-"""A report, or why there is none."""
 
 
 class Ending:
@@ -79,17 +77,6 @@ def concluded() -> Iterator[Ending]:
         ending.say_where()
         raise
     ending.conclude()
-
-
-@contextmanager
-def warning_of(what: str) -> Iterator[None]:
-    """Whatever goes wrong, even what nobody thought of, is a line on stderr."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        complain(f"tkperf: warning: {what}: stopped by the user")
-    except Exception as error:
-        complain(f"tkperf: warning: {what}: {reason_of(error)}")
 
 
 def write_report(options: RunOptions, page: Page) -> None:

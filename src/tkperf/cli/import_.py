@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tkperf import __version__
 from tkperf.cli.output import say_path
 from tkperf.cli.streams import complain
 from tkperf.interop.fio_json import FioResults
@@ -23,6 +22,7 @@ from tkperf.model.errors import InputFileError, UsageError
 from tkperf.model.input_files import RESULTS_BYTES, read_input
 from tkperf.model.record import RunStatus, RunWarning
 from tkperf.model.run_info import IMPORTED, RunInfo
+from tkperf.model.version import __version__
 from tkperf.pipeline.names import LONGEST_NAME, refuse_long_name
 from tkperf.runfile.whole import write_whole
 from tkperf.runfile.writer import RunFileWriter

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from tkperf import __version__
 from tkperf.cli.calling import ASKED_TO_COMPLETE, Group, usage_of
 from tkperf.cli.streams import complain, let_go, prepare_streams
 from tkperf.model.errors import ExitCode, TkperfError, UsageError, reason_of
+from tkperf.model.version import __version__
 
 
 class _Listed(NamedTuple):

@@ -15,9 +15,8 @@ from email.utils import format_datetime, make_msgid
 from functools import partial
 
 from tkperf.analysis.results import RunResult
-from tkperf.cli.ending import Page, warning_of
 from tkperf.cli.run_options import RunOptions, smtp_login
-from tkperf.cli.streams import complain
+from tkperf.cli.streams import complain, warning_of
 from tkperf.model.errors import EngineError, UsageError, reason_of
 from tkperf.model.units import format_capacity
 from tkperf.render.export_markdown import render_markdown
@@ -28,6 +27,9 @@ COMMAND_LIMIT_S = 300.0
 # Servers commonly refuse mails above 20-25 MB, a third of which is encoding.
 MOST_ATTACHED_BYTES = 14_000_000
 PORTS = {"none": 25, "starttls": 587, "tls": 465}
+
+Page = str | Exception
+"""A report, or why there is none."""
 
 
 def notify(options: RunOptions, result: RunResult, page: Page) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from tkperf import load
 from tkperf.analysis.over_seconds import Read, analyse_opened
 from tkperf.analysis.results import TestResult
 from tkperf.cli.console import open_console
@@ -15,6 +14,7 @@ from tkperf.cli.following import describe_going_on
 from tkperf.cli.tables import print_results
 from tkperf.model.record import RunRecord, RunStatus, StepKind
 from tkperf.model.seconds import Seconds, join
+from tkperf.pipeline.api import load
 from tkperf.render.export_json import render_json
 from tkperf.runfile.reader import RunFile
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import TextIO
 
 import click
 
+from tkperf.model.errors import reason_of
 from tkperf.model.units import drop_controls
 
 
@@ -17,6 +19,17 @@ def complain(text: str) -> None:
     """A line on stderr, without what a terminal would obey, if somebody takes it."""
     with suppress(OSError):
         click.echo(drop_controls(text), err=True)
+
+
+@contextmanager
+def warning_of(what: str) -> Iterator[None]:
+    """Whatever goes wrong, even what nobody thought of, is a line on stderr."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        complain(f"tkperf: warning: {what}: stopped by the user")
+    except Exception as error:
+        complain(f"tkperf: warning: {what}: {reason_of(error)}")
 
 
 def prepare_streams() -> None:

@@ -1,1 +1,1 @@
-"""TODO"""
+"""The words of the field, as pure data: workload, measurement, histogram, quantity, steady state, phases, records, units, errors."""

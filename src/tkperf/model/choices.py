@@ -91,4 +91,4 @@ def built_in_profiles() -> tuple[str, ...]:
 
 
 def profiles_folder() -> Path:
-    return Path(__file__).with_name("profiles")
+    return Path(__file__).parents[1] / "procedures/profiles"

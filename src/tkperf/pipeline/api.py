@@ -1,4 +1,4 @@
-"""The whole of a run in one call, for Python."""
+"""The Python API: plan, run and resume in one call each; results of run files."""
 
 from __future__ import annotations
 
@@ -6,15 +6,56 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Unpack
 
-from tkperf import load
+from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult
 from tkperf.pipeline.consent import Ask, Consent
 from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
+from tkperf.pipeline.request import RunRequest, Wishes
 from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.run_info import Title
 from tkperf.pipeline.run_plan import RunPlan
+from tkperf.pipeline.run_plan import make_plan as make_run_plan
+from tkperf.runfile.reader import RunFile
 from tkperf.runner.events import Observer
+
+
+def load(path: str | Path) -> RunResult:
+    """Return the results of a run file: what reports show, as typed data; None is "not measured".
+
+    Raises:
+        RunFileError: the file is missing, damaged, or no run file.
+    """
+    with open_run(path) as run_file:
+        record = run_file.record()
+        return analyse_opened(run_file, record)
+
+
+def open_run(path: str | Path) -> RunFile:
+    """Open a run file for its steps, seconds, jobs and what fio printed; close it after use.
+
+    Raises:
+        RunFileError: the file is missing, damaged, or no run file.
+    """
+    return RunFile(Path(path))
+
+
+def make_plan(suite: str, device: str | Path, **wishes: Unpack[Wishes]) -> RunPlan:
+    """Plan a run on a device: look and check; nothing is asked, created or written.
+
+    Args:
+        suite: ``ssd``, ``hdd`` or ``raid``.
+        device: a block device, a file, ``sim:PRESET``, or the node that a RAID set is to get.
+        wishes: fields of ``tkperf.pipeline.request.RunRequest`` by name: ``tests``, ``profile``, ``jobs``,
+            ``io_depth``, ``step_s``, ``active_range``, ``size``, ``no_purge``, ``raid`` ...
+
+    Raises:
+        UsageError: a wish is impossible, or the device cannot fulfil it.
+        DeviceError: the device is missing or cannot be measured or purged.
+        RefusedError: it is in use.
+    """
+    return make_run_plan(RunRequest(suite=suite, device=str(device), **wishes))
 
 
 def run(

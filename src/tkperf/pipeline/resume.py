@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tkperf import __version__
 from tkperf.device.inspection import inspect_device
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.model.choices import SIMULATED, built_in_profiles
@@ -21,6 +20,7 @@ from tkperf.model.errors import EngineError, RefusedError, RunFileError, UsageEr
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import LogEntry, RunRecord, RunStatus, RunWarning, TestRecord
 from tkperf.model.run_info import RunInfo
+from tkperf.model.version import __version__
 from tkperf.pipeline.alterations import find_alterations
 from tkperf.pipeline.drive import measurable
 from tkperf.pipeline.request import RunRequest

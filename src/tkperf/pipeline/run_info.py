@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from tkperf import __version__
 from tkperf.device.identity import TargetKind
 from tkperf.model.run_info import RunInfo
+from tkperf.model.version import __version__
 from tkperf.pipeline.alterations import find_alterations
 from tkperf.pipeline.equipment import Equipment
 from tkperf.pipeline.host_check import HostState

@@ -1,1 +1,1 @@
-"""Reports for people. Needs the extra ``report``; nothing else imports it."""
+"""Outputs: HTML, print, terminal, Markdown, CSV, JSON, Parquet, series. Loaded only by the commands that write them."""

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import tkperf
 from tkperf.model.errors import UsageError
+from tkperf.model.version import __version__
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def packages_of(extra: str, *, whose: str) -> Iterator[None]:
 
 def _how_to_install(extra: str) -> str:
     """What fits how tkperf itself was installed; none but these have a pip of their own."""
-    checkout = Path(tkperf.__file__).parents[2]
+    checkout = Path(__file__).parents[3]
     script = checkout / "scripts/setup.sh"
     if script.is_file() and Path(sys.prefix) == checkout / ".venv":
         return f"sh {shlex.quote(str(script))} {extra}"
@@ -41,6 +41,6 @@ def _how_to_install(extra: str) -> str:
         # Written by make install and make archive.
         command = (Path(sys.prefix) / "more-packages.txt").read_text(encoding="utf-8").strip()
     except OSError:
-        wheel = f"tkperf-{tkperf.__version__}-py3-none-any.whl"
+        wheel = f"tkperf-{__version__}-py3-none-any.whl"
         return f"install tkperf's wheel again as '{wheel}[report,{extra}]'"
     return command.replace("{extra}", extra)

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 
@@ -20,102 +19,12 @@ from tkperf.model.choices import built_in_profiles, profiles_folder
 from tkperf.model.errors import ProfileError, UsageError, not_known
 from tkperf.model.input_files import SETTINGS_BYTES, is_toml_path, read_text_input
 from tkperf.model.strict import decode_strictly, shallow
-from tkperf.model.units import KIB
-from tkperf.model.workload import Access, Workload
 from tkperf.procedures.profiles.faults import find_fault
 from tkperf.procedures.profiles.ranges import resolve_range
-from tkperf.procedures.profiles.tables import (
-    SHARED_TABLES,
-    ActiveRangeTable,
-    DemandTable,
-    PreconditioningTable,
-    SteadyStateTable,
-    Table,
-    TestTable,
-    WriteCacheTable,
-)
+from tkperf.procedures.profiles.tables import SHARED_TABLES, TestTable
+from tkperf.procedures.profiles.tables import Profile as Profile
 
-AnyTable = TypeVar("AnyTable", bound=Table)
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """All numbers of one specification, by table.
-
-    ``notice`` is shown in every result if not empty. The table of a test that the specification
-    does not define is missing; a shared one only where a run file does not have it.
-    """
-
-    name: str
-    title: str
-    notice: str
-    tables: Mapping[str, Table]
-
-    def table(self, type_: type[AnyTable]) -> AnyTable:
-        """The table of this type.
-
-        Raises:
-            ProfileError: there is none.
-        """
-        table = self.tables.get(type_.key)
-        if not isinstance(table, type_):
-            raise ProfileError(f"profile {self.name} has no table {type_.key}")
-        return table
-
-    def has(self, type_: type[Table]) -> bool:
-        return isinstance(self.tables.get(type_.key), type_)
-
-    def with_tables(self, *changed: Table) -> Profile:
-        """The profile with these tables in the place of its own."""
-        return replace(self, tables={**self.tables, **{table.key: table for table in changed}})
-
-    @property
-    def steady_state(self) -> SteadyStateTable:
-        return self.table(SteadyStateTable)
-
-    @property
-    def demand(self) -> DemandTable:
-        return self.table(DemandTable)
-
-    @property
-    def active_range(self) -> ActiveRangeTable:
-        return self.table(ActiveRangeTable)
-
-    @property
-    def preconditioning(self) -> PreconditioningTable:
-        return self.table(PreconditioningTable)
-
-    @property
-    def write_cache(self) -> WriteCacheTable:
-        return self.table(WriteCacheTable)
-
-    def workload(self, access: Access, read_percent: int, block_size_kib: float) -> Workload:
-        """A workload at the profile's demand intensity."""
-        return Workload(
-            access=access,
-            read_percent=read_percent,
-            block_size_bytes=round(block_size_kib * KIB),
-            jobs=self.demand.jobs,
-            io_depth=self.demand.io_depth,
-        )
-
-    def at_demand(self, jobs: int, io_depth: int) -> Profile:
-        """With the threads and queue depth that a search found."""
-        changed = {"jobs": jobs, "io_depth": io_depth, "searched": False}
-        return self.with_tables(msgspec.structs.replace(self.demand, **changed))
-
-    def as_plain_data(self) -> dict[str, object]:
-        """As its TOML file has it."""
-        data: dict[str, object] = {"name": self.name, "title": self.title, "notice": self.notice}
-        return data | {
-            key: {
-                name: value
-                for name, value in msgspec.to_builtins(table).items()
-                if value is not None
-            }
-            for key, table in self.tables.items()
-        }
 
 
 def load_profile(name_or_path: str, tests: Iterable[type[TestTable]]) -> Profile:

@@ -9,8 +9,7 @@ import msgspec
 from tkperf.procedures.profiles.tables import find_size_fault
 
 if TYPE_CHECKING:
-    from tkperf.procedures.profiles import Profile
-    from tkperf.procedures.profiles.tables import Table
+    from tkperf.procedures.profiles.tables import Profile, Table
 
 
 def find_fault(profile: Profile) -> str | None:

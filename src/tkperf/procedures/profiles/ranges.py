@@ -11,7 +11,7 @@ from tkperf.model.units import format_capacity, parse_size_bytes
 from tkperf.model.workload import ActiveRange
 
 if TYPE_CHECKING:
-    from tkperf.procedures.profiles import Profile
+    from tkperf.procedures.profiles.tables import Profile
 
 
 def resolve_range(text: str, capacity_bytes: int, alignment_bytes: int) -> ActiveRange:

@@ -5,17 +5,17 @@ The table of a test stands in the test's module in ``tkperf.procedures``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal, Self, TypeVar
 
 import msgspec
 
 from tkperf.model.choices import DEEPEST_QUEUE, MOST_JOBS
-from tkperf.model.errors import UsageError
+from tkperf.model.errors import ProfileError, UsageError
 from tkperf.model.steady_state import Criteria
 from tkperf.model.units import KIB, format_capacity, format_count, parse_size_bytes, spaced
-
-if TYPE_CHECKING:
-    from tkperf.procedures.profiles import Profile
+from tkperf.model.workload import Access, Workload
 
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 # Beyond these a number is a slip. How long a run may take is found by going through all of it,
@@ -249,3 +249,85 @@ def find_size_fault(size_kib: float) -> str | None:
 def addressable(sizes_kib: tuple[float, ...], logical_block_bytes: int) -> tuple[float, ...]:
     """The block sizes that are whole sectors; all of them if none is."""
     return tuple(size for size in sizes_kib if size * KIB % logical_block_bytes == 0) or sizes_kib
+
+
+AnyTable = TypeVar("AnyTable", bound=Table)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """All numbers of one specification, by table.
+
+    ``notice`` is shown in every result if not empty. The table of a test that the specification
+    does not define is missing; a shared one only where a run file does not have it.
+    """
+
+    name: str
+    title: str
+    notice: str
+    tables: Mapping[str, Table]
+
+    def table(self, type_: type[AnyTable]) -> AnyTable:
+        """The table of this type.
+
+        Raises:
+            ProfileError: there is none.
+        """
+        table = self.tables.get(type_.key)
+        if not isinstance(table, type_):
+            raise ProfileError(f"profile {self.name} has no table {type_.key}")
+        return table
+
+    def has(self, type_: type[Table]) -> bool:
+        return isinstance(self.tables.get(type_.key), type_)
+
+    def with_tables(self, *changed: Table) -> Profile:
+        """The profile with these tables in the place of its own."""
+        return replace(self, tables={**self.tables, **{table.key: table for table in changed}})
+
+    @property
+    def steady_state(self) -> SteadyStateTable:
+        return self.table(SteadyStateTable)
+
+    @property
+    def demand(self) -> DemandTable:
+        return self.table(DemandTable)
+
+    @property
+    def active_range(self) -> ActiveRangeTable:
+        return self.table(ActiveRangeTable)
+
+    @property
+    def preconditioning(self) -> PreconditioningTable:
+        return self.table(PreconditioningTable)
+
+    @property
+    def write_cache(self) -> WriteCacheTable:
+        return self.table(WriteCacheTable)
+
+    def workload(self, access: Access, read_percent: int, block_size_kib: float) -> Workload:
+        """A workload at the profile's demand intensity."""
+        return Workload(
+            access=access,
+            read_percent=read_percent,
+            block_size_bytes=round(block_size_kib * KIB),
+            jobs=self.demand.jobs,
+            io_depth=self.demand.io_depth,
+        )
+
+    def at_demand(self, jobs: int, io_depth: int) -> Profile:
+        """With the threads and queue depth that a search found."""
+        changed = {"jobs": jobs, "io_depth": io_depth, "searched": False}
+        return self.with_tables(msgspec.structs.replace(self.demand, **changed))
+
+    def as_plain_data(self) -> dict[str, object]:
+        """As its TOML file has it."""
+        data: dict[str, object] = {"name": self.name, "title": self.title, "notice": self.notice}
+        return data | {
+            key: {
+                name: value
+                for name, value in msgspec.to_builtins(table).items()
+                if value is not None
+            }
+            for key, table in self.tables.items()
+        }

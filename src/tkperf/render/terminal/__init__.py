@@ -1,1 +1,1 @@
-"""TODO"""
+"""Figures drawn with characters."""
