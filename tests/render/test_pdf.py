@@ -179,7 +179,7 @@ def test_the_process_makes_all_of_it_and_loads_no_more_than_it_needs(
     assert done.stdout == printed
     loaded = set(done.stderr.decode().split())
     assert "typst" in loaded
-    assert not loaded & {"numpy", "jinja2", "vl_convert", "tkperf.analysis", "tkperf.page.page"}
+    assert not loaded & {"numpy", "jinja2", "tkperf.analysis", "tkperf.page.page"}
 
 
 def test_a_test_without_a_step_has_its_page(result: RunResult, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from importlib import resources
 import typst
 
 from tkperf.model.units import drop_controls
-from tkperf.render.drawing import draw_all
+from tkperf.render.drawing import draw_all, load_vega
 from tkperf.render.fonts import FOLDER
 from tkperf.render.paper import Document, charts_of
 
@@ -46,5 +46,6 @@ def set_document(document: Document) -> bytes:
 
 
 if __name__ == "__main__":
+    load_vega()  # while the results are still being read
     given = pickle.load(sys.stdin.buffer)  # noqa: S301 - of the process that started this one
     sys.stdout.buffer.write(set_document(given))

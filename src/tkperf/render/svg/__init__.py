@@ -1,1 +1,0 @@
-"""The charts of a PDF as SVG, drawn from their Vega-Lite specifications as Vega draws them."""
