@@ -92,10 +92,15 @@ def gather(source: Path) -> None:
     (reference / "commands.md").write_text("\n".join(commands()), encoding="utf-8")
     (reference / "tests.md").write_text("\n".join(tests()), encoding="utf-8")
     (reference / "python.md").write_text(PYTHON, encoding="utf-8")
-    decisions = "\n".join(f"adr/{page.stem}" for page in sorted((source / "adr").glob("*.md")))
-    (source / "adr.md").write_text(
-        f"# Decisions\n\n```{{toctree}}\n:maxdepth: 1\n\n{decisions}\n```\n", encoding="utf-8"
+    hidden = "\n".join(
+        str(page.relative_to(source).with_suffix(""))
+        for page in sorted((source / "adr").rglob("0*.md"))
     )
+    decisions = (source / "adr/README.md").read_text(encoding="utf-8").replace("](", "](adr/")
+    (source / "adr.md").write_text(
+        f"{decisions}\n```{{toctree}}\n:hidden:\n\n{hidden}\n```\n", encoding="utf-8"
+    )
+    (source / "adr/README.md").unlink()
 
 
 def _as_beside(text: str) -> str:
@@ -116,7 +121,7 @@ def _without_ways_out(page: Path, source: Path) -> str:
         place = (page.parent / path).resolve()
         if place.name in ABOVE and not place.exists():
             return f"[{words}]({up}{ABOVE[place.name]}{'#' * bool(heading)}{heading})"
-        if place == source / "adr":
+        if place in (source / "adr", source / "adr/README.md"):
             return f"[{words}](adr.md)"
         if place.is_relative_to(source / "examples"):
             return f'<a href="{up}{place.name}">{words}</a>'

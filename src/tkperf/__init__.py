@@ -23,3 +23,7 @@ def __getattr__(name: str) -> object:
     if name in __all__:
         return getattr(import_module("tkperf.pipeline.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -40,7 +40,9 @@ def test_every_path_of_the_architecture_exists() -> None:
 
 def test_a_path_that_is_gone_is_found() -> None:
     """In any form that the map has."""
-    assert find_missing("| `engine/fio.py`, `gate.py`, `cli/` | `procedures/profiles/*.toml` |") == []
+    assert (
+        find_missing("| `engine/fio.py`, `gate.py`, `cli/` | `procedures/profiles/*.toml` |") == []
+    )
     assert find_missing("| `engine/old.py`, `cli/`, `gate.py` |") == ["engine/old.py", "gate.py"]
 
 

@@ -37,7 +37,9 @@ def test_every_page_is_in_the_site_and_the_menu(site: Path) -> None:
         if name.parts[0] not in ("examples", "adr"):
             assert (site / name).exists()
             assert name.name == "index.html" or f'href="{name.as_posix()}"' in menu
-    assert len(list((site / "adr").glob("*.html"))) == len(list((ROOT / "docs/adr").glob("*.md")))
+    assert len(list((site / "adr").rglob("*.html"))) == len(
+        list((ROOT / "docs/adr").rglob("0*.md"))
+    )
 
 
 def test_the_reference_has_what_the_code_has(site: Path) -> None:
