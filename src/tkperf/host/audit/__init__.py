@@ -6,7 +6,7 @@
 | ``queue.py`` | the drive's queue: scheduler, requests, completions, merging |
 | ``numa.py``, ``interrupts.py`` | how near CPUs and interrupts are to the drive |
 | ``links.py``, ``neighbours.py`` | the drive's link, and who shares it |
-| ``timers.py``, ``cron.py``, ``scrubs.py`` | work on drives that is due, or under way |
+| ``timers.py``, ``scrubs.py`` | work on drives that is due, or under way |
 | ``limits.py`` | control groups and limits of the process |
 | ``load.py`` | what the host does now; swap |
 | ``system.py`` | virtual machine, kernel, services |
