@@ -76,7 +76,7 @@ def test_every_code_of_a_warning_is_on_a_page() -> None:
         text = path.read_text(encoding="utf-8")
         codes = re.findall(r'(?:RunWarning\(\s*code=|_warn\(\s*)"([\w-]+)"', text)
         made |= set(codes)
-        if not path.is_relative_to(SOURCE / "importers") and not path.is_relative_to(
+        if not path.is_relative_to(SOURCE / "interop") and not path.is_relative_to(
             SOURCE / "analysis"
         ):
             of_runs |= set(codes)

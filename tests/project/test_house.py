@@ -29,28 +29,27 @@ SECTIONS = {
 QUANTITY_WORDS = {*QUANTITIES, *(each.label for each in QUANTITIES.values())}
 ALLOWED = (
     "procedures/",
-    "profiles/",
     # What the command line offers by name, which loads no test: tests/model/test_choices.py compares.
-    "choices.py",
+    "model/choices.py",
     # The codec of TKperf's format, in which a value's test is its element.
-    "analysis/export_tkperf.py",
-    "importers/tkperf_xml.py",
-    "tkperf_loops.py",
-    "report/tkperf_charts.py",
+    "render/export_tkperf.py",
+    "interop/tkperf_xml.py",
+    "model/tkperf_loops.py",
+    "page/tkperf_charts.py",
 )
 # The same words for something else: keys of fio's documents, programs, commands, quantities, charts.
 OTHER_MEANINGS = {
-    ("importers/fio_counters.py", "lat"),
+    ("interop/fio_counters.py", "lat"),
     ("cli/doctor.py", "fio"),
     ("cli/main.py", "sweep"),
     ("cli/progress.py", "iops"),
-    ("process.py", "fio"),
+    ("system/process.py", "fio"),
     ("analysis/conditions.py", "fio"),
-    ("report/cells.py", "latency"),
-    ("report/cells.py", "Response time histogram"),
-    ("report/figures/response_times.py", "Response time histogram"),
-    ("report/charts/demand.py", "demand"),
-    ("importers/fio_json.py", "demand"),
+    ("page/cells.py", "latency"),
+    ("page/cells.py", "Response time histogram"),
+    ("page/figures/response_times.py", "Response time histogram"),
+    ("render/charts/demand.py", "demand"),
+    ("interop/fio_json.py", "demand"),
 }
 
 

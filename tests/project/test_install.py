@@ -303,7 +303,7 @@ def test_the_wheel_holds_all_that_is_needed(tmp_path: Path) -> None:
         if path.is_file() and path.suffix != ".pyc"
     }
     assert source <= names
-    assert {f"tkperf/profiles/{name}.toml" for name in built_in_profiles()} <= names
+    assert {f"tkperf/procedures/profiles/{name}.toml" for name in built_in_profiles()} <= names
     pages = {name.rpartition("/")[2] for name in names if "/share/man/man1/" in name}
     assert pages == {"tkperf.1", *(f"tkperf-{name}.1" for name in COMMANDS)}
 

@@ -38,7 +38,7 @@ from tkperf.render.charts.vega import (
     quantity_axis,
 )
 
-TEMPLATES = Path(tkperf.__file__).parent / "report/templates"
+TEMPLATES = Path(tkperf.__file__).parent / "render/templates"
 LIGHT_PAGE = "#FFFFFF"
 DARK_PAGE = re.findall(
     r"prefers-color-scheme: dark.*?--paper: (#[0-9a-f]{6})",
