@@ -380,3 +380,24 @@ def test_threads_are_looked_at_when_it_matters(
             Sample(start_s=float(second), duration_s=1.0, read=NO_IO, write=NO_IO), host.now_s
         )
     assert host.threads_at_s == looked_at_s
+
+
+def test_programs_that_are_named_use_no_more_than_all_together() -> None:
+    """One that ended may have begun long before the first look: it is not named on top of the sum."""
+    before = HostLook(
+        at_s=0,
+        processes={
+            1: Program(name="shell", with_children_s=0),
+            2: Program(name="ended", with_children_s=10),
+        },
+    )
+    after = HostLook(
+        at_s=10,
+        processes={
+            1: Program(name="shell", with_children_s=14),
+            3: Program(name="other", with_children_s=6),
+        },
+    )
+    use = compare_looks([before, after])
+    assert use is not None
+    assert (use.others_cpu_percent, use.others) == (100, ("shell 100 %",))

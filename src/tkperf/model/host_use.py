@@ -223,14 +223,27 @@ def _others(
         (program.with_children_s - (first[pid].with_children_s if pid in first else 0.0), program)
         for pid, program in last.items()
     )
-    # One that ended may have begun long before: of all together no more than was used meanwhile.
-    used = sorted((100 * min(used_s, total_s) / seen_s, program.name) for used_s, program in grown)[
-        ::-1
-    ][:MOST_NAMED]
-    named = tuple(
-        f"{name} {percent:.0f} %" for percent, name in used if percent >= LEAST_NAMED_PERCENT
+    used = sorted(
+        ((100 * used_s / seen_s, program.name) for used_s, program in grown), reverse=True
     )
+    named = _name_greatest(used, 100 * total_s / seen_s)
     return total_s * (after.at_s - before.at_s) / seen_s, named
+
+
+def _name_greatest(used: Sequence[tuple[float, str]], total: float) -> tuple[str, ...]:
+    """The greatest users, as far as their sum is no more than the total, both as printed.
+
+    A process may bring the time of children that began long before the first look, so single ones can exceed the total.
+    """
+    named: list[str] = []
+    left = round(total)
+    for percent, name in used[:MOST_NAMED]:
+        whole = min(round(percent), round(total))
+        if percent < LEAST_NAMED_PERCENT or whole > left:
+            break
+        left -= whole
+        named.append(f"{name} {whole} %")
+    return tuple(named)
 
 
 def _wait_percent(looks: Sequence[HostLook]) -> float | None:
