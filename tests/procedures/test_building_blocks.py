@@ -10,7 +10,7 @@ import pytest
 
 from tests.engine.conftest import workload
 from tkperf.model.measurement import NO_IO, IoStats, Measurement
-from tkperf.model.phases import Answer, Continuous, Phase, Round, SectionOutcome
+from tkperf.model.phases import Answer, Continuous, Interruption, Phase, Round, SectionOutcome
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Step
 from tkperf.procedures import load_profile
@@ -20,6 +20,7 @@ from tkperf.procedures.building_blocks import (
     find_decisive,
     rounds_until_all_steady,
     stream_until,
+    track_iops,
 )
 
 RULES = load_profile("pts-e-1.1").steady_state
@@ -84,6 +85,26 @@ def test_one_variable_that_never_settles_decides() -> None:
     assert not outcome.verdict.reached
     assert outcome.window == (21, 22, 23, 24, 25)
     assert "no steady state in 25 rounds: B: data excursion" in outcome.ended_because
+
+
+def test_rounds_after_an_interruption_are_counted_from_it() -> None:
+    """The end says of which rounds it speaks: the limit holds for those since the interruption."""
+    asked: list[int] = []
+
+    def answer(phase: Phase) -> Answer:
+        assert isinstance(phase, Round)
+        asked.append(phase.number)
+        if asked.count(6) == 1 and phase.number == 6:
+            return Interruption()
+        return {STEPS[0].workload: measured(1000 * 2 ** (phase.number % 3))}
+
+    _, outcome = drive(
+        rounds_until_all_steady("S", STEPS, RULES, (track_iops(STEPS[0].workload, "W"),)), answer
+    )
+    assert max(asked) == 30
+    assert outcome.ended_because.startswith(
+        "no steady state in 25 rounds, rounds 6-30 since an interruption: "
+    )
 
 
 def test_nothing_tracked_is_a_mistake() -> None:

@@ -153,7 +153,7 @@ def rounds_until_all_steady(
         section=section,
         window=decided_by.rounds,
         verdict=decided_by,
-        ended_because=_why_ended(decided_by, rounds, named=len(verdicts) > 1),
+        ended_because=_why_ended(decided_by, series[0].numbers, named=len(verdicts) > 1),
         verdicts=tuple(verdicts),
     )
 
@@ -219,11 +219,13 @@ def find_decisive(verdicts: Sequence[SteadyStateVerdict]) -> SteadyStateVerdict:
     return next((verdict for verdict in verdicts if not verdict.reached), verdicts[0])
 
 
-def _why_ended(verdict: SteadyStateVerdict, rounds: int, *, named: bool) -> str:
+def _why_ended(verdict: SteadyStateVerdict, rounds: Sequence[int], *, named: bool) -> str:
     if verdict.reached:
         return f"steady state in {format_window(verdict.rounds)}"
     of = f"{verdict.tracking}: " if named else ""
-    return f"no steady state in {format_count(rounds, 'round')}: {of}{verdict.reason}"
+    counted = format_count(len(rounds), "round")
+    since = f", {format_window(rounds)} since an interruption" if rounds[0] > 1 else ""
+    return f"no steady state in {counted}{since}: {of}{verdict.reason}"
 
 
 def stream_until(

@@ -98,9 +98,12 @@ def section_names(procedure: Procedure, *, active_range_bytes: int) -> tuple[str
     return tuple(dict.fromkeys(phase.section for phase in phases))
 
 
-def greatest_numbers(procedure: Procedure, *, active_range_bytes: int) -> dict[object, int]:
-    """How far rounds, areas and slices of each section may be counted: by ``series_of``, as the worst case counts."""
-    phases = longest_course(procedure, active_range_bytes=active_range_bytes)
+def greatest_numbers(
+    procedure: Procedure, answers: Sequence[Answer] = (), *, active_range_bytes: int
+) -> dict[object, int]:
+    """Greatest numbers of rounds, areas and slices: by ``series_of``, in the worst case after ``answers``."""
+    imagine = _Imagination(Case.WORST, active_range_bytes)
+    phases = phases_of(procedure, _replay(answers, imagine))
     numbered = (phase for phase in phases if isinstance(phase, Round | Continuous))
     # Each counts on from the one before, so the last is the greatest.
     return {series_of(phase): phase.number for phase in numbered}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from tkperf.engine import Load, Next
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.measurement import Measurement
-from tkperf.model.phases import Answer, Continuous, Course, Phase, Procedure, Round
+from tkperf.model.phases import Answer, Continuous, Course, Interruption, Phase, Procedure, Round
 from tkperf.procedures import Test
 from tkperf.procedures.plan import (
     Case,
@@ -145,8 +145,11 @@ class Ahead:
         """How many rounds, areas or slices like this one its section may come to; None: it is not one of several."""
         # Already for the first purge: between a fill and the first round there is no time to lose.
         if self._greatest is None:
+            # After an interruption rounds count on, and as many may follow as in the beginning.
+            known = [isinstance(answer, Interruption) for answer in self.answers]
+            so_far = self.answers[: len(known) - known[::-1].index(True)] if any(known) else ()
             self._greatest = greatest_numbers(
-                self.procedure(), active_range_bytes=self.active_range_bytes
+                self.procedure(), so_far, active_range_bytes=self.active_range_bytes
             )
         if not isinstance(phase, Round | Continuous):
             return None
