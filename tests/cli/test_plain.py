@@ -14,8 +14,9 @@ from tkperf.cli.plain import PlainLines
 from tkperf.model.measurement import NO_IO, Sample
 from tkperf.model.phases import Phase, Purge, Round
 from tkperf.model.record import StepKind
+from tkperf.model.steady_state import judge
 from tkperf.model.workload import Step
-from tkperf.runner.events import Event, PhaseStarted, SampleSeen, StepEnded, StepStarted
+from tkperf.runner.events import Event, Judged, PhaseStarted, SampleSeen, StepEnded, StepStarted
 
 
 def line_of(**changes: object) -> str:
@@ -90,3 +91,19 @@ def test_rounds_purges_and_fills_are_told_when_they_begin() -> None:
         "iops: IOPS, preconditioning with 960.0 GB",
         "iops: IOPS, round 3 of at most 25; remaining 1 min 00 s to 2 h 00 min",
     ]
+
+
+def test_a_verdict_names_its_variable() -> None:
+    """Of several that are tracked each has its line."""
+    assert lines_of(
+        *(
+            Judged(
+                test="mini", section="mini", number=7,
+                verdict=judge([6, 7], [1.0, 2.0], tracking=name, unit="IOPS"),
+            )
+            for name in ("RND 4k IOPS", "SEQ 1m MB/s")
+        )
+    ) == [
+        f"mini: round 7 not steady: {name}: 2 of the 5 rounds a window needs"
+        for name in ("RND 4k IOPS", "SEQ 1m MB/s")
+    ]  # fmt: skip

@@ -81,7 +81,8 @@ class PlainLines:
                 return self._step(event)
             case Judged():
                 state = "steady" if event.verdict.reached else "not steady"
-                return f"{event.test}: round {event.number} {state}: {event.verdict.reason}"
+                verdict = event.verdict
+                return f"{event.test}: round {event.number} {state}: {verdict.tracking}: {verdict.reason}"
             case SectionEnded():
                 outcome = event.outcome
                 return f"{event.test}: {outcome.section} ended: {outcome.ended_because}"
