@@ -28,6 +28,8 @@ from tkperf.analysis.uncertainty.wording import (
     FOLLOWING,
     add_interval,
     describe,
+    describe_interval,
+    describe_share,
     summarise,
     two_digits,
 )
@@ -372,3 +374,24 @@ def test_measures_that_are_as_uncertain_are_named_together() -> None:
     assert summarise([*figures, (IOPS, 100.0, even(100, 10))])[0] == (
         f"Uncertainty ({FOLLOWING}): IOPS, mean latency ± 10 %; p50, p99, p99.9 latency without an upper end"
     )
+
+
+def test_an_uncertainty_as_great_as_the_figure_gives_no_number() -> None:
+    """Ten thousand percent say no more than a hundred; the data keep them."""
+    vague = even(10, 1000)
+    assert describe_interval(10, vague) == "at least ± 100 %"
+    assert add_interval(10, vague) == "10.00, at least ±\u00a0100 %"
+    assert describe_share(3600) == "at least ± 100 %"
+    assert describe_share(99, at_least=True) == "at least ± 99 %"
+    (line,) = summarise([(IOPS, 10.0, even(10, 1)), (IOPS, 10.0, vague)])
+    assert line == f"Uncertainty ({FOLLOWING}): ± 10 % to at least ± 100 %"
+    entry = Entry(value=10.0, ratio=1.0, ratio_uncertainty=even(1, 36))
+    assert entry.ratio_text == "x1.000 at least ± 100 %"
+
+
+def test_an_uneven_interval_has_no_sigma() -> None:
+    """It says whether it contains the limit, and no more."""
+    finding = found("at_most = 41", Uncertainty(standard=300.0, low=30.0, high=1200.0))
+    assert (finding.state, finding.certain) == (State.NOT_MET, False)
+    assert (finding.margin_sigmas, finding.margin_text) == (None, "-143.9 %")
+    assert finding.note == "the limit lies within the uncertainty (95 %)"

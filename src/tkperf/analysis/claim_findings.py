@@ -40,7 +40,7 @@ class Finding:
 
     ``margin_percent`` is how far the value lies on the good side of the limit (negative: on the
     bad one), in percent of the limit; ``margin_sigmas`` the same in standard uncertainties, None where
-    these are not known. ``certain``: whether the limit lies outside the interval of 95 % of the value
+    these are not known or the interval is not even to both sides. ``certain``: whether the limit lies outside the interval of 95 % of the value
     (with a baseline: of the difference of both values); None: that has no uncertainty. ``note`` says what a reader must know, such as that steady
     state was not reached.
     """
@@ -144,7 +144,7 @@ def build_finding(
             laid_down = of_limit or build_exact(limit_of(claim))
             difference = build_difference(value, known, limit_of(claim), laid_down)
             certain = _is_certain(state, sign, difference)
-            if difference.standard:
+            if difference.standard and difference.is_even(gap):
                 sigmas = (-gap if sign == "<=" else gap) / difference.standard
     return Finding(
         claim=f"{claim.section}: {named}" if claim.section else named,

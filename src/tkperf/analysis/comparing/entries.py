@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tkperf.analysis.uncertainty.estimate import Uncertainty, build_ratio
-from tkperf.analysis.uncertainty.wording import two_digits
+from tkperf.analysis.uncertainty.wording import describe_share
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.quantity import Better, Measure
 from tkperf.model.workload import Workload
@@ -89,7 +89,7 @@ class Entry:
             beside = abs(known.low + known.high - 2 * self.ratio) / 2
             if beside > _LOPSIDED * known.expanded:
                 return f" ({self.ratio_interval})"
-        return f" ± {two_digits(100 * known.expanded / self.ratio)} %"
+        return f" {describe_share(100 * known.expanded / self.ratio)}"
 
     @property
     def ratio_interval(self) -> str:

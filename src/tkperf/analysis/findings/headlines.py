@@ -30,7 +30,7 @@ from tkperf.analysis.findings.data import Headline
 from tkperf.analysis.findings.words import name_demand, name_figure, say_value
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
-from tkperf.analysis.uncertainty.wording import two_digits
+from tkperf.analysis.uncertainty.wording import describe_share
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, Better, Quantity, percentile
 from tkperf.model.units import format_count, format_duration, format_number
 
@@ -259,10 +259,9 @@ def _sure(value: float, known: Uncertainty | None) -> str:
     if known is None or known.expanded is None or not value:
         return ""
     percent = 100 * known.expanded / abs(value)
-    limit = "at least " if known.at_least else ""
     if percent < _LEAST_PERCENT:
-        return "" if limit else f"± < {_LEAST_PERCENT} %"
-    return f"{limit}± {two_digits(percent)} %"
+        return "" if known.at_least else f"± < {_LEAST_PERCENT} %"
+    return describe_share(percent, at_least=known.at_least)
 
 
 def _judge(section: SectionResult) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import exp, hypot, inf, log
+from math import exp, hypot, inf, isclose, log
 
 from tkperf.analysis.uncertainty.series import Spread
 from tkperf.analysis.uncertainty.student import coverage_factor
@@ -58,6 +58,13 @@ class Uncertainty:
         if self.low is None or self.high is None:
             return None
         return (self.high - self.low) / 2
+
+    def is_even(self, value: float) -> bool:
+        """Whether the interval reaches as far to both sides of the value."""
+        if self.low is None or self.high is None:
+            return False
+        width = self.high - self.low
+        return isclose(self.low + self.high, 2 * value, rel_tol=1e-9, abs_tol=1e-9 * width)
 
     def covers(self, value: float) -> bool | None:
         """Whether a value lies in the interval; None: there is none."""

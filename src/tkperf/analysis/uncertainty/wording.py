@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import floor, isclose, isfinite, log10
+from math import floor, isfinite, log10
 
 from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Uncertainty
 from tkperf.analysis.uncertainty.student import COVERAGE_PERCENT
@@ -14,6 +14,7 @@ COVERED = f"{COVERAGE_PERCENT} %"
 FOLLOWING = f"{COVERED}, for a measurement twice as long right after"
 """What every interval is of: it holds what the device does next."""
 _AT_LEAST = "at least"
+_MOST_PERCENT = 100  # more only says that the figure is not known
 _OR_WIDER = " or wider"
 _FROM = {
     Basis.ROUNDS: "from the spread of the rounds",
@@ -35,9 +36,12 @@ def describe_interval(
     if value is None or uncertainty is None or uncertainty.low is None:
         return ""
     half = uncertainty.expanded
-    if half is None or not _is_even(value, uncertainty):
+    if half is None or not uncertainty.is_even(value):
         return _describe_ends(uncertainty, digits)
-    relative = f" ({two_digits(100 * half / abs(value))} %)" if value else ""
+    percent = 100 * half / abs(value) if value else None
+    if percent is not None and percent >= _MOST_PERCENT:
+        return describe_share(percent)
+    relative = f" ({two_digits(percent)} %)" if percent is not None else ""
     text = f"± {two_digits(half)}{relative}"
     return f"{_AT_LEAST} {text}" if uncertainty.at_least else text
 
@@ -52,19 +56,23 @@ def add_interval(
     if value is None or uncertainty is None or uncertainty.low is None:
         return format_number(value, digits)
     half = uncertainty.expanded
-    if half is None or not _is_even(value, uncertainty):
+    if half is None or not uncertainty.is_even(value):
         text = _to_same_place(value, uncertainty, digits)
         return f"{text} ({_describe_ends(uncertainty, digits)})"
+    if value and 100 * half / abs(value) >= _MOST_PERCENT:
+        return f"{format_number(value, digits)}, {describe_share(100 * half / abs(value))}".replace(
+            "± ", "±\u00a0"
+        )
     text = format_number(value, digits) if not half else format_to_place(value, _second_place(half))
     limit = f", {_AT_LEAST}" if uncertainty.at_least else ""
     return f"{text}{limit} ±\u00a0{two_digits(half)}"
 
 
-def _is_even(value: float, uncertainty: Uncertainty) -> bool:
-    """Whether the interval reaches as far to both sides."""
-    if uncertainty.low is None or uncertainty.high is None:
-        return False
-    return isclose(uncertainty.low + uncertainty.high, 2 * value, rel_tol=1e-9)
+def describe_share(percent: float, *, at_least: bool = False) -> str:
+    """``± 0.35 %``, of a lower limit ``at least ± 0.35 %``; from 100 % on ``at least ± 100 %``."""
+    if percent >= _MOST_PERCENT:
+        percent, at_least = _MOST_PERCENT, True
+    return f"{_AT_LEAST} " * at_least + f"± {two_digits(percent)} %"
 
 
 def _describe_ends(uncertainty: Uncertainty, digits: int | None) -> str:
@@ -161,7 +169,11 @@ def _range_of(known: list[tuple[float, Uncertainty]]) -> str:
     if not shares:
         return "without an upper end"
     low, high = two_digits(min(shares)), two_digits(max(shares))
-    span = f"± {high} %" if low == high else f"± {low} to {high} %"
+    if max(shares) >= _MOST_PERCENT:
+        most = describe_share(max(shares))
+        span = most if min(shares) >= _MOST_PERCENT else f"± {low} % to {most}"
+    else:
+        span = f"± {high} %" if low == high else f"± {low} to {high} %"
     open_ended = sum(one.high is None for _, one in known)
     return f"{span}, {open_ended} of {len(known)} without an upper end" if open_ended else span
 
