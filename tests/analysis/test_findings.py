@@ -385,9 +385,9 @@ def test_a_warning_is_told_once() -> None:
     groups = group_warnings(run)
     assert [(group.title, group.count, group.texts) for group in groups] == [
         ("host", 2, ("CPU governor: powersave (2 times)",)),
-        ("disturbed steps", 1, ("others wrote",)),
+        ("disturbances", 1, ("others wrote",)),
     ]
-    assert summarise_warnings(groups) == "3 warnings: host (2), disturbed steps (1)"
+    assert summarise_warnings(groups) == "3 warnings: host (2), disturbances (1)"
 
 
 def test_a_run_that_was_cut_off_has_a_badge() -> None:

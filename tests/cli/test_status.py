@@ -8,15 +8,24 @@ import pytest
 
 import tkperf
 from tests.runfile.runs import a_run, a_step
+from tkperf.analysis.flags import describe_counts
+from tkperf.analysis.remarks import find_badges
+from tkperf.analysis.run_results import analyse
 from tkperf.cli.status import read_state
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
-from tkperf.model.record import RunStatus
+from tkperf.model.record import RunStatus, StepKind
 from tkperf.pipeline.api import run
+from tkperf.runfile.reader import read_run
 from tkperf.runner.events import RunEnded, StepEnded, TestEnded
 
 SHORT = Path(__file__).parents[1] / "short.toml"
-FOREIGN = Disturbance(
-    code=DisturbanceCode.FOREIGN_IO, text="others read 3 MB", started_s=0.0, duration_s=1.0
+FOREIGN, GAP, REPEATED = (
+    Disturbance(code=code, text="others read 3 MB", started_s=0.0, duration_s=1.0)
+    for code in (
+        DisturbanceCode.FOREIGN_IO,
+        DisturbanceCode.IDLE_BEFORE,
+        DisturbanceCode.REPEATED,
+    )
 )
 
 
@@ -75,3 +84,23 @@ def test_of_a_run_that_is_complete_no_step_is_read(
     monkeypatch.setattr("tkperf.runfile.log_rows.parse_step", never)
     assert read_state(path) == before
     assert before.elapsed_s == 9.0
+
+
+def test_every_output_counts_the_same_disturbed_steps(tmp_path: Path) -> None:
+    """Fills included, each step once however many kinds there are; a step that was only repeated is none."""
+    path, writer = a_run(tmp_path)
+    found = [(FOREIGN, GAP), (FOREIGN,), (REPEATED,)]
+    for number, disturbances in enumerate(found, 1):
+        kind = StepKind.FILL if number == 1 else StepKind.ROUND
+        step = a_step(number, kind=kind, disturbances=disturbances, foreign_read_bytes=0)
+        writer(StepEnded(test="iops", record=step))
+    writer.close()
+    result = analyse(read_run(path))
+    (badge,) = [text for text in find_badges(result) if text.startswith("DISTURBED")]
+    assert "others had a part in 2 steps, fills included" in badge
+    (test,) = result.tests
+    assert describe_counts(test.disturbed_steps, None, test.steps) == (
+        "2 steps, fills included: 2 steps with other I/O on the device; 1 step with idle time before "
+        "the step; 1 step measured again"
+    )
+    assert read_state(path).disturbed_steps == 2

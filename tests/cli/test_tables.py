@@ -160,7 +160,7 @@ def test_disturbed_figures_are_marked_everywhere(tmp_path: Path) -> None:
     assert table.notes == ("! disturbed: other I/O on the device",)
     assert sum(field.endswith("!") for row in table.rows for field in row) == 1
     facts = dict(view.tests[0].facts)
-    assert facts["Disturbed"] == "1 step with other I/O on the device"
+    assert facts["Disturbed"] == "1 step with other I/O on the device, fills included"
     assert "1 step of the window disturbed" in view.tests[0].sections[0].summary
     document = json.loads(render_json(result))["tests"][0]
     assert document["disturbed_steps"] == {"foreign-io": 1}

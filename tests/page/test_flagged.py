@@ -11,15 +11,24 @@ import pytest
 
 from tests.builders import view_of
 from tests.busy_host import run_beside
+from tests.runfile.runs import a_step
 from tkperf.analysis.compare import compare
+from tkperf.analysis.flags import join_flags
+from tkperf.analysis.loads import TimedLoad
 from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.presets import PRESETS
+from tkperf.model.disturbance.codes import HOST_LIMITED, DisturbanceCode
+from tkperf.model.disturbance.codes import WORDS as WORD
+from tkperf.model.quantity import IOPS
 from tkperf.model.record import RunRecord, StepKind
+from tkperf.model.seconds import Seconds
 from tkperf.page.comparison import build_comparison_view
 from tkperf.page.page import ChartView, ReportView, SectionView, TableView
 from tkperf.procedures import HDD_TESTS, SSD_TESTS, Test, load_profile
 from tkperf.procedures.profiles import Profile
+from tkperf.render.charts.flagged import explain_flagged
+from tkperf.render.charts.timeline import Curve, over_test
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import build_tables
 from tkperf.runfile.reader import read_run
@@ -176,3 +185,49 @@ def test_the_dialog_of_a_cell_has_the_host_of_each_round(tmp_path: Path) -> None
     assert [row[0] for row in table.rows] == ["1", "2", "3", "4", "5"]
     assert [row[at] for row in table.rows] == ["0.0", "100.0", "0.0", "0.0", "0.0"]
     assert "slow-downs by heat" not in table.columns
+
+
+def test_each_reason_is_listed_once_below_a_chart() -> None:
+    """However many combinations of them its points have."""
+    quota, heat, cpu = (
+        WORD[code]
+        for code in (DisturbanceCode.CPU_QUOTA, DisturbanceCode.CPU_HEAT, DisturbanceCode.HOST_CPU)
+    )
+    told = [
+        f"disturbed: {quota}",
+        f"{HOST_LIMITED}; disturbed: {heat}, {quota}",
+        f"disturbed: {cpu}",
+    ]
+    assert join_flags(told) == f"{HOST_LIMITED}; disturbed: {cpu}, {quota}, {heat}"
+    assert join_flags([HOST_LIMITED]) == HOST_LIMITED
+    for code, words in WORD.items():
+        assert join_flags([f"disturbed: {words}"]) == f"disturbed: {words}", code
+
+
+def test_a_chart_lists_the_reasons_of_all_its_points_together() -> None:
+    rows = [
+        {"x": 1, "value": 1, "flag": "disturbed: memory short on the host"},
+        {"x": 2, "value": 1, "flag": "disturbed: tkperf stood still, memory short on the host"},
+    ]
+    spec = {"title": {"text": "T"}, "data": {"values": rows}, "mark": "bar", "encoding": {}}
+    title: Any = explain_flagged(spec)["title"]
+    assert title["subtitle"] == "disturbed: tkperf stood still, memory short on the host"
+
+
+def test_no_line_is_drawn_over_an_interruption() -> None:
+    """A curve for each stretch; a load by itself, which has no line, is a point."""
+    starts_s = [*range(0, 100, 10), *range(20_000, 20_300, 10), 40_000]
+    record = a_step()
+    loads = tuple(
+        TimedLoad(
+            step=replace(record, measurement=replace(record.measurement, duration_s=10.0)),
+            start_s=float(start_s),
+            seconds=Seconds(),
+        )
+        for start_s in starts_s
+    )
+    spec: Any = over_test((Curve(name="IOPS", loads=loads),), (IOPS,), "T")
+    rows = spec["datasets"]["loads"]
+    assert {row["curve"] for row in rows if row["x"] < 1} == {0}
+    assert [row["x"] for row in rows if row.get("alone")] == [pytest.approx(40_005 / 3600)]
+    assert len({row["curve"] for row in rows}) == 3

@@ -27,6 +27,7 @@ from tkperf.page.comparison import build_comparison_view
 from tkperf.procedures import SSD_TESTS
 from tkperf.render.html import render_view
 
+CHARTS = Path(tkperf.__file__).parent / "render/templates/script/charts.js"
 CELL = "iops0-0-4096"
 
 
@@ -93,6 +94,26 @@ def test_every_kind_of_cell_opens(visit: Visit) -> None:
         visit.wait_for_part(address.split("/")[0])
         assert visit.count("dialog .chart svg.marks") == 4
         visit.page.locator("dialog form button").click()
+
+
+def test_lines_below_a_title_are_no_wider_than_the_chart(visit: Visit) -> None:
+    """A long one, as of a run on a busy host, would leave no room for the plot."""
+    visit.open()
+    visit.page.add_script_tag(path=CHARTS)
+    widths = visit.page.evaluate(
+        """async () => {
+          const chart = document.createElement("div");
+          chart.style.width = "500px";
+          document.body.append(chart);
+          const title = { text: "T", subtitle: ["disturbed: " + "some reason, ".repeat(20), "SIMULATED"] };
+          const data = { values: [{ x: 1, value: 1 }] };
+          const encoding = { x: { field: "x", type: "quantitative" } };
+          const { view } = await draw(chart, { title, data, mark: "point", encoding, width: "container" });
+          return [view.width(), chart.querySelector("svg").getBoundingClientRect().width];
+        }"""
+    )
+    assert widths[0] > 400
+    assert widths[1] <= 500
 
 
 def test_the_way_back_closes_a_cell(visit: Visit) -> None:

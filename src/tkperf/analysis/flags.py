@@ -8,14 +8,17 @@ from typing import Protocol
 from tkperf.model.disturbance.codes import (
     HOST_LIMITED,
     WORDS,
+    Disturbance,
     DisturbanceCode,
     describe_count,
     find_codes,
+    find_doubtful,
 )
 from tkperf.model.units import format_count
 
 NOT_WATCHED = "not watched"
 NOT_COMPARED = "I/O of others not compared"
+_ALL = "fills included"
 
 
 class Flagged(Protocol):
@@ -28,6 +31,13 @@ class Flagged(Protocol):
     def disturbances(self) -> tuple[DisturbanceCode, ...] | None:
         """The kinds of its steps' disturbances."""
         ...
+
+
+class Watched(Protocol):
+    """A step."""
+
+    @property
+    def disturbances(self) -> tuple[Disturbance, ...] | None: ...
 
 
 def mark(flagged: Flagged | None) -> str:
@@ -66,13 +76,34 @@ def describe_flags(flagged: Flagged) -> str:
     return "; ".join(words)
 
 
+def count_disturbed(steps: Iterable[Watched]) -> str:
+    """``24 steps, fills included``: those that others had a part in; empty if there is none."""
+    count = sum(bool(find_doubtful(step.disturbances or ())) for step in steps)
+    return f"{format_count(count, 'step')}, {_ALL}" if count else ""
+
+
+def join_flags(words: Iterable[str]) -> str:
+    """What ``describe_flags`` says of several figures together: each reason once."""
+    told = "; ".join(words)
+    lines = [HOST_LIMITED] if HOST_LIMITED in told else []
+    codes = [code for code in DisturbanceCode if WORDS[code] in told]
+    return "; ".join([*lines, describe_disturbed(codes)] if codes else lines)
+
+
 def describe_counts(
-    steps: Mapping[DisturbanceCode, int] | None, not_compared_steps: int | None
+    steps: Mapping[DisturbanceCode, int] | None,
+    not_compared_steps: int | None,
+    watched: Iterable[Watched] = (),
 ) -> str | None:
-    """How many steps of a test were disturbed by what; None if none was, and all was looked at."""
+    """How many steps of a test were disturbed by what; None if none was, and all was looked at.
+
+    ``24 steps, fills included: 20 steps with other I/O on the device; 6 steps with ...``.
+    """
     if steps is None:
         return NOT_WATCHED
     counts = [describe_count(code, steps[code]) for code in steps]
+    if counts and (of_all := count_disturbed(watched)):
+        counts[0] = f"{counts[0]}, {_ALL}" if len(counts) == 1 else f"{of_all}: {counts[0]}"
     if not_compared_steps:
         of = format_count(not_compared_steps, "step")
         counts = [*(counts or ["no"]), f"{NOT_COMPARED} in {of}"]

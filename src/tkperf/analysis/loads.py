@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -68,14 +68,11 @@ class LoadsOfTest:
 
     def stretches(self) -> Iterator[tuple[TimedLoad, ...]]:
         """Loads that follow each other in one section, fills apart from what they prepare."""
-        stretch: list[TimedLoad] = []
-        for load in self.loads:
-            if stretch and _name(stretch[-1]) != _name(load):
-                yield tuple(stretch)
-                stretch = []
-            stretch.append(load)
-        if stretch:
-            yield tuple(stretch)
+        return _split(self.loads, lambda before, after: _name(before) != _name(after))
+
+    def without_gaps(self, longest_s: float) -> Iterator[tuple[TimedLoad, ...]]:
+        """Loads that follow each other, cut where nothing was measured for longer than this."""
+        return _split(self.loads, lambda before, after: after.start_s - before.end_s > longest_s)
 
     def changes(self) -> Iterator[tuple[tuple[TimedLoad, ...], tuple[TimedLoad, ...]]]:
         """What came before and after each change of load between two sections, back to back."""
@@ -84,6 +81,20 @@ class LoadsOfTest:
             gap_s = after[0].start_s - before[-1].end_s
             if loads[0] != loads[1] and not before[-1].is_fill and gap_s <= BACK_TO_BACK_S:
                 yield before, after
+
+
+def _split(
+    loads: Iterable[TimedLoad], parts: Callable[[TimedLoad, TimedLoad], bool]
+) -> Iterator[tuple[TimedLoad, ...]]:
+    """The loads in their order, cut wherever two neighbours are to be apart."""
+    stretch: list[TimedLoad] = []
+    for load in loads:
+        if stretch and parts(stretch[-1], load):
+            yield tuple(stretch)
+            stretch = []
+        stretch.append(load)
+    if stretch:
+        yield tuple(stretch)
 
 
 def _name(load: TimedLoad) -> tuple[str, bool]:

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tkperf.analysis.flags import count_disturbed
 from tkperf.analysis.results import RunResult
-from tkperf.model.disturbance.codes import DisturbanceCode, find_doubtful
-from tkperf.model.record import RunStatus, RunWarning, StepKind
+from tkperf.model.disturbance.codes import DisturbanceCode
+from tkperf.model.record import RunStatus, RunWarning
 from tkperf.model.units import format_count
 
 # Told in findings or in the facts of their test.
@@ -16,7 +17,7 @@ _TOLD_ELSEWHERE = ("resumed", "unfinished-test")
 # Of each kind of warning; the JSON has all.
 MOST_OF_A_GROUP = 10
 _HOST = "host"
-_STEPS = "disturbed steps"
+_STEPS = "disturbances"
 _MISSING = "missing"
 _BEFORE = "before the run"
 _REST = "run"
@@ -47,13 +48,7 @@ def find_badges(result: RunResult) -> tuple[str, ...]:
     if result.status is not RunStatus.COMPLETE:
         ended = result.ended_because or "going on"
         badges.insert(0, f"RUN {result.status.value.upper()}: {ended}")
-    disturbed = sum(
-        step.kind is not StepKind.FILL and bool(find_doubtful(step.disturbances or ()))
-        for test in result.tests
-        for step in test.steps
-    )
-    if disturbed:
-        steps = format_count(disturbed, "step")
+    if steps := count_disturbed(step for test in result.tests for step in test.steps):
         badges.append(f"DISTURBED: others had a part in {steps}, marked ! where they count")
     return tuple(badges)
 

@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from tkperf.device.identity import TargetKind
+from tkperf.model.disturbance.codes import find_doubtful
 from tkperf.model.figures import TestPlan
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.phases import Phase, Round
@@ -139,7 +140,7 @@ class RunState:
         self._enter(step.section)
         self.kept_bytes += step.measurement.write.bytes
         self.step_bytes = 0
-        if step.disturbances:
+        if find_doubtful(step.disturbances or ()):
             self.disturbed_steps += 1
             self.last_disturbed = step
         if step.kind not in (StepKind.FILL, StepKind.WARM_UP):

@@ -131,7 +131,7 @@ def _print_test(
             style="dim",
             highlight=False,
         )
-    counts = describe_counts(test.disturbed_steps, test.not_compared_steps)
+    counts = describe_counts(test.disturbed_steps, test.not_compared_steps, test.steps)
     if counts and not test.disturbed_steps:  # what was disturbed is a finding
         console.print(f"disturbed: {counts}", style="dim", highlight=False)
 

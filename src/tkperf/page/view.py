@@ -170,7 +170,7 @@ def _test(
                 describe_gaps(gap, test.disturbed_steps),
             )
         )
-    if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
+    if counts := describe_counts(test.disturbed_steps, test.not_compared_steps, test.steps):
         facts.append(("Disturbed", counts))
     return TestView(
         key=test.name,

@@ -76,7 +76,7 @@ def render_markdown(result: RunResult) -> str:
         lines += ["", *(line for table in build_section_tables(test) for line in _table(table))]
         telemetry = build_telemetry_table(test.telemetry)
         lines += [] if telemetry is None else _table(telemetry)
-        if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
+        if counts := describe_counts(test.disturbed_steps, test.not_compared_steps, test.steps):
             lines += [f"Disturbed: {_text(counts)}", ""]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tkperf.model.disturbance.codes import Disturbance
+from tkperf.model.disturbance.codes import TOLD_ONLY, Disturbance
 from tkperf.model.measurement import Sample
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import (
@@ -218,13 +218,17 @@ class LogRows:
         return tuple(self._salvage.parse(rows, parse_disturbance, lambda _: name, test=test))
 
     def count_disturbed(self, record: RunRecord) -> int | None:
-        """How many steps that count something disturbed, without their rows being parsed.
+        """Return how many steps that count, fills included, others than the device had a part in, without parsing their rows.
 
         None where nobody looked, as at a simulated drive.
         """
         tests = {test.id for test in record.tests}
         stretches = find_stretches(record)
-        disturbed_by_others = {row["step_sequence"] for row in self._salvage.rows("disturbance")}
+        disturbed_by_others = {
+            row["step_sequence"]
+            for row in self._salvage.rows("disturbance")
+            if row["code"] not in TOLD_ONLY
+        }
         # Of a damaged file what cannot be a time is 0.
         columns = (
             "sequence, test_id, CAST(started_s AS REAL) AS began_s, "

@@ -175,5 +175,5 @@ def _whole(test: TestResult) -> Iterator[Finding]:
         text = f"Test {test.progress}"
         yield Finding(test=test.name, section=None, text=text, alarm=not going_on)
     if test.disturbed_steps:
-        counts = describe_counts(test.disturbed_steps, test.not_compared_steps)
+        counts = describe_counts(test.disturbed_steps, test.not_compared_steps, test.steps)
         yield Finding(test=test.name, section=None, text=f"Disturbed: {counts}", alarm=True)

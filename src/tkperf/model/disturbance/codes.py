@@ -61,7 +61,7 @@ _JOINTS = {
 
 
 # What says how a step came to be measured, not that something had a part in its result.
-_TOLD_ONLY = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED, DisturbanceCode.UNEVEN_CLONES)
+TOLD_ONLY = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED, DisturbanceCode.UNEVEN_CLONES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,4 +93,4 @@ def find_codes(codes: Iterable[DisturbanceCode]) -> tuple[DisturbanceCode, ...]:
 def find_doubtful(disturbances: Iterable[Disturbance]) -> tuple[DisturbanceCode, ...]:
     """The kinds for which a result is not the device's alone."""
     codes = (disturbance.code for disturbance in disturbances)
-    return find_codes(code for code in codes if code not in _TOLD_ONLY)
+    return find_codes(code for code in codes if code not in TOLD_ONLY)

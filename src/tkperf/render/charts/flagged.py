@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tkperf.analysis.flags import Flagged, describe_flags
+from tkperf.analysis.flags import Flagged, describe_flags, join_flags
 from tkperf.render.charts.vega import Row, Spec, layers_of, with_layers
 
 # Seen on white and on dark pages, and by nobody taken for a curve's.
@@ -60,13 +60,13 @@ def explain_flagged(spec: Spec) -> Spec:
     datasets: Any = spec.get("datasets") or {}
     parts = (spec, *own, *({"data": {"values": rows}} for rows in datasets.values()))
     rows = [row for part in parts for row in _rows(part)]
-    words = list(dict.fromkeys([*words, *(str(row["flag"]) for row in rows if row.get("flag"))]))
+    words = [*words, *(str(row["flag"]) for row in rows if row.get("flag"))]
     if not words:
         return spec
     drawn = spec if not rings else with_layers(spec, rings)
     title = drawn["title"]
     assert isinstance(title, dict)
-    subtitle = f"{RING} " * bool(rings) + "; ".join(words)
+    subtitle = f"{RING} " * bool(rings) + join_flags(dict.fromkeys(words))
     marked = {key: value for key, value in drawn.items() if key != "usermeta"} | {
         "title": title | {"subtitle": subtitle}
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from tkperf.render.charts.vega import (
 FILL = "preconditioning"
 # Of what prepares a section, whatever sections there are.
 _FILL_COLOUR = NEUTRAL
+# A pause or an interruption; steps follow each other within milliseconds.
+LEAST_GAP_S = 1.0
 # So many points can be told apart.
 MOST_DOTTED = 120
 # A wider legend would make a printed chart smaller.
@@ -78,10 +80,12 @@ def over_test(
         {
             "x": round(at_s / unit_s, 6), "series": curve.name, "quantity": quantity.label,
             "curve": number, "low": low, "value": value, "high": high,
+            **({"alone": True} if len(points) == 1 else {}),
         }
-        for number, curve in enumerate(curves)
+        for number, curve in enumerate(_without_gaps(curves, (end_s - begin_s) / COLUMNS))
         for quantity in quantities
-        for at_s, low, value, high in _points(curve, quantity, begin_s, end_s)
+        for points in (tuple(_points(curve, quantity, begin_s, end_s)),)
+        for at_s, low, value, high in points
     ]  # fmt: skip
     x_title, y_title = f"Time ({unit})", describe_together(quantities)
     y = quantity_axis(rows, y_title, log=log, fields=("low", "high"))
@@ -109,15 +113,21 @@ def over_test(
     }
 
 
+def _without_gaps(curves: Sequence[Curve], column_s: float) -> Iterator[Curve]:
+    """The curves, broken where nothing was measured for so long that it can be seen."""
+    for curve in curves:
+        for loads in LoadsOfTest(loads=curve.loads).without_gaps(max(LEAST_GAP_S, column_s)):
+            yield replace(curve, loads=loads)
+
+
 def _layers(y: Row, dashes: Row, tip: list[dict[str, object]], *, dotted: bool) -> list[Spec]:
-    """A shade from the lowest to the highest, a line, and points where there are few."""
+    """A shade from the lowest to the highest, a line, and points where there are few or no line reaches them."""
     # Points of their own layer: as part of the lines they would stand for them in the legend.
-    dots: list[Spec] = [
-        {
-            "mark": {"type": "point", "filled": True, "size": 15, "opacity": 1, "clip": True},
-            "encoding": {"y": y, "tooltip": tip},
-        }
-    ]
+    dots: Spec = {
+        **({} if dotted else {"transform": [{"filter": "datum.alone"}]}),
+        "mark": {"type": "point", "filled": True, "size": 15, "opacity": 1, "clip": True},
+        "encoding": {"y": y, "tooltip": tip},
+    }
     zoom: Row = {"type": "interval", "encodings": ["x"]}
     return [
         {
@@ -133,7 +143,7 @@ def _layers(y: Row, dashes: Row, tip: list[dict[str, object]], *, dotted: bool) 
             "mark": {"type": "line", "strokeWidth": 1.4, "clip": True},
             "encoding": {"y": y, **dashes, "tooltip": tip},
         },
-        *(dots if dotted else ()),
+        dots,
     ]
 
 

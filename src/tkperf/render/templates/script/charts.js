@@ -1,8 +1,8 @@
 // How a chart is drawn: by Vega, whose bundle comes before this and makes vegaEmbed global, as wide as
 // the place that it is given. Its colours on light and dark pages and on paper are the style sheet's.
 
-// What a narrow screen would cut off: a long title gets lines, a legend on top fewer columns.
-const TITLE_LETTER_PX = 8.5, LEGEND_LETTER_PX = 7, LEGEND_PX = 30, AXIS_PX = 60, NARROW_PX = 480;
+// What a narrow screen would cut off: a long title or line below it gets lines, a legend on top fewer columns.
+const TITLE_LETTER_PX = 8.5, SUBTITLE_LETTER_PX = 7, LEGEND_LETTER_PX = 7, LEGEND_PX = 30, AXIS_PX = 60, NARROW_PX = 480;
 
 function inColumns(channel, width) {
   const names = channel.scale?.domain ?? [];
@@ -11,15 +11,22 @@ function inColumns(channel, width) {
   return { ...channel, legend: { ...channel.legend, columns: Math.min(channel.legend.columns ?? fitting, fitting) } };
 }
 
-function fit(spec, width) {
-  const most = Math.max(12, Math.floor(width / TITLE_LETTER_PX) - 4);
+function inLines(text, width, letterPx) {
+  const most = Math.max(12, Math.floor(width / letterPx) - 4);
   const lines = [];
-  for (const word of (spec.title?.text ?? "").toString().split(" ")) {
+  for (const word of text.toString().split(" ")) {
     const joined = `${lines.at(-1) ?? ""} ${word}`.trim();
     if (lines.length && joined.length <= most) lines[lines.length - 1] = joined;
     else lines.push(word);
   }
-  const fitted = { ...spec, title: { ...spec.title, text: lines.length > 1 ? lines : lines[0] ?? "" } };
+  return lines;
+}
+
+function fit(spec, width) {
+  const lines = inLines(spec.title?.text ?? "", width, TITLE_LETTER_PX);
+  const below = [spec.title?.subtitle ?? []].flat().flatMap((line) => inLines(line, width, SUBTITLE_LETTER_PX));
+  const title = { ...spec.title, text: lines.length > 1 ? lines : lines[0] ?? "" };
+  const fitted = { ...spec, title: below.length ? { ...title, subtitle: below } : title };
   if (width < NARROW_PX) return withLegend(fitted, width);
   const { color } = spec.encoding ?? {};
   if (color?.legend?.columns) fitted.encoding = { ...spec.encoding, color: inColumns(color, width) };
