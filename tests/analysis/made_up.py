@@ -26,10 +26,12 @@ FOUR_KIB_WRITES = work()
 def made_up_cell(
     value: float | None, workload: Workload = FOUR_KIB_WRITES, *, host_limited: bool = False
 ) -> CellResult:
-    """A cell that has the same value in every quantity."""
+    """A cell that has the same value in every quantity; of an offered rate what a second of it leaves undone."""
     figures = {
         key: (None if value is None else 1000) if key == "ios" else value for key in QUANTITIES
     }
+    if workload.offered_iops is not None and value is not None:
+        figures["backlog_ios"] = max(0.0, workload.offered_iops - value)
     return CellResult(
         workload=workload,
         all=figures,

@@ -269,6 +269,18 @@ def test_the_headline_of_dirth_is_the_maximum_that_it_measured(tmp_path: Path) -
     assert most.workload == sections["Maximum: response times"].cells[0].workload
 
 
+def offered(*done: float, **figures: float | None) -> SectionResult:
+    """Levels of 1,000, 2,000 ... IOPS, with these figures."""
+    levels = {
+        replace(WRITES, offered_iops=1000.0 * number): [rate]
+        for number, rate in enumerate(done, start=1)
+    }
+    section = made_up_section("Levels", levels, steady=None)
+    cells = tuple(replace(cell, all={**cell.all, **figures}) for cell in section.cells)
+    test = made_up_run("run", {"demand": [replace(section, cells=cells)]}).tests[0]
+    return with_characteristics(test).sections[0]
+
+
 @pytest.mark.parametrize(
     ("done", "text"),
     [
@@ -278,12 +290,21 @@ def test_the_headline_of_dirth_is_the_maximum_that_it_measured(tmp_path: Path) -
     ],
 )  # fmt: skip
 def test_an_offered_rate_is_described_by_its_limits(done: tuple[float, float], text: str) -> None:
-    levels = {
-        replace(WRITES, offered_iops=offered): [rate]
-        for offered, rate in zip((1000.0, 2000.0), done, strict=True)
-    }
-    test = made_up_run("run", {"demand": [made_up_section("Levels", levels, steady=None)]}).tests[0]
-    assert describe_section(with_characteristics(test).sections[0]).startswith(text)
+    assert describe_section(offered(*done)).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("with_wait", "words"),
+    [
+        (60_000.0, "they take 60.0 ms on average with the wait to be issued; once issued 1.000 ms"),
+        (1005.0, "they take 1.000 ms on average"),
+        (None, "they take 1.000 ms on average"),
+    ],
+)
+def test_latency_at_an_offered_rate_has_its_wait(with_wait: float | None, words: str) -> None:
+    """fio counts latency from submission; a wait of less than 1 % is not worth a word."""
+    section = offered(1000.0, 1500.0, latency_with_wait_us=with_wait)
+    assert words in describe_section(section)
 
 
 def test_areas_are_told_from_the_first_to_the_last() -> None:

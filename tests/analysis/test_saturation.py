@@ -11,9 +11,8 @@ import pytest
 from tests.analysis.made_up import made_up_cell, made_up_run, made_up_section
 from tests.builders import work
 from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED, has_backlog, with_characteristics
-from tkperf.analysis.results import CellResult, CellUncertainty, SectionResult
-from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
-from tkperf.analysis.waits import CLOCK_S, mean_wait_s
+from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.analysis.waits import CLOCK_S, find_median_backlog_ios, mean_wait_s
 from tkperf.model.seconds import Seconds
 from tkperf.model.workload import Arrival
 
@@ -21,17 +20,14 @@ LEVEL_S = 51.0
 READS = work(read_percent=100, jobs=32, io_depth=1)
 
 
-def level(offered_iops: float, done_iops: float, chance_iops: float | None = 40.0) -> CellResult:
-    """A level of the review's length, its rate uncertain by so many IOPS; None: that is not known."""
+def level(offered_iops: float, done_iops: float) -> CellResult:
+    """A level of the review's length, of which only its end is known."""
     cell = made_up_cell(done_iops, replace(READS, offered_iops=offered_iops))
-    known = Uncertainty(
-        low=done_iops - (chance_iops or 0), high=done_iops + (chance_iops or 0), basis=Basis.SECONDS
-    )
-    return replace(
-        cell,
-        all={**cell.all, "backlog_ios": max(0.0, offered_iops - done_iops) * LEVEL_S},
-        uncertainty=None if chance_iops is None else CellUncertainty(all={"iops": known}),
-    )
+    ended = {
+        "ios": done_iops * LEVEL_S,
+        "backlog_ios": max(0.0, offered_iops - done_iops) * LEVEL_S,
+    }
+    return replace(cell, all={**cell.all, **ended})
 
 
 def raised(*levels: CellResult) -> SectionResult:
@@ -61,20 +57,30 @@ def test_99_percent_done_is_a_backlog_and_beyond_what_the_drive_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offered", "done", "chance", "behind"),
+    ("waiting", "behind"),
     [
-        (1000.0, 999.4, 0.1, False),  # 31 I/Os: on their way in 32 places
-        (1000.0, 999.3, 0.1, True),
-        (1000.0, 997.0, 4.0, False),  # the seconds differ by more than that
-        (1000.0, 990.0, 300.0, True),  # by so much that nothing is shown
-        (1000.0, 990.0, None, True),  # of too few seconds
-        (1000.0, 1000.5, 0.1, False),
+        (lambda _at: 42.0, False),  # 32 on their way, 10 of 10 ms
+        (lambda _at: 42.1, True),
+        (lambda at: 10.0 * at, True),  # grows by 1 % of what is offered
+        (lambda at: 500.0 if 9 <= at < 14 else 0.0, False),  # a stall, caught up with
+        (lambda at: 500.0 if at == 20 else 0.0, False),
     ],
 )
-def test_a_backlog_is_more_than_places_and_chance_explain(
-    offered: float, done: float, chance: float | None, behind: bool
+def test_a_backlog_stays_or_grows_over_the_second_half(
+    waiting: Callable[[float], float], behind: bool
 ) -> None:
-    assert has_backlog(level(offered, done, chance)) is behind
+    """1,000 IOPS offered to 32 places, 20 s."""
+    seconds = _seconds(lambda at: 1000 * at - (waiting(at) if at else 0.0), 20)
+    cell = level(1000, 1000)
+    judged = replace(cell, backlog_median_ios=find_median_backlog_ios(cell.workload, seconds))
+    assert has_backlog(judged) is behind
+    assert find_median_backlog_ios(cell.workload, _seconds(lambda at: at, 3)) is None
+
+
+@pytest.mark.parametrize(("done", "behind"), [(999.2, False), (999.1, True)])
+def test_a_level_without_seconds_is_judged_at_its_end(done: float, behind: bool) -> None:
+    """Of 1,000 IOPS for 51 s, 42 I/Os may wait."""
+    assert has_backlog(level(1000, done)) is behind
 
 
 def test_random_arrivals_are_offered_to_within_a_percent() -> None:

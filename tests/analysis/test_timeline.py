@@ -28,7 +28,7 @@ from tkperf.render.export_markdown import render_markdown
 Generator = np.random.Generator
 SIGNALS = 1000
 LENGTHS = (25, 60, 120, 240)
-SHIPPED = Path(tkperf.__file__).parent / "profiles"
+SHIPPED = Path(tkperf.__file__).parent / "procedures" / "profiles"
 
 
 def rounds(values: FloatArray) -> Series:
@@ -293,6 +293,34 @@ def test_seconds_of_a_long_step_tell_drops_apart_from_the_transition() -> None:
     assert [each.kind for each in found["iops"].levels] == [LevelKind.FRESH, LevelKind.STEADY]
     assert [each.start for each in found["iops"].drops] == [500]
     assert found["latency_max_us"].spikes is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "stall_at"), [(1800, None), (1800, 600), (9000, None), (40, None), (40, 15)]
+)
+def test_the_end_of_a_burst_after_idle_time_is_no_drop(seconds: int, stall_at: int | None) -> None:
+    """Slow, fast for 19 s, then where it stays, as after a pause; by its noise the fall looks one second late, or it never settles."""
+    random = np.random.default_rng(1)
+    at = np.arange(seconds)
+    rate = np.where(at < 7, 44_000.0, np.where(at < 26, 93_800.0, 46_300.0))
+    rate *= 1 + 0.008 * random.normal(size=seconds)
+    rate[26] = 46_860
+    if stall_at is not None:
+        rate[stall_at : stall_at + 3] = 100
+    found = find_in_seconds(
+        work(),
+        Seconds(
+            start_s=at.astype(float),
+            duration_s=np.ones(seconds),
+            iops=rate,
+            latency_mean_us=np.full(seconds, 100.0),
+            latency_max_us=np.full(seconds, 400.0),
+        ),
+        as_new=False,
+        levels=True,
+    )
+    drops = [drop.start for each in found for drop in each.drops]
+    assert drops == ([] if stall_at is None else [stall_at])
 
 
 def test_sentences_name_places_units_and_how_sure() -> None:

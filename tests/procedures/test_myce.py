@@ -295,6 +295,8 @@ def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short:
         (each or 0) <= 0.01 * (level or 0)
         for each, level in zip(backlogs[: kept + 1], levels, strict=False)
     )
+    # The median over the second half of a steady growth is that at three quarters.
+    assert reads.cells[-1].backlog_median_ios == pytest.approx(0.75 * (backlogs[-1] or 0), rel=0.1)
     assert backlogs[kept + 1 :] == sorted(backlogs[kept + 1 :], key=lambda each: each or 0)
     view = view_of(tmp_path / "run.tkperf")
     charts = view.tests[0].sections[1].charts

@@ -78,8 +78,8 @@ SPIKE_PERIODS = {
     for recorded, suffix, unit in ((Recorded.ROUNDS, "rounds", "rounds"), (Recorded.SLICES, "s", "s"))
 }  # fmt: skip
 
-MOST_GROWTH = 0.01
-"""Of the offered rate: a growth of the backlog that could be greater is not within noise."""
+LEAST_BEHIND_S = 0.01
+"""What is offered in so long may wait without being a backlog: ten times the resolution of fio's clock."""
 RANDOM_RATE_ERROR = 0.01
 """fio's rate of random arrivals differs by so much from the one asked for."""
 
@@ -165,27 +165,22 @@ def changes(section: SectionResult, workload: Workload) -> bool:
 
 
 def has_backlog(cell: CellResult) -> bool:
-    """Whether I/Os of a level waited at its end, and their growth is not within what chance explains.
+    """Whether more I/Os of a level wait to be issued than the places hold and 10 ms explain.
 
-    As many as the places hold are on their way. More are no backlog only where the growth per second
-    is no more than its uncertainty, and both together are small: a rate that is hardly known shows nothing.
+    By the median over the second half of its seconds, so that a stall that is caught up with is none; of
+    a level of few seconds, or without any, by its end.
     """
     offered_iops = cell.workload.offered_iops
-    backlog_ios, done_iops = cell.value(BACKLOG), cell.value(IOPS)
-    if offered_iops is None or backlog_ios is None or not done_iops:
+    waiting_ios = cell.backlog_median_ios
+    if waiting_ios is None:
+        waiting_ios = cell.value(BACKLOG)
+    if offered_iops is None or waiting_ios is None:
         return True
-    if backlog_ios <= cell.workload.total_outstanding_ios:
-        return False
-    growth_iops, limit_iops = offered_iops - done_iops, MOST_GROWTH * offered_iops
+    limit_ios = cell.workload.total_outstanding_ios + offered_iops * LEAST_BEHIND_S
     if cell.workload.arrival is Arrival.POISSON:
-        due = offered_iops * (cell.value(IOS) or 0.0) / done_iops
-        growth_iops -= RANDOM_RATE_ERROR * offered_iops
-        limit_iops = max(limit_iops, ARRIVALS_SPREAD * offered_iops / sqrt(due or 1.0))
-    known = cell.uncertainty_of(IOPS)
-    by_chance_iops = known.expanded if known is not None else None
-    if growth_iops <= 0 or by_chance_iops is None:
-        return growth_iops > 0
-    return growth_iops > by_chance_iops or growth_iops + by_chance_iops > limit_iops
+        due = (cell.value(IOS) or 0.0) + (cell.value(BACKLOG) or 0.0)
+        limit_ios += RANDOM_RATE_ERROR * due + ARRIVALS_SPREAD * sqrt(due)
+    return waiting_ios > limit_ios
 
 
 def _saturation(section: SectionResult) -> Iterator[Characteristic]:

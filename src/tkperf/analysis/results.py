@@ -54,6 +54,8 @@ class CellResult:
     host_limited: bool | None
     disturbances: tuple[DisturbanceCode, ...] | None = None
     foreign_bytes: int | None = None
+    backlog_median_ios: float | None = None
+    """Of an offered rate: I/Os due and not done, the median over the second half of the level's seconds."""
     uncertainty: CellUncertainty | None = None
     """Of each figure that was measured; None: not worked out, as of single rounds."""
 

@@ -1,4 +1,4 @@
-"""Time that I/Os of an offered rate waited to be issued, from the I/Os done in each second.
+"""Backlog of an offered rate and time that its I/Os waited, from the I/Os done in each second.
 
 fio counts latency from submission. While all places are taken, an I/O that is due waits for one; the number
 of those that wait is what is due, less what is done and what the places hold. Its area over time is
@@ -21,12 +21,14 @@ from tkperf.model.workload import Arrival, Workload
 
 CLOCK_S = 0.001
 """Resolution of the end of a second, as fio has its times in ms: shorter waits are not told from none."""
+LEAST_SECONDS = 4
+"""Levels of fewer are judged at their end: half of them are no course."""
 
 
 def with_waits(
     section: SectionResult, steps: Sequence[StepRecord], seconds: Mapping[int, Seconds]
 ) -> SectionResult:
-    """The section, its cells at an offered rate with the mean latency that includes the wait.
+    """The section, its cells at an offered rate with the mean latency that includes the wait, and the median backlog.
 
     Args:
         steps: of the section.
@@ -51,9 +53,26 @@ def with_waits(
         if not waits or len(waits) < len(pieces):
             return cell
         with_wait_us = latency_us + 1e6 * sum(waits) / len(waits)
-        return replace(cell, all={**cell.all, LATENCY_WITH_WAIT.key: with_wait_us})
+        backlogs = [find_median_backlog_ios(cell.workload, piece) for piece in pieces]
+        return replace(
+            cell,
+            all={**cell.all, LATENCY_WITH_WAIT.key: with_wait_us},
+            backlog_median_ios=max((each for each in backlogs if each is not None), default=None),
+        )
 
     return replace(section, cells=tuple(map(with_wait, section.cells)))
+
+
+def find_median_backlog_ios(workload: Workload, seconds: Seconds) -> float | None:
+    """Return the median number of I/Os due and not done at the ends of the second half of the seconds.
+
+    None: fewer than four seconds, or no offered rate.
+    """
+    if workload.offered_iops is None or len(seconds) < LEAST_SECONDS:
+        return None
+    due = workload.offered_iops * np.cumsum(seconds.duration_s)
+    waiting = np.maximum(due - np.cumsum(seconds.iops * seconds.duration_s), 0.0)
+    return float(np.median(waiting[len(seconds) // 2 :]))
 
 
 def mean_wait_s(workload: Workload, seconds: Seconds) -> float | None:

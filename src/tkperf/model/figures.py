@@ -159,12 +159,15 @@ class SectionPlan:
         figures: in the order of a report.
         prepares: it brings the device into the state that later sections measure: worth a sentence
             only where it did not get there.
+        state: what tells it from sections of the test with the same load, such as "bursts after 5 s idle"; a
+            headline names it.
     """
 
     name: str
     quantities: tuple[str, ...]
     figures: tuple[Figure, ...] = ()
     prepares: bool = False
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from tkperf.procedures.profiles.tables import (
 )
 
 PRECONDITIONING = "Steady-state preconditioning"
+_WAIT = "Wait state "
 _BASELINE = "Baseline after "
 
 
@@ -73,7 +74,7 @@ class HostIdleRecoveryTable(TestTable, frozen=True, kw_only=True):
 
 def wait_state(idle_s: float) -> str:
     """The section of the bursts with this pause."""
-    return f"Wait state {idle_s:g} s"
+    return f"{_WAIT}{idle_s:g} s"
 
 
 def baseline(idle_s: float) -> str:
@@ -151,7 +152,15 @@ def section_plan(name: str) -> SectionPlan:
         quantities=("iops", "latency_mean_us", "latency_max_us"),
         figures=figures if name == PRECONDITIONING else (),
         prepares=name == PRECONDITIONING,
+        state=_name_state(name),
     )
+
+
+def _name_state(section: str) -> str:
+    """``bursts after 5 s idle``, ``baseline after 5 s idle``."""
+    if section.startswith(_BASELINE):
+        return f"baseline after {section.removeprefix(_BASELINE)} idle"
+    return f"bursts after {section.removeprefix(_WAIT)} idle" if section.startswith(_WAIT) else ""
 
 
 def whole_test(sections: Sequence[str]) -> tuple[Figure, ...]:

@@ -111,7 +111,8 @@ def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate
     if not section.cells or not shown or find_characteristic(section, NO_BACKLOG) is not None:
         return
     if section.slices:
-        yield from _of_stream(test, section, shown)
+        for one in _of_stream(test, section, shown):
+            yield _with_state(one, section.plan.state)
         return
     grid = is_grid(section) and not section.areas
     first = find_rate(section) if grid else shown[0]
@@ -163,6 +164,15 @@ def _of_stream(
         yield _Candidate(rank=1, headline=replace(headline, key="share_of_fresh_percent", unit="%"))
     if _TAIL in shown and shown[0] is not _TAIL:
         yield from _figure(test, section, cell, _TAIL, rank=2)
+
+
+def _with_state(candidate: _Candidate, state: str) -> _Candidate:
+    """The figure with the state that it is of; those of several states are alike, and one of them speaks."""
+    if not state:
+        return candidate
+    headline = candidate.headline
+    named = replace(headline, label=f"{headline.label}, {state}")
+    return replace(candidate, headline=named, like=candidate.key)
 
 
 def _sought(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:

@@ -31,11 +31,12 @@ from tkperf.analysis.findings.words import (
 )
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.analysis.verdicts import name_rounds
-from tkperf.model.quantity import LATENCY_MEAN, Quantity
+from tkperf.model.quantity import LATENCY_MEAN, LATENCY_WITH_WAIT, Quantity
 from tkperf.model.units import format_latency, format_number
 from tkperf.model.workload import Workload
 
 _MOST_RIVALS = 2
+_NEGLIGIBLE_WAIT = 0.01  # of the mean latency
 
 
 def describe_section(section: SectionResult) -> str:
@@ -124,8 +125,20 @@ def _describe_offered(section: SectionResult, found: Characteristic) -> str:
     cell = section.cell(replace(found.workload, offered_iops=reached))
     if cell is None:
         return words
-    there = ", ".join(filter(None, (say(cell, LATENCY_MEAN), say_tail(cell, find_shown(section)))))
-    return f"{words}; at {reached:,.6g} they {there}" if there.startswith("take") else words
+    takes = _with_wait(cell) or say(cell, LATENCY_MEAN)
+    there = ", ".join(filter(None, (takes, say_tail(cell, find_shown(section)))))
+    return f"{words}; at {reached:,.6g} they {there}" if takes else words
+
+
+def _with_wait(cell: CellResult) -> str:
+    """``take 60.3 ms on average with the wait to be issued; once issued 345 µs``; empty: they hardly wait."""
+    issued_us, whole_us = cell.value(LATENCY_MEAN), cell.value(LATENCY_WITH_WAIT)
+    if issued_us is None or whole_us is None or whole_us <= (1 + _NEGLIGIBLE_WAIT) * issued_us:
+        return ""
+    return (
+        f"take {format_latency(whole_us)} on average with the wait to be issued; once issued "
+        f"{format_latency(issued_us)}"
+    )
 
 
 def _describe_areas(section: SectionResult) -> str:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tkperf.analysis.timeline.drops import Drop, find_drops
+from tkperf.analysis.timeline.drops import BACK, NEARLY_NOTHING, Drop, find_drops
 from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline
 from tkperf.analysis.timeline.levels import LEAST_VALUES as LEAST_FOR_LEVELS
-from tkperf.analysis.timeline.levels import LevelKind, Levels, find_levels
+from tkperf.analysis.timeline.levels import Level, LevelKind, Levels, find_levels
 from tkperf.analysis.timeline.series import Series, has_idle, make_series
 from tkperf.analysis.timeline.spikes import LEAST_VALUES as LEAST_FOR_SPIKES
 from tkperf.analysis.timeline.spikes import find_periodic_spikes
@@ -110,11 +110,17 @@ def _rate(
 
 def _drops(series: Series, levels: Levels | None) -> tuple[Drop, ...]:
     """Those that are no part of the way from the first level to the steady one."""
-    steady = () if levels is None else levels.phases[-1:]
-    from_place = next((phase.start for phase in steady if phase.kind is LevelKind.STEADY), None)
-    return tuple(
-        drop for drop in find_drops(series) if from_place is None or drop.start > from_place
-    )
+    last = None if levels is None else levels.phases[-1]
+    steady = last if last is not None and last.kind is LevelKind.STEADY else None
+    return tuple(drop for drop in find_drops(series) if not _is_transition(drop, steady))
+
+
+def _is_transition(drop: Drop, steady: Level | None) -> bool:
+    """Whether a fall leads to the steady level, or may: as at the end of a fast burst after idle time."""
+    if steady is None:
+        return not drop.recovered and drop.least > NEARLY_NOTHING * drop.before
+    falls_to_it = not drop.recovered and steady.value < BACK * drop.before
+    return drop.start <= steady.start or falls_to_it
 
 
 def _spikes(about: Timeline, series: dict[str, Series]) -> Iterator[Timeline]:
