@@ -18,6 +18,9 @@ from hypothesis import strategies as st
 import tkperf
 from tests.interop.fio_files import document, job, written
 from tests.interop.test_fio_rounds import rounds_of, run_of, said
+from tkperf.analysis.claim_findings import State
+from tkperf.analysis.claims import check_claims
+from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.compare import compare
 from tkperf.cli.main import cli
 from tkperf.model.errors import UsageError
@@ -188,11 +191,11 @@ PREPARES = (
 MEASURES = ("wdpc", "preconditioned", "pre-conditioning.wdpc", "workload-dependent-pre-condition", "filled", "4k")  # fmt: skip
 
 
-def sequential_fill(name: str) -> str:
+def sequential_fill(name: str, **options: str) -> str:
     """Twice the device, much faster than any round."""
     of_job = job(
         name=name, writes=40_000, runtime_ms=1000, block_bytes=131_072,
-        options={"rw": "write", "bs": "128k", "io_size": "10g", "iodepth": "32"},
+        options={"rw": "write", "bs": "128k", "iodepth": "32"} | options,
     )  # fmt: skip
     return json.dumps(document(of_job, at_s=-500.0))
 
@@ -285,7 +288,10 @@ def test_what_came_before_a_load_is_not_its_purpose(name: str) -> None:
 def test_what_only_reads_fills_nothing() -> None:
     """As "fill80" in a job's name gives how full the drive is; a warm-up may be one of reads."""
     assert not prepares("fill80-randread", writes=False)
-    assert prepares("fill80-randwrite")
+    assert not prepares("fill80-randwrite")
+    assert not prepares("read-warm")
+    assert not prepares("steady-trim")
+    assert prepares("seq-fill")
     assert prepares("warmup", writes=False)
     reads = {"rw": "randread", "bs": "4k"}
     files = [
@@ -294,6 +300,39 @@ def test_what_only_reads_fills_nothing() -> None:
     ]  # fmt: skip
     (outcome,) = run_of(*files).tests[0].outcomes
     assert outcome.verdict is not None
+
+
+@pytest.mark.parametrize("section", ["", 'section = "fio SEQ TC1/QD32, fill"\n'])
+def test_claims_never_judge_what_prepares(tmp_path: Path, section: str) -> None:
+    """Nor does a fill make a claim on rounds of the same load ambiguous."""
+    fill = ("fill.json", sequential_fill("fill", io_size="10g"))
+    text = f"""[[claim]]\ntest = "fio"\n{section}read_percent = 0\nblock_size = "128k"
+metric = "iops"\nat_least = 1\n"""
+
+    def check(run: Any) -> Any:
+        claims = parse_claims(text, file="c")
+        (found,) = check_claims(claims, run, load=tkperf.load, folder=tmp_path).findings
+        return found
+
+    alone = check(imported(tmp_path / "1", fill))
+    assert (alone.state, alone.note) == (State.NOT_MEASURED, "preconditioning, not judged")
+    rounds = ("wdpc.json", sequential_fill("wdpc"))
+    both = check(imported(tmp_path / "2", fill, rounds))
+    assert both.state is (State.NOT_MEASURED if section else State.MET)
+
+
+@pytest.mark.parametrize(
+    ("rw", "size", "key"),
+    [("write", "128k", "megabytes_per_s"), ("write", "64k", "iops"), ("randwrite", "128k", "iops")],
+)
+def test_large_sequential_blocks_are_told_in_throughput(
+    tmp_path: Path, rw: str, size: str, key: str
+) -> None:
+    """As tkperf's own tests have it."""
+    block_bytes = 1024 * int(size[:-1])
+    of_job = job(writes=40_000, block_bytes=block_bytes, options={"rw": rw, "bs": size})
+    run = imported(tmp_path, ("x.json", json.dumps(document(of_job))))
+    assert run.headlines[0].key == key
 
 
 def test_a_folder_that_says_only_its_purpose() -> None:
@@ -368,7 +407,7 @@ def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
     ran = import_(drive, tmp_path / "out")
     assert ran.exit_code == 0, ran.exception
     assert ran.stdout == f"{tmp_path / 'out/D3-S4510.tkperf'}\n"
-    assert ran.stderr == ""
+    assert ran.stderr == "imported 3 files: 3 rounds in 3 sections; 0 files left out\n"
     run = tkperf.load(tmp_path / "out/D3-S4510.tkperf")
     assert [section.cells[0].value(IOPS) for section in run.tests[0].sections] == [1, 2, 3]
 

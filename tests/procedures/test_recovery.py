@@ -26,6 +26,7 @@ from tkperf.model.workload import Access, Workload
 from tkperf.procedures import SSD_TESTS, Test, load_profile, parse_profile
 from tkperf.procedures.building_blocks import slices_of
 from tkperf.procedures.cross_stimulus_recovery import CrossStimulusRecoveryTable
+from tkperf.procedures.host_idle_recovery import section_plan
 from tkperf.procedures.plan import Case, forecast
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.write_saturation import WriteSaturationTable
@@ -271,6 +272,13 @@ def idle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("hir") / "run.tkperf"
     measure(SSD_TESTS["hir"], load_profile("quick"), file=path, range_bytes=GIB)
     return path
+
+
+def test_a_headline_names_its_wait_state(idle: Path) -> None:
+    """The mean of bursts is no rate of the drive without it; one of all states speaks."""
+    rates = [one.label for one in analyse(read_run(idle)).headlines if one.key == "iops"]
+    assert rates == ["4 KiB random write, bursts after 1 s idle"]
+    assert section_plan("Baseline after 5 s").state == "baseline after 5 s idle"
 
 
 def test_all_wait_states_are_on_one_figure(idle: Path) -> None:

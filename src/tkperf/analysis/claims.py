@@ -47,7 +47,7 @@ from tkperf.analysis.layout import (
     find_axes,
 )
 from tkperf.analysis.not_measured import explain_not_measured
-from tkperf.analysis.results import CellResult, RunResult, SectionResult
+from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.analysis.uncertainty.estimate import (
     NOT_KNOWN,
     Uncertainty,
@@ -117,7 +117,9 @@ def check_claims(
         for group in find_differences(("baseline", "run"), (earlier, result)):
             warnings += group.texts
         warnings += find_remarks("baseline", earlier)
-        left = sum(len(section.cells) for test in earlier.tests for section in test.sections)
+        left = sum(
+            len(section.cells) for test in earlier.tests for section in _judged_sections(test)
+        )
         left -= len(promises)
         if left:
             warnings.append(
@@ -142,7 +144,7 @@ def _promises_of(
     share = baseline.within_percent / 100
     source = f"{earlier.info.name} within {baseline.within_percent:g} %"
     for test in earlier.tests:
-        for section in test.sections:
+        for section in _judged_sections(test):
             metric = next(key for key in (*section.plan.quantities, "iops") if key in METRICS)
             conditions = _conditions_of(section)
             for cell in section.cells:
@@ -278,7 +280,7 @@ def _find_meant(claim: Claim, result: RunResult) -> dict[str, tuple[Characterist
     sections = (
         section
         for test in result.tests
-        for section in test.sections
+        for section in _judged_sections(test)
         if test.name == claim.test and claim.section in (None, section.name)
     )
     by_section = {
@@ -346,16 +348,20 @@ def _is_meant(claim: Claim, workload: Workload) -> bool:
     )
 
 
+def _judged_sections(test: TestResult) -> list[SectionResult]:
+    return [section for section in test.sections if not section.plan.prepares]
+
+
 Places = dict[
     tuple[str, str | None, int | None, int | None], list[tuple[SectionResult, CellResult]]
 ]
 
 
 def _by_place(result: RunResult) -> Places:
-    """The cells that claims are about: in the section one names, else in the first that has it."""
+    """The cells that claims are about: in the section one names, else in the first that has it; none of preconditioning."""
     by_place: Places = {}
     for test in result.tests:
-        for section in test.sections:
+        for section in _judged_sections(test):
             here: Places = {}
             for cell in section.cells:
                 work = cell.workload

@@ -8,6 +8,7 @@ from tkperf.analysis.characteristics import CHARACTERISTICS
 from tkperf.analysis.claims_file import Claim
 from tkperf.analysis.results import RunResult
 from tkperf.model.record import RunStatus
+from tkperf.model.workload import Workload
 
 _MOST_NAMED = 8
 _ENDED = {
@@ -32,19 +33,32 @@ def explain_not_measured(claim: Claim, result: RunResult) -> str | None:
     if not meant:
         names = _list(section.name for section in sections)
         return f"no section of {claim.test} has that name; there are {names}"
-    size_bytes = claim.size_bytes()
-    works = [cell.workload for section in meant for cell in section.cells]
-    alike = any(
-        claim.read_percent in (None, work.read_percent)
-        and size_bytes in (None, work.block_size_bytes)
-        for work in works
+    works, prepared = (
+        [
+            cell.workload
+            for section in meant
+            if section.plan.prepares is prepares
+            for cell in section.cells
+        ]
+        for prepares in (False, True)
     )
-    if not alike:
+    if not _has_alike(claim, works):
+        if _has_alike(claim, prepared) or (prepared and not works):
+            return "preconditioning, not judged"
         measured = _list(work.mix_and_size for work in works)
         return f"that mix and block size was not run there, but {measured}"
     if claim.metric in CHARACTERISTICS:
         return "nothing there was looked at for it"
     return None
+
+
+def _has_alike(claim: Claim, works: Iterable[Workload]) -> bool:
+    size_bytes = claim.size_bytes()
+    return any(
+        claim.read_percent in (None, work.read_percent)
+        and size_bytes in (None, work.block_size_bytes)
+        for work in works
+    )
 
 
 def _list(names: Iterable[str]) -> str:

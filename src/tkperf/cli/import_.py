@@ -22,6 +22,7 @@ from tkperf.model.errors import InputFileError, UsageError
 from tkperf.model.input_files import RESULTS_BYTES, read_input
 from tkperf.model.record import RunStatus, RunWarning
 from tkperf.model.run_info import IMPORTED, RunInfo
+from tkperf.model.units import format_count
 from tkperf.model.version import __version__
 from tkperf.pipeline.names import LONGEST_NAME, refuse_long_name
 from tkperf.runfile.whole import write_whole
@@ -45,7 +46,8 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
     """Write run files of what other tools measured."""
     refuse_long_name("--name", name or "")
     chosen = one_line(name or "") or None
-    xml, fio, first_of_fio = _read_all(_expand(files))
+    expanded = _expand(files)
+    xml, fio, first_of_fio = _read_all(expanded)
     if xml and not fio.count_taken():
         first_of_fio = None
     made = len(xml) + (first_of_fio is not None)
@@ -54,18 +56,20 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
             f"--name names one run, these files make {made}: each XML one, all files of fio one; import "
             "them one by one"
         )
+    taken = len(xml) + fio.count_taken()
     runs = [(_named(run, chosen), file.name) for file, run in xml]
     warnings = fio.remarks.warnings()
     if first_of_fio is not None:
         run = fio.build_run(chosen or _name_of_run(first_of_fio, files))
-        taken = fio.count_taken()
-        runs.append((run, first_of_fio.name if taken == 1 else f"{taken:,} files of fio"))
+        of_fio = fio.count_taken()
+        runs.append((run, first_of_fio.name if of_fio == 1 else f"{of_fio:,} files of fio"))
         warnings = run.warnings
     if not runs:
         reasons = "; ".join(warning.text for warning in warnings[:MOST_LISTED])
         raise InputFileError(f"nothing could be imported: {reasons}")
     paths = _write_runs(runs, folder)
     _tell(warnings)
+    complain(_summarise([run for run, _ in runs], taken, len(expanded) - taken))
     for path in paths:
         say_path(path)
 
@@ -117,6 +121,17 @@ def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[P
             undo.callback(path.unlink)
         undo.pop_all()
     return list(paths)
+
+
+def _summarise(runs: Sequence[ImportedRun], taken: int, left_out: int) -> str:
+    """``imported 12 files: 60 rounds in 4 sections; 1 file left out``."""
+    tests = [test for run in runs for test in run.tests]
+    rounds = sum(len({(step.section, step.number) for step in test.steps}) for test in tests)
+    sections = sum(len({step.section for step in test.steps}) for test in tests)
+    return (
+        f"imported {format_count(taken, 'file')}: {format_count(rounds, 'round')} in "
+        f"{format_count(sections, 'section')}; {format_count(left_out, 'file')} left out"
+    )
 
 
 def _tell(warnings: Sequence[RunWarning]) -> None:

@@ -24,8 +24,10 @@ from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.model.steady_state import Criteria, SteadyStateVerdict, judge
 from tkperf.model.units import KIB, format_count, format_mix
-from tkperf.model.workload import Workload
+from tkperf.model.workload import Access, Workload
 from tkperf.procedures import load_profile
+
+LARGE_BLOCK_BYTES = 128 * KIB
 
 
 def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> TestRecord:
@@ -51,12 +53,12 @@ def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> Tes
 
 
 def _plan(section: str, cells: Sequence[Series]) -> SectionPlan:
-    """Rates and latencies, whatever workloads they were."""
+    """Rates and latencies, whatever workloads they were; the rate first that tests of them report."""
     workloads = [cell.workload for cell in cells]
     order = workloads[0].access.order
     return SectionPlan(
         name=section,
-        quantities=("iops", "megabytes_per_s", "latency_mean_us", "p99.9_us"),
+        quantities=(*_rates(workloads), "latency_mean_us", "p99.9_us"),
         figures=(
             *matrices("iops", "megabytes_per_s", "latency_mean_us"),
             *asking(
@@ -78,6 +80,14 @@ def _plan(section: str, cells: Sequence[Series]) -> SectionPlan:
         ),
         prepares=cells[0].identity.prepares,
     )  # fmt: skip
+
+
+def _rates(workloads: Sequence[Workload]) -> tuple[str, str]:
+    """Throughput of large sequential blocks, as the throughput test has it; 4 KiB speaks for its section in IOPS."""
+    sizes = {workload.block_size_bytes for workload in workloads}
+    large = max(sizes) >= LARGE_BLOCK_BYTES and 4 * KIB not in sizes
+    sequential = workloads[0].access is Access.SEQUENTIAL
+    return ("megabytes_per_s", "iops") if large and sequential else ("iops", "megabytes_per_s")
 
 
 def _words(read_percent: int) -> str:

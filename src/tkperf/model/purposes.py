@@ -15,6 +15,8 @@ _PURPOSES = {
 _AFTERWARDS = r"(?<![a-z])(after|post|no|without)[-_ ].*"
 # Workload-dependent preconditioning is the rounds that the PTS measures until they are steady.
 _ROUNDS = r"(?<![a-z])wdpc(?![a-z])|workload[-_ ]?dependent"
+# Conditions rather than acts: "read-warm" next to "read-cold", "fill80-randwrite", "steady-trim".
+_CONDITIONS = r"(?<![a-z])(warm(?![-_ ]?up)|trim|discard|wipe|fill(ed)?[-_ ]?\d+)(?![a-z])"
 # Folders are named after drives and conditions, too: they give a purpose only if this is all they say.
 _FOLDER = r"wipc|pre[-_ ]?condition(ing)?|(pre[-_ ]?)?fill|warm[-_ ]?up|purge"
 
@@ -40,6 +42,10 @@ def prepares(*names: str, folder: str = "", writes: bool = True) -> bool:
         writes: without any writes nothing is filled or preconditioned; a cache can be warmed up.
     """
     purposes = find_purposes(
-        *(re.sub(_AFTERWARDS, "", name.lower(), flags=re.DOTALL) for name in names), folder=folder
+        *(
+            re.sub(f"{_AFTERWARDS}|{_CONDITIONS}", "", name.lower(), flags=re.DOTALL)
+            for name in names
+        ),
+        folder=folder,
     )
     return bool(purposes) and (writes or "warm-up" in purposes)
