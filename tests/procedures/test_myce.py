@@ -253,7 +253,7 @@ def short() -> Profile:
     profile = load_profile("quick")
     table = profile.table(LatencyOverDemandTable)
     return profile.with_tables(
-        msgspec.structs.replace(table, most_levels=8, read_percents=(100, 65))
+        msgspec.structs.replace(table, most_levels=8, read_percents=(100, 65), level_s=8)
     )
 
 
