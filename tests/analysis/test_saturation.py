@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import sqrt
 
 import numpy as np
 import pytest
@@ -54,6 +55,28 @@ def test_99_percent_done_is_a_backlog_and_beyond_what_the_drive_does() -> None:
     assert (no_backlog.uncertainty.low, no_backlog.uncertainty.high) == (91_000, 92_000)
     assert saturated.uncertainty is not None
     assert saturated.uncertainty.covers(93_900)
+    assert saturated.uncertainty.basis is Basis.LEVELS
+
+
+def test_levels_that_saturate_are_no_course_in_time() -> None:
+    """What falls from level to level is spread: no line goes on beyond the last."""
+    offered = range(2000, 7000, 1000)
+    levels = [level(1000, 1000), *(level(o, 1100 - o / 100) for o in offered)]
+    _, saturated = raised(*levels).characteristics
+    assert saturated.value == 1060
+    assert saturated.uncertainty is not None
+    assert saturated.uncertainty.expanded == pytest.approx(2.1 * sqrt(250), rel=0.01)
+
+
+def test_a_level_of_which_nothing_is_known_is_left_out() -> None:
+    """It is no backlog, and no level without one."""
+    unknown = level(3000, 3000)
+    unknown = replace(unknown, all={**unknown.all, "backlog_ios": None})
+    levels = [level(1000, 1000), level(2000, 2000), unknown, level(4000, 4000)]
+    beyond = [level(5000, 4100), level(6000, 4100)]
+    assert found(raised(*levels, *beyond))[NO_BACKLOG.key] == (4000, None, None)
+    not_done = [level(1000, 1000), unknown, level(4000, 3100), level(5000, 3100)]
+    assert found(raised(*not_done))[NO_BACKLOG.key] == (1000, None, None)
 
 
 @pytest.mark.parametrize(

@@ -15,17 +15,17 @@ from click.testing import CliRunner
 import tkperf
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import run_info, simulate, work
-from tkperf.analysis.claim_findings import Finding, State
+from tkperf.analysis.claim_findings import LOWER_LIMIT, Finding, State
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.compare import compare
 from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
 from tkperf.analysis.results import CellUncertainty, RunResult
 from tkperf.analysis.tables import build_matrix
-from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Uncertainty
+from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Interval, Uncertainty
 from tkperf.analysis.uncertainty.means import ONCE
 from tkperf.analysis.uncertainty.wording import (
-    FOLLOWING,
+    INTERVAL,
     add_interval,
     describe,
     describe_interval,
@@ -34,6 +34,7 @@ from tkperf.analysis.uncertainty.wording import (
     two_digits,
 )
 from tkperf.cli.main import cli
+from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import (
     IOPS,
     IOS,
@@ -121,7 +122,7 @@ def test_json_has_it_with_the_cell(result: RunResult) -> None:
         key for key, value in cell["all"].items() if value is not None
     }
     assert set(cell["uncertainty"]["all"]["iops"]) == {
-        "standard", "low", "high", "degrees_of_freedom", "basis", "at_least", "reason",
+        "standard", "low", "high", "level", "degrees_of_freedom", "basis", "at_least", "reason",
     }  # fmt: skip
     assert cell["uncertainty"]["all"]["iops"]["basis"] == "rounds"
     assert section["rounds"][0]["cells"][0]["uncertainty"] is None
@@ -147,7 +148,7 @@ def test_csv_has_it_beside_the_figure_and_in_a_table_of_its_own(result: RunResul
 def test_a_table_says_how_far_its_figures_can_be_trusted(result: RunResult) -> None:
     section = result.tests[0].sections[0]
     table = build_matrix(section, IOPS)
-    assert any(note.startswith(f"Uncertainty ({FOLLOWING}): ± ") for note in table.notes)
+    assert any(note.startswith(f"Uncertainty ({INTERVAL}): ± ") for note in table.notes)
     # Of extremes nothing is said below each table.
     assert not any("ncertainty" in note for note in build_matrix(section, LATENCY_MAX).notes)
 
@@ -272,6 +273,33 @@ def test_a_lower_limit_of_the_uncertainty_can_show_doubt_alone() -> None:
         assert entry.change is change
 
 
+@pytest.mark.parametrize(
+    ("rounds", "certain", "doubt"),
+    [
+        ([90.0, 105.0], True, ""),
+        ([90.0, 111.0], None, ", and 1 of 2 rounds alone do not meet the limit"),
+        ([90.0, None], None, f", and 1 of 2 rounds alone: {TOO_FEW_IOS}"),
+        ([100.0], None, ", and there is only one round"),
+    ],
+)
+def test_a_tail_is_sure_if_every_round_meets_the_limit_by_itself(
+    rounds: list[float | None], certain: bool | None, doubt: str
+) -> None:
+    """Its interval is a lower limit, as slow I/Os come in bursts."""
+    run = run_with(rounds, replace(even(100, 8), at_least=True))
+    (section,) = run.tests[0].sections
+    (cell,) = section.cells
+    cell = replace(cell, all=dict.fromkeys(cell.all, 100.0))
+    section = replace(section, cells=(cell,))
+    run = replace(run, tests=(replace(run.tests[0], sections=(section,)),))
+    text = CLAIM.format(limit="at_most = 110").replace('"iops"\nread', '"p99.9_us"\nread')
+    (finding,) = check_claims(
+        parse_claims(text, file="claims.toml"), run, load=lambda _: run, folder=Path()
+    ).findings
+    assert (finding.state, finding.certain) == (State.MET, certain)
+    assert finding.note == (f"{LOWER_LIMIT}{doubt}" if doubt else None)
+
+
 def test_a_value_that_can_only_be_on_the_good_side_is_sure() -> None:
     """A recovery time is at most what is given."""
     finding = found("at_most = 100", Uncertainty(standard=1.0, low=95.0, high=100.0))
@@ -289,6 +317,19 @@ def test_a_baseline_is_as_uncertain_as_the_run() -> None:
     of_unknown = run_with([100, 100], None)
     findings = check_claims(claims, run, load=lambda _: of_unknown, folder=Path()).findings
     assert [(finding.state, finding.certain) for finding in findings] == [(State.MET, None)]
+
+
+def test_a_baseline_is_compared_by_levels() -> None:
+    """A limit that is laid down by the interval of what follows."""
+    narrow = replace(even(100, 30), level=Interval(low=98, high=102))
+    earlier = run_with([100, 100], narrow)
+    text = '[baseline]\nrun = "b.tkperf"\nwithin_percent = 10'
+    for claims, certain in ((text, True), (CLAIM.format(limit="at_least = 90"), False)):
+        (finding,) = check_claims(
+            parse_claims(claims, file="claims.toml"), earlier, load=lambda _: earlier, folder=Path()
+        ).findings
+        assert (finding.state, finding.certain) == (State.MET, certain)
+        assert finding.uncertainty == narrow
 
 
 def test_a_gate_can_ask_for_more_than_luck(folder: Path, result: RunResult) -> None:
@@ -324,10 +365,10 @@ def test_an_uncertainty_is_given_to_two_digits(value: float, text: str) -> None:
 
 def test_it_is_told_in_words() -> None:
     rounds = replace(even(1000, 12.0), degrees_of_freedom=4)
-    text = f"1,000 IOPS; {FOLLOWING}: ± 12 (1.2 %) IOPS, from the spread of the rounds, 4 degrees of freedom"
+    text = f"1,000 IOPS; {INTERVAL}: ± 12 (1.2 %) IOPS, from the spread of the rounds, 4 degrees of freedom"
     assert describe(1000, rounds, IOPS) == text
     p99 = Uncertainty(low=90.0, high=None, basis=Basis.COUNTS, at_least=True)
-    text = f"100 µs; {FOLLOWING}: above 90.0 or wider µs, from the number of I/Os"
+    text = f"100 µs; {INTERVAL}: above 90.0 or wider µs, from the number of I/Os"
     assert describe(100, p99, percentile(99.0)) == text
     assert describe(100, Uncertainty(reason=EXTREME), LATENCY_MAX) == (
         f"100 µs; no uncertainty: {EXTREME}"
@@ -352,7 +393,7 @@ def test_a_table_of_several_measures_names_each() -> None:
         (LATENCY_MAX, 10.0, Uncertainty(reason=EXTREME)),
     ]
     limit = "IOPS ± 1.0 to 3.0 %; mean latency ± 10 %; of some at least that much"
-    assert summarise(figures) == (f"Uncertainty ({FOLLOWING}): {limit}",)
+    assert summarise(figures) == (f"Uncertainty ({INTERVAL}): {limit}",)
     once = [(IOPS, 100.0, Uncertainty(reason=ONCE))]
     assert summarise(once) == (f"Uncertainty not known: {ONCE}",)
     assert summarise([(IOPS, 100.0, None), (IOPS, None, None)]) == ()
@@ -368,11 +409,11 @@ def test_measures_that_are_as_uncertain_are_named_together() -> None:
     ]
     text = "mean latency ± 10 %; p50, p99, p99.9 latency without an upper end"
     assert summarise(figures) == (
-        f"Uncertainty ({FOLLOWING}): {text}",
+        f"Uncertainty ({INTERVAL}): {text}",
         f"Not known of the others: {ONCE}",
     )
     assert summarise([*figures, (IOPS, 100.0, even(100, 10))])[0] == (
-        f"Uncertainty ({FOLLOWING}): IOPS, mean latency ± 10 %; p50, p99, p99.9 latency without an upper end"
+        f"Uncertainty ({INTERVAL}): IOPS, mean latency ± 10 %; p50, p99, p99.9 latency without an upper end"
     )
 
 

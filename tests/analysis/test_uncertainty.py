@@ -18,6 +18,7 @@ from tkperf.analysis.uncertainty.estimate import (
     build_between,
     build_from_resolution,
     build_ratio,
+    scale,
 )
 from tkperf.analysis.uncertainty.means import (
     ONCE,
@@ -308,6 +309,25 @@ def normal(value: float, expanded: float) -> Uncertainty:
     )
 
 
+def test_percentiles_are_compared_by_a_narrower_interval() -> None:
+    """Of the level: without what a second measurement strays."""
+    rounds = [
+        histogram_of(np.linspace(1e5, 2e5, 10_000) * by) for by in (0.97, 1, 1.01, 1.02, 0.99)
+    ]
+    whole = IoStats(histogram=sum(rounds[1:], rounds[0]))
+    found = uncertainties_of_percentiles(whole, rounds, Basis.ROUNDS)[0]
+    assert found is not None
+    assert found.low is not None
+    level = found.of_level
+    assert level.expanded is not None
+    assert found.expanded is not None
+    assert 0.6 < level.expanded / found.expanded < 0.9
+    assert level.of_level == level
+    scaled = scale(found, 2.0)
+    assert scaled is not None
+    assert scaled.of_level.low == pytest.approx(2 * (level.low or 0.0))
+
+
 def test_a_ratio_has_the_relative_uncertainties_of_both() -> None:
     """Of small ones the root of the sum of their squares."""
     found = build_ratio(300.0, normal(300, 3), 100.0, normal(100, 1))
@@ -316,18 +336,24 @@ def test_a_ratio_has_the_relative_uncertainties_of_both() -> None:
     assert found.basis is Basis.FIGURES
 
 
-def test_the_ratio_of_two_runs_of_five_rounds_is_covered() -> None:
+def test_the_ratio_of_two_runs_of_five_rounds_is_covered_and_no_more() -> None:
+    """Levels are compared: an interval for what follows would cover 99 of 100, and see few differences."""
     chance = np.random.default_rng(6)
-    covered = 0
-    for _ in range(TRIALS):
-        first, second = (mean * (1 + 0.02 * chance.standard_normal(5)) for mean in (1000.0, 1500.0))
+    covered = apart = 0
+    for _ in range(2 * TRIALS):
+        first, second = (
+            mean * (1 + 0.03 * sqrt(1 - 0.31**2) * ar1(chance, 1, 5, 0.31)[0])
+            for mean in (1000.0, 1100.0)
+        )
         of_first, of_second = (
             uncertainty_of_mean(rounds.mean(), rounds.tolist(), None, 1e-9)
             for rounds in (first, second)
         )
         found = build_ratio(second.mean(), of_second, first.mean(), of_first)
-        covered += bool(found.covers(1.5))
-    assert covered > 0.98 * TRIALS
+        covered += bool(found.covers(1.1))
+        apart += not found.covers(1.0)
+    assert 0.93 < covered / (2 * TRIALS) < 0.99
+    assert apart / (2 * TRIALS) > 0.8
 
 
 @pytest.mark.parametrize("other", [None, Uncertainty(reason=EXTREME)])

@@ -23,7 +23,7 @@ from tkperf.analysis.uncertainty.estimate import (
     build_between,
     build_ratio,
 )
-from tkperf.analysis.uncertainty.means import uncertainty_of_mean, uncertainty_of_median
+from tkperf.analysis.uncertainty.means import uncertainty_of_levels, uncertainty_of_median
 from tkperf.model.figures import FigureKind
 from tkperf.model.quantity import BACKLOG, IOPS, IOS, QUANTITIES, Better, Measure, Quantity
 from tkperf.model.record import is_as_new
@@ -187,13 +187,19 @@ def _saturation(section: SectionResult) -> Iterator[Characteristic]:
     """Of one load at several offered rates: the last without a backlog, and the rate of those beyond.
 
     A single level with a backlog before one without is passed over: a drive may be busy with itself
-    for a while. Saturated are the levels that offer more than was done at any.
+    for a while. Saturated are the levels that offer more than was done at any. Levels without a rate or a
+    backlog show neither.
     """
     levels = [cell for cell in section.cells if cell.workload.offered_iops is not None]
     loads = {replace(cell.workload, offered_iops=None) for cell in levels}
     if len(levels) < 2 or len(levels) < len(section.cells) or len(loads) > 1:
         return
     (load,) = loads
+    levels = [
+        cell for cell in levels if cell.value(IOPS) is not None and cell.value(BACKLOG) is not None
+    ]
+    if not levels:
+        return
     levels.sort(key=_offered)
     backlogs = [has_backlog(cell) for cell in levels]
     first = next(
@@ -224,7 +230,7 @@ def _saturation(section: SectionResult) -> Iterator[Characteristic]:
         key=SATURATED.key,
         workload=load,
         value=mean,
-        uncertainty=of_one or uncertainty_of_mean(mean, rates, None, 0.0),
+        uncertainty=of_one or uncertainty_of_levels(mean, rates),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,13 +15,22 @@ from tkperf.analysis.uncertainty.estimate import (
     build_exact,
 )
 from tkperf.analysis.uncertainty.wording import COVERED
+from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import Measure
-from tkperf.model.units import NOT_FOUND, NOT_MEASURED, find_place, format_to_place, unit_for_people
+from tkperf.model.units import (
+    NOT_FOUND,
+    NOT_MEASURED,
+    find_place,
+    format_count,
+    format_to_place,
+    unit_for_people,
+)
 
 _SMALLEST_MARGIN = 0.05  # in percent
 _MOST_SIGMAS = 10  # more say no more
 _MOST_FINER = 6  # digits that tell a value from its limit, beyond those that figures have
 WITHIN_UNCERTAINTY = "within the uncertainty"
+LOWER_LIMIT = "of the uncertainty only a lower limit is known"
 
 
 class State(StrEnum):
@@ -123,6 +132,7 @@ def build_finding(
     notes: Iterable[str | None],
     known: Uncertainty | None = None,
     of_limit: Uncertainty | None = None,
+    by_round: Sequence[float | None] = (),
 ) -> Finding:
     """The finding of a claim whose state is known.
 
@@ -130,20 +140,27 @@ def build_finding(
         named: the claim in words.
         value: None: not measured.
         known: the uncertainty of the value.
-        of_limit: that of the limit; None: it is exact.
+        of_limit: that of the limit; None: it is exact. Two measured values are compared by their levels.
+        by_round: of a percentile its value in each round of the window.
     """
     margin, limit = None, NOT_FOUND
     sigmas: float | None = None
     certain: bool | None = None
+    doubt: str | None = None
     if not claim.not_found:
         sign = "<=" if claim.at_least is None else ">="
         limit = f"{sign} {limit_of(claim):,.6g} {measure.unit}".rstrip()
         if value is not None:
             gap = value - limit_of(claim)
             margin = _margin_percent(-gap if sign == "<=" else gap, limit_of(claim))
-            laid_down = of_limit or build_exact(limit_of(claim))
-            difference = build_difference(value, known, limit_of(claim), laid_down)
+            of_value, laid_down = known, build_exact(limit_of(claim))
+            if of_limit is not None:
+                of_value, laid_down = known and known.of_level, of_limit.of_level
+            difference = build_difference(value, of_value, limit_of(claim), laid_down)
             certain = _is_certain(state, sign, difference)
+            if certain is True and difference.at_least:
+                doubt = _doubt_of_lower_limit(state, [judge(claim, one) for one in by_round])
+                certain = True if doubt is None else None
             if difference.standard and difference.is_even(gap):
                 sigmas = (-gap if sign == "<=" else gap) / difference.standard
     return Finding(
@@ -154,7 +171,7 @@ def build_finding(
         value=value,
         unit=measure.unit_in_data,
         margin_percent=margin,
-        note="; ".join(text for text in (*notes, *_doubt(state, certain, known)) if text) or None,
+        note="; ".join(text for text in (*notes, doubt, *_doubt(certain, known)) if text) or None,
         uncertainty=known,
         margin_sigmas=sigmas,
         certain=certain,
@@ -162,27 +179,46 @@ def build_finding(
 
 
 def _is_certain(state: State, sign: str, difference: Uncertainty) -> bool | None:
-    """Whether the whole interval of value less limit lies on the side that the value is on.
-
-    A lower limit of it can show doubt, not that there is none.
-    """
+    """Whether the whole interval of value less limit lies on the side that the value is on."""
     if not difference.known or difference.low is None or state not in _JUDGED:
         return None
     low, high = difference.low, math.inf if difference.high is None else difference.high
     if sign == ">=":
-        beyond = low >= 0 if state is State.MET else high < 0
-    else:
-        beyond = high <= 0 if state is State.MET else low > 0
-    return None if beyond and difference.at_least else beyond
+        return low >= 0 if state is State.MET else high < 0
+    return high <= 0 if state is State.MET else low > 0
 
 
-def _doubt(state: State, certain: bool | None, known: Uncertainty | None) -> Iterator[str]:
+def _doubt_of_lower_limit(state: State, by_round: Sequence[State]) -> str | None:
+    """Why an interval that is a lower limit, though clear of the claim's, leaves doubt; None: it leaves none.
+
+    What rounds agree on one by one does not depend on an interval.
+    """
+    if not by_round:
+        return LOWER_LIMIT
+    if len(by_round) == 1:
+        return f"{LOWER_LIMIT}, and there is only one round"
+    of = format_count(len(by_round), "round")
+    if missing := by_round.count(State.NOT_MEASURED):
+        return f"{LOWER_LIMIT}, and {missing} of {of} alone: {TOO_FEW_IOS}"
+    if others := len(by_round) - by_round.count(state):
+        does = "do not meet the limit" if state is State.MET else "meet the limit"
+        return f"{LOWER_LIMIT}, and {others} of {of} alone {does}"
+    return None
+
+
+def judge(claim: Claim, value: float | None) -> State:
+    """What a value makes of a claim; None: not measured."""
+    if value is None:
+        return State.NOT_MEASURED
+    good = value >= claim.at_least if claim.at_least is not None else value <= limit_of(claim)
+    return State.MET if good else State.NOT_MET
+
+
+def _doubt(certain: bool | None, known: Uncertainty | None) -> Iterator[str]:
     if certain is False:
         yield f"the limit lies within the uncertainty ({COVERED})"
     elif known is not None and known.reason not in (None, NOT_KNOWN):
         yield f"no uncertainty: {known.reason}"
-    elif state in _JUDGED and certain is None and known is not None and known.at_least:
-        yield "of the uncertainty only a lower limit is known"
 
 
 def _margin_percent(gap: float, limit: float) -> float | None:

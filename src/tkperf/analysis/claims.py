@@ -24,6 +24,7 @@ from tkperf.analysis.claim_findings import (
     Finding,
     State,
     build_finding,
+    judge,
     limit_of,
 )
 from tkperf.analysis.claims_file import METRICS, Baseline, Claim, ClaimsFile
@@ -211,7 +212,7 @@ def _check(
         notes.append(TOO_FEW_IOS if commonest is not None else None)
     if value is not None and measured is not None:
         section, cell = measured
-        state = _judge(claim, value) if section.complete else State.CANNOT_BE_TOLD
+        state = judge(claim, value) if section.complete else State.CANNOT_BE_TOLD
         notes.append(None if section.complete else NOT_ENDED)
         unsteady = section.steady_of(cell.workload) is False
         notes.append("steady state was not reached" if unsteady else None)
@@ -219,7 +220,27 @@ def _check(
         notes.append(HOST_LIMITED if cell.host_limited else None)
         notes.append(describe_disturbed(cell.disturbances) if cell.disturbances else None)
     known = None if measured is None else measured[1].uncertainty_of(quantity, claim.direction)
-    return build_finding(_name(claim), claim, quantity, state, value, notes, known, of_limit)
+    by_round: list[float | None] = []
+    if measured is not None and quantity in PERCENTILES:
+        by_round = _by_round(*measured, quantity, claim.direction)
+    return build_finding(
+        _name(claim), claim, quantity, state, value, notes, known, of_limit, by_round
+    )
+
+
+def _by_round(
+    section: SectionResult, cell: CellResult, quantity: Quantity, direction: Direction
+) -> list[float | None]:
+    """In each round or slice of the window, without one in all."""
+    parts = [
+        *((one.number, of_round) for one in section.rounds for of_round in one.cells),
+        *((one.number, one.values) for one in section.slices),
+    ]
+    return [
+        of_part.value(quantity, direction)
+        for number, of_part in parts
+        if of_part.workload == cell.workload and (not section.window or number in section.window)
+    ]
 
 
 def _check_course(claim: Claim, result: RunResult) -> Finding:
@@ -244,7 +265,7 @@ def _check_course(claim: Claim, result: RunResult) -> Finding:
     if claim.not_found:
         state = State.MET if found.value is None else State.NOT_MET
     elif found.value is not None:
-        state = _judge(claim, found.value)
+        state = judge(claim, found.value)
     else:
         state = _judge_bounds(claim, found)
     notes = [None if found.value is not None else _describe_not_found(found)]
@@ -295,11 +316,6 @@ def _find_meant(claim: Claim, result: RunResult) -> dict[str, tuple[Characterist
         for section in sections
     }
     return {name: meant for name, meant in by_section.items() if meant}
-
-
-def _judge(claim: Claim, value: float) -> State:
-    good = value >= claim.at_least if claim.at_least is not None else value <= limit_of(claim)
-    return State.MET if good else State.NOT_MET
 
 
 def _judge_bounds(claim: Claim, found: Characteristic) -> State:

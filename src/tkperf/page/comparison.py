@@ -23,6 +23,7 @@ from tkperf.analysis.comparing.tables import (
 )
 from tkperf.analysis.remarks import WarningGroup
 from tkperf.analysis.results import SectionResult
+from tkperf.analysis.uncertainty.wording import MEANING_OF_RATIO
 from tkperf.model.quantity import QUANTITIES
 from tkperf.page.comparison_charts import build_test_charts
 from tkperf.page.comparison_headlines import build_headline_charts
@@ -36,8 +37,8 @@ _MOST_IN_TITLE = 4
 _WORDS = (
     "Values are those of each run's own report: means over its steady-state window, over the areas of a hard "
     "disk, or of a whole stream. A stream that went from one level to another is compared phase by phase: the "
-    "value of a phase is the median of its slices, of a maximum the greatest. The interval of a ratio is from "
-    "those of both values, which come from the spread of the rounds (Student's t) or of the slices; where it "
+    f"value of a phase is the median of its slices, of a maximum the greatest. {MEANING_OF_RATIO} It is from "
+    "those of both levels, which come from the spread of the rounds (Student's t) or of the slices; where it "
     "contains 1, the difference is within noise. Of a maximum, which has no interval, ranges that do not meet "
     "are a difference."
 )

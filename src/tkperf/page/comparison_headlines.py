@@ -13,7 +13,7 @@ from tkperf.analysis.comparing.headlines import Headline
 from tkperf.analysis.comparing.history import History, HistoryFigure
 from tkperf.analysis.comparing.robust import find_trend
 from tkperf.analysis.comparing.tables import MOST_ACROSS, hint, ratios_of, reference_of
-from tkperf.analysis.uncertainty.wording import FOLLOWING
+from tkperf.analysis.uncertainty.wording import INTERVAL
 from tkperf.page.page import ChartView
 from tkperf.render.charts.flagged import flag
 from tkperf.render.charts.headlines import (
@@ -61,7 +61,7 @@ def _intervals(comparison: Comparison) -> ChartView:
     of = others[0] if len(others) == 1 else "each run"
     return ChartView(
         key="headline-ratios",
-        text=f"Headline figures of {of} as ratios to {first}, with the interval of {FOLLOWING}, where it is known.",
+        text=f"Headline figures of {of} as ratios to {first}, with the {INTERVAL}, where it is known.",
         spec=ratios_with_intervals(
             rows, loads, others, f"Headline figures against {first}", "Ratio"
         ),
@@ -157,7 +157,7 @@ def _of_figure(
     values = [entry.value for entry in headline.entries if entry.value is not None]
     return ChartView(
         key=key,
-        text=f"{headline.load}, {headline.measure.label} of each run by its date, with its interval of {FOLLOWING}; "
+        text=f"{headline.load}, {headline.measure.label} of each run by its date, with the {INTERVAL} of its level; "
         f"trend (dashed): {describe_trend(figure, history)}, {figure.change}.",
         spec=values_over_dates(
             rows,
@@ -171,7 +171,7 @@ def _of_figure(
 
 
 def _dated(name: str, day: float, date: str, headline: Headline, entry: Entry) -> Row:
-    known = entry.uncertainty
+    known = None if entry.uncertainty is None else entry.uncertainty.of_level
     return {
         "t": day * DAY_MS,
         "run": name,

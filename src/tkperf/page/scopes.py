@@ -18,7 +18,7 @@ from tkperf.analysis.details import CellDetail, Part
 from tkperf.analysis.flags import describe_disturbances
 from tkperf.analysis.results import CellResult, SliceResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
-from tkperf.analysis.uncertainty.wording import FOLLOWING, add_interval
+from tkperf.analysis.uncertainty.wording import INTERVAL, add_interval
 from tkperf.model.histogram import coarse_edges_ns, coarsen
 from tkperf.model.measurement import IoStats, Measurement, add_all
 from tkperf.model.quantity import (
@@ -240,7 +240,7 @@ def _values(scope: _Scope) -> Facts:
         for name, quantity in SHOWN.items()
     ]
     if any(one is not None and one.known for one in sure.values()):
-        facts.append(("± and (from to)", f"interval of {FOLLOWING}"))
+        facts.append(("± and (from to)", INTERVAL))
     return tuple(facts)
 
 

@@ -15,7 +15,7 @@ from tkperf.analysis.loads import LoadsOfTest
 from tkperf.analysis.remarks import find_badges, group_warnings, summarise_warnings
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.analysis.told import NOTHING_TOLD, Told
-from tkperf.analysis.uncertainty.wording import FOLLOWING
+from tkperf.analysis.uncertainty.wording import INTERVAL
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.units import NOT_MEASURED, format_duration
 from tkperf.page.cells import Cells, build_cell_charts
@@ -116,8 +116,8 @@ def _claims(checked: Checked) -> TableView:
         notes=(
             _count(checked),
             "Margin: distance to the limit on its good side, in percent of the limit, and in standard "
-            "uncertainties (sigma). Values alone decide; within the uncertainty: its interval "
-            f"({FOLLOWING}) contains the limit.",
+            f"uncertainties (sigma). Values alone decide; within the uncertainty: its {INTERVAL} "
+            "contains the limit, with a baseline that of the difference of both levels.",
             *checked.warnings,
         ),
     )

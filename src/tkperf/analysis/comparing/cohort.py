@@ -78,9 +78,11 @@ def _figure(names: Sequence[str], headline: Headline) -> CohortFigure | None:
     middle = distribution.median
     scores = distribution.scores or (0.0,) * len(known)
     halves = [
-        100 * entry.uncertainty.expanded / abs(value)
+        100 * half / abs(value)
         for _, entry, value in known
-        if value and entry.uncertainty is not None and entry.uncertainty.expanded is not None
+        if value
+        and entry.uncertainty is not None
+        and (half := entry.uncertainty.of_level.expanded) is not None
     ]
     outliers = tuple(
         Outlier(
@@ -92,7 +94,7 @@ def _figure(names: Sequence[str], headline: Headline) -> CohortFigure | None:
         )
         for (name, entry, value), score in zip(known, scores, strict=True)
         if abs(score) > OUTLIER_SCORE
-        and not (entry.uncertainty is not None and entry.uncertainty.covers(middle))
+        and not (entry.uncertainty is not None and entry.uncertainty.of_level.covers(middle))
     )
     return CohortFigure(
         headline=headline,

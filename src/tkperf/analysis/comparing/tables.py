@@ -20,7 +20,7 @@ from tkperf.analysis.comparing.heat import Scale, find_scale
 from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.layout import arrange, listing_axes, name_within
 from tkperf.analysis.uncertainty.wording import (
-    FOLLOWING,
+    INTERVAL,
     describe,
     describe_interval,
     two_digits,
@@ -32,7 +32,7 @@ MOST_ACROSS = 6
 """Of more runs a row tells the ends and the middle, or each has a narrow column of its own."""
 _SEPARATORS = "-_. "
 MARKS = {
-    Change.WITHIN_NOISE: f"(1.02): within noise: the interval of the ratio ({FOLLOWING}) contains 1, or, of a maximum or "
+    Change.WITHIN_NOISE: f"(1.02): within noise: the {INTERVAL} of the ratio contains 1, or, of a maximum or "
     "where only a lower limit of the interval is known, the ranges overlap.",
     Change.CANNOT_BE_TOLD: "1.02?: noise is not known: not both values have an uncertainty, as what was measured once, "
     "or only a lower limit of it, and their ranges do not tell.",
@@ -200,10 +200,10 @@ def _heat(measure: Measure, entry: Entry, scale: Scale) -> float | None:
 
 
 def _covers_ratio(entry: Entry, ratio: float) -> bool:
-    """Whether the entry's own interval contains the reference."""
+    """Whether the interval of the entry's level contains the reference."""
     if entry.uncertainty is None or entry.value is None:
         return False
-    return bool(entry.uncertainty.covers(entry.value / ratio)) if ratio else False
+    return bool(entry.uncertainty.of_level.covers(entry.value / ratio)) if ratio else False
 
 
 def explain_colours(comparison: Comparison, scale: Scale) -> str:
@@ -269,7 +269,7 @@ def build_values(
         for row in rows
     ]
     head = (*(axis.title for axis in axes), "", *comparison.names)
-    title = f"Values, and ratios to {comparison.names[0]} with their uncertainty ({FOLLOWING})"
+    title = f"Values, and ratios to {comparison.names[0]} with their uncertainty ({INTERVAL})"
     notes = explain_marks(entry for row in rows for entry in row.entries)
     return build_table(title, head, lines, notes, colours=explain_colours(comparison, scale))
 

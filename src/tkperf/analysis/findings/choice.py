@@ -133,9 +133,12 @@ def _choose_peak(section: SectionResult, like: CellResult, rate: Quantity) -> Pe
 
 
 def _overlap(one: CellResult, other: CellResult, rate: Quantity) -> bool:
-    """Whether the intervals of both rates have a value in common; unknown ones have none."""
+    """Whether the intervals of both rates' levels have a value in common; unknown ones have none."""
     of, to = one.uncertainty_of(rate), other.uncertainty_of(rate)
-    if of is None or to is None or of.low is None or to.low is None:
+    if of is None or to is None:
+        return False
+    of, to = of.of_level, to.of_level
+    if of.low is None or to.low is None:
         return False
     highs = [inf if each.high is None else each.high for each in (of, to)]
     return max(of.low, to.low) <= min(highs)

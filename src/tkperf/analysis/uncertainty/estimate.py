@@ -21,10 +21,20 @@ class Basis(StrEnum):
     ROUNDS = "rounds"
     SECONDS = "seconds"
     SLICES = "slices"
+    LEVELS = "levels"
+    """Of what saturates: the levels that offer more than it does."""
     COUNTS = "counts"
     RESOLUTION = "resolution"
     FIGURES = "figures"
     """Of a ratio: the uncertainties of the two figures that it is of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """From one value to another; ``high`` is None where nothing bounds it from above."""
+
+    low: float
+    high: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +44,9 @@ class Uncertainty:
     Attributes:
         standard: standard uncertainty u; of an interval that is not even to both sides half its width by the coverage factor.
             None without an upper end.
-        low, high: the interval that covers 95 %; ``high`` is None where nothing bounds it from above.
+        low, high: the interval that covers, with 95 %, a measurement twice as long right after; ``high`` is None
+            where nothing bounds it from above.
+        level: the narrower one that covers the level of the figure, for comparing; None: the same.
         degrees_of_freedom: of ``standard``; None: unlimited.
         at_least: the true one may be greater, as what it was found from is correlated over longer than it lasted.
         reason: why there is none; None: there is.
@@ -43,6 +55,7 @@ class Uncertainty:
     standard: float | None = None
     low: float | None = None
     high: float | None = None
+    level: Interval | None = None
     degrees_of_freedom: int | None = None
     basis: Basis | None = None
     at_least: bool = False
@@ -66,6 +79,16 @@ class Uncertainty:
         width = self.high - self.low
         return isclose(self.low + self.high, 2 * value, rel_tol=1e-9, abs_tol=1e-9 * width)
 
+    @property
+    def of_level(self) -> Uncertainty:
+        """The uncertainty of the figure's level, by which it is compared with others."""
+        if self.level is None:
+            return self
+        low, high = self.level.low, self.level.high
+        factor = coverage_factor(self.degrees_of_freedom or inf)
+        standard = None if high is None else (high - low) / 2 / factor
+        return replace(self, standard=standard, low=low, high=high, level=None)
+
     def covers(self, value: float) -> bool | None:
         """Whether a value lies in the interval; None: there is none."""
         if not self.known or self.low is None:
@@ -82,6 +105,7 @@ def build_from_spread(value: float, spread: Spread, basis: Basis, *, at_least: b
         standard=spread.standard,
         low=value - spread.expanded,
         high=value + spread.expanded,
+        level=Interval(low=value - spread.expanded_of_level, high=value + spread.expanded_of_level),
         degrees_of_freedom=spread.degrees_of_freedom,
         basis=basis,
         at_least=at_least,
@@ -110,7 +134,7 @@ def build_ratio(
     *,
     times: float = 1,
 ) -> Uncertainty:
-    """Of ``value / to_value``, ``times`` 1 or 100: each end from the distances of both intervals' ends, as logarithms.
+    """Of the ratio of both levels, ``times`` 1 or 100: each end from the distances of both intervals' ends, as logarithms.
 
     Zou and Donner (2008): no evenness to both sides is assumed, and few degrees of freedom of either
     count by its own interval.
@@ -123,6 +147,7 @@ def build_ratio(
     ratio = times * value / to_value
     assert of is not None
     assert to is not None
+    of, to = of.of_level, to.of_level
     down = hypot(_log_distance(value, of.low), _log_distance(to_value, to.high))
     up = hypot(_log_distance(value, of.high), _log_distance(to_value, to.low))
     high = None if up == inf else ratio * exp(up)
@@ -171,7 +196,11 @@ def scale(uncertainty: Uncertainty | None, factor: float) -> Uncertainty | None:
         None if value is None else value * factor
         for value in (uncertainty.standard, uncertainty.low, uncertainty.high)
     )
-    return replace(uncertainty, standard=standard, low=low, high=high)
+    level = uncertainty.level
+    if level is not None:
+        upper = None if level.high is None else level.high * factor
+        level = Interval(low=level.low * factor, high=upper)
+    return replace(uncertainty, standard=standard, low=low, high=high, level=level)
 
 
 def _distance(value: float, end: float | None) -> float:

@@ -60,8 +60,20 @@ def uncertainty_of_median(value: float, values: Sequence[float], basis: Basis) -
     spread = spread_of_rounds(np.array(values))
     if spread is None:
         return Uncertainty(reason="fewer than two slices or rounds are at hand")
-    wider = replace(spread, standard=spread.standard * _MEDIAN_STRAYS)
+    wider = replace(
+        spread,
+        standard=spread.standard * _MEDIAN_STRAYS,
+        of_level=spread.of_level * _MEDIAN_STRAYS,
+    )
     return build_from_spread(value, wider, basis, at_least=spread.at_least)
+
+
+def uncertainty_of_levels(value: float, rates: Sequence[float]) -> Uncertainty:
+    """Of the mean rate of levels that offer more and more: what differs between them is no course in time."""
+    spread = spread_of_few(np.array(rates), in_time=False)
+    if spread is None:
+        return Uncertainty(reason=ONCE)
+    return build_from_spread(value, spread, Basis.LEVELS, at_least=False)
 
 
 def spread_of_rounds(values: FloatArray, earlier: FloatArray | None = None) -> Spread | None:

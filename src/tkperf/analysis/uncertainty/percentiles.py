@@ -14,7 +14,7 @@ from math import inf
 
 import numpy as np
 
-from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
+from tkperf.analysis.uncertainty.estimate import Basis, Interval, Uncertainty
 from tkperf.analysis.uncertainty.means import spread_of_rounds
 from tkperf.analysis.uncertainty.series import PREDICTED, Spread
 from tkperf.analysis.uncertainty.student import coverage_factor
@@ -53,48 +53,59 @@ def uncertainties_of_percentiles(
     ranks = [percentile_rank(percent, total) for percent in measured]
     buckets = histogram.indices[np.searchsorted(running, ranks, side="left")]
     shares = np.array(measured) / 100
-    counted = PREDICTED * coverage_factor() * np.sqrt(shares * (1 - shares) / total)
+    of_level = coverage_factor() * np.sqrt(shares * (1 - shares) / total)
+    counted = PREDICTED * of_level
     spreads = _spreads_of_shares(rounds, buckets)
     by_rounds = [
         spread is not None and spread.expanded > half
         for spread, half in zip(spreads, counted, strict=True)
     ]
-    halves = np.array(
-        [
-            spread.expanded if spread is not None and wider else half
-            for spread, half, wider in zip(spreads, counted, by_rounds, strict=True)
-        ]
-    )
-    # Of a rare share it is times, not percent points, that chance makes of it: as logarithms of the odds.
-    odds, apart = shares / (1 - shares), halves / (shares * (1 - shares))
-    low_shares, high_shares = (1 - 1 / (1 + odds * np.exp(by)) for by in (-apart, apart))
-    lows = _edges_us(whole, running, np.floor(low_shares * total), BUCKET_LOWER_NS)
-    # One I/O at least is beyond an upper end.
-    highs = _edges_us(whole, running, np.ceil(high_shares * total) + 1, BUCKET_UPPER_NS)
+    halves = [spread.expanded if spread else 0.0 for spread in spreads]
+    halves_of_level = [spread.expanded_of_level if spread else 0.0 for spread in spreads]
+    following = _intervals(whole, running, shares, np.maximum(counted, halves))
+    levels = _intervals(whole, running, shares, np.maximum(of_level, halves_of_level))
     found = [
         _build(
-            low,
-            high,
+            interval,
+            level,
             spread if wider else None,
             basis if wider else Basis.COUNTS,
             at_least=spread is None or percent > SUREST_PERCENT,
         )
-        for percent, low, high, spread, wider in zip(
-            measured, lows, highs, spreads, by_rounds, strict=True
+        for percent, interval, level, spread, wider in zip(
+            measured, following, levels, spreads, by_rounds, strict=True
         )
     ]
     return (*found, *(None,) * (len(REPORTED_PERCENTILES) - len(found)))
 
 
+def _intervals(
+    whole: IoStats, running: IntArray, shares: FloatArray, halves: FloatArray
+) -> list[Interval]:
+    """In us, between the percentiles whose shares are so much lower and higher."""
+    # Of a rare share it is times, not percent points, that chance makes of it: as logarithms of the odds.
+    odds, apart = shares / (1 - shares), halves / (shares * (1 - shares))
+    low_shares, high_shares = (1 - 1 / (1 + odds * np.exp(by)) for by in (-apart, apart))
+    total = whole.histogram.total
+    lows = _edges_us(whole, running, np.floor(low_shares * total), BUCKET_LOWER_NS)
+    # One I/O at least is beyond an upper end.
+    highs = _edges_us(whole, running, np.ceil(high_shares * total) + 1, BUCKET_UPPER_NS)
+    return [
+        Interval(low=low, high=high if high < inf else None)
+        for low, high in zip(lows, highs, strict=True)
+    ]
+
+
 def _build(
-    low: float, high: float, spread: Spread | None, basis: Basis, *, at_least: bool
+    interval: Interval, level: Interval, spread: Spread | None, basis: Basis, *, at_least: bool
 ) -> Uncertainty:
     factor = coverage_factor(spread.degrees_of_freedom if spread else inf)
-    bounded = high < inf
+    low, high = interval.low, interval.high
     return Uncertainty(
-        standard=(high - low) / 2 / factor if bounded else None,
+        standard=None if high is None else (high - low) / 2 / factor,
         low=low,
-        high=high if bounded else None,
+        high=high,
+        level=level,
         degrees_of_freedom=spread.degrees_of_freedom if spread else None,
         basis=basis,
         # Counting alone takes I/Os as independent, which in bursts they are not.

@@ -1,10 +1,11 @@
 """The uncertainty of a mean of values in time, which hang together: of few rounds, and of many by blocking.
 
-All of it is about the same quantity: the mean of ``FURTHER`` times as many values that follow.
+Each spread is of two quantities: the mean of ``FURTHER`` times as many values that follow, which a figure
+by itself promises, and the level that the values stray around, by which two figures are compared.
 
 Five values cannot show how much neighbours are alike. Of few, a lag-1 correlation is assumed, as measured
-rounds have; a line through the values goes on over those that follow; and the values before the window
-count, as a window that was chosen because it is quiet is quieter than its drive. bench/coverage.py tries it.
+rounds have; the values before the window count, as a window that was chosen because it is quiet is quieter than
+its drive; and a line through the values goes on over those that follow. bench/coverage.py tries it.
 
 Neighbouring seconds of a drive are alike, too (its garbage collection goes on for longer than one), so that
 n of them tell less than n independent values would. Means of blocks of neighbours are the less alike the
@@ -18,7 +19,7 @@ found is then a lower limit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import hypot, sqrt
 
@@ -41,35 +42,52 @@ _MEDIAN_OF_ABSOLUTE = 0.6745  # of normally distributed values, in standard devi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Of a mean: its standard uncertainty, of how many degrees of freedom, and whether it is a lower limit."""
+    """Standard uncertainties of a mean, of how many degrees of freedom, and whether they are lower limits.
+
+    Attributes:
+        standard: as a promise of what follows.
+        of_level: as the level that the values stray around.
+    """
 
     standard: float
+    of_level: float
     degrees_of_freedom: int
     at_least: bool = False
 
     @property
     def expanded(self) -> float:
-        """Half the width of the interval of 95 % coverage."""
+        """Half the width of the interval of 95 % coverage, of what follows."""
         return coverage_factor(self.degrees_of_freedom) * self.standard
 
+    @property
+    def expanded_of_level(self) -> float:
+        """Half the width of the interval of 95 % coverage, of the level."""
+        return coverage_factor(self.degrees_of_freedom) * self.of_level
 
-def spread_of_few(values: FloatArray, earlier: FloatArray | None = None) -> Spread | None:
+
+def spread_of_few(
+    values: FloatArray, earlier: FloatArray | None = None, *, in_time: bool = True
+) -> Spread | None:
     """Of the mean of few rounds, one after the other; None of fewer than two.
 
     Args:
         earlier: rounds before these, in order.
+        in_time: a line through the values goes on in time; False: it does not.
     """
     if values.size < 2:
         return None
     strays = float(values.std(ddof=1))
     if earlier is not None and earlier.size:
         strays = max(strays, _usual_spread(np.concatenate((earlier[-values.size :], values))))
-    slope = float(np.polyfit(np.arange(values.size), values, 1)[0])
+    slope = float(np.polyfit(np.arange(values.size), values, 1)[0]) if in_time else 0.0
     ahead = (1 + FURTHER) * values.size / 2
     degrees = values.size - 1
     drift = abs(slope) * ahead / coverage_factor(degrees)
+    following, level = _of_correlated(values.size)
     return Spread(
-        standard=hypot(strays * _of_correlated(values.size), drift), degrees_of_freedom=degrees
+        standard=hypot(strays * following, drift),
+        of_level=strays * level,
+        degrees_of_freedom=degrees,
     )
 
 
@@ -80,17 +98,19 @@ def _usual_spread(values: FloatArray) -> float:
 
 
 @cache
-def _of_correlated(count: int) -> float:
-    """Standard deviation of the next values' mean from that of so many, in standard deviations seen in these.
+def _of_correlated(count: int) -> tuple[float, float]:
+    """Standard deviations from the mean of so many values: of the next values' mean, and of the level.
 
-    Of a series of AR(1), with what its few values show too little of their spread.
+    In standard deviations seen in the values. Of a series of AR(1), with what its few values show too
+    little of their spread.
     """
     following = FURTHER * count
     places = np.arange(count + following)
     alike = ASSUMED_CORRELATION ** np.abs(places[:, None] - places)
     apart = np.where(places < count, 1 / count, -1 / following)
-    seen = (1 - alike[:count, :count].mean()) * count / (count - 1)
-    return sqrt(float(apart @ alike @ apart) / seen)
+    of_mean = float(alike[:count, :count].mean())
+    seen = (1 - of_mean) * count / (count - 1)
+    return sqrt(float(apart @ alike @ apart) / seen), sqrt(of_mean / seen)
 
 
 def spread_of_series(pieces: Sequence[FloatArray]) -> Spread | None:
@@ -109,9 +129,7 @@ def spread_of_series(pieces: Sequence[FloatArray]) -> Spread | None:
             return found
         greatest = max(greatest, found, key=lambda spread: spread.expanded)
         length *= 2
-    return Spread(
-        standard=greatest.standard, degrees_of_freedom=greatest.degrees_of_freedom, at_least=True
-    )
+    return replace(greatest, at_least=True)
 
 
 def _degrees(pieces: Sequence[FloatArray], length: int) -> int:
@@ -129,5 +147,5 @@ def _of_blocks(pieces: Sequence[FloatArray], length: int) -> Spread:
         squares += float(((means - means.mean()) ** 2).sum())
         inverse += length / piece.size
     degrees = _degrees(pieces, length)
-    variance = squares / degrees * inverse / len(pieces) ** 2
-    return Spread(standard=PREDICTED * sqrt(variance), degrees_of_freedom=degrees)
+    level = sqrt(squares / degrees * inverse / len(pieces) ** 2)
+    return Spread(standard=PREDICTED * level, of_level=level, degrees_of_freedom=degrees)

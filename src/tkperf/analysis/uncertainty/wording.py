@@ -11,8 +11,16 @@ from tkperf.model.quantity import Measure
 from tkperf.model.units import format_count, format_exact, format_number, format_to_place
 
 COVERED = f"{COVERAGE_PERCENT} %"
-FOLLOWING = f"{COVERED}, for a measurement twice as long right after"
-"""What every interval is of: it holds what the device does next."""
+INTERVAL = f"{COVERED} interval"
+MEANING = (
+    f"A {INTERVAL} (±) of a figure holds, in {COVERAGE_PERCENT} of 100 cases, the result of a measurement twice as "
+    "long right after."
+)
+"""What every interval of a single figure is of: it holds what the device does next."""
+MEANING_OF_RATIO = (
+    f"The {INTERVAL} of a ratio holds, in {COVERAGE_PERCENT} of 100 cases, the ratio of the levels around which both "
+    "runs strayed."
+)
 _AT_LEAST = "at least"
 _MOST_PERCENT = 100  # more only says that the figure is not known
 _OR_WIDER = " or wider"
@@ -20,6 +28,7 @@ _FROM = {
     Basis.ROUNDS: "from the spread of the rounds",
     Basis.SECONDS: "from the seconds, as far as they hang together",
     Basis.SLICES: "from the spread of the slices",
+    Basis.LEVELS: "from the spread of the levels",
     Basis.COUNTS: "from the number of I/Os",
     Basis.RESOLUTION: "from what it is resolved to",
     Basis.FIGURES: "from those of both figures",
@@ -107,7 +116,7 @@ def describe(value: float | None, uncertainty: Uncertainty | None, measure: Meas
     if uncertainty.reason is not None:
         return f"{exact}; no uncertainty: {uncertainty.reason}"
     words = [
-        f"{exact}; {FOLLOWING}: {describe_interval(value, uncertainty, measure.digits)}"
+        f"{exact}; {INTERVAL}: {describe_interval(value, uncertainty, measure.digits)}"
         f" {measure.unit}".rstrip(),
         _FROM[uncertainty.basis] if uncertainty.basis else "",
     ]
@@ -143,7 +152,7 @@ def summarise(
             for span, alike in labels.items()
         ]
         lines.append(
-            f"Uncertainty ({FOLLOWING}): {'; '.join(parts)}"
+            f"Uncertainty ({INTERVAL}): {'; '.join(parts)}"
             + ("; of some at least that much" if limits else "")
         )
     if reasons:
