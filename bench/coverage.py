@@ -1,10 +1,11 @@
-"""How often the interval of 95 % holds: on generated rounds, on long series, on percentiles with rare bursts.
+"""How often the 95 % interval holds: on generated rounds, on long series, on percentiles with rare bursts.
 
 Rounds are AR(1) with a known correlation of neighbours, as they are or with drift, single rounds that stray,
 or a shift of the level. Each series is stopped like a test: at its first steady window, after 25 rounds at most;
 the rest are left out. Asked is how many of the windows' intervals hold (a) the mean of the next ten
 rounds and (b) the level that the series was made of. "Independent" is Student's t of independent rounds, for
-comparison. docs/method.md states the tables.
+comparison. Of pairs of such windows asked is how often the interval of the ratio holds the ratio of their levels, and how
+often it tells levels that are 10 % apart. docs/method.md states the tables.
 
     python bench/coverage.py [--trials 2000]
 """
@@ -18,7 +19,7 @@ from math import sqrt
 
 import numpy as np
 
-from tkperf.analysis.uncertainty.estimate import Basis
+from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty, build_ratio
 from tkperf.analysis.uncertainty.means import uncertainty_of_mean
 from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
 from tkperf.analysis.uncertainty.series import spread_of_series
@@ -100,6 +101,25 @@ def end_of_first_steady(series: FloatArray) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Steady:
+    """A steady window with its uncertainty, and where it ends."""
+
+    value: float
+    known: Uncertainty
+    end: int
+
+
+def find_steady(series: FloatArray) -> Steady | None:
+    end = end_of_first_steady(series)
+    if end is None:
+        return None
+    window, earlier = series[end - WINDOW : end], series[: end - WINDOW]
+    value = float(window.mean())
+    known = uncertainty_of_mean(value, window.tolist(), None, 1e-9, earlier=earlier.tolist())
+    return Steady(value=value, known=known, end=end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
     """Of so many steady windows: shares in percent, and half the interval's median width in percent."""
 
@@ -113,13 +133,11 @@ class Counted:
 def count(series: FloatArray) -> Counted:
     found = []
     for one in series:
-        end = end_of_first_steady(one)
-        if end is None:
+        steady = find_steady(one)
+        if steady is None:
             continue
-        window, earlier = one[end - WINDOW : end], one[: end - WINDOW]
-        value = float(window.mean())
-        known = uncertainty_of_mean(value, window.tolist(), None, 1e-9, earlier=earlier.tolist())
-        following = float(one[end : end + NEXT].mean())
+        value, known, end = steady.value, steady.known, steady.end
+        window, following = one[end - WINDOW : end], float(one[end : end + NEXT].mean())
         independent = coverage_factor(WINDOW - 1) * float(window.std(ddof=1)) / sqrt(WINDOW)
         found.append(
             (
@@ -157,6 +175,47 @@ def cases(trials: int) -> Iterator[tuple[str, Counted]]:
         )
     everything = shifts(strays(settles(mixed(chance, trials), chance), chance), chance)
     yield "correlation and noise mixed, all of it", count(everything)
+
+
+def count_ratios(noise: FloatArray, levels: FloatArray) -> str:
+    """Of pairs of runs: held is the ratio of what the levels are in their windows; told apart are 10 %."""
+    found = []
+    for one, level in zip(noise * levels, levels, strict=True):
+        steady = find_steady(one)
+        if steady is not None:
+            true = float(level[steady.end - WINDOW : steady.end].mean())
+            found.append((steady, true))
+    held, apart = [], []
+    for (one, true), (other, true_of_other) in zip(found[::2], found[1::2], strict=False):
+        ratio = build_ratio(one.value, one.known, other.value, other.known)
+        expected = true / true_of_other
+        held.append(bool(ratio.covers(expected)))
+        apart.append(not ratio.covers(expected / 1.1))
+    shares = (f"{100 * np.mean(one):5.1f}" for one in (held, apart))
+    return f"{len(held):7}   {'   '.join(shares)}"
+
+
+def ratios(trials: int) -> Iterator[str]:
+    chance = np.random.default_rng(4)
+    level = np.ones((2 * trials, ROUNDS))
+    for correlation in (0.0, 0.31, 0.5):
+        for noise in NOISES:
+            series = 1 + noise * ar1(chance, 2 * trials, ROUNDS, correlation)
+            name = f"correlation {correlation:.2f}, noise {100 * noise:2.0f} %"
+            yield f"{name:40}{count_ratios(series, level)}"
+    for change in (stays, settles, drifts, strays, shifts):
+        for name in ("correlation 0.31, noise  3 %", "mixed"):
+            series = mixed(chance, 2 * trials)[:, :ROUNDS]
+            if name != "mixed":
+                series = 1 + 0.03 * ar1(chance, 2 * trials, ROUNDS, 0.31)
+            changed = level
+            if change is strays:  # is chance, no level
+                series = strays(series, chance)
+            else:
+                changed = change(level, chance)
+            yield f"{f'{name}, {change.__name__}':40}{count_ratios(series, changed)}"
+    series = strays(mixed(chance, 2 * trials)[:, :ROUNDS], chance)
+    yield f"{'mixed, drifts and strays':40}{count_ratios(series, drifts(level, chance))}"
 
 
 def long_series(trials: int) -> Iterator[str]:
@@ -232,6 +291,9 @@ def main() -> None:
             f"{name:48} {counted.windows:7} {counted.held_next:9.1f} {counted.held_level:8.1f}"
             f" {counted.independent_next:22.1f} {counted.half_percent:14.2f}"
         )
+    print("\nPairs of windows: their number; ratio of levels held, 10 % told apart (%)\n")
+    for line in ratios(trials):
+        print(line)
     print("\nLong series by blocking: next twice as many, their level, says at least (%)\n")
     for line in long_series(trials // 2):
         print(line)

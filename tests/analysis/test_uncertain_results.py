@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 import tkperf
 from tests.analysis.made_up import made_up_run, made_up_section
@@ -21,7 +22,7 @@ from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.compare import compare
 from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
 from tkperf.analysis.results import CellUncertainty, RunResult
-from tkperf.analysis.tables import build_matrix
+from tkperf.analysis.tables import build_matrix, explain_intervals
 from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Interval, Uncertainty
 from tkperf.analysis.uncertainty.means import ONCE
 from tkperf.analysis.uncertainty.wording import (
@@ -34,6 +35,7 @@ from tkperf.analysis.uncertainty.wording import (
     two_digits,
 )
 from tkperf.cli.main import cli
+from tkperf.cli.tables import print_results
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import (
     IOPS,
@@ -44,8 +46,10 @@ from tkperf.model.quantity import (
     Direction,
     percentile,
 )
+from tkperf.page.explanation import explain
 from tkperf.render.export_check import render_junit
 from tkperf.render.export_json import render_json
+from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import build_comparison_table, build_tables, render_csv
 
 TESTS = {"iops": "IOPS", "lat": "Latency"}
@@ -67,7 +71,7 @@ def even(value: float, half: float, basis: Basis = Basis.ROUNDS) -> Uncertainty:
 
 
 def run_with(
-    values: Sequence[float], uncertainty: Uncertainty | None, test: str = "iops"
+    values: Sequence[float | None], uncertainty: Uncertainty | None, test: str = "iops"
 ) -> RunResult:
     """A run with one cell, that has its uncertainty in every figure."""
     section = made_up_section(TESTS[test], {work(): values})
@@ -126,6 +130,16 @@ def test_json_has_it_with_the_cell(result: RunResult) -> None:
     }  # fmt: skip
     assert cell["uncertainty"]["all"]["iops"]["basis"] == "rounds"
     assert section["rounds"][0]["cells"][0]["uncertainty"] is None
+
+
+def test_every_output_says_once_what_an_interval_means(result: RunResult) -> None:
+    """Not in each note, nor where there is no interval."""
+    console = Console(file=io.StringIO(), width=400)
+    print_results(result, console)
+    assert isinstance(console.file, io.StringIO)
+    for text in (console.file.getvalue(), render_markdown(result), "\n".join(explain(result))):
+        assert text.count("twice as long right after") == 1
+    assert explain_intervals(run_with([100, 100], None)) == ()
 
 
 def test_csv_has_it_beside_the_figure_and_in_a_table_of_its_own(result: RunResult) -> None:

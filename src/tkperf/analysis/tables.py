@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.layout import arrange, find_axes, name_within, place_of
-from tkperf.analysis.results import CellResult, SectionResult, describe_stream
+from tkperf.analysis.results import CellResult, RunResult, SectionResult, describe_stream
 from tkperf.analysis.uncertainty.estimate import Uncertainty
-from tkperf.analysis.uncertainty.wording import describe, summarise
+from tkperf.analysis.uncertainty.wording import MEANING, describe, summarise
 from tkperf.model.figures import Figure as AskedFigure
 from tkperf.model.figures import FigureKind
 from tkperf.model.measurement import explain_rare
@@ -369,6 +369,19 @@ def with_sureness(table: Table) -> Table:
         (one.measure, one.value, one.uncertainty) for one in figures if one.measure is not None
     )
     return replace(table, notes=(*table.notes, *sure))
+
+
+def explain_intervals(result: RunResult) -> tuple[str, ...]:
+    """What intervals mean, once for all; empty of a run without any."""
+    known = (
+        one.known
+        for test in result.tests
+        for section in test.sections
+        for cell in section.cells
+        if cell.uncertainty is not None
+        for one in cell.uncertainty.all.values()
+    )
+    return (MEANING,) if any(known) else ()
 
 
 def transpose(table: Table) -> Table:

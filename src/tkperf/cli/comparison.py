@@ -16,6 +16,7 @@ from tkperf.analysis.comparing.tables import (
     build_values,
     find_comparison_scale,
 )
+from tkperf.analysis.uncertainty.wording import MEANING_OF_RATIO
 from tkperf.cli.console import plain
 
 STYLES = {Change.BETTER: "green", Change.WORSE: "red"}
@@ -37,6 +38,8 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     for place in dict.fromkeys((row.test, row.section) for row in comparison.rows):
         rows = [row for row in comparison.rows if (row.test, row.section) == place]
         _print_section(comparison, rows, scale, console)
+    if any(entry.ratio_sure for row in comparison.rows for entry in row.entries):
+        console.print(MEANING_OF_RATIO, style="dim", highlight=False)
     for group in comparison.conditions:
         console.print(plain(group.title), style="bold", highlight=False)
         for text in group.texts:

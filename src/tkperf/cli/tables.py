@@ -23,6 +23,7 @@ from tkperf.analysis.tables import (
     build_listings,
     build_matrices,
     build_stream,
+    explain_intervals,
     transpose,
 )
 from tkperf.analysis.telemetry_table import build_telemetry_table
@@ -75,6 +76,8 @@ def print_results(
     _print_host(info.host, console)
     for test in result.tests:
         _print_test(test, console, seconds)
+    for text in explain_intervals(result):
+        console.print(text, style="dim", highlight=False)
 
 
 def _print_host(host: dict[str, object], console: Console) -> None:

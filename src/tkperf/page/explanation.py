@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
-from tkperf.analysis.tables import WIDE_RANGE
+from tkperf.analysis.tables import WIDE_RANGE, explain_intervals
 from tkperf.analysis.timeline.wording import describe_timelines
-from tkperf.analysis.uncertainty.wording import MEANING
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import PERCENTILES
 
@@ -75,14 +74,7 @@ def explain(result: RunResult) -> tuple[str, ...]:
         for percentile in PERCENTILES
     ):
         words.append("Percentiles come from merged histograms and are exact to within 1/64.")
-    if any(_has_interval(cell) for section in sections for cell in section.cells):
-        words.append(MEANING)
-    return (*words, UNITS)
-
-
-def _has_interval(cell: CellResult) -> bool:
-    known = cell.uncertainty
-    return known is not None and any(one.known for one in known.all.values())
+    return (*words, *explain_intervals(result), UNITS)
 
 
 def _cells(section: SectionResult) -> Iterator[CellResult]:

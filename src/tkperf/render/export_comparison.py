@@ -20,6 +20,7 @@ from tkperf.analysis.comparing.tables import (
     reference_of,
 )
 from tkperf.analysis.results import RunResult
+from tkperf.analysis.uncertainty.wording import MEANING_OF_RATIO
 from tkperf.render.export_json import finite
 from tkperf.render.export_workload import WORKLOAD, workload_row
 from tkperf.render.markdown_text import inert, inert_line, render_rows
@@ -150,6 +151,8 @@ def render_comparison_markdown(comparison: Comparison) -> str:
                 build_values(comparison, rows, scale) if few else build_summary(comparison, rows)
             )
             lines += [f"### {inert(section)}", "", *_table(table)]
+    if any(entry.ratio_sure for row in comparison.rows for entry in row.entries):
+        lines += [MEANING_OF_RATIO, ""]
     lines += ["## Conditions", ""] if comparison.conditions else []
     for group in comparison.conditions:
         lines += [

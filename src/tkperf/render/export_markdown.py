@@ -16,6 +16,7 @@ from tkperf.analysis.tables import (
     build_listings,
     build_matrices,
     build_stream,
+    explain_intervals,
 )
 from tkperf.analysis.telemetry_table import build_telemetry_table
 from tkperf.analysis.timeline.wording import describe_timelines
@@ -78,6 +79,7 @@ def render_markdown(result: RunResult) -> str:
         lines += [] if telemetry is None else _table(telemetry)
         if counts := describe_counts(test.disturbed_steps, test.not_compared_steps, test.steps):
             lines += [f"Disturbed: {_text(counts)}", ""]
+    lines += ["", *explain_intervals(result)]
     return "\n".join(lines).rstrip() + "\n"
 
 

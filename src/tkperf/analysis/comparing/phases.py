@@ -9,7 +9,7 @@ greatest of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from tkperf.analysis.characteristics import FRESH, STEADY, changes
@@ -76,6 +76,8 @@ def phase_entry(phase: Phase, run: int, quantity: Quantity) -> Entry:
     if len(values) < len(cells):  # of some slices nothing is known
         return Entry(value=None)
     value, uncertainty = _value(phase.levels[run], quantity, values)
+    if phase.part == LAST_PART:  # has no level yet
+        uncertainty = replace(uncertainty, level=None)
     ranged = len(values) >= _FEWEST_RANGED
     return Entry(
         value=value,

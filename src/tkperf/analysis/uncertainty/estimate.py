@@ -46,7 +46,8 @@ class Uncertainty:
             None without an upper end.
         low, high: the interval that covers, with 95 %, a measurement twice as long right after; ``high`` is None
             where nothing bounds it from above.
-        level: the narrower one that covers the level of the figure, for comparing; None: the same.
+        level: the narrower one that covers the level of the figure, for comparing; None: the same,
+            as where steady state was not reached.
         degrees_of_freedom: of ``standard``; None: unlimited.
         at_least: the true one may be greater, as what it was found from is correlated over longer than it lasted.
         reason: why there is none; None: there is.

@@ -65,7 +65,7 @@ ARRANGEMENTS = ("runs", "cohort", "history")
 def compare_runs(**options: Any) -> None:
     """Compare RUN_FILES: with the first of them; three or more of one model as a cohort, of one drive as a history.
 
-    Ratios have their uncertainty (95 %). One in parentheses is within noise: its interval contains 1. Of one
+    Ratios have the 95 % interval of the ratio of both levels. One in parentheses is within noise: its interval contains 1. Of one
     with a question mark that cannot be told: not both values have an uncertainty. Conditions that
     differ are named.
 
