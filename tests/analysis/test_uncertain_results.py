@@ -439,7 +439,7 @@ def test_an_uncertainty_as_great_as_the_figure_gives_no_number() -> None:
     assert describe_share(3600) == "at least ± 100 %"
     assert describe_share(99, at_least=True) == "at least ± 99 %"
     (line,) = summarise([(IOPS, 10.0, even(10, 1)), (IOPS, 10.0, vague)])
-    assert line == f"Uncertainty ({FOLLOWING}): ± 10 % to at least ± 100 %"
+    assert line == f"Uncertainty ({INTERVAL}): ± 10 % to at least ± 100 %"
     entry = Entry(value=10.0, ratio=1.0, ratio_uncertainty=even(1, 36))
     assert entry.ratio_text == "x1.000 at least ± 100 %"
 

@@ -69,7 +69,7 @@ def test_an_own_profile_is_explained_and_its_mistakes_named(tmp_path: Path) -> N
     path.write_text(QUICK.replace("max_slices = 30", "max_slices = 0"))
     assert_clear(tkperf("profiles", "show", str(path)), 2, str(path), "write_saturation.max_slices")
     assert_clear(tkperf("profiles", "show", "pts-2"), 2, "did you mean pts-2.0?")
-    assert_clear(tkperf("profiles", "list"), 2, "there is no command list")
+    assert_clear(tkperf("profiles", "list"), 2, "profile 'list': choose from")
 
 
 def test_a_test_that_has_to_be_named_says_how() -> None:

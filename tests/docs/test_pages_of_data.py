@@ -25,7 +25,7 @@ from tkperf.model.host_use import HostUse
 from tkperf.model.telemetry.log import MEDIA_ERRORS, THROTTLED
 from tkperf.pipeline.host_check import HOST_DISTURBS, TUNING_LEFT_BEHIND
 from tkperf.pipeline.request import RunRequest
-from tkperf.pipeline.subject import USERS_NOT_VISIBLE
+from tkperf.pipeline.subject import NO_ROOM, USERS_NOT_VISIBLE
 from tkperf.render.export_series import READINGS, SECONDS
 from tkperf.render.export_tables import build_comparison_table, build_tables
 from tkperf.runner.telemetry import UNREAD
@@ -70,7 +70,15 @@ def test_every_kind_of_disturbance_is_on_the_page() -> None:
 
 def test_every_code_of_a_warning_is_on_a_page() -> None:
     """As it is written where the warning is made; those of runs in the table of run-file.md."""
-    made = {HOST_DISTURBS, TUNING_LEFT_BEHIND, USERS_NOT_VISIBLE, UNREAD, MEDIA_ERRORS, THROTTLED}
+    made = {
+        HOST_DISTURBS,
+        TUNING_LEFT_BEHIND,
+        USERS_NOT_VISIBLE,
+        NO_ROOM,
+        UNREAD,
+        MEDIA_ERRORS,
+        THROTTLED,
+    }
     of_runs = made.copy()
     for path in SOURCE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")

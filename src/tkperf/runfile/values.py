@@ -15,7 +15,7 @@ Columns = Mapping[str, Any]
 # msgspec has no "finite".
 _MOST = sys.float_info.max
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-Number = Annotated[int, msgspec.Meta(ge=1)]
+Number = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Flag = Annotated[int, msgspec.Meta(ge=0, le=1)]
 Moment = Annotated[float, msgspec.Meta(ge=-_MOST, le=_MOST)]
 Amount = Annotated[float, msgspec.Meta(ge=0, le=_MOST)]
