@@ -39,8 +39,12 @@ def test_the_account_stands_on_the_terminal_and_in_the_file(job: Path, tmp_path:
     output = tmp_path / "drive.toml"
     done = tkperf("workload", "from-fio", job, "-o", output)
     assert done.returncode == 0, done.stderr
-    assert "kept: iodepth=4 -> io_depth (all jobs)" in done.stdout
-    assert "# kept: iodepth=4 -> io_depth (all jobs)" in output.read_text()
+    for line in (
+        "carried over: iodepth=4 -> io_depth (all jobs)",
+        "not carried over: ioengine=libaio (all jobs)",
+    ):
+        assert line in done.stdout.splitlines()
+        assert f"# {line}" in output.read_text().splitlines()
     alone = tkperf("workload", "from-fio", job)
     assert (alone.stdout, alone.stderr) == (output.read_text(), "")
 
@@ -90,7 +94,7 @@ def test_refused_options_are_a_line_each(job: Path, tmp_path: Path) -> None:
         (b"{}", "is it a job file?"),
         (b"[a]\ninclude /nowhere\n", "cannot read included file"),
         (b"[a]\ninclude " + 300 * b"n", "drive.fio, line 2: cannot read included file"),
-        (b"[a]\ninclude drive.fio\n", "drive.fio includes itself"),
+        (b"[a]\ninclude drive.fio\n", "a section in an included file"),
     ],
 )
 def test_no_job_file(content: bytes, reason: str, job: Path, tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ import click
 
 from tkperf.cli.output import STDOUT, Outputs
 from tkperf.cli.streams import complain
-from tkperf.interop.fio_jobfile.account import Account
-from tkperf.interop.fio_jobfile.convert import OptionsRefusedError, convert_job_file
-from tkperf.interop.fio_jobfile.rules import Fate
-from tkperf.interop.fio_jobfile.toml_text import name_of_test
+from tkperf.interop.fio_jobfile.convert import (
+    OptionsRefusedError,
+    convert_job_file,
+    name_of_test,
+)
 from tkperf.model.errors import InputFileError, UsageError
 from tkperf.model.input_files import SETTINGS_BYTES, read_text_input
 from tkperf.model.units import on_one_line
@@ -24,7 +25,7 @@ MOST_REFUSALS_SHOWN = 40
 def from_fio(
     job_file: Path, output: Path, name: str | None, without: tuple[str, ...], force: bool
 ) -> None:
-    """Write a workload file of a job file."""
+    """Write the workload file of a job file, and list what became of its options."""
     outputs = Outputs([output], inputs=[job_file])
     text = read_text_input(
         job_file, what="job file", limit_bytes=SETTINGS_BYTES, error=InputFileError
@@ -46,23 +47,14 @@ def from_fio(
     if output != STDOUT and output.exists() and not force:
         raise UsageError(f"{output} is there and is not overwritten: --force replaces it")
     outputs.write(output, converted.text)
-    _tell(converted.account, on_stdout=output != STDOUT)
-
-
-def _tell(account: Account, *, on_stdout: bool) -> None:
-    """The account; beside a workload file on stdout, which has it, only what was given up."""
-    if on_stdout:
-        for entry in account.entries():
-            click.echo(str(entry))
-        return
-    for entry in account.entries():
-        if entry.fate is Fate.GIVEN_UP:
-            complain(str(entry))
+    if output != STDOUT:  # where the workload file has them as comments
+        for line in converted.options:
+            click.echo(line)
 
 
 def _read_included(wanted: str, by: str) -> tuple[str, str]:
-    """As fio looks for it: from here, else from the folder of the file that includes it."""
+    """Read it from where fio looks for it: here, else in the folder of the file that includes it."""
     path = Path(by).parent / wanted
-    with suppress(OSError):  # of a name too long for any file, which reading it tells
+    with suppress(OSError):  # of a name too long for any file, which reading it reports
         path = Path(wanted) if Path(wanted).exists() else path
     return str(path), read_text_input(path, what="included file", limit_bytes=SETTINGS_BYTES)

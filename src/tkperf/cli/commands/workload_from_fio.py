@@ -31,11 +31,11 @@ from tkperf.cli.kinds import OUTPUT_FILE, InputFile
 def from_fio(**options: Any) -> None:
     """Make a workload file of a job file of fio.
 
-    What becomes of every option is said. Jobs that wait for each other (stonewall) become phases,
-    in order; those that run at the same time have to be the same load. An option that would give
-    the numbers another meaning is refused, with its reason, and nothing is written; --without
-    gives it up knowingly. Nothing of the job file is run, and its files are not touched: DEVICE is
-    named when the test is run.
+    The output and the head of FILE.toml list the options that are carried over, and those that are
+    not. Jobs that wait for each other (stonewall) become phases, in order; those that run at the
+    same time have to be the same load. An option that would give the numbers another meaning is
+    refused, with its reason, and nothing is written; --without gives it up knowingly. Nothing of
+    the job file is run, and its files are not touched: DEVICE is named when the test is run.
 
     \b
     Examples:

@@ -1,1 +1,1 @@
-"""Job files of fio as own workloads of tkperf: read as fio reads them, kept option by option, or refused."""
+"""Job files of fio as own workloads of tkperf: options are carried over, refused, or named as not carried over."""

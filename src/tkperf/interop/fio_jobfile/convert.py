@@ -1,28 +1,41 @@
-"""From the text of a job file to that of a workload file."""
+"""Converter from the text of a job file to that of a workload file."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+import re
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
-from tkperf.interop.fio_jobfile.account import Account, Refusal
-from tkperf.interop.fio_jobfile.reading import ReadFile, read_jobs
-from tkperf.interop.fio_jobfile.rules import ALIASES, KNOWN
-from tkperf.interop.fio_jobfile.sequence import build_phases
-from tkperf.interop.fio_jobfile.toml_text import render_toml
+import msgspec
+
+from tkperf.interop.fio_jobfile.options import (
+    WAIVABLE,
+    JobOptions,
+    Refusal,
+    list_outcomes,
+    list_refusals,
+)
+from tkperf.interop.fio_jobfile.phases import NamedPhase, build_phases
+from tkperf.interop.fio_jobfile.reading import ALIASES, ReadFile, read_jobs
 from tkperf.model.errors import InputFileError, UsageError, not_known
+from tkperf.model.units import on_one_line
 from tkperf.procedures import load_profile, with_workload
 from tkperf.procedures.own_workloads.files import parse_workload_file
+from tkperf.procedures.own_workloads.parts import LONGEST_TITLE
 
 ANY_PROFILE, ANY_SUITE = "pts-e-1.1", "ssd"
+WIDTH = 100
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
-    """The workload file, and what became of every option."""
+    """The workload file, and a line for each option: carried over, given up, not carried over."""
 
     text: str
-    account: Account
+    options: tuple[str, ...]
 
 
 class OptionsRefusedError(InputFileError):
@@ -47,7 +60,7 @@ def convert_job_file(
     read_included: ReadFile,
     without: Collection[str] = (),
 ) -> Converted:
-    """The workload file of a job file.
+    """Return the workload file of a job file.
 
     Args:
         name: of the test.
@@ -58,22 +71,92 @@ def convert_job_file(
         UsageError: no job file, an impossible value, or nothing to give up of an option.
     """
     waived = {ALIASES.get(option, option) for option in without}
-    for option in sorted(waived - KNOWN):
-        raise not_known("--without", option, sorted(KNOWN))
-    account = Account(waived=waived)
-    phases = build_phases(read_jobs(file, text, read_included), account)
-    if account.refusals:
-        raise OptionsRefusedError(file, account.refusals)
-    for option in sorted(waived - account.given_up.keys()):
+    for option in sorted(waived - WAIVABLE):
+        raise not_known("--without", option, sorted(WAIVABLE))
+    jobs = [JobOptions(job) for job in read_jobs(file, text, read_included)]
+    phases = build_phases(jobs)
+    refusals = list_refusals(jobs)
+    if any(refusal.option not in waived for refusal in refusals):
+        raise OptionsRefusedError(file, [one for one in refusals if one.option not in waived])
+    for option in sorted(waived - {refusal.option for refusal in refusals}):
         raise UsageError(
             f"--without {option}: {file} has nothing of it that would have to be given up"
         )
-    written = render_toml(name=name, file=file, phases=phases, account=account)
-    _check(written, file)
-    return Converted(text=written, account=account)
-
-
-def _check(text: str, file: str) -> None:
-    """As a run reads it, with the numbers of any profile in the place of what it leaves out."""
-    table = parse_workload_file(text, file=f"of {file}")
+    given_up = tuple(dict.fromkeys(refusal.given for refusal in refusals))
+    options = list_outcomes(jobs)
+    written = _render_toml(name, on_one_line(file), phases, options, given_up)
+    # As a run reads it, with the numbers of any profile in the place of what it leaves out.
+    table = parse_workload_file(written, file=f"of {file}")
     with_workload(load_profile(ANY_PROFILE), ANY_SUITE, table, file=f"of {file}")
+    return Converted(text=written, options=options)
+
+
+def name_of_test(stem: str, taken: Sequence[str]) -> str:
+    """Name of the test, from the name of the job file."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._")[:56] or "job"
+    return f"{name}-fio" if name in taken else name
+
+
+def _render_toml(
+    name: str,
+    file: str,
+    phases: Sequence[NamedPhase],
+    options: Sequence[str],
+    given_up: Sequence[str],
+) -> str:
+    base = file.rpartition("/")[2]
+    source = f"fio's job file {base}, converted by tkperf workload from-fio"
+    if given_up:
+        source += f"; given up of it: {', '.join(given_up)}"
+    lines = [
+        *_comment(f"From fio's job file {file}, by tkperf workload from-fio. Its options:"),
+        "#",
+        *(f"# {line}" for line in options),
+        "",
+        "format = 1",
+        f"name = {_string(name)}",
+        f"title = {_string(f'fio job file {base}'[:LONGEST_TITLE])}",
+        f"source = {_string(source)}",
+    ]
+    for named in phases:
+        lines += ["", *_comment(_origin(named)), f"[loads.{_key(named.name)}]"]
+        lines += _pairs(named.load)
+    for named in phases:
+        lines += ["", "[[phases]]", f'kind = "{named.phase.__struct_config__.tag}"']
+        lines += _pairs(named.phase)
+    return "\n".join(lines) + "\n"
+
+
+def _origin(named: NamedPhase) -> str:
+    places = (f"[{on_one_line(job.name)}] of line {job.line}" for job in named.jobs)
+    merged = " (at the same time: the same load)" if len(named.jobs) > 1 else ""
+    return f"From {', '.join(places)}{merged}"
+
+
+def _comment(text: str) -> Iterator[str]:
+    return (f"# {line}" for line in wrap(text, WIDTH))
+
+
+def _pairs(part: msgspec.Struct) -> Iterator[str]:
+    for key, value in msgspec.to_builtins(part).items():
+        if key != "kind":
+            yield f"{key} = {_value(value)}"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, str):
+        return _string(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _string(text: str) -> str:
+    # What is left are characters that TOML and JSON write alike.
+    return json.dumps(on_one_line(text), ensure_ascii=False)
+
+
+def _key(name: str) -> str:
+    return name if _BARE_KEY.fullmatch(name) else _string(name)

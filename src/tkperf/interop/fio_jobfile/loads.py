@@ -1,24 +1,25 @@
-"""One job as a load of a workload file, option by option.
+"""Loads of a workload file from the jobs of a job file, one by one.
 
-What cannot be kept goes into the account; a load comes out all the same, with fio's defaults in those
-places, so that everything wrong with a file is found at once. The defaults are those of fio 3.33.
+A load comes out even of a job with refused options, with fio's defaults (3.33) in their places, so that
+everything wrong with a file is found at once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
+from typing import TypeVar
 
-from tkperf.interop.fio_jobfile import notation
-from tkperf.interop.fio_jobfile.account import Account, JobOptions
-from tkperf.interop.fio_jobfile.blocks import read_blocks, read_zones
-from tkperf.interop.fio_jobfile.extent import read_passes, read_range, read_times, set_apart
-from tkperf.interop.fio_jobfile.reading import Job
-from tkperf.interop.fio_jobfile.rules import ALIASES, KEPT, KNOWN, RULES, Fate
+import msgspec
+
+from tkperf.engine.fio_job import MIX_ALIGNMENT_BYTES
+from tkperf.interop.fio_jobfile import values
+from tkperf.interop.fio_jobfile.options import JobOptions
+from tkperf.interop.fio_jobfile.values import Blocks
 from tkperf.model.choices import DEEPEST_QUEUE, MOST_JOBS
-from tkperf.model.units import KIB
-from tkperf.model.workload import Access, Arrival
+from tkperf.model.units import KIB, format_block_size
+from tkperf.model.workload import Access, Arrival, Zone
 from tkperf.procedures.own_workloads.parts import Load
+from tkperf.procedures.profiles.tables import LARGEST_BLOCK_KIB, LONGEST_S, MOST_PASSES
 
 # fio's default on Linux. These wait for each I/O: their queue depth is 1, whatever iodepth says.
 DEFAULT_IOENGINE = "psync"
@@ -29,18 +30,20 @@ MIXED = ("rw", "readwrite", "randrw")
 # Of a mix that says no more.
 DEFAULT_READ_PERCENT = 50
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLoad:
-    """What one job does, and for how long.
+    """Load of one job, and how long it lasts.
 
     Attributes:
         runtime_s: None where it ends with its amount.
-        passes: so often it goes over its range, where there is no runtime.
+        passes: how often it goes over its range, where there is no runtime.
         stonewall: it begins when all before it have ended.
     """
 
-    job: Job
+    options: JobOptions
     load: Load
     runtime_s: float | None
     ramp_s: float
@@ -48,25 +51,21 @@ class JobLoad:
     stonewall: bool
 
 
-def read_load(job: Job, account: Account) -> JobLoad:
-    """What a job does; what becomes of its options is said in the account."""
-    options = JobOptions(job, account)
-    _follow_rules(options, account)
+def read_load(options: JobOptions) -> JobLoad:
+    """Return the load of a job; the account of its options is in ``options``."""
     _check_direct(options)
     access, read_percent = _read_pattern(options)
-    _note_defaults(options, access, read_percent)
-    blocks = read_blocks(options, access, read_percent)
+    blocks = _read_blocks(options, access, read_percent)
     shares = tuple((size_bytes / KIB, percent) for size_bytes, percent in blocks)
-    threads = options.value("numjobs", lambda text: notation.read_count(text, 1, MOST_JOBS), 1)
-    options.keep("numjobs", key="jobs")
+    threads = options.count("numjobs", 1, least=1, most=MOST_JOBS)
     rate_iops = _read_rate(options, read_percent)
-    begin, end = read_range(options)
+    begin, end = _read_range(options)
     load = Load(
         access=access,
         read_percent=read_percent,
         block_size_kib=shares[0][0] if len(shares) == 1 else None,
         block_shares=shares if len(shares) > 1 else (),
-        zone_shares=tuple((*zone,) for zone in read_zones(options, access)),
+        zone_shares=tuple((*zone,) for zone in _read_zones(options, access)),
         jobs=threads,
         io_depth=_read_io_depth(options),
         offered_iops=rate_iops * threads if rate_iops else None,
@@ -75,74 +74,30 @@ def read_load(job: Job, account: Account) -> JobLoad:
         range_begin_percent=begin,
         range_end_percent=end,
     )
-    runtime_s, ramp_s = read_times(options)
-    stonewall = options.flag("stonewall")
-    options.keep("stonewall", key="the order of phases")
+    runtime_s, ramp_s = _read_times(options)
     return JobLoad(
-        job=job,
-        load=set_apart(options, load),
+        options=options,
+        load=_set_apart(options, load),
         runtime_s=runtime_s,
         ramp_s=ramp_s,
-        passes=read_passes(options, is_timed=runtime_s is not None),
-        stonewall=stonewall,
+        passes=options.count("loops", 1, least=1, most=MOST_PASSES),
+        stonewall=options.flag("stonewall"),
     )
-
-
-def _follow_rules(options: JobOptions, account: Account) -> None:
-    """Options whose fate hangs on nothing else."""
-    for option in options.job.overridden:
-        account.say(
-            Fate.DROPPED, options.job, str(option), "given again below it, which counts in fio"
-        )
-    for name, option in options.job.options.items():
-        if name not in KNOWN:
-            closest = get_close_matches(name, [*KNOWN, *ALIASES], n=1)
-            guess = f"; did you mean {closest[0]}?" if closest else ""
-            options.refuse(name, f"fio has no such option{guess}", for_good=True)
-        elif name not in KEPT:
-            rule = RULES[name]
-            value = "1" if option.value is None else option.value
-            if value in rule.harmless:
-                options.drop(name, why="fio's default, which does nothing")
-            elif rule.fate is Fate.REFUSED:
-                options.refuse(name, rule.why)
-            else:
-                options.say(rule.fate, [name], rule.why)
-    options.drop("filename", why="tkperf measures the DEVICE of its command line")
-    if options.text("kb_base") not in (None, "1000", "1024"):
-        options.refuse("kb_base", "it is 1000 or 1024")
-    options.drop("kb_base", why="the units of this job file; a workload file has KiB")
 
 
 def _check_direct(options: JobOptions) -> None:
-    """Whether the page cache is left out, by what is given last."""
+    """Refuse I/O through the page cache; of ``direct`` and ``buffered`` the one given last counts."""
     given = options.given("direct", "buffered")
     is_direct = False
     for name in given:
-        is_direct = options.value(name, notation.read_needed_flag, name == "buffered") is (
-            name == "direct"
-        )
-    if is_direct:
-        options.imply(*given, why="tkperf's I/O is always direct")
-        return
-    options.refuse(
-        given[-1] if given else "direct",
-        "buffered I/O measures the host's memory, tkperf's is always direct: write direct=1 if that is meant",
-        default="direct=0 (fio's default)",
-    )
-
-
-def _note_defaults(options: JobOptions, access: Access, read_percent: int) -> None:
-    """In what tkperf's loads differ from those that fio makes of nothing."""
-    if access is Access.RANDOM and "norandommap" not in options:
-        options.note(
-            "no norandommap",
-            "addresses are drawn independently; fio would come to each before it came to one again",
-        )
-    if read_percent < 100 and "refill_buffers" not in options:
-        options.note(
-            "no refill_buffers",
-            "every write carries new random data; fio would change little of what it wrote before",
+        is_on = options.value(name, values.read_needed_flag, name == "buffered")
+        is_direct = is_on is (name == "direct")
+    if not is_direct:
+        options.refuse(
+            given[-1] if given else "direct",
+            "buffered I/O measures the host's memory, tkperf's is always direct: write direct=1 if that "
+            "is meant",
+            default="direct=0 (fio's default)",
         )
 
 
@@ -155,7 +110,6 @@ def _read_pattern(options: JobOptions) -> tuple[Access, int]:
         options.refuse("rw", f"it is one of {', '.join((*READ_PERCENT, *MIXED))}")
     elif colon:
         options.refuse("rw", "addresses of tkperf are random or sequential; it skips none")
-    options.keep("rw", key="access, read_percent")
     access = Access.RANDOM if name.startswith("rand") else Access.SEQUENTIAL
     mix_percent = _read_mix(options, is_mixed=name in MIXED)
     return access, mix_percent if name in MIXED else READ_PERCENT.get(name, 100)
@@ -164,72 +118,185 @@ def _read_pattern(options: JobOptions) -> tuple[Access, int]:
 def _read_mix(options: JobOptions, *, is_mixed: bool) -> int:
     """The percentage of reads of a mix."""
     names = options.given("rwmixread", "rwmixwrite")
-    reads = {}
-    for mix in names:
-        percent = options.value(mix, lambda text: notation.read_count(text, 0, 100), 50)
-        reads[mix] = percent if mix == "rwmixread" else 100 - percent
+    percents = [options.count(name, 50, least=0, most=100) for name in names]
     if not is_mixed:
-        options.drop(*names, why="it does nothing without rw=rw or randrw")
-    elif len(set(reads.values())) > 1:
+        options.leave_out(*names)
+    elif len(percents) == 2 and sum(percents) != 100:
         options.refuse("rwmixwrite", "it and rwmixread do not add up to 100: leave one out")
-    options.keep(*names, key="read_percent")
-    return reads[names[-1]] if names else DEFAULT_READ_PERCENT
+    if not names:
+        return DEFAULT_READ_PERCENT
+    return percents[-1] if names[-1] == "rwmixread" else 100 - percents[-1]
+
+
+def _read_blocks(options: JobOptions, access: Access, read_percent: int) -> Blocks:
+    """Sizes and shares of the directions that are used, which have to be the same.
+
+    As in fio, of ``bs`` and ``bsrange`` the one given last counts, ``bssplit`` before them.
+    """
+    names = [*options.given("bs", "bsrange"), *options.given("bssplit")]
+    name = names[-1] if names else "bs"
+    options.leave_out(*names[:-1])
+    default = values.DEFAULT_BLOCKS
+    sides = options.value(
+        name,
+        lambda text: values.read_blocks(name, text, options.kb_base),
+        (default, default),
+    )
+    blocks, *others = _used(sides, read_percent)
+    if any(other != blocks for other in others):
+        options.refuse(name, "reads and writes of a load have the same block sizes in tkperf")
+    if any(size % 512 or size > LARGEST_BLOCK_KIB * KIB for size, _ in blocks):
+        options.refuse(name, "a block size is a multiple of 512 bytes, 16 MiB at most")
+        blocks = default
+    _check_alignment(options, access, blocks, read_percent)
+    return blocks
+
+
+def _check_alignment(
+    options: JobOptions, access: Access, blocks: Blocks, read_percent: int
+) -> None:
+    """fio begins I/Os at multiples of the smallest block, tkperf those of a random mix at 4 KiB."""
+    sizes = [size_bytes for size_bytes, _ in blocks]
+    default = min(sizes)
+    sides = options.value(
+        "ba", lambda text: values.read_sizes_bytes(text, options.kb_base), (default, default)
+    )
+    aligned = set(_used(sides, read_percent))
+    is_random_mix = len(sizes) > 1 and access is Access.RANDOM
+    ours = MIX_ALIGNMENT_BYTES if is_random_mix and max(sizes) >= MIX_ALIGNMENT_BYTES else default
+    if aligned != {ours}:
+        options.refuse(
+            "ba",
+            f"I/Os begin at multiples of {format_block_size(max(aligned))}, those of tkperf at multiples "
+            f"of {format_block_size(ours)}",
+            default=f"blockalign={format_block_size(default)} (fio's default)",
+        )
+
+
+def _used(sides: tuple[T, T], read_percent: int) -> list[T]:
+    """Those values of reads and of writes that a mix has a use for."""
+    shares = (read_percent, 100 - read_percent)
+    return [side for side, share in zip(sides, shares, strict=True) if share]
+
+
+def _read_zones(options: JobOptions, access: Access) -> tuple[Zone, ...]:
+    """Shares of random addresses by zone; empty: evenly spread."""
+    name = "random_distribution"
+    kind, _, zones = (options.text(name) or "random").partition(":")
+    if access is Access.SEQUENTIAL:
+        options.leave_out(name)
+    elif kind == "zoned":
+        even: tuple[Zone, ...] = ()
+        return options.value(name, lambda _: values.read_zones(zones), even)
+    elif kind != "random" or zones:
+        options.refuse(name, "tkperf spreads addresses evenly, or by random_distribution=zoned")
+    return ()
 
 
 def _read_io_depth(options: JobOptions) -> int:
-    depth = options.value("iodepth", lambda text: notation.read_count(text, 1, DEEPEST_QUEUE), 1)
+    depth = options.count("iodepth", 1, least=1, most=DEEPEST_QUEUE)
     engine = options.text("ioengine") or DEFAULT_IOENGINE
     if engine in WAITING_IOENGINES:
-        why = "it waits for each I/O, so io_depth is 1; tkperf uses io_uring, else libaio"
-        if "ioengine" in options:
-            options.imply("ioengine", why=why)
-        else:
-            options.note(f"ioengine={engine} (fio's default)", why)
-        options.drop("iodepth", why=f"fio's {engine} does not heed it: io_depth is 1")
+        options.leave_out("iodepth")
         return 1
     if engine not in QUEUEING_IOENGINES:
         options.refuse("ioengine", "tkperf uses io_uring or libaio")
-    options.imply(
-        "ioengine", why="tkperf uses io_uring, else libaio; --engine of the run chooses one"
-    )
-    options.keep("iodepth", key="io_depth")
+    options.leave_out("ioengine")
     return depth
 
 
 def _read_rate(options: JobOptions, read_percent: int) -> int:
     """I/Os a second of one thread, reads and writes together; 0: as fast as the device answers."""
-    rates = options.value("rate_iops", notation.read_rates, (0, 0))
-    shares = (read_percent, 100 - read_percent)
-    used = [(rate, share) for rate, share in zip(rates, shares, strict=True) if share]
-    total = sum(rate for rate, _ in used)
-    if total and any(rate * 100 != share * total for rate, share in used):
+    rates = options.value("rate_iops", values.read_rates, (0, 0))
+    used = _used(rates, read_percent)
+    if len(used) == 2 and rates[0] * 100 != read_percent * sum(rates):
         options.refuse(
             "rate_iops",
-            f"{rates[0]} reads and {rates[1]} writes a second are not {read_percent} % reads, as the mix has it",
+            f"{rates[0]} reads and {rates[1]} writes a second are not {read_percent} % reads, as the mix "
+            "has it",
         )
         return 0
-    options.keep("rate_iops", key="offered_iops, of all threads together")
-    return total
+    return sum(used)
 
 
 def _read_arrival(options: JobOptions, rate_iops: int) -> Arrival:
-    name = "rate_process"
-    text = options.text(name)
+    text = options.text("rate_process")
     if text not in (None, *Arrival):
-        options.refuse(name, f"it is {' or '.join(Arrival)}")
-        return Arrival.LINEAR
+        options.refuse("rate_process", f"it is {' or '.join(Arrival)}")
+        text = None
     if not rate_iops:
-        options.drop(name, why="it does nothing without rate_iops")
-        return Arrival.LINEAR
-    options.keep(name, key="arrival")
+        options.leave_out("rate_process")
+        text = None
     return Arrival(text or Arrival.LINEAR)
 
 
 def _read_compressible(options: JobOptions, read_percent: int) -> int:
-    name = "buffer_compress_percentage"
-    percent = options.value(name, lambda text: notation.read_count(text, 0, 100), 0)
+    percent = options.count("buffer_compress_percentage", 0, least=0, most=100)
     if read_percent == 100:
-        options.drop(name, why="nothing is written")
+        options.leave_out("buffer_compress_percentage")
         return 0
-    options.keep(name, key="compressible_percent")
     return percent
+
+
+def _read_range(options: JobOptions) -> tuple[int, int]:
+    """Begin and end in percent of the device."""
+    begin = _read_percent(options, "offset", 0)
+    end = begin + _read_percent(options, "size", 100 - begin)
+    if end > 100 or begin >= end:
+        options.refuse("size", "with its offset it is nothing, or beyond the device's end")
+        return 0, 100
+    return begin, end
+
+
+def _read_percent(options: JobOptions, name: str, default: int) -> int:
+    text = options.text(name)
+    if text is None or (name == "offset" and text == "0"):
+        return default
+    if text.endswith("%"):
+        return options.value(name, lambda _: values.read_count(text[:-1].strip(), 0, 100), default)
+    options.refuse(
+        name,
+        f"a workload file has parts of the range in percent: write {name}=..%, or give it up, and give the "
+        "range itself to the run with --active-range",
+    )
+    return default
+
+
+def _set_apart(options: JobOptions, load: Load) -> Load:
+    """Sequential threads of tkperf have parts of their own, as fio's with a fitting ``offset_increment``."""
+    name, jobs = "offset_increment", load.jobs or 1
+    text = options.text(name)
+    is_random = load.access is Access.RANDOM
+    part = f"{100 / jobs:g}%"
+    if text in (None, "0", "0%") and (jobs == 1 or is_random):
+        options.leave_out(name)
+    elif is_random:
+        options.refuse(name, "random threads of tkperf share one range")
+    elif text == part == options.text("size") and not load.range_begin_percent:
+        return msgspec.structs.replace(load, range_end_percent=100)
+    else:
+        options.refuse(
+            name,
+            f"{jobs} sequential threads of tkperf have a part of the range each; fio's have with "
+            f"size={part} and offset_increment={part}",
+            default="offset_increment=0 (fio's default: all threads go over the same addresses)",
+        )
+    return load
+
+
+def _read_times(options: JobOptions) -> tuple[float | None, float]:
+    """Runtime in s, None where the amount ends the load, and the time in s before it counts."""
+    times = []
+    for name in ("runtime", "ramp_time"):
+        time_s = options.value(name, values.read_time_s, 0.0)
+        if round(time_s * 1000) % 100 or time_s > LONGEST_S:
+            options.refuse(name, "tkperf's times are multiples of 0.1 s, 30 days at most")
+            time_s = 0.0
+        times.append(time_s)
+    runtime_s, ramp_s = times
+    options.flag("time_based")
+    if not runtime_s:
+        options.leave_out("ramp_time")
+        return None, 0.0
+    options.leave_out("loops")
+    return runtime_s, ramp_s

@@ -1,22 +1,27 @@
-"""fio's job files as jobs with their options, in fio's dialect. Pure: files come through a function.
+"""Reader of fio's job files: jobs with their options, in fio's dialect. Pure: files come through a function.
 
 The dialect (fio's HOWTO, "Job file format", and tried with fio 3.33) is no INI file that configparser
 could read: sections of the same name are different jobs, each ``[global]`` holds for the jobs below it
 only, whatever begins with ``global`` is one, indented lines are options, not continuations, and
-``;`` and ``#`` end a line wherever they stand.
+``;`` and ``#`` end a line anywhere.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from tkperf.interop.fio_jobfile.rules import ALIASES
 from tkperf.model.errors import InputFileError, UsageError
 
-# fio's own limit of a line (OPT_LEN_MAX); what is longer it takes for two.
-LONGEST_LINE = 4096
+# Of the options that are carried over or refused.
+ALIASES = {
+    "readwrite": "rw", "blocksize": "bs", "blockalign": "ba", "blocksize_range": "bsrange",
+    "blocksize_unaligned": "bs_unaligned", "iodepth_batch_submit": "iodepth_batch",
+    "iodepth_batch_complete": "iodepth_batch_complete_min", "io_limit": "io_size",
+    "fill_fs": "fill_device", "fileoffset": "offset", "nr_files": "nrfiles", "timeout": "runtime",
+    "iomem": "mem", "ratemin": "rate_min", "wait_for_previous": "stonewall", "ss": "steadystate",
+}  # fmt: skip
 MOST_JOBS = 256
 MOST_INCLUDES = 64
 LONGEST_SHOWN = 60
@@ -27,7 +32,7 @@ ReadFile = Callable[[str, str], tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One option as it stands in a file; ``value`` is None where there is no ``=``.
+    """One option of a file; ``value`` is None where there is no ``=``.
 
     ``name`` is fio's own, where ``spelled`` may be an alias.
     """
@@ -35,69 +40,68 @@ class Option:
     name: str
     spelled: str
     value: str | None
-    file: str
-    line: int
-
-    @property
-    def place(self) -> str:
-        return f"{self.file}, line {self.line}"
+    place: str
 
     def __str__(self) -> str:
         """``bs=4k``, shortened."""
-        text = self.spelled if self.value is None else f"{self.spelled}={self.value}"
-        return shown(text)
+        return shown(self.spelled if self.value is None else f"{self.spelled}={self.value}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A section that is a job, with what the global sections above it say.
+    """A section that is a job, with the options of the global sections above it.
 
-    Attributes:
-        options: by fio's own name, aliases resolved; the one given last is the last of them.
-        overridden: those that the same section says again, later.
+    ``options`` are by fio's own name, in the order of the file; of repeated ones the last counts.
     """
 
     name: str
-    file: str
+    place: str
     line: int
     options: Mapping[str, Option]
-    overridden: tuple[Option, ...] = ()
 
 
-@dataclass(slots=True)
-class _Section:
-    name: str
-    line: int
-    options: list[Option] = field(default_factory=list)
+@dataclass(frozen=True, slots=True)
+class _Line:
+    file: str
+    number: int
+    text: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}, line {self.number}"
+
+    def error(self, reason: str) -> InputFileError:
+        return InputFileError(f"{self.place}: {reason}")
 
 
 def read_jobs(file: str, text: str, read_included: ReadFile) -> tuple[Job, ...]:
-    """The jobs of a file, in order.
+    """Return the jobs of a file, in order.
 
     Args:
-        read_included: from the name in an ``include`` line and that of the file it stands in, the
-            file it means and its text.
+        read_included: takes the name in an ``include`` line and that of the file it is in; returns
+            the path of the included file and its text.
 
     Raises:
         InputFileError: it is no job file, with file and line.
     """
     jobs: list[Job] = []
     shared: dict[str, Option] = {}
-    for section in _sections(file, text, read_included):
-        if section.name.startswith("global"):
-            _add(shared, section.options)
-            continue
-        own = dict(shared)
-        overridden = _add(own, section.options)
-        jobs.append(
-            Job(
-                name=section.name,
-                file=file,
-                line=section.line,
-                options=own,
-                overridden=tuple(overridden),
+    options: dict[str, Option] | None = None
+    for line in _follow_includes(file, text, read_included):
+        if line.text.startswith("["):
+            name = _section_name(line)
+            options = shared
+            if not name.startswith("global"):
+                options = dict(shared)
+                jobs.append(Job(name=name, place=line.place, line=line.number, options=options))
+        elif options is None:
+            raise line.error(
+                f"'{shown(line.text)}' is above the first [section], which fio refuses; is it a job file?"
             )
-        )
+        else:
+            option = _option(line)
+            options.pop(option.name, None)
+            options[option.name] = option
         if len(jobs) > MOST_JOBS:
             raise InputFileError(f"{file}: more than {MOST_JOBS} jobs; no test is as long")
     if not jobs:
@@ -110,107 +114,69 @@ def shown(text: str) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 
 
-def _add(options: dict[str, Option], added: list[Option]) -> list[Option]:
-    """Options set as fio does, in order; returns those of ``added`` that a later one replaces."""
-    replaced = []
-    for option in added:
-        before = options.pop(option.name, None)
-        if before in added and before.value != option.value:
-            replaced.append(before)
-        options[option.name] = option
-    return replaced
+def _section_name(line: _Line) -> str:
+    if not line.text.endswith("]") or not line.text[1:-1].strip():
+        raise line.error(f"'{shown(line.text)}' is no section: it is [name]")
+    return line.text[1:-1]
 
 
-def _sections(file: str, text: str, read_included: ReadFile) -> Iterator[_Section]:
-    section: _Section | None = None
-    included = [0]
-    for number, line in _lines(file, text):
-        if line.startswith("["):
-            if section is not None:
-                yield section
-            if not line.endswith("]") or not line[1:-1].strip():
-                raise InputFileError(
-                    f"{file}, line {number}: '{shown(line)}' is no section: it is [name]"
-                )
-            section = _Section(line[1:-1], number)
-        elif section is None:
-            raise InputFileError(
-                f"{file}, line {number}: '{shown(line)}' stands before the first [section], which fio "
-                "refuses; is it a job file?"
-            )
-        else:
-            section.options += _options(file, number, line, read_included, (file,), included)
-    if section is not None:
-        yield section
-
-
-def _options(
-    file: str,
-    number: int,
-    line: str,
-    read_included: ReadFile,
-    chain: tuple[str, ...],
-    included: list[int],
-) -> Iterator[Option]:
-    """The option of a line, or those of the file that it includes."""
-    if not line.startswith("include"):
-        yield _option(file, number, line)
-        return
-    wanted = line[len("include") + 1 :].strip()
-    if not wanted or line[len("include")] not in " \t=":
-        raise InputFileError(f"{file}, line {number}: '{shown(line)}': write include FILE")
-    included[0] += 1
-    if included[0] > MOST_INCLUDES:
-        raise InputFileError(f"{file}, line {number}: more than {MOST_INCLUDES} included files")
-    try:
-        path, text = read_included(wanted, file)
-    except UsageError as error:
-        raise InputFileError(f"{file}, line {number}: {error}") from None
-    if path in chain:
-        raise InputFileError(
-            f"{file}, line {number}: {shown(wanted)} includes itself: {' -> '.join([*chain, path])}"
-        )
-    for inner, text_line in _lines(path, text):
-        if text_line.startswith("["):
-            raise InputFileError(
-                f"{path}, line {inner}: a section in an included file, which fio refuses"
-            )
-        yield from _options(path, inner, text_line, read_included, (*chain, path), included)
-
-
-def _option(file: str, number: int, line: str) -> Option:
-    name, equals, value = line.partition("=")
+def _option(line: _Line) -> Option:
+    name, equals, value = line.text.partition("=")
     name = name.strip()
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-        raise InputFileError(
-            f"{file}, line {number}: '{shown(line)}' is neither an option nor a section; is it a job "
-            "file?"
+        raise line.error(
+            f"'{shown(line.text)}' is neither an option nor a section; is it a job file?"
         )
     found = _KEYWORD.search(value)
     if found:
-        raise InputFileError(
-            f"{file}, line {number}: {name}: {shown(found[0])} is filled in by fio from the environment or "
-            "the host, so that the load would not be known: write its value"
+        raise line.error(
+            f"{name}: {shown(found[0])} is filled in by fio from the environment or the host, so that "
+            "the load would not be known: write its value"
         )
     return Option(
         name=ALIASES.get(name, name),
         spelled=name,
         value=value.strip() if equals else None,
-        file=file,
-        line=number,
+        place=line.place,
     )
 
 
-def _lines(file: str, text: str) -> Iterator[tuple[int, str]]:
-    """Lines with something in them, without comments."""
+def _follow_includes(file: str, text: str, read_included: ReadFile) -> Iterator[_Line]:
+    """Yield the lines of a file, with those of included files in the place of ``include``."""
+    waiting = [_lines(file, text)]
+    included = 0
+    while waiting:
+        line = next(waiting[-1], None)
+        if line is None:
+            waiting.pop()
+        elif line.text.startswith("include"):
+            included += 1
+            if included > MOST_INCLUDES:
+                raise line.error(
+                    f"more than {MOST_INCLUDES} included files; does one include itself?"
+                )
+            waiting.append(_lines(*_read_included(line, read_included)))
+        elif len(waiting) > 1 and line.text.startswith("["):
+            raise line.error("a section in an included file, which fio refuses")
+        else:
+            yield line
+
+
+def _read_included(line: _Line, read_included: ReadFile) -> tuple[str, str]:
+    wanted = line.text[len("include") + 1 :].strip()
+    if not wanted or line.text[len("include")] not in " \t=":
+        raise line.error(f"'{shown(line.text)}': write include FILE")
+    try:
+        return read_included(wanted, line.file)
+    except UsageError as error:
+        raise line.error(str(error)) from None
+
+
+def _lines(file: str, text: str) -> Iterator[_Line]:
+    """Yield the lines that are more than a comment, without comments."""
     if "\0" in text:
         raise InputFileError(f"{file}: it is not a job file but holds binary data")
     for number, line in enumerate(text.split("\n"), 1):
-        if len(line) > LONGEST_LINE:
-            raise InputFileError(
-                f"{file}, line {number}: longer than {LONGEST_LINE:,} characters, which fio does not "
-                "read as one line"
-            )
         left = re.split("[;#]", line, maxsplit=1)[0].strip()
         if left:
-            yield number, left
+            yield _Line(file, number, left)
