@@ -99,7 +99,7 @@ def test_what_is_kept(options: str, key: str, value: object) -> None:
         ("ioengine=mmap", "tkperf uses io_uring or libaio"),
         (
             "size=10g",
-            "a workload file has parts of the range in percent: write size=..%, or give it up, and "
+            "a workload file has parts of the range in percent: write ..%, or give it up, and "
             "give the range itself to the run with --active-range",
         ),
         ("size=110%", "it is a whole number from 0 to 100"),

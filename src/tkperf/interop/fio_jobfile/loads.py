@@ -59,17 +59,25 @@ def read_load(options: JobOptions) -> JobLoad:
     shares = tuple((size_bytes / KIB, percent) for size_bytes, percent in blocks)
     threads = options.count("numjobs", 1, least=1, most=MOST_JOBS)
     rate_iops = _read_rate(options, read_percent)
+    arrival = options.value("rate_process", values.read_arrival, Arrival.LINEAR)
+    if not rate_iops:
+        options.leave_out("rate_process")
+    zones: tuple[Zone, ...] = ()
+    if access is Access.RANDOM:
+        zones = options.value("random_distribution", values.read_zones, zones)
+    else:
+        options.leave_out("random_distribution")
     begin, end = _read_range(options)
     load = Load(
         access=access,
         read_percent=read_percent,
         block_size_kib=shares[0][0] if len(shares) == 1 else None,
         block_shares=shares if len(shares) > 1 else (),
-        zone_shares=tuple((*zone,) for zone in _read_zones(options, access)),
+        zone_shares=tuple((*zone,) for zone in zones),
         jobs=threads,
         io_depth=_read_io_depth(options),
         offered_iops=rate_iops * threads if rate_iops else None,
-        arrival=_read_arrival(options, rate_iops),
+        arrival=arrival if rate_iops else Arrival.LINEAR,
         compressible_percent=_read_compressible(options, read_percent),
         range_begin_percent=begin,
         range_end_percent=end,
@@ -179,20 +187,6 @@ def _used(sides: tuple[T, T], read_percent: int) -> list[T]:
     return [side for side, share in zip(sides, shares, strict=True) if share]
 
 
-def _read_zones(options: JobOptions, access: Access) -> tuple[Zone, ...]:
-    """Shares of random addresses by zone; empty: evenly spread."""
-    name = "random_distribution"
-    kind, _, zones = (options.text(name) or "random").partition(":")
-    if access is Access.SEQUENTIAL:
-        options.leave_out(name)
-    elif kind == "zoned":
-        even: tuple[Zone, ...] = ()
-        return options.value(name, lambda _: values.read_zones(zones), even)
-    elif kind != "random" or zones:
-        options.refuse(name, "tkperf spreads addresses evenly, or by random_distribution=zoned")
-    return ()
-
-
 def _read_io_depth(options: JobOptions) -> int:
     depth = options.count("iodepth", 1, least=1, most=DEEPEST_QUEUE)
     engine = options.text("ioengine") or DEFAULT_IOENGINE
@@ -219,17 +213,6 @@ def _read_rate(options: JobOptions, read_percent: int) -> int:
     return sum(used)
 
 
-def _read_arrival(options: JobOptions, rate_iops: int) -> Arrival:
-    text = options.text("rate_process")
-    if text not in (None, *Arrival):
-        options.refuse("rate_process", f"it is {' or '.join(Arrival)}")
-        text = None
-    if not rate_iops:
-        options.leave_out("rate_process")
-        text = None
-    return Arrival(text or Arrival.LINEAR)
-
-
 def _read_compressible(options: JobOptions, read_percent: int) -> int:
     percent = options.count("buffer_compress_percentage", 0, least=0, most=100)
     if read_percent == 100:
@@ -240,26 +223,12 @@ def _read_compressible(options: JobOptions, read_percent: int) -> int:
 
 def _read_range(options: JobOptions) -> tuple[int, int]:
     """Begin and end in percent of the device."""
-    begin = _read_percent(options, "offset", 0)
-    end = begin + _read_percent(options, "size", 100 - begin)
+    begin = options.value("offset", values.read_percent, 0)
+    end = begin + options.value("size", values.read_percent, 100 - begin)
     if end > 100 or begin >= end:
         options.refuse("size", "with its offset it is nothing, or beyond the device's end")
         return 0, 100
     return begin, end
-
-
-def _read_percent(options: JobOptions, name: str, default: int) -> int:
-    text = options.text(name)
-    if text is None or (name == "offset" and text == "0"):
-        return default
-    if text.endswith("%"):
-        return options.value(name, lambda _: values.read_count(text[:-1].strip(), 0, 100), default)
-    options.refuse(
-        name,
-        f"a workload file has parts of the range in percent: write {name}=..%, or give it up, and give the "
-        "range itself to the run with --active-range",
-    )
-    return default
 
 
 def _set_apart(options: JobOptions, load: Load) -> Load:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from tkperf.interop.fio_options import DEFAULT_BLOCK_BYTES, parse_number, parse_time_s
-from tkperf.model.workload import BlockShare, Zone
+from tkperf.model.workload import Arrival, BlockShare, Zone
 
 Blocks = tuple[BlockShare, ...]
 DEFAULT_BLOCKS: Blocks = (BlockShare(DEFAULT_BLOCK_BYTES, 100),)
@@ -40,6 +40,24 @@ def read_count(value: str | None, least: int, most: int) -> int:
     if value is None or not re.fullmatch(r"[0-9]{1,12}", value) or not least <= int(value) <= most:
         raise Unclear(f"it is a whole number from {least} to {most:,}")
     return int(value)
+
+
+def read_percent(value: str | None) -> int:
+    """Part of the range in percent: ``25%``, or ``0``."""
+    text = value or ""
+    if not text.endswith("%") and text != "0":
+        raise Unclear(
+            "a workload file has parts of the range in percent: write ..%, or give it up, and give the "
+            "range itself to the run with --active-range"
+        )
+    return read_count(text.removesuffix("%").strip(), 0, 100)
+
+
+def read_arrival(value: str | None) -> Arrival:
+    """Spacing of the I/Os of an offered rate."""
+    if value not in tuple(Arrival):
+        raise Unclear(f"it is {' or '.join(Arrival)}")
+    return Arrival(value)
 
 
 def read_kb_base(value: str | None) -> int:
@@ -80,9 +98,14 @@ def read_blocks(name: str, value: str | None, kb_base: int) -> tuple[Blocks, Blo
     return parse(of_reads, kb_base), parse(of_writes, kb_base)
 
 
-def read_zones(value: str) -> tuple[Zone, ...]:
-    """Zones of ``50/5:30/15:20/``; a missing number is the rest."""
-    rows = [entry.partition("/")[::2] for entry in value.split(":")]
+def read_zones(value: str | None) -> tuple[Zone, ...]:
+    """Zones of ``zoned:50/5:30/15:20/``, a missing number is the rest; none of ``random``."""
+    kind, _, zones = (value or "").partition(":")
+    if value == "random":
+        return ()
+    if kind != "zoned":
+        raise Unclear("tkperf spreads addresses evenly, or by random_distribution=zoned")
+    rows = [entry.partition("/")[::2] for entry in zones.split(":")]
     accesses = _percentages([access for access, _ in rows])
     ranges = _percentages([share for _, share in rows])
     return tuple(
