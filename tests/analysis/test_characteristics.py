@@ -10,11 +10,12 @@ import pytest
 
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import work
-from tkperf.analysis.characteristics import CHARACTERISTICS, Characteristic, with_characteristics
+from tkperf.analysis.characteristics import CHARACTERISTICS, Characteristic
 from tkperf.analysis.claim_findings import State
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import METRICS, parse_claims
 from tkperf.analysis.compare import compare
+from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.section_table import build_section_tables
 from tkperf.analysis.timeline.drops import Drop

@@ -14,13 +14,8 @@ from rich.console import Console
 
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import run_info, simulate, view_of, work
-from tkperf.analysis.characteristics import (
-    FRESH,
-    STEADY,
-    STEADY_FROM,
-    Characteristic,
-    with_characteristics,
-)
+from tkperf.analysis.characteristics import FRESH, STEADY, STEADY_FROM, Characteristic
+from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.findings.build import build_findings, with_findings
 from tkperf.analysis.findings.headlines import MOST, build_headlines
 from tkperf.analysis.findings.sections import describe_section

@@ -161,7 +161,12 @@ def test_mixes_and_block_sizes_are_what_was_asked(finished: Path) -> None:
             trailing = 0.5 if step.kind is StepKind.CONTINUOUS else 0
             assert seen.bytes == pytest.approx(whole, rel=trailing)
             share = 100 * seen.read.ios / seen.ios
-            assert share == pytest.approx(workload.read_percent, abs=3)
+            # Each I/O draws its direction: few of them, as on a busy host, stray further.
+            part = workload.read_percent / 100
+            chance = 4 * 100 * (part * (1 - part) / seen.ios) ** 0.5
+            assert share == pytest.approx(
+                workload.read_percent, abs=max(3 if chance else 0, chance)
+            )
             assert seen.duration_s == pytest.approx(step.planned_s, abs=0.7)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from tkperf.analysis.characteristics import with_characteristics
+from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.findings.build import with_findings
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.run_results import analyse, with_left_out

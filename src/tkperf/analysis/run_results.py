@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tkperf.analysis.characteristics import with_characteristics
+from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.findings.build import with_findings
 from tkperf.analysis.incomplete import (
     DAMAGED,

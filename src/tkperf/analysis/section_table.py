@@ -11,8 +11,8 @@ from tkperf.analysis.characteristics import (
     RECOVERY,
     SATURATED,
     SHARE_OF_FIRST,
-    find_characteristic,
 )
+from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.results import SectionResult, SliceResult, TestResult
 from tkperf.analysis.tables import Figure, Table, figure
 from tkperf.analysis.together import build_shared_matrices

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from tkperf.analysis.characteristics import FRESH, STEADY, changes
+from tkperf.analysis.characteristics import FRESH, STEADY
 from tkperf.analysis.comparing.entries import Entry, Span
+from tkperf.analysis.courses import changes
 from tkperf.analysis.results import CellResult, SectionResult, SliceResult
 from tkperf.analysis.timeline.levels import LevelKind
 from tkperf.analysis.timeline.wording import preferred

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from tkperf.analysis.characteristics import SOUGHT_ALWAYS, Characteristic, changes
+from tkperf.analysis.characteristics import SOUGHT_ALWAYS, Characteristic
 from tkperf.analysis.comparing.entries import ComparedRow, Entry, Span, against_first
 from tkperf.analysis.comparing.phases import (
     LEVELS_OF,
@@ -16,6 +16,7 @@ from tkperf.analysis.comparing.phases import (
     find_phases,
     phase_entry,
 )
+from tkperf.analysis.courses import changes
 from tkperf.analysis.layout import comparable_axes, place_of
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.model.quantity import QUANTITIES, Measure, Quantity

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tkperf.analysis.characteristics import SHARE_OF_FIRST, find_characteristic
+from tkperf.analysis.characteristics import SHARE_OF_FIRST
+from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.findings.choice import (
     choose_cells,
     find_peaks_of_demands,

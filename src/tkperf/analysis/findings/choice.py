@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from tkperf.analysis.characteristics import STEADY, find_characteristic
+from tkperf.analysis.characteristics import STEADY
+from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.layout import DEPTH, JOBS, find_axes
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.timeline.findings import Timeline

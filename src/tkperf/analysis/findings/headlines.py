@@ -13,8 +13,8 @@ from tkperf.analysis.characteristics import (
     SHARE_OF_FIRST,
     STEADY,
     Characteristic,
-    find_characteristic,
 )
+from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.findings.choice import (
     choose_cells,
     choose_peaks,

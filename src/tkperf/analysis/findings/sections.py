@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tkperf.analysis.characteristics import (
-    NO_BACKLOG,
-    SATURATED,
-    Characteristic,
-    find_characteristic,
-)
+from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED, Characteristic
+from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.findings.choice import (
     choose_cells,
     choose_peaks,

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tkperf.analysis.characteristics import (
-    FRESH,
-    RECOVERY,
-    SHARE_OF_FIRST,
-    STEADY,
-    STEADY_FROM,
-    find_characteristic,
-)
+from tkperf.analysis.characteristics import FRESH, RECOVERY, SHARE_OF_FIRST, STEADY, STEADY_FROM
+from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.findings.choice import find_course, find_rate, find_settled, find_shown
 from tkperf.analysis.findings.words import capital, name_load, say, say_tail, say_value
 from tkperf.analysis.results import CellResult, SectionResult

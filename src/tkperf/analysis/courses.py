@@ -1,0 +1,306 @@
+"""Find the characteristics of sections: recovery, saturation, levels, drops, spikes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from math import sqrt
+
+from tkperf.analysis.characteristics import (
+    AFTER_RECOVERY,
+    DROPS,
+    FRESH,
+    FRESH_UNTIL,
+    NO_BACKLOG,
+    RECOVERY,
+    SATURATED,
+    SHARE_OF_FIRST,
+    SPIKE_PERIODS,
+    STEADY,
+    STEADY_FROM,
+    Characteristic,
+)
+from tkperf.analysis.results import CellResult, SectionResult, TestResult
+from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.levels import Level, LevelKind
+from tkperf.analysis.timeline.wording import preferred
+from tkperf.analysis.uncertainty.estimate import (
+    EXTREME,
+    Basis,
+    Uncertainty,
+    build_between,
+    build_ratio,
+)
+from tkperf.analysis.uncertainty.means import uncertainty_of_levels, uncertainty_of_median
+from tkperf.model.figures import FigureKind
+from tkperf.model.quantity import BACKLOG, IOPS, IOS, QUANTITIES, Measure, Quantity
+from tkperf.model.record import is_as_new
+from tkperf.model.workload import Arrival, Workload
+from tkperf.procedures.offered_rate import ARRIVALS_SPREAD
+
+LEAST_BEHIND_S = 0.01
+"""What is offered in so long may wait without being a backlog: ten times the resolution of fio's clock."""
+RANDOM_RATE_ERROR = 0.01
+"""fio's rate of random arrivals differs by so much from the one asked for."""
+
+_BY_RULE = Uncertainty(reason="found by a rule in the series, not measured")
+
+
+def with_characteristics(test: TestResult) -> TestResult:
+    """The test, each of its sections with what its course shows."""
+    beside = _of_neighbours(test)
+    return replace(
+        test,
+        sections=tuple(
+            replace(
+                section,
+                characteristics=(
+                    *_saturation(section),
+                    *beside.get(section.name, ()),
+                    *_over_time(section),
+                ),
+            )
+            for section in test.sections
+        ),
+    )
+
+
+def find_characteristic(section: SectionResult, measure: Measure) -> Characteristic | None:
+    """The first of a section; None: it was not looked for."""
+    return next((found for found in section.characteristics if found.key == measure.key), None)
+
+
+def changes(section: SectionResult, workload: Workload) -> bool:
+    """Whether the course of a workload shows more than one level throughout."""
+    return any(
+        timeline.changes or timeline.drops or timeline.spikes
+        for timeline in section.timelines
+        if timeline.workload == workload
+    )
+
+
+def has_backlog(cell: CellResult) -> bool:
+    """Whether more I/Os of a level wait to be issued than the places hold and 10 ms explain.
+
+    By the median over the second half of its seconds, so that a stall that is caught up with is none; of
+    a level of few seconds, or without any, by its end.
+    """
+    offered_iops = cell.workload.offered_iops
+    waiting_ios = cell.backlog_median_ios
+    if waiting_ios is None:
+        waiting_ios = cell.value(BACKLOG)
+    if offered_iops is None or waiting_ios is None:
+        return True
+    limit_ios = cell.workload.total_outstanding_ios + offered_iops * LEAST_BEHIND_S
+    if cell.workload.arrival is Arrival.POISSON:
+        due = (cell.value(IOS) or 0.0) + (cell.value(BACKLOG) or 0.0)
+        limit_ios += RANDOM_RATE_ERROR * due + ARRIVALS_SPREAD * sqrt(due)
+    return waiting_ios > limit_ios
+
+
+def _saturation(section: SectionResult) -> Iterator[Characteristic]:
+    """Of one load at several offered rates: the last without a backlog, and the rate of those beyond.
+
+    A single level with a backlog before one without is passed over: a drive may be busy with itself
+    for a while. Saturated are the levels that offer more than was done at any. Levels without a rate or a
+    backlog show neither.
+    """
+    levels = [cell for cell in section.cells if cell.workload.offered_iops is not None]
+    loads = {replace(cell.workload, offered_iops=None) for cell in levels}
+    if len(levels) < 2 or len(levels) < len(section.cells) or len(loads) > 1:
+        return
+    (load,) = loads
+    levels = [
+        cell for cell in levels if cell.value(IOPS) is not None and cell.value(BACKLOG) is not None
+    ]
+    if not levels:
+        return
+    levels.sort(key=_offered)
+    backlogs = [has_backlog(cell) for cell in levels]
+    first = next(
+        (n for n, behind in enumerate(backlogs) if behind and all(backlogs[n : n + 2])), len(levels)
+    )
+    below = _offered(levels[first - 1]) if first else None
+    above = _offered(levels[first]) if first < len(levels) else None
+    bounded = below is not None and above is not None
+    yield Characteristic(
+        key=NO_BACKLOG.key,
+        workload=load,
+        value=below if bounded else None,
+        at_least=None if bounded else below,
+        at_most=None if bounded else above,
+        uncertainty=build_between(below, above)
+        if below is not None and above is not None
+        else None,
+    )
+    most_iops = max(cell.value(IOPS) or 0.0 for cell in levels)
+    saturated = [cell for cell in levels[first:] if _offered(cell) > most_iops]
+    rates = [rate for cell in saturated if (rate := cell.value(IOPS)) is not None]
+    if not rates:
+        yield Characteristic(key=SATURATED.key, workload=load, value=None, at_least=most_iops)
+        return
+    mean = sum(rates) / len(rates)
+    of_one = saturated[0].uncertainty_of(IOPS) if len(rates) == 1 else None
+    yield Characteristic(
+        key=SATURATED.key,
+        workload=load,
+        value=mean,
+        uncertainty=of_one or uncertainty_of_levels(mean, rates),
+    )
+
+
+def _offered(cell: CellResult) -> float:
+    return cell.workload.offered_iops or 0.0
+
+
+def _of_neighbours(test: TestResult) -> dict[str, tuple[Characteristic, ...]]:
+    """Of streams that the test's plan sets beside each other: what they are against the first alike."""
+    asked = (figure for figure in test.figures if figure.kind is FigureKind.SECTIONS)
+    keys = [key for figure in asked for key in figure.quantities if key in QUANTITIES]
+    if not keys:
+        return {}
+    streams = [section for section in test.sections if section.slices and section.cells]
+    return dict(_against_first(streams, QUANTITIES[keys[0]]))
+
+
+def _against_first(
+    streams: Sequence[SectionResult], rate: Quantity
+) -> Iterator[tuple[str, tuple[Characteristic, ...]]]:
+    first_of: dict[Workload, SectionResult] = {}
+    for position, section in enumerate(streams):
+        cell = section.cells[0]
+        first = first_of.setdefault(cell.workload, section)
+        level, mean = first.cells[0].value(rate), cell.value(rate)
+        if first is section or not level:
+            continue
+        found = []
+        if mean is not None:
+            found.append(_share_of_first(cell, mean, first.cells[0], level, rate))
+        if streams[position - 1].cells[0].workload != cell.workload:
+            found += _recovery(section, level, rate)
+        yield section.name, tuple(found)
+
+
+def _share_of_first(
+    cell: CellResult, mean: float, first: CellResult, level: float, rate: Quantity
+) -> Characteristic:
+    of, to = cell.uncertainty_of(rate), first.uncertainty_of(rate)
+    return Characteristic(
+        key=SHARE_OF_FIRST.key,
+        workload=cell.workload,
+        value=100 * mean / level,
+        uncertainty=build_ratio(mean, of, level, to, times=100),
+    )
+
+
+def _recovery(section: SectionResult, level: float, rate: Quantity) -> Iterator[Characteristic]:
+    """From the section's first I/O to the end of its first slice that reaches a rate, and how far it falls again.
+
+    A slice is not looked into, so this is the longest that it can have taken.
+    """
+    workload = section.cells[0].workload
+    rates = [one.values.value(rate) for one in section.slices]
+    ends_s = [one.start_s + one.duration_s for one in section.slices]
+    place = next((n for n, value in enumerate(rates) if value is not None and value >= level), None)
+    if place is None:
+        yield Characteristic(key=RECOVERY.key, workload=workload, value=None, at_least=ends_s[-1])
+        return
+    within_slice = build_between(section.slices[place].start_s, ends_s[place])
+    yield Characteristic(
+        key=RECOVERY.key, workload=workload, value=ends_s[place], uncertainty=within_slice
+    )
+    later = [value for value in rates[place + 1 :] if value is not None]
+    if later:
+        share = 100 * min(later) / level
+        least = Uncertainty(reason=EXTREME)
+        yield Characteristic(
+            key=AFTER_RECOVERY.key, workload=workload, value=share, uncertainty=least
+        )
+
+
+def _over_time(section: SectionResult) -> Iterator[Characteristic]:
+    as_new = is_as_new(section.purge, section.filled_bytes)
+    for timeline in preferred(section.timelines):
+        if timeline.settled is not None:
+            yield from _levels(section, timeline, as_new=as_new)
+    yield from _drops(section.timelines)
+    for timeline in preferred(section.timelines):
+        if (measure := SPIKE_PERIODS.get((timeline.quantity, _unit(timeline)))) is not None:
+            yield Characteristic(
+                key=measure.key,
+                workload=timeline.workload,
+                value=timeline.spikes.period if timeline.spikes else None,
+                uncertainty=_BY_RULE if timeline.spikes else None,
+            )
+
+
+def _unit(timeline: Timeline) -> Recorded:
+    """Slices and seconds both have their places in seconds."""
+    return Recorded.ROUNDS if timeline.recorded is Recorded.ROUNDS else Recorded.SLICES
+
+
+def _levels(
+    section: SectionResult, timeline: Timeline, *, as_new: bool
+) -> Iterator[Characteristic]:
+    """A device that nothing was written to before is fresh out of box; of others nobody looks for that."""
+    unit = _unit(timeline)
+    fresh = next((level for level in timeline.levels if level.kind is LevelKind.FRESH), None)
+    steady = next((level for level in timeline.levels if level.kind is LevelKind.STEADY), None)
+    last = timeline.levels[-1].end if timeline.levels else None
+    if as_new:
+        yield _level(section, timeline, FRESH, fresh)
+        yield _of(timeline, FRESH_UNTIL[unit], fresh.end if fresh else None)
+    yield _level(section, timeline, STEADY, steady)
+    yield _of(
+        timeline,
+        STEADY_FROM[unit],
+        steady.start if steady else None,
+        at_least=last if steady is None else None,
+    )
+
+
+def _level(
+    section: SectionResult, timeline: Timeline, measure: Measure, level: Level | None
+) -> Characteristic:
+    """Its value is a median of slices or rounds, which by chance strays more than their mean."""
+    found = _of(timeline, measure, level.value if level else None)
+    if level is None:
+        return found
+    by_slices = timeline.recorded is Recorded.SLICES
+    if by_slices:
+        cells = [one.values for one in section.slices if level.start <= one.start_s < level.end]
+    else:
+        rounds = (one for one in section.rounds if level.start <= one.number <= level.end)
+        cells = [cell for one in rounds for cell in one.cells]
+    values = [
+        value
+        for cell in cells
+        if cell.workload == timeline.workload
+        and (value := cell.value(QUANTITIES[timeline.quantity])) is not None
+    ]
+    if timeline.recorded is Recorded.SECONDS:
+        values = []
+    basis = Basis.SLICES if by_slices else Basis.ROUNDS
+    return replace(found, uncertainty=uncertainty_of_median(level.value, values, basis))
+
+
+def _of(
+    timeline: Timeline, measure: Measure, value: float | None, *, at_least: float | None = None
+) -> Characteristic:
+    return Characteristic(
+        key=measure.key,
+        workload=timeline.workload,
+        value=value,
+        at_least=at_least,
+        uncertainty=None if value is None else _BY_RULE,
+    )
+
+
+def _drops(timelines: Iterable[Timeline]) -> Iterator[Characteristic]:
+    """Of each workload's rate, by its seconds if these were looked into."""
+    by_workload: dict[Workload, Timeline] = {}
+    for timeline in timelines:
+        if timeline.quantity == IOPS.key and timeline.bursts is None:  # seconds come last
+            by_workload[timeline.workload] = timeline
+    for timeline in by_workload.values():
+        yield _of(timeline, DROPS, float(len(timeline.drops)))
