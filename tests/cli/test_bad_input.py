@@ -106,6 +106,13 @@ def test_an_existing_name_is_not_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "n.tkperf").read_text() == "precious"
 
 
+def test_a_run_file_needs_no_import(tmp_path: Path) -> None:
+    """It says which commands read it."""
+    (tmp_path / "n.tkperf").write_bytes(b"SQLite format 3\0" + bytes(84))
+    done = tkperf("import", tmp_path / "n.tkperf", "--output", tmp_path)
+    assert_clear(done, 2, "show, report and compare read run files")
+
+
 def test_an_output_folder_that_cannot_be_written_is_found_at_once(tmp_path: Path) -> None:
     """Before purging for an hour, not after."""
     (tmp_path / "file").write_text("")

@@ -296,7 +296,7 @@ def test_every_tracking_variable_is_shown_with_its_window(tmp_path: Path) -> Non
         (
             "pts-c-1.2",
             "Write Saturation, Composite Block Workload (CBW, ECW), Demand Intensity (DIRTH), Host "
-            "Idle Recovery, Cross Stimulus Recovery: their numbers were not seen",
+            "Idle Recovery, Cross Stimulus Recovery: not run, no source for their parameters",
         ),
         ("pts-e-1.1", None),
         ("quick", None),

@@ -113,7 +113,7 @@ def _not_in_profile(info: RunInfo) -> str | None:
         for test in SUITES.get(info.suite, {}).values()
         if test.source.startswith("PTS") and test.table is not None and not profile.has(test.table)
     ]
-    return f"{', '.join(missing)}: their numbers were not seen" if missing else None
+    return f"{', '.join(missing)}: not run, no source for their parameters" if missing else None
 
 
 def _platform(result: RunResult, told: Told) -> MaybeFacts:
