@@ -96,7 +96,7 @@ class Finding:
 
     @property
     def margin_text(self) -> str:
-        """Return ``+12.3 %, 3.2 sigma``; a margin below 0.05 % with its first digit."""
+        """Return ``+12.3 %, 3.2 sigma``; a margin below 0.05 % has one digit."""
         margin = self.margin_percent
         if margin is None:
             return NOT_MEASURED
