@@ -63,7 +63,7 @@ def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> 
 
 
 def _lacking(results: Sequence[RunResult]) -> str:
-    """Name the thing that the runs do not share: a test, or a load of their common tests, such as a mix or a queue depth."""
+    """Name the thing that the runs do not share: a test, or a load of common tests, such as a mix or queue depth."""
     common = set.intersection(*({test.name for test in result.tests} for result in results))
     return f"load of {', '.join(sorted(common))}" if common else "test"
 
