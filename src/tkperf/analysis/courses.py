@@ -246,7 +246,7 @@ def _unit(timeline: Timeline) -> Recorded:
 def _levels(
     section: SectionResult, timeline: Timeline, *, as_new: bool
 ) -> Iterator[Characteristic]:
-    """Yield the fresh-out-of-box and the steady level; only an unwritten device has the first."""
+    """Yield the steady level, and the fresh-out-of-box level of a device without writes since its purge."""
     unit = _unit(timeline)
     fresh = next((level for level in timeline.levels if level.kind is LevelKind.FRESH), None)
     steady = next((level for level in timeline.levels if level.kind is LevelKind.STEADY), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Names of the levels that cast doubt on the result, and of the level of a finding that is not known.
+# Names of levels: the first two cast doubt on the result, the third is for a finding that is not known.
 DISTURBS, ADVICE, UNKNOWN = "would disturb", "advice", "not known"
 
 

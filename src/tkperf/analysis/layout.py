@@ -95,7 +95,7 @@ REGION = Axis(
     words=lambda work: f"within {work.region}" if work.region else "all of the range",
 )  # fmt: skip
 
-# In the order of a table's columns.
+# In the order in which a table's rows show them.
 AXES = (
     ACCESS, BLOCKS, MIX, ZONES, COMPRESSIBLE, REGION, OFFERED, ARRIVAL, JOBS, DEPTH,
 )  # fmt: skip

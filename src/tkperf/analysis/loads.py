@@ -12,7 +12,7 @@ from tkperf.model.quantity import Quantity, Window
 from tkperf.model.record import RunRecord, StepKind, StepRecord
 from tkperf.model.seconds import Seconds
 
-# Longest gap between two loads for which the device was not left alone.
+# Longest gap between two loads that are back to back; in a longer one the device was left alone.
 BACK_TO_BACK_S = COLD_START_LIMIT_S
 
 

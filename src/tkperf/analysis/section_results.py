@@ -113,9 +113,10 @@ def _last_fills(steps: Sequence[StepRecord], purge: PurgeRecord | None) -> list[
 def _window_verdicts(
     ended: SectionOutcome | None, given: Sequence[VerdictRecord]
 ) -> tuple[SteadyStateVerdict, ...]:
-    """Return the last verdict on each tracking variable.
+    """Return the window's verdict on each tracking variable.
 
-    An imported run has no outcome: its cells are judged one by one, and the last round's verdicts count.
+    Without an outcome the verdicts on the last judged round count. An imported run's cells are judged one by
+    one and have no window.
     """
     if ended is not None:
         return ended.verdicts or ((ended.verdict,) if ended.verdict else ())

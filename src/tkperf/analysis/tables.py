@@ -195,7 +195,7 @@ def build_matrices(section: SectionResult, quantities: Iterable[Quantity]) -> tu
 
 
 def build_directions(section: SectionResult, quantity: Quantity) -> Table | None:
-    """Build a table of reads, writes and both together, for mixed workloads; None: no reads were measured separately."""
+    """Build a table of reads, writes and both together for mixed workloads; None: reads have no values of their own."""
     mixed = [cell for cell in section.cells if cell.workload.read_percent not in (0, 100)]
     if all(cell.value(quantity, Direction.READ) is None for cell in mixed):
         return None

@@ -22,7 +22,7 @@ from tkperf.model.workload import Arrival, Workload
 CLOCK_S = 0.001
 """Resolution of the end of a second, because fio gives times in ms: shorter waits cannot be detected."""
 LEAST_SECONDS = 4
-"""Fewest seconds for a median backlog; a level with fewer is judged at its end."""
+"""Fewest seconds for a median backlog; a level with fewer is judged at its end, because half of them is too short."""
 
 
 def with_waits(
