@@ -57,7 +57,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The part that a selection found.
+    """A part that a selection found.
 
     ``coarse``: it was chosen by seconds, whose histograms have buckets of up to 1/16.
     """

@@ -45,7 +45,7 @@ _JUDGED = (State.MET, State.NOT_MET)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The result of checking a claim.
+    """A claim's result.
 
     Attributes:
         margin_percent: distance of the value from the limit, in percent of the limit; negative: on the
@@ -53,7 +53,7 @@ class Finding:
         margin_sigmas: the same distance in standard uncertainties; None: these are not known, or the
             interval is not even to both sides.
         certain: the limit lies outside the 95 % interval of the value (with a baseline: of the
-            difference of both values); None: not known.
+            difference of both values); None: the value has no uncertainty, or it gives no answer.
         note: facts that a reader must know, such as that steady state was not reached.
     """
 

@@ -119,9 +119,10 @@ def describe_disturbances(flagged: Flagged, foreign_bytes: int | None) -> str:
 
 
 def describe_gaps(longest_s: float, steps: Mapping[DisturbanceCode, int] | None) -> str:
-    """Describe the longest time between two steps, which may overlap by a moment, and count those flagged as too long.
+    """Describe the longest time between two steps, and count the gaps that were flagged as too long.
 
-    The text gives no limit, because the limit depends on the load before the gap.
+    Two steps may overlap by a moment. The text gives no limit, because the limit depends on the load before
+    the gap.
     """
     longest = "none" if longest_s <= 0 else f"{longest_s * 1000:.1f} ms"
     if steps is None:

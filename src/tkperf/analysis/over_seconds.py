@@ -1,4 +1,4 @@
-"""Add the results of the seconds to those of rounds and slices: findings over time, and uncertainties."""
+"""Add results of the seconds to the results of rounds and slices: findings over time, and uncertainties."""
 
 from __future__ import annotations
 

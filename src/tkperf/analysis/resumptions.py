@@ -113,7 +113,7 @@ def _result(record: RunRecord, resumption: Resumption) -> ResumptionResult:
 
 
 def _set_aside(record: RunRecord, resumption: Resumption) -> tuple[StepRecord, ...]:
-    """The steps that this interruption set aside, and not one before it."""
+    """Return the steps that this interruption set aside; steps of earlier interruptions are left out."""
     for test in (*record.tests, *record.earlier):
         if test.id == resumption.test_id:
             return tuple(

@@ -173,7 +173,7 @@ def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
 
 
 def _without_counts(cell: CellResult) -> dict[str, Any]:
-    """Return the figures without counts, and those of a mix without single directions.
+    """Return the figures without counts; a mix also loses its reads and writes.
 
     The source had only rates of all I/Os together; the counts and directions were derived from them.
     """

@@ -101,7 +101,7 @@ def build_section(
 
 
 def _last_fills(steps: Sequence[StepRecord], purge: PurgeRecord | None) -> list[StepRecord]:
-    """Return the fills that preconditioned the section: those since the purge, with the last workload.
+    """Return the fills that preconditioned the section: fills since the purge, with the last workload.
 
     A user's own test may fill before a purge, too, and with several workloads.
     """

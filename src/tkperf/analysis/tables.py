@@ -219,7 +219,7 @@ def build_directions(section: SectionResult, quantity: Quantity) -> Table | None
 
 
 def build_listings(section: SectionResult) -> tuple[Table, ...]:
-    """Build the listings that the section's plan asks for; for a stream only those with more than its own table."""
+    """Build the listings that the section's plan asks for; for a stream only if they add to its own table."""
     return tuple(
         build_listing(section, asked)
         for asked in section.plan.figures

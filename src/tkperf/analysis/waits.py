@@ -78,9 +78,9 @@ def find_median_backlog_ios(workload: Workload, seconds: Seconds) -> float | Non
 def mean_wait_s(workload: Workload, seconds: Seconds) -> float | None:
     """Return the mean time that an I/O waited for submission, over all submitted I/Os; None: not measured.
 
-    It is the area of the waiting I/Os, minus the part of those still waiting at the end, divided by the number of
-    submitted I/Os. This is exact if I/Os are submitted in the order in which they are due. The due times of random
-    arrivals are not known: half a percent fewer than offered would look like a wait of 0.1 s in a minute.
+    It is the area of the waiting I/Os, minus the part of I/Os that still wait at the end, divided by the number
+    of submitted I/Os. This is exact if I/Os are submitted in the order in which they are due. The due times of
+    random arrivals are not known: half a percent fewer than offered would look like a wait of 0.1 s in a minute.
     """
     offered_iops = workload.offered_iops
     if offered_iops is None or workload.arrival is Arrival.POISSON:
