@@ -1,1 +1,1 @@
-"""From records to results: pure functions, the one source of tables, charts and exports."""
+"""Results from records: pure functions that tables, charts and exports all take their numbers from."""

@@ -1,4 +1,4 @@
-"""Cells, rounds and slices from the steps that were measured; pure arithmetic on what was recorded."""
+"""Build cells, rounds and slices from the measured steps: pure arithmetic on the records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tkperf.model.workload import Workload
 
 
 def build_rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundResult, ...]:
-    """Steps by their rounds; those that are not ``judged`` are not complete."""
+    """Group steps by round; a round whose number is not in ``judged`` is not complete."""
     by_number: dict[int, list[CellResult]] = {}
     for step in steps:
         by_number.setdefault(step.number, []).append(_of_steps(_key(step), [step]))
@@ -29,9 +29,9 @@ def build_rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundRe
 def build_slices(
     steps: Sequence[StepRecord], all_steps: Sequence[StepRecord], lost: bool
 ) -> tuple[SliceResult, ...]:
-    """Slices one after the other; where some are ``lost``, what was written cannot be added up.
+    """Build the slices in order; if steps are ``lost``, the written bytes have no total.
 
-    What warm-ups wrote counts from the next slice on.
+    Bytes that a warm-up wrote count from the next slice on.
     """
     slices: list[SliceResult] = []
     written_bytes = 0
@@ -54,9 +54,9 @@ def build_slices(
 
 
 def starts_of_slices(slices: Sequence[StepRecord]) -> list[float]:
-    """When each slice began, from the start of the stream, as it was recorded.
+    """Return the recorded start of each slice, in seconds from the start of the stream.
 
-    An imported run has no times: then they are set end to end.
+    An imported run has no times: its slices follow each other without gaps.
     """
     if not slices:
         return []
@@ -64,7 +64,7 @@ def starts_of_slices(slices: Sequence[StepRecord]) -> list[float]:
     if len(slices) > 1 and slices[-1].started_s <= first.started_s:
         ends_s = accumulate((step.measurement.duration_s for step in slices), initial=0.0)
         return list(ends_s)[:-1]
-    # The first slices may be lost.
+    # The first slices may be lost: the planned duration gives their time.
     before_s = (first.number - 1) * (first.planned_s or first.measurement.duration_s)
     return [before_s + step.started_s - first.started_s for step in slices]
 
@@ -72,10 +72,10 @@ def starts_of_slices(slices: Sequence[StepRecord]) -> list[float]:
 def build_window_cells(
     steps: Sequence[StepRecord], window: tuple[int, ...], lost: bool
 ) -> tuple[CellResult, ...]:
-    """Means over the window; a stream without one is taken as a single measurement.
+    """Average each cell over the window; treat a stream without a window as a single measurement.
 
-    With steps ``lost``, a cell that lacks one in the window has no mean, and a stream no whole. A
-    level of an offered rate is a round of its own.
+    If steps are ``lost``, a cell that lacks a round in the window has no mean, and a stream without a
+    window has no cell. Each level of an offered rate is a round of its own and needs no other.
     """
     found = find_window_steps(steps, window)
     if is_whole_stream(steps, window):
@@ -93,7 +93,7 @@ def build_window_cells(
 
 
 def is_whole_stream(steps: Sequence[StepRecord], window: tuple[int, ...]) -> bool:
-    """Whether a section is a stream without a window, taken as a single measurement."""
+    """Return whether a section is a stream without a window, which counts as a single measurement."""
     first = next(_measured(steps), None)
     return first is not None and first.kind is StepKind.CONTINUOUS and not window
 
@@ -101,7 +101,7 @@ def is_whole_stream(steps: Sequence[StepRecord], window: tuple[int, ...]) -> boo
 def find_window_steps(
     steps: Sequence[StepRecord], window: tuple[int, ...]
 ) -> dict[Workload, list[StepRecord]]:
-    """What each cell of a section is of: its rounds in the window, or all slices of a stream without one."""
+    """Return the steps behind each cell: its rounds in the window, or all slices of a stream without one."""
     measured = list(_measured(steps))
     if is_whole_stream(steps, window):
         return {_key(measured[0]): measured}
@@ -118,14 +118,14 @@ def _measured(steps: Sequence[StepRecord]) -> Iterator[StepRecord]:
 
 
 def _key(step: StepRecord) -> Workload:
-    """The workload that a step's result is found by: the same in all areas of a disk."""
+    """Return the workload that identifies a step's result: the same in all areas of a disk."""
     return key_of(step.kind, step.workload)
 
 
 def _of_steps(
     workload: Workload, steps: Sequence[StepRecord], *, as_one: Measurement | None = None
 ) -> CellResult:
-    """A cell of these steps, with what disturbed them."""
+    """Build the cell of these steps, with their disturbances."""
     measurements = [step.measurement for step in steps] if as_one is None else [as_one]
     codes = find_codes(
         disturbance.code for step in steps for disturbance in step.disturbances or ()
@@ -144,7 +144,7 @@ def _of_steps(
 
 
 def _join(slices: Sequence[Measurement]) -> Measurement:
-    """Slices of a stream as if they had been one: each I/O counts the same."""
+    """Join slices of a stream into one measurement: each I/O counts the same."""
     return Measurement(
         duration_s=sum(measurement.duration_s for measurement in slices),
         read=add_all(measurement.read for measurement in slices),
@@ -155,7 +155,7 @@ def _join(slices: Sequence[Measurement]) -> Measurement:
 
 
 def _summarise(workload: Workload, rounds: Sequence[Measurement]) -> CellResult:
-    """One cell from the rounds of its window."""
+    """Build one cell from the rounds of its window."""
     whole = combine(rounds, workload)
     mixed = 0 < workload.read_percent < 100
     return CellResult(
@@ -173,7 +173,7 @@ def _summarise(workload: Workload, rounds: Sequence[Measurement]) -> CellResult:
 
 
 def build_histogram_us(stream: Sequence[StepRecord]) -> tuple[tuple[float, float, int], ...]:
-    """Of all slices together: (lower edge, upper edge, I/Os) of each bucket with I/Os, in us."""
+    """Return (lower edge, upper edge, I/Os) of each bucket with I/Os, in us, over all slices together."""
     if not stream:
         return ()
     whole = Histogram.sum_of(step.measurement.both.histogram for step in stream)

@@ -1,9 +1,9 @@
-"""What the course of a section shows, each as one number with its unit: recovery, saturation, levels, spikes.
+"""Characteristics of a section's course, each one number with its unit: recovery, saturation, levels, spikes.
 
-Every output takes them from here. Of what was looked for and not found the value is None; how far it
-was looked is then known all the same: a device that had not recovered after 8 hours takes longer
-than 8 hours, one without a backlog at every level saturates beyond the last. What was not looked
-for is not among a section's characteristics.
+All outputs take them from here. A characteristic that the analysis looked for and did not find has
+the value None, often with a bound: a device that had not recovered after 8 hours takes longer than
+8 hours, and one without a backlog at every level saturates beyond the last. A section has no
+characteristic that the analysis did not look for.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ STEADY_FROM = {
     ),
 }  # fmt: skip
 DROPS = Measure(key="sudden_drops", label="sudden drops", unit="", better=LOWER, digits=0)
-"""A count: 0 is looked for and none."""
+"""Count of sudden drops: 0 means that the analysis looked and found none."""
 SPIKE_PERIODS = {
     (quantity, recorded): Measure(
         key=f"{quantity.removesuffix('_us')}_spike_period_{suffix}",
@@ -64,7 +64,7 @@ SPIKE_PERIODS = {
 
 
 SOUGHT_ALWAYS = (NO_BACKLOG, SATURATED, SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY)
-"""What a test is made to find, unlike what shows only in a series that is not level throughout."""
+"""Characteristics that a test is made to find; the others show only in a series that is not level throughout."""
 
 CHARACTERISTICS: dict[str, Measure] = {
     measure.key: measure
@@ -77,13 +77,13 @@ CHARACTERISTICS: dict[str, Measure] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Characteristic:
-    """One number that the course of a section shows, by the key of ``CHARACTERISTICS``.
+    """One characteristic of a section's course, by its key in ``CHARACTERISTICS``.
 
     Attributes:
-        workload: what it was found of; of an offered rate without that rate.
+        workload: the workload that shows it; for an offered rate without that rate.
         value: None: looked for and not found.
-        at_least, at_most: of what was not found, where it can only be; None: that is not known.
-        uncertainty: of the value, or why it has none; None: there is no value.
+        at_least, at_most: bounds of a value that was not found; None: not known.
+        uncertainty: uncertainty of the value, or the reason why it has none; None: there is no value.
     """
 
     key: str
@@ -98,7 +98,7 @@ class Characteristic:
         return CHARACTERISTICS[self.key]
 
     def text(self) -> str:
-        """The value; of what was not found, where it can only be: ``at least 28,800.0``, else ``not found``."""
+        """Return the value; without one its bound, such as ``at least 28,800.0``, else ``not found``."""
         digits = self.measure.digits
         if self.value is not None:
             return format_number(self.value, digits)

@@ -1,4 +1,4 @@
-"""A part of a run that a user asks the histogram of: a round, a level of an offered rate, some seconds."""
+"""Find the part of a run whose histogram a user asks for: a round, a level of an offered rate, some seconds."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What is asked for; without ``rounds``, ``seconds`` and ``level`` all of it.
+    """A selection of a part; without ``rounds``, ``seconds`` and ``level`` it is all of the cell.
 
     Attributes:
-        text: as the user wrote it.
-        names: each of the test, the section, or the workload.
-        rounds: the first and the last, or slice or area.
-        seconds: from when to when, of the time that charts of every second have.
-        level: IOPS offered.
+        text: the selection in the user's words.
+        names: names of the test, the section or the workload; all must fit.
+        rounds: the first and the last round, slice or area.
+        seconds: start and end, on the time axis of the charts of every second.
+        level: offered IOPS.
     """
 
     text: str
@@ -47,7 +47,7 @@ class Selection:
 
     @property
     def words(self) -> str:
-        """``round 28``, ``seconds 12-40``, ``70,000 IOPS offered``."""
+        """Return the part in words: ``round 28``, ``seconds 12-40``, ``70,000 IOPS offered``."""
         if self.rounds is not None:
             return format_window(range(self.rounds[0], self.rounds[1] + 1))
         if self.seconds is not None:
@@ -57,7 +57,10 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """What was found. ``coarse``: of seconds, whose histograms are kept in buckets of up to 1/16."""
+    """A part that a selection found.
+
+    ``coarse``: it was chosen by seconds, whose histograms have buckets of up to 1/16.
+    """
 
     test: str
     section: str
@@ -71,10 +74,10 @@ Samples = Callable[[str, StepRecord], Sequence[Sample]]
 
 
 def parse_selection(text: str) -> Selection:
-    """What ``--histogram`` asks for.
+    """Parse the value of ``--histogram``.
 
     Raises:
-        UsageError: it has not that form.
+        UsageError: the text has another form, or its part ends before it begins.
     """
     before, colon, after = text.rpartition(":")
     named = before if colon else after
@@ -104,13 +107,13 @@ def find_chosen(
     details: Sequence[CellDetail],
     samples: Samples,
 ) -> tuple[Chosen, ...]:
-    """What each selection asks for.
+    """Return the part that each selection asks for.
 
     Args:
-        samples: the seconds of a step of a test, by its name.
+        samples: returns the samples of a step, given the name of its test and the step.
 
     Raises:
-        UsageError: a selection finds nothing, or more than one.
+        UsageError: a selection finds nothing, or more than one workload.
     """
     return tuple(_find(selection, result, record, details, samples) for selection in selections)
 
@@ -156,7 +159,7 @@ def _find(
 
 
 def _reach(named: Sequence[CellDetail], asked: Selection) -> str:
-    """Which parts there are of the kind that was asked for."""
+    """Describe the parts that exist, of the kind that the user asked for."""
     levels = sorted(
         {level for detail in named if (level := detail.workload.offered_iops) is not None}
     )
@@ -175,7 +178,7 @@ def _reach(named: Sequence[CellDetail], asked: Selection) -> str:
 
 def _names_of(detail: CellDetail, title: str) -> set[str]:
     work = detail.workload
-    # A comma divides names; thousands are not told apart by one.
+    # A comma divides the names that a user gives, so names have none between thousands.
     names = (
         detail.test, title, detail.section, work.mix_and_size, _last_words(detail),
         *(axis.words(work).replace(",", "") for axis in AXES),
@@ -232,7 +235,7 @@ def _measured(
 
 
 def _steps_of(detail: CellDetail, record: RunRecord) -> list[StepRecord]:
-    """The steps that the parts of a cell are, in their order."""
+    """Return the steps behind the parts of a cell, in their order."""
     (test,) = (test for test in record.tests if test.name == detail.test)
     return [
         step

@@ -1,4 +1,4 @@
-"""What became of a claim: its state, by the value alone, its margin, and how sure that is."""
+"""Judge a claim: its state, by the value alone, its margin, and how certain the state is."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tkperf.model.units import (
 )
 
 _SMALLEST_MARGIN = 0.05  # in percent
-_MOST_SIGMAS = 10  # more say no more
-_MOST_FINER = 6  # digits that tell a value from its limit, beyond those that figures have
+_MOST_SIGMAS = 10  # a larger number adds no information
+_MOST_FINER = 6  # most digits beyond the usual ones, to show that a value differs from its limit
 WITHIN_UNCERTAINTY = "within the uncertainty"
 LOWER_LIMIT = "of the uncertainty only a lower limit is known"
 
@@ -45,13 +45,16 @@ _JUDGED = (State.MET, State.NOT_MET)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What became of a claim.
+    """A claim's result.
 
-    ``margin_percent`` is how far the value lies on the good side of the limit (negative: on the
-    bad one), in percent of the limit; ``margin_sigmas`` the same in standard uncertainties, None where
-    these are not known or the interval is not even to both sides. ``certain``: whether the limit lies outside the interval of 95 % of the value
-    (with a baseline: of the difference of both values); None: that has no uncertainty. ``note`` says what a reader must know, such as that steady
-    state was not reached.
+    Attributes:
+        margin_percent: distance of the value from the limit, in percent of the limit; negative: on the
+            wrong side of it.
+        margin_sigmas: the same distance in standard uncertainties; None: these are not known, or the
+            interval is not even to both sides.
+        certain: the limit lies outside the 95 % interval of the value (with a baseline: of the
+            difference of both values); None: the value has no uncertainty, or it gives no answer.
+        note: facts that a reader must know, such as that steady state was not reached.
     """
 
     claim: str
@@ -68,12 +71,12 @@ class Finding:
 
     @property
     def is_confirmed(self) -> bool:
-        """Met, and surely so."""
+        """Return whether the claim is met with certainty."""
         return self.state is State.MET and self.certain is True
 
     @property
     def outcome(self) -> str:
-        """``met``, ``met, within the uncertainty``."""
+        """Return the state in words: ``met``, ``met, within the uncertainty``."""
         return (
             f"{self.state.value}, {WITHIN_UNCERTAINTY}"
             if self.certain is False
@@ -82,7 +85,7 @@ class Finding:
 
     @property
     def measured_text(self) -> str:
-        """The value with its unit, to the digit that tells on which side of the limit it is."""
+        """Return the value with its unit, with enough digits to show on which side of the limit it lies."""
         if self.value is None:
             return NOT_MEASURED
         place = find_place(self.value)
@@ -93,7 +96,7 @@ class Finding:
 
     @property
     def margin_text(self) -> str:
-        """``+12.3 %, 3.2 sigma``; a margin that a decimal place would round to nothing by its first digit."""
+        """Return ``+12.3 %, 3.2 sigma``; a margin below 0.05 % has one digit."""
         margin = self.margin_percent
         if margin is None:
             return NOT_MEASURED
@@ -111,7 +114,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What became of all claims; ``warnings`` are what a reader of the findings must know."""
+    """Findings of all claims; ``warnings`` are facts that their reader must know."""
 
     findings: tuple[Finding, ...]
     warnings: tuple[str, ...]
@@ -134,14 +137,14 @@ def build_finding(
     of_limit: Uncertainty | None = None,
     by_round: Sequence[float | None] = (),
 ) -> Finding:
-    """The finding of a claim whose state is known.
+    """Build the finding of a claim whose state is known.
 
     Args:
         named: the claim in words.
         value: None: not measured.
         known: the uncertainty of the value.
-        of_limit: that of the limit; None: it is exact. Two measured values are compared by their levels.
-        by_round: of a percentile its value in each round of the window.
+        of_limit: the uncertainty of the limit; None: it is exact. Two measured values are compared by their levels.
+        by_round: for a percentile, its value in each round of the window.
     """
     margin, limit = None, NOT_FOUND
     sigmas: float | None = None
@@ -179,7 +182,10 @@ def build_finding(
 
 
 def _is_certain(state: State, sign: str, difference: Uncertainty) -> bool | None:
-    """Whether the whole interval of value less limit lies on the side that the value is on."""
+    """Return whether the whole interval of value minus limit is on the value's side of zero.
+
+    None: the interval or the state gives no answer.
+    """
     if not difference.known or difference.low is None or state not in _JUDGED:
         return None
     low, high = difference.low, math.inf if difference.high is None else difference.high
@@ -189,9 +195,9 @@ def _is_certain(state: State, sign: str, difference: Uncertainty) -> bool | None
 
 
 def _doubt_of_lower_limit(state: State, by_round: Sequence[State]) -> str | None:
-    """Why an interval that is a lower limit, though clear of the claim's, leaves doubt; None: it leaves none.
+    """Explain why an uncertainty with only a lower limit leaves doubt, although it excludes the claim's limit.
 
-    What rounds agree on one by one does not depend on an interval.
+    None: it leaves no doubt, because each round alone agrees with the state; that needs no interval.
     """
     if not by_round:
         return LOWER_LIMIT
@@ -207,7 +213,7 @@ def _doubt_of_lower_limit(state: State, by_round: Sequence[State]) -> str | None
 
 
 def judge(claim: Claim, value: float | None) -> State:
-    """What a value makes of a claim; None: not measured."""
+    """Return the state that a value gives a claim; None: not measured."""
     if value is None:
         return State.NOT_MEASURED
     good = value >= claim.at_least if claim.at_least is not None else value <= limit_of(claim)

@@ -1,9 +1,9 @@
-"""Claims: what a data sheet or an earlier run promises, checked against a run.
+"""Check claims, the promises of a data sheet or an earlier run, against a run.
 
-A claims file is TOML (docs/claims.md). Every claim ends as met, not met, not measured or cannot be told, with
-its margin, by the value alone; beside it stands whether the uncertainty of the value leaves room for the opposite. A claim about a cell
-that was not measured, or of a section that did not end, is never met. A baseline under other conditions is
-judged with a warning for each difference.
+A claims file is TOML (docs/claims.md). Every claim ends as met, not met, not measured or cannot be told,
+by the value alone, with its margin. The finding also says whether the uncertainty of the value leaves
+room for the opposite. A claim about a cell that was not measured, or about a cell of a section that did
+not end, is never met. A baseline under other conditions is judged with a warning for each difference.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from tkperf.model.units import NOT_FOUND, format_block_size, format_count, forma
 from tkperf.model.workload import Workload
 from tkperf.procedures import TESTS
 
-# What tells apart workloads of the same mix and block size, by the keys of a claim.
+# Values that distinguish workloads of the same mix and block size; a claim has them as keys.
 _CONDITIONS: dict[Axis, Callable[[Workload], object]] = {
     ACCESS: lambda work: work.access,
     ZONES: lambda work: work.zones_text or "even",
@@ -82,15 +82,15 @@ NOT_ENDED = "the section did not end: figures so far"
 def check_claims(
     claims: ClaimsFile, result: RunResult, *, load: Callable[[Path], RunResult], folder: Path
 ) -> Checked:
-    """Every claim checked, then the baseline's.
+    """Check every claim, then the cells of the baseline.
 
     Args:
         load: reads the baseline's run file.
-        folder: what the baseline's path is relative to.
+        folder: the folder that the baseline's path is relative to.
 
     Raises:
-        UsageError, RunFileError: a test that nobody knows, or the baseline cannot be read, or has
-            nothing to check or to check with.
+        UsageError, RunFileError: a claim names an unknown test, or the baseline cannot be read, holds
+            no result to check, or has no test in common with the run.
     """
     _require_tests(claims, result)
     cells = _by_place(result)
@@ -130,7 +130,7 @@ def check_claims(
 
 
 def _require_tests(claims: ClaimsFile, result: RunResult) -> None:
-    """A test that the run has not may be one of another run; a name that nobody knows is a typo."""
+    """Reject an unknown test name as a typo; a known test that the run lacks may belong to another run."""
     tests = dict.fromkeys((*(t.name for t in TESTS), *(t.name for t in result.tests), FIO_TEST))
     for number, claim in enumerate(claims.claim, start=1):
         if claim.test not in tests:
@@ -141,7 +141,10 @@ def _require_tests(claims: ClaimsFile, result: RunResult) -> None:
 def _promises_of(
     earlier: RunResult, baseline: Baseline
 ) -> Iterator[tuple[Claim, str | None, Uncertainty]]:
-    """A claim for each cell of an earlier run, in the measure that its test is about, a note, the limit's uncertainty."""
+    """Yield a claim for each cell of an earlier run, with a note and the uncertainty of the limit.
+
+    Each claim is in the measure that its test is about.
+    """
     share = baseline.within_percent / 100
     source = f"{earlier.info.name} within {baseline.within_percent:g} %"
     for test in earlier.tests:
@@ -175,7 +178,7 @@ def _promises_of(
 
 
 def _conditions_of(section: SectionResult) -> Callable[[Workload], dict[str, Any]]:
-    """What a claim must say beside mix and block size to be of one cell of the section."""
+    """Return the keys that a claim needs to mean one cell of the section, besides mix and block size."""
     told_apart_by = [
         axis for axis in find_axes(cell.workload for cell in section.cells) if axis in _CONDITIONS
     ]
@@ -196,7 +199,12 @@ def _check(
     note: str | None = None,
     of_limit: Uncertainty | None = None,
 ) -> Finding:
-    """What became of a claim about a cell; ``note`` is what is known before, ``of_limit`` None is exact."""
+    """Check a claim about a cell.
+
+    Args:
+        note: a remark to begin the finding's note with.
+        of_limit: the uncertainty of the limit; None: it is exact.
+    """
     place = (claim.test, claim.section, claim.read_percent, claim.size_bytes())
     several = [
         candidate for candidate in cells.get(place, ()) if _is_meant(claim, candidate[1].workload)
@@ -231,7 +239,7 @@ def _check(
 def _by_round(
     section: SectionResult, cell: CellResult, quantity: Quantity, direction: Direction
 ) -> list[float | None]:
-    """In each round or slice of the window, without one in all."""
+    """Return the cell's value in each round or slice of the window; without a window in all of them."""
     parts = [
         *((one.number, of_round) for one in section.rounds for of_round in one.cells),
         *((one.number, one.values) for one in section.slices),
@@ -244,9 +252,9 @@ def _by_round(
 
 
 def _check_course(claim: Claim, result: RunResult) -> Finding:
-    """What became of a claim about what the course of a section shows.
+    """Check a claim about a characteristic of a section's course.
 
-    Of what was looked for and not found the claim is judged by where it can only be, if that decides.
+    A characteristic that was not found is judged by its bounds, if these decide.
     """
     by_section = _find_meant(claim, result)
     measure = CHARACTERISTICS[claim.metric]
@@ -286,9 +294,10 @@ def _is_complete(result: RunResult, test: str, name: str) -> bool:
 
 
 def _stands(claim: Claim, found: Characteristic, state: State) -> bool:
-    """Whether what was found of a section that did not end holds whatever would have followed.
+    """Return whether a finding about a section that did not end holds, whatever would have followed.
 
-    A recovery that was seen, or that took longer than the claim allows; a rate that fell lower than claimed.
+    This is so for a recovery that was seen or that took longer than the claim allows, and for a rate that
+    fell below the claim.
     """
     if found.measure is RECOVERY:
         return not (claim.not_found and found.value is None)
@@ -296,7 +305,10 @@ def _stands(claim: Claim, found: Characteristic, state: State) -> bool:
 
 
 def _find_meant(claim: Claim, result: RunResult) -> dict[str, tuple[Characteristic, ...]]:
-    """By section: of the one that the claim names, else of all that have any it can mean."""
+    """Return the characteristics that a claim can mean, by section.
+
+    If the claim names a section, only this one counts.
+    """
     size_bytes = claim.size_bytes()
     sections = (
         section
@@ -319,7 +331,7 @@ def _find_meant(claim: Claim, result: RunResult) -> dict[str, tuple[Characterist
 
 
 def _judge_bounds(claim: Claim, found: Characteristic) -> State:
-    """Of what was not found, by where it can only be: at or beyond ``at_least``, below ``at_most``."""
+    """Judge a characteristic without a value by its bounds: at or above ``at_least``, below ``at_most``."""
     limit = limit_of(claim)
     if found.at_least is not None and found.at_least >= limit:
         return State.MET if claim.at_least is not None else State.NOT_MET
@@ -341,7 +353,7 @@ def _several(workloads: Iterable[Workload]) -> Iterator[str]:
 
 
 def _name(claim: Claim) -> str:
-    """``iops 0/100 4k p99_us of writes QD1``."""
+    """Return the claim in words: ``iops 0/100 4k p99_us of writes QD1``."""
     size_bytes = claim.size_bytes()
     words = [
         claim.test,
@@ -374,7 +386,10 @@ Places = dict[
 
 
 def _by_place(result: RunResult) -> Places:
-    """The cells that claims are about: in the section one names, else in the first that has it; none of preconditioning."""
+    """Return the cells that a claim can be about, by place; none of preconditioning.
+
+    A claim that names no section means the first section with such cells.
+    """
     by_place: Places = {}
     for test in result.tests:
         for section in _judged_sections(test):

@@ -1,4 +1,4 @@
-"""A claims file as its TOML says it (docs/claims.md), read strictly."""
+"""Read a claims file strictly from its TOML (docs/claims.md)."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ METRICS = (
     *CHARACTERISTICS,
 )
 _PERCENTS = tuple(f"{percent:g}" for percent in REPORTED_PERCENTILES)
-# Each is looked for in all of a run.
+# A limit, because each claim is searched for in the whole run.
 MOST_CLAIMS = 10_000
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One promise about one workload: ``metric`` is at least or at most a value.
+    """A promise about one workload: ``metric`` is at least or at most a value.
 
     ``access`` to ``io_depth`` are needed only where a section has the same mix and block size with
-    several of them; ``direction`` asks of a mix for its reads or writes alone. What the course of a
-    section shows (``CHARACTERISTICS``) needs no mix and block size where it was found of one workload,
-    and may be promised not to be there at all: ``not_found``.
+    several of them. ``direction`` selects the reads or the writes of a mix. A characteristic of a section's
+    course (``CHARACTERISTICS``) needs no mix and block size if only one workload shows it. A claim may
+    also promise that it is absent: ``not_found``.
     """
 
     test: Annotated[str, msgspec.Meta(min_length=1)]
@@ -59,12 +59,16 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     source: str | None = None
 
     def size_bytes(self) -> int | None:
-        """Raises InputFileError: the block size is none."""
+        """Return the block size in bytes; None: the claim has none.
+
+        Raises:
+            InputFileError: the text is not a block size.
+        """
         return None if self.block_size is None else parse_size_bytes(str(self.block_size))
 
 
 class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a maker promises of a workload's latency: ``within_us`` by percent, one claim for each.
+    """A maker's promise about a workload's latency: ``within_us`` by percent, one claim for each.
 
     ``{"99" = 500, "99.9" = 1000}``: 99 % of the I/Os take at most 500 us, 99.9 % at most 1,000 us.
     """
@@ -81,7 +85,7 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     source: str | None = None
 
     def claims(self) -> Iterator[Claim]:
-        """In ascending order of the percentiles."""
+        """Yield a claim for each percentile, in ascending order."""
         same = {
             key: getattr(self, key)
             for key in Claim.__struct_fields__
@@ -106,10 +110,10 @@ class ClaimsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 def parse_claims(text: str, *, file: str) -> ClaimsFile:
-    """Decode a claims file; ``file`` is named in errors. Quantiles become claims after the others.
+    """Decode a claims file; errors name ``file``. Quantiles become claims after the others.
 
     Raises:
-        InputFileError: not TOML, a typo, or a claim that says nothing.
+        InputFileError: the text is not TOML or has a typo, or a claim says nothing.
     """
     claims = decode_strictly(
         lambda: tomllib.loads(shallow(text)),
@@ -152,7 +156,7 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
 
 
 def _require_promise(claim: Claim, where: str) -> None:
-    """One limit, or that something is not there; of a cell its mix and block size.
+    """Require exactly one promise, a limit or an absence, and for a cell its mix and block size.
 
     Raises:
         InputFileError: the claim says nothing, or more than one thing.

@@ -1,12 +1,12 @@
-"""Two or more runs beside each other: what differs, and whether a difference is one.
+"""Compare two or more runs: their differences, and which of these exceed the noise.
 
-Each value has its uncertainty, and so has the ratio of two: where its interval of 95 % contains 1, the
-difference is within noise and called so. Where a value can have none, as a maximum, the ranges of
-the rounds decide: apart is a difference, and overlapping is noise if both are over a window that was
-judged steady or over one phase of a stream. Other ranges that overlap, of areas of a disk, a stream's slices or unsteady
-rounds, are no noise and say nothing of a second measurement.
+Each value has an uncertainty, and so has the ratio of two values: if its 95 % interval contains 1, the
+difference is reported as within noise. Where a value can have no uncertainty, such as a maximum, the ranges of
+the rounds decide. Separate ranges are a difference. Overlapping ranges are noise if both are over a
+window that was judged steady or over one phase of a stream. Other overlapping ranges, over areas of a disk, a
+stream's slices or unsteady rounds, are no noise and predict nothing about a second measurement.
 
-Runs are set beside the first; drives of one model are a cohort, runs of one drive a history.
+Runs are compared with the first; drives of one model are a cohort, runs of one drive a history.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from tkperf.model.errors import UsageError
 
 
 def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> Comparison:
-    """Set runs beside each other; in which arrangement, their drives tell unless one is wanted.
+    """Compare runs with each other; their drives decide the arrangement unless one is ``wanted``.
 
     Raises:
-        UsageError: fewer than two, they have nothing in common, or do not allow what is wanted.
+        UsageError: there are fewer than two runs, they have nothing in common, or they do not allow the
+            wanted arrangement.
     """
     if len(results) < 2:
         raise UsageError("a comparison takes two runs or more")
@@ -62,13 +63,13 @@ def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> 
 
 
 def _lacking(results: Sequence[RunResult]) -> str:
-    """What they have not in common: a test, or of a test that all have a load, such as a mix or a queue depth."""
+    """Name the thing that the runs do not share: a test, or a load of common tests, such as a mix or queue depth."""
     common = set.intersection(*({test.name for test in result.tests} for result in results))
     return f"load of {', '.join(sorted(common))}" if common else "test"
 
 
 def _names(results: Sequence[RunResult]) -> tuple[str, ...]:
-    """The runs' names, numbered where two have the same: no two are alike then."""
+    """Return the runs' names, numbered where two are equal, so that no two are the same."""
     names = [result.info.name for result in results]
     return tuple(_tell_apart(name, number, names) for number, name in enumerate(names, start=1))
 

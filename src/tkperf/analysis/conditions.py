@@ -1,4 +1,4 @@
-"""What must be known beside numbers of several runs: conditions that differ, what only some have."""
+"""Find conditions that differ between several runs, and parts that only some runs have."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from tkperf.model.record import RunStatus
 from tkperf.model.units import format_count
 from tkperf.procedures import find_test
 
-# Of a long list only the first are said.
+# Most entries that a text lists; it counts the others.
 MOST_LISTED = 5
 
 Of = Callable[[RunResult], object]
 Place = tuple[str, ...]
-# Of each run the places of one kind that it has, and what they are called.
+# For each run its places of one kind, with their titles.
 Level = tuple[dict[Place, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionGroup:
-    """What belongs together; ``texts`` have the values.
+    """Conditions of one kind; ``texts`` have the values.
 
-    For a line, ``names`` of the conditions that differ, and ``not_known`` of those that are the same as far
-    as they are known, but not known of every run.
+    Attributes:
+        names: conditions that differ, for a single line.
+        not_known: conditions that may differ, because they are not known of every run.
     """
 
     title: str
@@ -38,7 +39,7 @@ class ConditionGroup:
 
 
 class Difference(NamedTuple):
-    """What differs, or may: its name, and in words."""
+    """A condition that differs or may differ: its name and its description."""
 
     name: str
     text: str
@@ -48,7 +49,7 @@ class Difference(NamedTuple):
 def find_conditions(
     names: Sequence[str], results: Sequence[RunResult]
 ) -> tuple[ConditionGroup, ...]:
-    """All that a reader of the rows must know; groups without anything are left out."""
+    """Return all conditions that a reader of the rows must know; empty groups are left out."""
     beside = {
         "Only in some runs": tuple(find_gaps(names, results)),
         "Said by the runs themselves": tuple(_join_remarks(names, results)),
@@ -66,7 +67,7 @@ def find_conditions(
 def find_differences(
     names: Sequence[str], results: Sequence[RunResult]
 ) -> tuple[ConditionGroup, ...]:
-    """Conditions that are not known to be the same in all runs, as far as they matter to tests in common."""
+    """Return conditions that differ or are not known of every run, as far as they matter to the common tests."""
     of_one_model = _OF_ONE_MODEL if _is_one_model(results) else {}
     groups: dict[str, list[Difference]] = {
         "Specification": [
@@ -112,13 +113,16 @@ def _facts(
 
 
 def _how(values: Iterable[object]) -> tuple[str, bool]:
-    """What values that are not alike are said to do: what is not known of a run may be as in the others."""
+    """Return the verb for unequal values, and whether they certainly differ.
+
+    A value that is not known may equal the others.
+    """
     known = {str(value) for value in values if value is not None}
     return ("differs", True) if len(known) > 1 else ("is not known of every run", False)
 
 
 def explain_nothing_common(results: Sequence[RunResult]) -> str:
-    """Why runs without a common test have none, as far as that can be said; else empty."""
+    """Explain why runs have no test in common, as far as this is known; else empty."""
     kinds = {
         find_test(result.info.suite, test.name, result.info.profile) is None
         for result in results
@@ -132,9 +136,9 @@ def explain_nothing_common(results: Sequence[RunResult]) -> str:
 
 
 def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
-    """Tests, sections and cells that not all runs have, by the runs that have them.
+    """Yield the tests, sections and cells that only some runs have, grouped by these runs.
 
-    Of a test that is missing somewhere its sections are not told, too; of a section not its cells.
+    A missing test hides its sections, and a missing section its cells.
     """
     tests: Level = tuple(
         {(test.name,): f"test {test.title}" for test in result.tests} for result in results
@@ -164,12 +168,12 @@ def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[st
 
 
 def find_remarks(name: str, result: RunResult) -> Iterator[str]:
-    """What a reader of this run's numbers must know, wherever they stand."""
+    """Yield the remarks that a reader of this run's numbers must know in every place."""
     yield from (f"{name}: {text}" for text in _remarks(result))
 
 
 def _join_remarks(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
-    """Those of several runs, the same of several once; what all runs carry stands above them."""
+    """Yield the remarks of several runs, equal ones once; a notice that all runs carry is left out here."""
     by_text: dict[str, list[str]] = {}
     for name, result in zip(names, results, strict=True):
         for text in dict.fromkeys(_remarks(result)):
@@ -205,7 +209,7 @@ def _remarks(result: RunResult) -> Iterator[str]:
 
 
 def find_cut_short(name: str, result: RunResult) -> Iterator[str]:
-    """Whether the run did not come to its end."""
+    """Yield a remark if the run did not end, with the progress of its tests."""
     yield from (f"{name}: {text}" for text in _cut_short(result))
 
 
@@ -219,7 +223,7 @@ def _cut_short(result: RunResult) -> Iterator[str]:
 
 
 def _list_values(names: Sequence[str], values: Iterable[object]) -> str:
-    """Of each run, ``A: 4, B: 1``; of many by value, ``4: A, B, C, D and 12 more; 1: E``."""
+    """List the values by run, ``A: 4, B: 1``; for many runs by value, ``4: A, B, C, D and 12 more; 1: E``."""
     texts = ["not known" if value is None else str(value) for value in values]
     if len(texts) <= MOST_LISTED:
         return ", ".join(f"{name}: {text}" for name, text in zip(names, texts, strict=True))
@@ -236,7 +240,7 @@ def _handful(items: Sequence[str], more: str) -> str:
 
 
 def describe_demand(test: TestResult) -> str | None:
-    """Thread count and queue depth of what a test measured, or their ranges; None is not known."""
+    """Return the thread count and queue depth of a test's measurements, or their ranges; None: not known."""
     if not test.demands:
         return None
     jobs, depths = zip(*test.demands, strict=True)
@@ -249,7 +253,7 @@ def _span(numbers: Sequence[int]) -> str:
 
 
 def _share(result: RunResult) -> str | None:
-    """Of the capacity: drives of different sizes are compared at the same share."""
+    """Return the active range's share of the capacity: drives of different sizes are compared at the same share."""
     capacity = result.info.device.get("capacity_bytes")
     length_bytes = result.info.active_range_length_bytes
     if not isinstance(capacity, int) or not capacity or length_bytes is None:
@@ -279,7 +283,7 @@ _OF_ONE_MODEL: dict[str, Of] = {"firmware": lambda result: result.info.device.ge
 
 
 def _demand_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[Difference]:
-    """Tests whose demand differs alike are said together."""
+    """Yield differences in demand, one for all tests that differ in the same way."""
     by_run = [{test.name: describe_demand(test) for test in result.tests} for result in results]
     differing: dict[tuple[str | None, ...], list[str]] = {}
     for test in _common_tests(results):
@@ -297,7 +301,7 @@ def _demand_differences(names: Sequence[str], results: Sequence[RunResult]) -> I
 
 
 def _common_tests(results: Sequence[RunResult]) -> list[TestResult]:
-    """The first run's tests that all runs have."""
+    """Return the first run's tests that all runs have."""
     others = [{test.name for test in result.tests} for result in results]
     return [test for test in results[0].tests if all(test.name in names for names in others)]
 
@@ -305,7 +309,7 @@ def _common_tests(results: Sequence[RunResult]) -> list[TestResult]:
 def _profile_differences(
     names: Sequence[str], results: Sequence[RunResult]
 ) -> Iterator[Difference]:
-    """The profiles' numbers behind the tests that all runs have; profiles of one name may differ."""
+    """Yield a difference between the profiles' numbers behind the common tests; profiles of one name may differ."""
     tests = [test.name for test in _common_tests(results)]
     numbers = [_numbers(result, tests) for result in results]
     differing = []
@@ -321,9 +325,9 @@ def _profile_differences(
 
 
 def _numbers(result: RunResult, tests: Sequence[str]) -> dict[str, str]:
-    """The run's profile as far as these tests use it, as flat keys such as ``iops.step_s``.
+    """Return the part of the run's profile that these tests use, with flat keys such as ``iops.step_s``.
 
-    Demand, active range and write cache are compared as they were in the run.
+    Demand, active range and write cache are compared by their values in the run.
     """
     lookups = (find_test(result.info.suite, name, result.info.profile) for name in tests)
     definitions = [test for test in lookups if test is not None]
@@ -346,7 +350,7 @@ def _table(result: RunResult, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _flat(key: str, value: object) -> Iterator[tuple[str, str]]:
-    """Tables within a table, and lists of them counted from 1, key by key: ``phases.2.step_s``."""
+    """Yield tables within a table key by key, and lists of them counted from 1: ``phases.2.step_s``."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from _flat(f"{key}.{name}", inner)
@@ -358,7 +362,7 @@ def _flat(key: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: object) -> str:
-    """The same for 1 and 1.0, list and tuple."""
+    """Return a value's text: 1 and 1.0 give the same text, and so do list and tuple."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, list | tuple):
@@ -372,7 +376,7 @@ def _section_differences(
     condition: str,
     of: Callable[[RunResult, SectionResult], str | None],
 ) -> Iterator[Difference]:
-    """A condition that each section has of its own; sections that differ alike are said together."""
+    """Yield differences in a condition of sections, one for all sections that differ in the same way."""
     by_run = [_sections(result) for result in results]
     differing: dict[tuple[str | None, ...], list[str]] = {}
     for place in by_run[0]:
@@ -397,16 +401,16 @@ def _sections(result: RunResult) -> dict[tuple[str, str], SectionResult]:
 
 
 def describe_purge(result: RunResult, section: SectionResult) -> str | None:
-    """The method; None is not known."""
+    """Return the purge method of a section; None: not known."""
     if section.purge is None:
         return None if result.info.imported else "none"
     return section.purge.method
 
 
 def describe_preconditioning(result: RunResult, section: SectionResult) -> str | None:
-    """How much, in multiples of its range as specifications have it, and with what load.
+    """Return the amount and the load of preconditioning; None: not known.
 
-    None is not known.
+    The amount is in multiples of the preconditioned range, as specifications give it.
     """
     if section.filled_bytes is None:
         return None if result.info.imported else "none"

@@ -39,15 +39,15 @@ from tkperf.model.workload import Arrival, Workload
 from tkperf.procedures.offered_rate import ARRIVALS_SPREAD
 
 LEAST_BEHIND_S = 0.01
-"""What is offered in so long may wait without being a backlog: ten times the resolution of fio's clock."""
+"""Time whose offered I/Os may wait without being a backlog: ten times the resolution of fio's clock."""
 RANDOM_RATE_ERROR = 0.01
-"""fio's rate of random arrivals differs by so much from the one asked for."""
+"""Relative error of fio's rate of random arrivals against the offered rate."""
 
 _BY_RULE = Uncertainty(reason="found by a rule in the series, not measured")
 
 
 def with_characteristics(test: TestResult) -> TestResult:
-    """The test, each of its sections with what its course shows."""
+    """Return the test with the characteristics of each of its sections."""
     beside = _of_neighbours(test)
     return replace(
         test,
@@ -66,12 +66,12 @@ def with_characteristics(test: TestResult) -> TestResult:
 
 
 def find_characteristic(section: SectionResult, measure: Measure) -> Characteristic | None:
-    """The first of a section; None: it was not looked for."""
+    """Return the first characteristic of this measure in a section; None: the analysis did not look for it."""
     return next((found for found in section.characteristics if found.key == measure.key), None)
 
 
 def changes(section: SectionResult, workload: Workload) -> bool:
-    """Whether the course of a workload shows more than one level throughout."""
+    """Return whether the course of a workload shows several levels, drops or spikes."""
     return any(
         timeline.changes or timeline.drops or timeline.spikes
         for timeline in section.timelines
@@ -80,10 +80,10 @@ def changes(section: SectionResult, workload: Workload) -> bool:
 
 
 def has_backlog(cell: CellResult) -> bool:
-    """Whether more I/Os of a level wait to be issued than the places hold and 10 ms explain.
+    """Return whether more I/Os of a level wait than its places hold and 10 ms of the offered rate explain.
 
-    By the median over the second half of its seconds, so that a stall that is caught up with is none; of
-    a level of few seconds, or without any, by its end.
+    The median over the second half of the level's seconds counts, so that a stall that the drive catches
+    up with is no backlog. A level with few or no seconds is judged by its end.
     """
     offered_iops = cell.workload.offered_iops
     waiting_ios = cell.backlog_median_ios
@@ -99,11 +99,11 @@ def has_backlog(cell: CellResult) -> bool:
 
 
 def _saturation(section: SectionResult) -> Iterator[Characteristic]:
-    """Of one load at several offered rates: the last without a backlog, and the rate of those beyond.
+    """Yield the last offered rate without a backlog, and the rate at saturation, of one load at several offered rates.
 
     A single level with a backlog before one without is passed over: a drive may be busy with itself
-    for a while. Saturated are the levels that offer more than was done at any. Levels without a rate or a
-    backlog show neither.
+    for a while. Levels are saturated if they offer more than the highest rate done at any level. Levels
+    without a rate or a backlog are left out.
     """
     levels = [cell for cell in section.cells if cell.workload.offered_iops is not None]
     loads = {replace(cell.workload, offered_iops=None) for cell in levels}
@@ -154,7 +154,10 @@ def _offered(cell: CellResult) -> float:
 
 
 def _of_neighbours(test: TestResult) -> dict[str, tuple[Characteristic, ...]]:
-    """Of streams that the test's plan sets beside each other: what they are against the first alike."""
+    """Return the characteristics of streams against the first stream with the same workload, by section.
+
+    Only streams that the test's plan compares with each other have them.
+    """
     asked = (figure for figure in test.figures if figure.kind is FigureKind.SECTIONS)
     keys = [key for figure in asked for key in figure.quantities if key in QUANTITIES]
     if not keys:
@@ -194,9 +197,10 @@ def _share_of_first(
 
 
 def _recovery(section: SectionResult, level: float, rate: Quantity) -> Iterator[Characteristic]:
-    """From the section's first I/O to the end of its first slice that reaches a rate, and how far it falls again.
+    """Yield the time until a rate is reached again, and the least share of it in later slices.
 
-    A slice is not looked into, so this is the longest that it can have taken.
+    The time runs from the section's first I/O to the end of the first slice that reaches the rate. A slice
+    is not subdivided, so this is the longest possible recovery time.
     """
     workload = section.cells[0].workload
     rates = [one.values.value(rate) for one in section.slices]
@@ -235,14 +239,14 @@ def _over_time(section: SectionResult) -> Iterator[Characteristic]:
 
 
 def _unit(timeline: Timeline) -> Recorded:
-    """Slices and seconds both have their places in seconds."""
+    """Return the unit of a timeline's places: rounds, or seconds for slices and for seconds."""
     return Recorded.ROUNDS if timeline.recorded is Recorded.ROUNDS else Recorded.SLICES
 
 
 def _levels(
     section: SectionResult, timeline: Timeline, *, as_new: bool
 ) -> Iterator[Characteristic]:
-    """A device that nothing was written to before is fresh out of box; of others nobody looks for that."""
+    """Yield the steady level, and the fresh-out-of-box level of a device without writes since its purge."""
     unit = _unit(timeline)
     fresh = next((level for level in timeline.levels if level.kind is LevelKind.FRESH), None)
     steady = next((level for level in timeline.levels if level.kind is LevelKind.STEADY), None)
@@ -262,7 +266,10 @@ def _levels(
 def _level(
     section: SectionResult, timeline: Timeline, measure: Measure, level: Level | None
 ) -> Characteristic:
-    """Its value is a median of slices or rounds, which by chance strays more than their mean."""
+    """Return a level with its uncertainty.
+
+    The value is a median of slices or rounds, which scatters more than their mean.
+    """
     found = _of(timeline, measure, level.value if level else None)
     if level is None:
         return found
@@ -297,7 +304,7 @@ def _of(
 
 
 def _drops(timelines: Iterable[Timeline]) -> Iterator[Characteristic]:
-    """Of each workload's rate, by its seconds if these were looked into."""
+    """Yield the number of drops in each workload's rate, by its seconds if these were searched."""
     by_workload: dict[Workload, Timeline] = {}
     for timeline in timelines:
         if timeline.quantity == IOPS.key and timeline.bursts is None:  # seconds come last

@@ -1,4 +1,4 @@
-"""What lies behind each cell: its seconds, round after round, and its latency histogram."""
+"""Details behind each cell: its seconds, round after round, and its latency histogram."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from tkperf.model.workload import Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A round, area or slice within the time of a cell, with what it was like on the host meanwhile.
+    """A round, area or slice within the time of a cell, with the use of the host meanwhile.
 
-    ``judged``: in the verdict's window. ``host`` is None where nobody looked.
+    Attributes:
+        judged: it is in the verdict's window.
+        host: use of the host; None: not recorded.
     """
 
     number: int
@@ -36,7 +38,7 @@ class Part:
 
     @property
     def measurement(self) -> Measurement:
-        """All that was measured of it."""
+        """Return the whole measurement of the part."""
         return Measurement(
             duration_s=self.end_s - self.start_s,
             read=self.read,
@@ -49,10 +51,12 @@ class Part:
 class CellDetail:
     """One cell of a section, or its stream.
 
-    ``seconds`` are those of all its steps end to end: the time that other cells took between two
-    rounds is left out. A stream's are where they were recorded, without those of its warm-ups. ``read``
-    and ``write`` are all I/Os of the window's rounds, or of a whole stream, which are the parts ``counted``; ``job_file`` is its first fio
-    job as it can be run again (empty if none).
+    Attributes:
+        seconds: seconds of all steps without gaps: the time that other cells took between two rounds is
+            left out. A stream's seconds keep their recorded places; its warm-ups are left out.
+        read, write: all I/Os of the parts ``counted``.
+        job_file: the first fio job, which can be run again; empty if there is none.
+        counted: the window's rounds, or all parts of a stream or of a cell without a window.
     """
 
     test: str
@@ -67,23 +71,23 @@ class CellDetail:
 
     @property
     def whole(self) -> IoStats:
-        """Reads and writes together."""
+        """Return reads and writes together."""
         return self.read + self.write
 
     def of(self, direction: Direction) -> IoStats:
-        """The I/Os of one direction, or all."""
+        """Return the I/Os of one direction, or all."""
         return {Direction.READ: self.read, Direction.WRITE: self.write}.get(direction, self.whole)
 
 
 def build_details(
     result: RunResult, record: RunRecord, seconds: Mapping[str, Sequence[Seconds]]
 ) -> tuple[CellDetail, ...]:
-    """The details of every cell that has been measured.
+    """Return the details of every measured cell.
 
     Args:
         result: the analysis of ``record``.
-        seconds: of each test, the samples of each of its steps in their order; none for a test
-            whose samples nobody kept, such as an imported one.
+        seconds: the samples of each step of each test, in their order; none for a test without kept
+            samples, such as an imported one.
     """
     sections = {
         (test.name, section.name): section for test in result.tests for section in test.sections
@@ -110,7 +114,7 @@ def _details(
             by_cell.setdefault(key, []).append((step, samples))
     for (name, workload), members in by_cell.items():
         window, verdict = sections[test, name].window, sections[test, name].verdict
-        # Of a stream all I/Os count: its slices outside the window are as much of it.
+        # All I/Os of a stream count, also its slices outside the window.
         stream = members[0][0].kind is StepKind.CONTINUOUS
         whole = stream or not window
         counted = [step for step, _ in members if whole or step.number in window]
@@ -147,7 +151,7 @@ def _details(
 
 
 def _starts_s(steps: Sequence[StepRecord]) -> list[float]:
-    """Where each step starts when all are set end to end."""
+    """Return the start of each step when all follow each other without gaps."""
     starts_s, at_s = [], 0.0
     for step in steps:
         starts_s.append(at_s)

@@ -1,4 +1,4 @@
-"""Marks at figures that may not be the device's alone, and what they mean: the same in every output."""
+"""Mark figures that may depend on more than the device, and explain the marks, the same in every output."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Flagged(Protocol):
 
     @property
     def disturbances(self) -> tuple[DisturbanceCode, ...] | None:
-        """The kinds of its steps' disturbances."""
+        """Return the kinds of disturbance in its steps."""
         ...
 
 
@@ -41,14 +41,14 @@ class Watched(Protocol):
 
 
 def mark(flagged: Flagged | None) -> str:
-    """What stands behind a figure: ``*``, ``!``, both or nothing."""
+    """Return the marks after a figure: ``*``, ``!``, both or nothing."""
     if flagged is None:
         return ""
     return "*" * bool(flagged.host_limited) + "!" * bool(flagged.disturbances)
 
 
 def explain_marks(flagged: Iterable[Flagged | None]) -> tuple[str, ...]:
-    """A line for each mark among figures, each with the mark first."""
+    """Return a line for each mark among the figures, with the mark first."""
     figures = [figure for figure in flagged if figure is not None]
     lines = [f"* {HOST_LIMITED}"] if any(figure.host_limited for figure in figures) else []
     codes = find_codes(code for figure in figures for code in figure.disturbances or ())
@@ -58,18 +58,18 @@ def explain_marks(flagged: Iterable[Flagged | None]) -> tuple[str, ...]:
 
 
 def describe_disturbed(codes: Iterable[DisturbanceCode]) -> str:
-    """``disturbed: other I/O on the device, idle time before the step``."""
+    """Return the disturbances in words: ``disturbed: other I/O on the device, idle time before the step``."""
     return "disturbed: " + ", ".join(WORDS[code] for code in codes)
 
 
 def is_flagged(flagged: Flagged) -> bool:
-    """Whether there is a known reason why a figure may not be the device's alone."""
+    """Return whether a figure has a known reason not to be the device's alone."""
     return bool(flagged.host_limited or flagged.disturbances)
 
 
 def describe_flags(flagged: Flagged) -> str:
-    """Why a figure may not be the device's alone, in a line; empty: nobody knows of a reason."""
-    if not is_flagged(flagged):  # as most of a day's are
+    """Explain in a line why a figure may not be the device's alone; empty: there is no known reason."""
+    if not is_flagged(flagged):  # the common case
         return ""
     words = [HOST_LIMITED] if flagged.host_limited else []
     words += [describe_disturbed(flagged.disturbances)] if flagged.disturbances else []
@@ -77,13 +77,13 @@ def describe_flags(flagged: Flagged) -> str:
 
 
 def count_disturbed(steps: Iterable[Watched]) -> str:
-    """``24 steps, fills included``: those that others had a part in; empty if there is none."""
+    """Count the steps that others had a part in: ``24 steps, fills included``; empty if there is none."""
     count = sum(bool(find_doubtful(step.disturbances or ())) for step in steps)
     return f"{format_count(count, 'step')}, {_ALL}" if count else ""
 
 
 def join_flags(words: Iterable[str]) -> str:
-    """What ``describe_flags`` says of several figures together: each reason once."""
+    """Join the texts of ``describe_flags`` of several figures, each reason once."""
     told = "; ".join(words)
     lines = [HOST_LIMITED] if HOST_LIMITED in told else []
     codes = [code for code in DisturbanceCode if WORDS[code] in told]
@@ -95,7 +95,7 @@ def describe_counts(
     not_compared_steps: int | None,
     watched: Iterable[Watched] = (),
 ) -> str | None:
-    """How many steps of a test were disturbed by what; None if none was, and all was looked at.
+    """Count a test's disturbed steps by kind; None: none was disturbed, and all were watched and compared.
 
     ``24 steps, fills included: 20 steps with other I/O on the device; 6 steps with ...``.
     """
@@ -111,7 +111,7 @@ def describe_counts(
 
 
 def describe_disturbances(flagged: Flagged, foreign_bytes: int | None) -> str:
-    """What disturbed a figure; ``foreign_bytes``, what others moved, is None if not compared."""
+    """Describe the disturbances of a figure; ``foreign_bytes`` is the I/O of others, None: not compared."""
     if flagged.disturbances is None:
         return NOT_WATCHED
     words = ", ".join(WORDS[code] for code in flagged.disturbances) or "no"
@@ -119,9 +119,10 @@ def describe_disturbances(flagged: Flagged, foreign_bytes: int | None) -> str:
 
 
 def describe_gaps(longest_s: float, steps: Mapping[DisturbanceCode, int] | None) -> str:
-    """The longest time between two steps, which may overlap by a moment, and how many were too long.
+    """Describe the longest time between two steps, and count the gaps that were flagged as too long.
 
-    Which are, depends on what came before: no one limit can be told.
+    Two steps may overlap by a moment. The text gives no limit, because the limit depends on the load before
+    the gap.
     """
     longest = "none" if longest_s <= 0 else f"{longest_s * 1000:.1f} ms"
     if steps is None:
@@ -133,7 +134,7 @@ def describe_gaps(longest_s: float, steps: Mapping[DisturbanceCode, int] | None)
 
 
 def describe_window(disturbed: int | None) -> str:
-    """What a verdict has to say of its window's steps; empty if none was disturbed."""
+    """Describe the disturbed steps of a verdict's window; empty if there is none."""
     if not disturbed:
         return ""
     return f"; {format_count(disturbed, 'step')} of the window disturbed"

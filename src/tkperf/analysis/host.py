@@ -1,16 +1,16 @@
-"""What a run file says of the audit of its host, read leniently: files of before it have none."""
+"""Read the audit of the host from a run file, leniently: older files have none."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# How a finding's level is called that speaks against trusting the result, or that nobody knows.
+# Names of levels: the first two cast doubt on the result, the third is for a finding that is not known.
 DISTURBS, ADVICE, UNKNOWN = "would disturb", "advice", "not known"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFinding:
-    """A finding as it was kept; ``remedy`` is a command or advice, if there was one."""
+    """A finding of the audit from the run file; ``remedy`` is a command or advice, if there is one."""
 
     title: str
     level: str
@@ -21,16 +21,16 @@ class HostFinding:
 
     @property
     def text(self) -> str:
-        """What was found, with its level where that is not ok or a note."""
+        """Return the finding; a level that disturbs or may disturb follows it."""
         if self.level in (DISTURBS, ADVICE):
             return f"{self.found} ({'may disturb' if self.level == ADVICE else self.level})"
         return self.found
 
 
 def host_findings(host: dict[str, object]) -> tuple[HostFinding, ...]:
-    """All findings of the audit, in their order; empty where there was none.
+    """Return all findings of the audit, in their order; empty: there was no audit.
 
-    Their titles name the drive where there are several.
+    Titles name the drive if there are several.
     """
     kept = host.get("audit")
     rows = [
@@ -43,12 +43,12 @@ def host_findings(host: dict[str, object]) -> tuple[HostFinding, ...]:
 
 
 def found_settings(host: dict[str, object]) -> dict[str, str]:
-    """What was set on the host, by title: all that stays as it is until somebody changes it."""
+    """Return the host's settings by title: values that stay until a user changes them."""
     return {one.title: one.found for one in host_findings(host) if one.is_setting}
 
 
 def tuned_settings(host: dict[str, object]) -> tuple[str, ...]:
-    """What tkperf set for the run, each as ``PATH: BEFORE -> AFTER``."""
+    """Return the settings that tkperf made for the run, each as ``PATH: BEFORE -> AFTER``."""
     kept = host.get("tuned")
     return tuple(str(row) for row in kept) if isinstance(kept, list) else ()
 

@@ -1,4 +1,4 @@
-"""What is told of the host beside a step, as columns: the same in the report and in every export."""
+"""Facts about the host during a step, as columns: the same in the report and in every export."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from tkperf.model.host_use import HostUse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFact:
-    """One number: its name in exports with its unit, its title for people, how it is found; None: not known."""
+    """One number: its key in exports with the unit, its title for people, and the function that finds it.
+
+    The function returns None if the number is not known.
+    """
 
     key: str
     title: str
@@ -24,7 +27,7 @@ def _pressure(kind: str) -> Callable[[HostUse], float | None]:
 
 
 def _fact(key: str, title: str, digits: int = 1) -> HostFact:
-    """One that ``HostUse`` has by that name."""
+    """Return the fact that has the name of an attribute of ``HostUse``."""
     return HostFact(key=key, title=title, value=attrgetter(key), digits=digits)
 
 
@@ -45,7 +48,7 @@ HOST_FACTS: tuple[HostFact, ...] = (
         for prefix in ("", "own ")
         for resource in ("cpu", "io", "memory")
         for kind in ("some", "full")
-        # The kernel tells none of the whole system.
+        # The kernel gives no such number for the whole system.
         if (prefix, resource, kind) != ("", "cpu", "full")
     ),
     _fact("throttled_percent", "stopped by a CPU limit (%)"),

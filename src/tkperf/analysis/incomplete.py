@@ -1,4 +1,4 @@
-"""What a run lacks: rows of its file that cannot be read, the step, sections and tests that did not end."""
+"""Describe the missing parts of a run: unreadable rows of its file, and a step, sections and tests that did not end."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from tkperf.model.record import LeftOut, RunStatus, RunWarning, StepKind, StepRe
 from tkperf.model.units import format_capacity, format_count, format_duration
 
 IN_ROUNDS = (StepKind.ROUND, StepKind.AREA)
-# How many rows that could not be read are named one by one.
+# Most unreadable rows that get a warning each.
 MOST_NAMED = 20
 DAMAGED = "DAMAGED: "
-"""What the notice begins with that says so."""
+"""Prefix of the notice about unreadable parts."""
 
 
 def count_left_out(left_out: Sequence[LeftOut]) -> str:
-    """The notice for every page."""
+    """Return the notice for every page about the number of unreadable parts."""
     count = format_count(len(left_out), "part")
     return (
         f"{DAMAGED}{count} of the run file cannot be read; what is missing is named in the warnings and "
@@ -24,7 +24,7 @@ def count_left_out(left_out: Sequence[LeftOut]) -> str:
 
 
 def name_left_out(left_out: Sequence[LeftOut]) -> Iterator[RunWarning]:
-    """A warning for each, up to a limit, then one for the rest."""
+    """Yield a warning for each row, up to a limit, then one for the rest."""
     for row in left_out[:MOST_NAMED]:
         yield RunWarning(code="left-out", text=f"left out: {row}")
     more = len(left_out) - MOST_NAMED
@@ -34,7 +34,7 @@ def name_left_out(left_out: Sequence[LeftOut]) -> Iterator[RunWarning]:
 
 
 def describe_under_way(step: UnfinishedStep, status: RunStatus) -> str:
-    """``preconditioning: 512.0 GB of 960.2 GB written in 20 min, cut off``."""
+    """Describe the unfinished step: ``preconditioning: 512.0 GB of 960.2 GB written in 20 min, cut off``."""
     state = "still going on" if status is RunStatus.RUNNING else "cut off; it counts in no result"
     within = format_duration(step.measured_so_far.duration_s)
     if step.kind is StepKind.FILL:
@@ -47,7 +47,7 @@ def describe_under_way(step: UnfinishedStep, status: RunStatus) -> str:
 
 
 def describe_rest(status: RunStatus) -> str:
-    """What became of the test, for a section of it that came to its end; nothing if that did, too."""
+    """Return the state of the test, for a section of it that is complete; empty if the test is complete, too."""
     match status:
         case RunStatus.COMPLETE:
             return ""
@@ -63,7 +63,7 @@ def describe_progress(
     incomplete: Sequence[str],
     not_measured: Sequence[str],
 ) -> str:
-    """``interrupted; complete: Throughput 1024k; cut off, figures so far: Throughput 64k; ...``."""
+    """Describe the state: ``interrupted; complete: Throughput 1024k; cut off, figures so far: Throughput 64k; ...``."""
     going_on = status is RunStatus.RUNNING
     parts = (
         ("complete", complete),
@@ -78,7 +78,7 @@ def describe_progress(
 def without_holes(
     steps: Sequence[StepRecord], judged: set[int], lost: Sequence[LeftOut]
 ) -> set[int]:
-    """The judged rounds that are whole although steps of their section could not be read."""
+    """Return the judged rounds that are whole although steps of their section could not be read."""
     ran: dict[int, set[int]] = {}
     for step in steps:
         if step.kind in IN_ROUNDS:

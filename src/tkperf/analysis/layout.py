@@ -1,7 +1,7 @@
-"""How results are laid out: in which fields their workloads differ, and what all of them share.
+"""Lay out results: the fields in which their workloads differ are the axes of tables.
 
-Axes are found from what was measured, never declared: a matrix of mixes and block sizes, a grid of
-threads and queue depths and a curve over offered rates are the same thing.
+Axes are found in the measured workloads, never declared: a matrix of mixes and block sizes, a grid of
+threads and queue depths and a curve over offered rates are all the same structure.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Axis:
     """A field of workloads.
 
     Attributes:
-        key: in JSON and links.
-        title: as a head of a table, with its unit.
-        text: its value of a workload.
-        order: sorts its values.
-        words: its value in the words that stand beside others, such as ``TC4``.
+        key: its name in JSON and links.
+        title: its head in a table, with the unit.
+        text: returns its value for a workload.
+        order: returns a key that sorts its values.
+        words: returns its value in words that need no head, such as ``TC4``.
     """
 
     key: str
@@ -95,7 +95,7 @@ REGION = Axis(
     words=lambda work: f"within {work.region}" if work.region else "all of the range",
 )  # fmt: skip
 
-# In the order in which they stand in a table's rows.
+# In the order in which a table's rows show them.
 AXES = (
     ACCESS, BLOCKS, MIX, ZONES, COMPRESSIBLE, REGION, OFFERED, ARRIVAL, JOBS, DEPTH,
 )  # fmt: skip
@@ -103,21 +103,21 @@ DEMAND_AXES = (OFFERED, ARRIVAL, JOBS, DEPTH)
 
 
 def find_axes(workloads: Iterable[Workload]) -> tuple[Axis, ...]:
-    """The fields in which these workloads differ."""
+    """Return the fields in which these workloads differ."""
     several = list(workloads)
     return tuple(axis for axis in AXES if len({axis.order(work) for work in several}) > 1)
 
 
 def listing_axes(workloads: Iterable[Workload]) -> tuple[Axis, ...]:
-    """What stands beside each workload in a list: block size and mix always, else what differs."""
+    """Return the fields that a list shows for each workload: block size and mix always, others if they differ."""
     varying = find_axes(workloads)
     return tuple(axis for axis in AXES if axis in varying or axis in (BLOCKS, MIX))
 
 
 def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[Axis, ...]:
-    """The fields that find a workload's counterpart in another run's section.
+    """Return the fields that identify a workload's counterpart in another run's section.
 
-    What is done must be the same; how much of it at once only where a section has several such
+    The kind of load must be the same. The demand must be the same only where a section has several
     demands: two runs with other thread counts can be compared, with a warning.
     """
     varying = {axis for section in sections for axis in find_axes(section)}
@@ -125,26 +125,26 @@ def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[Axis, ...]:
 
 
 def place_of(workload: Workload, axes: Sequence[Axis]) -> tuple[Order, ...]:
-    """Where a workload stands on these axes."""
+    """Return the position of a workload on these axes."""
     return tuple(axis.order(workload) for axis in axes)
 
 
 def name_within(workload: Workload, axes: Sequence[Axis]) -> str:
-    """A workload by what tells it from the others of its section."""
+    """Name a workload by the fields that distinguish it from the others of its section."""
     named = [axis for axis in axes if axis not in (MIX, BLOCKS)]
-    # Mix and block size in the form that tables and tracking variables have.
+    # Mix and block size have the same form in tables and tracking variables.
     words = [workload.mix_and_size] if len(named) < len(axes) or not axes else []
     return " ".join((*words, *(axis.words(workload) for axis in named)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Workloads in rows and columns; ``at`` has none where the workload was not measured.
+    """Workloads in rows and columns; ``at`` has None where the workload was not measured.
 
     Attributes:
-        row_axes: what the rows are; their texts stand beside each other.
-        column_axis: what the columns are.
-        rows, columns: a workload of each, which stands for the row's or column's values.
+        row_axes: the fields of the rows; a row shows the text of each.
+        column_axis: the field of the columns.
+        rows, columns: one workload for each, which represents the row's or column's values.
     """
 
     row_axes: tuple[Axis, ...]
@@ -162,7 +162,10 @@ class Layout:
 
 
 def arrange(workloads: Iterable[Workload]) -> Layout:
-    """Workloads as a table: mixes across and all else down, or queue depths across where mixes do not differ."""
+    """Arrange workloads as a table, with mixes across and all other fields down.
+
+    If the mixes do not differ and several fields do, the last of these is across, such as the queue depth.
+    """
     several = list(dict.fromkeys(workloads))
     axes = find_axes(several)
     column = MIX
@@ -175,7 +178,7 @@ def arrange(workloads: Iterable[Workload]) -> Layout:
 
     rows = {row_key(work): work for work in reversed(several)}
     columns = {column.order(work): work for work in reversed(several)}
-    # Columns as they were run: the specification gives mixes an order of their own.
+    # Mixes keep the order in which they ran, because the specification has its own order for them.
     ordered = list(dict.fromkeys(column.order(work) for work in several))
     if column is not MIX:
         ordered.sort()

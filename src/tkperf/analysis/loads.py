@@ -1,4 +1,4 @@
-"""Everything that was done to the device in a test, in its order, placed by recorded start times."""
+"""Place every load of a test by its recorded start time, in order."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tkperf.model.quantity import Quantity, Window
 from tkperf.model.record import RunRecord, StepKind, StepRecord
 from tkperf.model.seconds import Seconds
 
-# Where a load begins later than this after the one before it, the device was left alone in between.
+# Longest gap between two loads that are back to back; in a longer one the device was left alone.
 BACK_TO_BACK_S = COLD_START_LIMIT_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedLoad:
-    """One step of a test. ``start_s`` counts from the test's first I/O; ``seconds`` from the step's."""
+    """One step of a test. ``start_s`` counts from the test's first I/O, ``seconds`` from the step's own."""
 
     step: StepRecord
     start_s: float
@@ -34,7 +34,7 @@ class TimedLoad:
 
     @property
     def disturbances(self) -> tuple[DisturbanceCode, ...] | None:
-        """The kinds of what disturbed it; None: nobody watched."""
+        """Return the kinds of disturbance; None: the step was not watched."""
         found = self.step.disturbances
         return None if found is None else find_codes(disturbance.code for disturbance in found)
 
@@ -43,7 +43,7 @@ class TimedLoad:
         return self.step.kind is StepKind.FILL
 
     def value(self, quantity: Quantity) -> float | None:
-        """Of the whole step; None: not measured."""
+        """Return a quantity of the whole step; None: not measured."""
         return quantity.combine(
             Window(rounds=(self.step.measurement,), workload=self.step.workload)
         )
@@ -51,12 +51,12 @@ class TimedLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadsOfTest:
-    """The loads of a test in the order in which they began."""
+    """Loads of a test, in the order in which they began."""
 
     loads: tuple[TimedLoad, ...]
 
     def of_sections(self, names: Sequence[str]) -> LoadsOfTest:
-        """The loads of these sections alone, fills left out."""
+        """Return only the loads of these sections, without fills."""
         return LoadsOfTest(
             loads=tuple(
                 load for load in self.loads if load.step.section in names and not load.is_fill
@@ -67,15 +67,15 @@ class LoadsOfTest:
         return LoadsOfTest(loads=tuple(load for load in self.loads if load.is_fill))
 
     def stretches(self) -> Iterator[tuple[TimedLoad, ...]]:
-        """Loads that follow each other in one section, fills apart from what they prepare."""
+        """Yield the loads that follow each other in one section; a fill is separate from the loads that it prepares."""
         return _split(self.loads, lambda before, after: _name(before) != _name(after))
 
     def without_gaps(self, longest_s: float) -> Iterator[tuple[TimedLoad, ...]]:
-        """Loads that follow each other, cut where nothing was measured for longer than this."""
+        """Yield the loads that follow each other, cut where nothing was measured for longer than ``longest_s``."""
         return _split(self.loads, lambda before, after: after.start_s - before.end_s > longest_s)
 
     def changes(self) -> Iterator[tuple[tuple[TimedLoad, ...], tuple[TimedLoad, ...]]]:
-        """What came before and after each change of load between two sections, back to back."""
+        """Yield the loads before and after each change of load between two sections, back to back."""
         for before, after in pairwise(self.stretches()):
             loads = before[-1].step.workload, after[0].step.workload
             gap_s = after[0].start_s - before[-1].end_s
@@ -86,7 +86,7 @@ class LoadsOfTest:
 def _split(
     loads: Iterable[TimedLoad], parts: Callable[[TimedLoad, TimedLoad], bool]
 ) -> Iterator[tuple[TimedLoad, ...]]:
-    """The loads in their order, cut wherever two neighbours are to be apart."""
+    """Yield the loads in order, cut wherever ``parts`` separates two neighbours."""
     stretch: list[TimedLoad] = []
     for load in loads:
         if stretch and parts(stretch[-1], load):
@@ -104,10 +104,10 @@ def _name(load: TimedLoad) -> tuple[str, bool]:
 def loads_by_test(
     record: RunRecord, seconds: Mapping[str, Sequence[Seconds]]
 ) -> dict[str, LoadsOfTest]:
-    """What was done in each test by its name; none of one whose start times nobody recorded.
+    """Return the loads of each test by its name; a test without recorded start times is left out.
 
     Args:
-        seconds: of each test, the samples of each of its steps in their order.
+        seconds: the samples of each step of each test, in their order.
     """
     loads_of_tests = {}
     for test in record.tests:

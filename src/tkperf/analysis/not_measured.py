@@ -1,4 +1,4 @@
-"""Why a run says nothing about a claim: what it has instead, so that the claim can be put right."""
+"""Explain why a run has no value for a claim, and name its contents, so that the claim can be corrected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ENDED = {
 
 
 def explain_not_measured(claim: Claim, result: RunResult) -> str | None:
-    """The first of test, section, mix and size that the run has not; None: it has all of them."""
+    """Name the first of test, section, mix and size that the run lacks; None: the run has all of them."""
     tests = [test for test in result.tests if test.name == claim.test]
     if claim.test in result.not_begun:
         return f"the run {_ENDED[result.status]} before test {claim.test}"

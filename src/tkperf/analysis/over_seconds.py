@@ -1,4 +1,4 @@
-"""What seconds show beside rounds and slices: findings over time, and how sure the figures are."""
+"""Add results of the seconds to the results of rounds and slices: findings over time, and uncertainties."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tkperf.model.record import (
 )
 from tkperf.model.seconds import Seconds, join
 
-# Shorter slices are as good as seconds; fewer seconds are no long step.
+# Slices shorter than this are as fine as seconds; a step with fewer seconds is not long.
 SHORTEST_SLICE_S = 2.0
 LEAST_SECONDS = 120
 
@@ -34,7 +34,7 @@ Read = Callable[[TestRecord], Sequence[Seconds]]
 
 
 class Opened(Protocol):
-    """A run file that is open."""
+    """An open run file."""
 
     @property
     def left_out(self) -> Sequence[LeftOut]: ...
@@ -43,16 +43,16 @@ class Opened(Protocol):
 
 
 def analyse_opened(opened: Opened, record: RunRecord) -> RunResult:
-    """The results of a record with all that its seconds tell; seconds that cannot be read are named, too."""
+    """Return the results of a record with the findings from its seconds; warnings name unreadable seconds, too."""
     return with_left_out(with_seconds(analyse(record), record, opened.seconds), opened.left_out)
 
 
 def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
-    """The result with the uncertainty of its figures, and what the seconds of unbroken workloads show.
+    """Return the result with the uncertainty of its figures, and findings in the seconds of unbroken workloads.
 
     Args:
         result: the analysis of ``record``.
-        read: the seconds of each step of a test, in their order.
+        read: returns the seconds of each step of a test, in their order.
     """
     tests = {test.name: test for test in record.tests}
     found = tuple(
@@ -73,7 +73,7 @@ def _sections(
         _unbroken_steps(section.name, test) or needs_seconds(section, _steps(section, test))
         for section in sections
     )
-    kept = read(test) if asked else ()  # takes the longest of all
+    kept = read(test) if asked else ()  # the slowest part
     by_step = dict(zip(map(id, test.steps), kept, strict=False))
     return tuple(_section(section, test, by_step) for section in sections)
 
@@ -94,7 +94,7 @@ def _steps(section: SectionResult, test: TestRecord) -> list[StepRecord]:
 
 
 def _unbroken_steps(section: str, test: TestRecord) -> tuple[StepRecord, ...]:
-    """Steps of a single workload, one right after the other, long enough to be looked into."""
+    """Return the steps of a section with a single workload, back to back and long enough for a search; else none."""
     steps = [
         step
         for step in test.steps

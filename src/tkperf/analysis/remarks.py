@@ -1,4 +1,4 @@
-"""What a reader of a run must know beside its figures, short and each thing once: badges, grouped warnings."""
+"""Short remarks that a reader of a run must know with its figures: badges, and warnings in groups."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.record import RunStatus, RunWarning
 from tkperf.model.units import format_count
 
-# Told in findings or in the facts of their test.
+# Codes of warnings that appear in findings or in the facts of their test.
 _TOLD_ELSEWHERE = ("resumed", "unfinished-test")
-# Of each kind of warning; the JSON has all.
+# Most texts of each group; the JSON has all.
 MOST_OF_A_GROUP = 10
 _HOST = "host"
 _STEPS = "disturbances"
@@ -35,7 +35,7 @@ _GROUPS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarningGroup:
-    """Warnings of one kind; ``count`` also those whose text is the same or that are too many."""
+    """Warnings of one kind; ``count`` includes repeated texts and texts beyond the limit."""
 
     title: str
     count: int
@@ -43,7 +43,7 @@ class WarningGroup:
 
 
 def find_badges(result: RunResult) -> tuple[str, ...]:
-    """What no figure may be read without, each as ``KEYWORD: sentence``."""
+    """Return the facts that every reader of a figure must know, each as ``KEYWORD: sentence``."""
     badges = list(result.info.notices)
     if result.status is not RunStatus.COMPLETE:
         ended = result.ended_because or "going on"
@@ -54,7 +54,7 @@ def find_badges(result: RunResult) -> tuple[str, ...]:
 
 
 def group_warnings(result: RunResult) -> tuple[WarningGroup, ...]:
-    """The run's warnings by what they are about, those of the same text once."""
+    """Group the run's warnings by subject, equal texts once."""
     by_group: dict[str, list[RunWarning]] = {}
     for warning in result.warnings:
         if warning.code not in _TOLD_ELSEWHERE:
@@ -75,7 +75,10 @@ def _texts(warnings: Sequence[RunWarning]) -> Iterator[str]:
 
 
 def summarise_warnings(groups: Sequence[WarningGroup]) -> str:
-    """``7 warnings: host (3), disturbed steps (4)``; empty without any. Steps may be more than warnings of them."""
+    """Summarise the groups: ``7 warnings: host (3), disturbed steps (4)``; empty if there is none.
+
+    A warning may be about several steps, so their number may be larger.
+    """
     if not groups:
         return ""
     count = format_count(sum(group.count for group in groups), "warning")

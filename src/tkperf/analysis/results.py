@@ -1,7 +1,7 @@
-"""What a run found, as plain data: the one source of every table, chart and export.
+"""Results of a run, as plain data: the one source of every table, chart and export.
 
-A cell is what was measured of one workload over the rounds of a window (``quantity.py`` has the
-rules); a stream without a window is one single measurement. None is "not measured".
+A cell has the measurements of one workload over the rounds of a window (``quantity.py`` has the
+rules). A stream without a window is a single measurement. None is "not measured".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SCHEMA = "tkperf-results/2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellUncertainty:
-    """Of the figures of a cell by their keys; ``read`` and ``write`` are None but of a mix."""
+    """Uncertainties of a cell's figures, by their keys; only a mix has ``read`` and ``write``."""
 
     all: Uncertainties
     read: Uncertainties | None = None
@@ -37,13 +37,15 @@ class CellUncertainty:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResult:
-    """What was measured of one workload of a section: a cell of its tables.
+    """Measurements of one workload of a section: a cell of its tables.
 
-    ``all`` has every quantity by its key, None where it was not measured; ``read`` and ``write`` the
-    same of one direction, None where the workload has none of it. ``rounds`` says how many rounds the
-    values are of. ``host_limited`` and ``disturbances``, the kinds of what disturbed any of its steps,
-    are None where nobody watched, as in an imported run; ``foreign_bytes``, what others moved
-    meanwhile, where it was not compared.
+    Attributes:
+        all: every quantity by its key, None: not measured.
+        read, write: quantities of one direction; None: the workload has no I/O of it.
+        rounds: number of rounds behind the values.
+        host_limited: None: not watched, as in an imported run.
+        disturbances: the kinds of disturbance of its steps; None: not watched.
+        foreign_bytes: I/O of others meanwhile; None: not compared.
     """
 
     workload: Workload
@@ -55,19 +57,19 @@ class CellResult:
     disturbances: tuple[DisturbanceCode, ...] | None = None
     foreign_bytes: int | None = None
     backlog_median_ios: float | None = None
-    """Of an offered rate: I/Os due and not done, the median over the second half of the level's seconds."""
+    """I/Os due and not done at an offered rate, the median over the second half of the level's seconds."""
     uncertainty: CellUncertainty | None = None
-    """Of each figure that was measured; None: not worked out, as of single rounds."""
+    """Uncertainty of each measured figure; None: not calculated, as for single rounds."""
 
     def value(self, quantity: Quantity, direction: Direction = Direction.ALL) -> float | None:
-        """A quantity's value; None: not measured."""
+        """Return a quantity's value; None: not measured."""
         figures: Figures | None = getattr(self, direction)
         return None if figures is None else figures[quantity.key]
 
     def uncertainty_of(
         self, quantity: Quantity, direction: Direction = Direction.ALL
     ) -> Uncertainty | None:
-        """A quantity's uncertainty; None: not measured, or not worked out."""
+        """Return a quantity's uncertainty; None: not measured, or not calculated."""
         if self.uncertainty is None:
             return None
         mixed = 0 < self.workload.read_percent < 100
@@ -90,7 +92,7 @@ class RoundResult:
 class SliceResult:
     """One slice of a continuous stream. Times and amounts count from the stream's start.
 
-    ``total_written_bytes`` is None in an imported run, which has rates only.
+    ``total_written_bytes`` is None in an imported run, which has rates only, and where steps are lost.
     """
 
     number: int
@@ -104,11 +106,15 @@ class SliceResult:
 class SectionResult:
     """A part of a test with its own purge and verdict.
 
-    ``plan`` is how it is shown.
-    ``cells`` are the results: means over ``window``. ``verdict`` is the last one given, None if
-    the section has no steady-state rule. ``workload`` describes a stream's workload. With
-    ``areas``, ``rounds`` are the areas of a hard disk from its start, not rounds in time.
-    ``disturbed_in_window`` counts the window's steps that were disturbed, None where nobody watched.
+    Attributes:
+        plan: how outputs show the section.
+        window: rounds that the results are means over.
+        verdict: the last verdict; None: the section has no steady-state rule.
+        cells: the results: means over ``window``.
+        rounds: its rounds; with ``areas`` the areas of a hard disk from its start, not rounds in time.
+        areas: number of areas of a hard disk; None: the section has rounds or slices.
+        workload: description of a stream's workload.
+        disturbed_in_window: number of disturbed steps in the window; None: not watched.
     """
 
     name: str
@@ -127,26 +133,26 @@ class SectionResult:
     filled_bytes: int | None
     filled_s: float | None
     histogram_us: tuple[tuple[float, float, int], ...]
-    """Of a stream: (lower edge, upper edge, I/Os) of each bucket with I/Os, in us."""
+    """Latency histogram of a stream: (lower edge, upper edge, I/Os) of each bucket with I/Os, in us."""
     disturbed_in_window: int | None = 0
     fill_workload: Workload | None = None
-    """What preconditioning wrote with."""
+    """Workload of preconditioning."""
     window_verdicts: tuple[SteadyStateVerdict, ...] = ()
-    """``verdict``, or with several tracking variables those of all in the same rounds, in their order."""
+    """Verdicts on all tracking variables in the same rounds, in their order; with one variable ``verdict``."""
     timelines: tuple[Timeline, ...] = ()
-    """What each series of enough values shows over time, whether anything was found in it or not."""
+    """Findings over time in each series of enough values; a series without findings is included."""
     latency_ceiling_us: float | None = None
-    """Mean latency that the maximum of a grid of demands stays below; None: its test has no such ceiling."""
+    """Ceiling of the mean latency for the maximum of a grid of demands; None: its test has no ceiling."""
     complete: bool = True
-    """It came to its end, whatever became of its test; else its figures are those so far."""
+    """The section ended, though its test may not have; else its figures are those so far."""
     characteristics: tuple[Characteristic, ...] = ()
-    """What its course shows as single numbers; of what was not looked for there is none."""
+    """Characteristics of its course; one that the analysis did not look for is absent."""
 
     def cell(self, workload: Workload) -> CellResult | None:
         return next((cell for cell in self.cells if cell.workload == workload), None)
 
     def steady_of(self, workload: Workload) -> bool | None:
-        """Whether a cell was steady by its own rounds, where it was judged by them; else the section.
+        """Return whether a cell was steady by its own rounds, if it has its own verdict; else the section's result.
 
         None: nothing was judged.
         """
@@ -162,7 +168,7 @@ class SectionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepHost:
-    """A step and what was beside it: what disturbed it, and what the host did; None is not known."""
+    """A step with its disturbances and the use of the host; None: not known."""
 
     section: str
     kind: StepKind
@@ -178,10 +184,12 @@ class StepHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestResult:
-    """``longest_gap_s`` lies between two steps; ``disturbed_steps`` counts steps for each kind.
+    """Results of a test.
 
-    ``not_compared_steps`` are those in which I/O of others could not be told. Both are None where
-    nobody watched.
+    Attributes:
+        longest_gap_s: longest time between two steps.
+        disturbed_steps: number of disturbed steps of each kind; None: not watched.
+        not_compared_steps: number of steps in which the I/O of others is not known; None: not watched.
     """
 
     __test__ = False
@@ -196,41 +204,42 @@ class TestResult:
     disturbed_steps: dict[DisturbanceCode, int] | None = field(default_factory=dict)
     not_compared_steps: int | None = 0
     under_way: str | None = None
-    """The step that did not end, in words: it is no result."""
+    """Description of the step that did not end: it is no result."""
     not_measured: tuple[str, ...] = ()
-    """Of a test that did not end, sections that it may come to and of which nothing was measured."""
+    """Sections, of a test that did not end, without any measurement yet."""
     progress: str | None = None
-    """Of a test that did not end, which of its sections are complete and which are not, in words."""
+    """Description, for a test that did not end, of the sections that are complete and that are not."""
     figures: tuple[Figure, ...] = ()
-    """Of the whole test, as its plan has them."""
+    """Figures of the whole test, from its plan."""
     demands: tuple[tuple[int, int], ...] = ()
-    """(Threads, queue depth) of what was measured, in order; empty: not known."""
+    """(Threads, queue depth) of the measured steps, in order; empty: not known."""
     written_again_bytes: int = 0
-    """Of ``written_bytes``, in steps that were measured again and are in no result."""
+    """Part of ``written_bytes`` from steps that were measured again and are in no result."""
     steps: tuple[StepHost, ...] = ()
-    """What was beside each step, fills included; none of steps that nobody watched."""
+    """Watched steps with their disturbances and the use of the host, fills included."""
     resumptions: tuple[str, ...] = ()
-    """Each interruption, repetition or later addition that concerns it, in words."""
+    """Description of each interruption, repetition or later addition that concerns the test."""
     telemetry: tuple[DriveTelemetry, ...] = ()
-    """What each drive told of itself."""
+    """Telemetry of each drive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumptionResult:
-    """A run taken up again.
+    """A resumption of a run.
 
     Attributes:
-        resumed_utc, stopped_s, resumed_s: when; from then to then, in seconds from the start of the
-            run, it stood still, at most.
-        interrupted: it had not ended by itself; ``because`` says why it had stopped.
-        test, section: what was cut off; None: nothing was.
+        resumed_utc: time of the resumption.
+        stopped_s, resumed_s: start and end of the pause, in seconds from the start of the run; the pause
+            was at most this long.
+        interrupted: the run had not ended by itself; ``because`` gives the reason for the stop.
+        test, section: the test and section that were cut off; None: nothing was.
         goes_on: ``round``, ``purge``, ``test``, ``where it stopped`` or ``next``.
-        again: what was measured again, in words; empty: nothing.
-        accepted: results span the interruption, as the user accepted.
-        set_aside_steps, set_aside_written_bytes: what was measured again and is in no result; with
-            what is known of the step that was cut off.
-        repeated, added: tests that were asked for.
-        changes: what was different on the host from then on.
+        again: description of the parts that were measured again; empty: nothing.
+        accepted: results span the interruption, because the user accepted this.
+        set_aside_steps, set_aside_written_bytes: steps that were measured again and are in no result, and
+            their written bytes; these include the known bytes of the step that was cut off.
+        repeated, added: tests that the user asked for.
+        changes: differences on the host from then on.
         text: all of it, for people.
     """
 
@@ -252,13 +261,13 @@ class ResumptionResult:
     text: str
 
     def concerns(self, test: str) -> bool:
-        """Whether it stands on the pages of a test."""
+        """Return whether the pages of a test mention the resumption."""
         return test in (self.test, *self.repeated, *self.added)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """Everything a report may show. ``schema`` names this layout for programs."""
+    """All results that a report may show. ``schema`` names this layout for programs."""
 
     schema: str
     info: RunInfo
@@ -269,15 +278,15 @@ class RunResult:
     tests: tuple[TestResult, ...]
     resumptions: tuple[ResumptionResult, ...] = ()
     not_begun: tuple[str, ...] = ()
-    """Tests that were to be run and have not begun."""
+    """Planned tests that have not begun."""
     headlines: tuple[Headline, ...] = ()
-    """The figures that are asked for first."""
+    """Figures that readers ask for first."""
     findings: tuple[Finding, ...] = ()
-    """What was found, in sentences; of each test, in the order of the tests."""
+    """Findings in sentences, in the order of the tests."""
 
 
 def describe_stream(section: SectionResult) -> str:
-    """How long a stream was: ``62 slices, 1 h 02 min, 514.8 GB written``."""
+    """Return the length of a stream: ``62 slices, 1 h 02 min, 514.8 GB written``."""
     last = section.slices[-1]
     text = f"{format_count(len(section.slices), 'slice')}, "
     text += format_duration(last.start_s + last.duration_s)

@@ -1,4 +1,4 @@
-"""What became of a run that did not run through: each time it was taken up again, for every output."""
+"""Describe the resumptions of a run that was interrupted, repeated or extended, for every output."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ INTERRUPTED = "INTERRUPTED"
 
 
 def find_resumptions(record: RunRecord) -> tuple[ResumptionResult, ...]:
-    """Each time a run was taken up again, in order."""
+    """Return each resumption of a run, in order."""
     return tuple(_result(record, resumption) for resumption in record.resumptions)
 
 
 def find_notices(found: Sequence[ResumptionResult]) -> Iterator[str]:
-    """What stands on every page."""
+    """Yield the notices for every page about interruptions, repetitions and additions."""
     cuts = [resumption for resumption in found if resumption.interrupted]
     if cuts:
         stopped_s = sum(resumption.resumed_s - resumption.stopped_s for resumption in cuts)
@@ -56,7 +56,7 @@ def find_notices(found: Sequence[ResumptionResult]) -> Iterator[str]:
 
 
 def with_resumptions(test: TestResult, found: Sequence[ResumptionResult]) -> TestResult:
-    """With what was written and set aside, and without the time in which nothing ran."""
+    """Return the test with its set-aside writes included, and without the time in which nothing ran."""
     of_test = [each for each in found if each.test == test.name]
     again_bytes = sum(each.set_aside_written_bytes for each in of_test)
     paused_s = sum(each.resumed_s - each.stopped_s for each in of_test)
@@ -73,7 +73,7 @@ def with_resumptions(test: TestResult, found: Sequence[ResumptionResult]) -> Tes
 def warn_of_resumptions(
     found: Sequence[ResumptionResult], tests: Sequence[TestResult]
 ) -> Iterator[RunWarning]:
-    """Each with the title of its test."""
+    """Yield a warning for each resumption, with the title of its test."""
     titles: dict[str | None, str] = {test.name: test.title for test in tests}
     for each in found:
         text = f"{titles.get(each.test, 'the run')}: {each.text}"
@@ -113,7 +113,7 @@ def _result(record: RunRecord, resumption: Resumption) -> ResumptionResult:
 
 
 def _set_aside(record: RunRecord, resumption: Resumption) -> tuple[StepRecord, ...]:
-    """The steps that this interruption set aside, and not one before it."""
+    """Return the steps that this interruption set aside; steps of earlier interruptions are left out."""
     for test in (*record.tests, *record.earlier):
         if test.id == resumption.test_id:
             return tuple(

@@ -1,4 +1,4 @@
-"""A run's results from its record: each test, as far as it got, and what is said of the whole."""
+"""Build a run's results from its record: each test, as far as it got, and the notices and warnings of the run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from tkperf.procedures.walk import first_rounds
 
 
 def analyse(record: RunRecord) -> RunResult:
-    """All results of a run, as far as it got."""
+    """Return all results of a run, as far as it got."""
     found = find_resumptions(record)
     begun = {test.name for test in record.tests}
     not_begun = tuple(name for name in record.planned if name not in begun)
@@ -94,7 +94,7 @@ def analyse(record: RunRecord) -> RunResult:
         not_begun=not_begun,
         tests=(
             tuple(_without_guesses(test, record.info) for test in tests)
-            # A run whose device is not known may be an imported one.
+            # A run without a known device may be an imported one.
             if record.info.imported or not record.info.device
             else tests
         ),
@@ -105,7 +105,7 @@ def analyse(record: RunRecord) -> RunResult:
 def _cut_off(
     tests: Iterable[TestResult], not_begun: Sequence[str], status: RunStatus
 ) -> Iterator[RunWarning]:
-    """What did not end, or begin; a run that goes on lacks nothing."""
+    """Yield a warning for each part that did not end or begin; none while the run goes on."""
     if status is RunStatus.RUNNING:
         return
     for test in tests:
@@ -117,7 +117,7 @@ def _cut_off(
 
 
 def with_left_out(result: RunResult, left_out: Sequence[LeftOut]) -> RunResult:
-    """The result with a notice on each of its pages that something could not be read, and what."""
+    """Return the result with a notice about unreadable parts for each page, and warnings that name them."""
     if not left_out:
         return result
     others = (notice for notice in result.info.notices if not notice.startswith(DAMAGED))
@@ -128,8 +128,8 @@ def with_left_out(result: RunResult, left_out: Sequence[LeftOut]) -> RunResult:
 
 
 def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
-    """An imported test: what its tool did not record is not known, whatever the steps add up to."""
-    # TKperf's XML has rates; counts were made of them so that rates are what they were.
+    """Remove values that the tool of an imported test did not record, although the steps would give them."""
+    # TKperf's XML has rates; the import derived counts from them that give the same rates.
     counted = info.profile_name != PROFILE_NAME
     demand_known = any(
         "jobs" in table for table in info.profile.values() if isinstance(table, dict)
@@ -173,7 +173,10 @@ def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
 
 
 def _without_counts(cell: CellResult) -> dict[str, Any]:
-    """Rates were told, of all I/Os together: how many there were, and which, was made of them."""
+    """Return the figures without counts; a mix also loses its reads and writes.
+
+    The source had only rates of all I/Os together; the counts and directions were derived from them.
+    """
     mixed = cell.workload.read_percent not in (0, 100)
     return {
         direction: None
@@ -185,7 +188,7 @@ def _without_counts(cell: CellResult) -> dict[str, Any]:
 
 
 def _plan(suite: str, test: TestRecord) -> TestPlan:
-    """How the test is shown; a section that no plan knows by what was recorded."""
+    """Return the plan that shows the test; a section without a plan is shown by its recorded steps."""
     names = list(dict.fromkeys(step.section for step in test.steps))
     stored = test.plan
     planned = names if stored is None else [section.name for section in stored.sections]
@@ -204,9 +207,9 @@ def _plan(suite: str, test: TestRecord) -> TestPlan:
 
 
 def _is_about_the_same(stored: TestPlan, known: TestPlan) -> bool:
-    """Whether this version measures the same in each section: then it shows the test its own way.
+    """Return whether this version measures the same in each section; if so, it shows the test by its own plan.
 
-    Older versions had a chart for what is now a view of one.
+    Older versions had a separate chart that is now a view of another.
     """
     of_stored = [(section.name, section.quantities) for section in stored.sections]
     return stored.title == known.title and of_stored == [
@@ -220,7 +223,7 @@ def _recorded(steps: Sequence[StepRecord], name: str) -> SectionPlan:
 
 
 def _with_ceiling(result: TestResult, info: RunInfo) -> TestResult:
-    """The test, its grid of demands with the ceiling by which the run's own profile chose the maximum."""
+    """Return the test with the latency ceiling of its demand grid, from the run's own profile."""
     definition = find_test(info.suite, result.name, info.profile)
     if definition is None or definition.table is None:
         return result
@@ -238,7 +241,7 @@ def _with_ceiling(result: TestResult, info: RunInfo) -> TestResult:
 
 
 def _planned_areas(info: RunInfo, test: TestRecord) -> dict[str, Round]:
-    """The first area of each section, as the run's own profile has them; empty if it does not say."""
+    """Return the first area of each section from the run's own profile; empty if the profile does not give it."""
     definition = find_test(info.suite, test.name, info.profile)
     if definition is None or not any(step.kind is StepKind.AREA for step in test.steps):
         return {}
@@ -261,7 +264,7 @@ def _test(
     sections: dict[str, list[StepRecord]] = {}
     for step in test.steps:
         sections.setdefault(step.section, []).append(step)
-    # After a purge, or the making of a set, nothing is promised.
+    # A planned pause, such as a purge or the creation of a set, is not limited.
     gaps = [step.gap_s for step in test.steps if step.gap_s is not None and not step.planned_pause]
     watched = [step for step in test.steps if step.disturbances is not None]
     kinds = [
@@ -301,7 +304,7 @@ def _test(
 
 
 def _with_progress(result: TestResult, test: TestRecord) -> TestResult:
-    """Of a test that did not end with what of it did."""
+    """Return an unfinished test with its progress and the sections without measurements."""
     if test.status is RunStatus.COMPLETE:
         return result
     planned = () if test.plan is None else test.plan.sections
@@ -334,5 +337,5 @@ def _beside(step: StepRecord) -> StepHost:
 
 
 def _is_compared(step: StepRecord) -> bool:
-    """Whether the I/O of others could be told from the step's own."""
+    """Return whether the I/O of others was distinguished from the step's own."""
     return step.foreign_read_bytes is not None and step.foreign_write_bytes is not None

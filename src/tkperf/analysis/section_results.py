@@ -1,4 +1,4 @@
-"""A section's results from its steps and verdicts: its window, why it ended, what was found over time."""
+"""Build a section's results from its steps and verdicts: its window, the reason for its end, findings over time."""
 
 from __future__ import annotations
 
@@ -40,28 +40,28 @@ def build_section(
     planned: Round | None,
     lost_steps: Sequence[LeftOut],
 ) -> SectionResult:
-    """One section of a test.
+    """Build one section of a test.
 
     Args:
-        planned: its first area, of a hard disk, as the profile has it.
+        planned: the first area of a hard disk's section, from the profile; None: not known.
         lost_steps: rows of the test's steps that could not be read.
     """
     name = plan.name
-    # Warm-ups are kept, and part of no result but of what was written.
+    # Warm-ups count only in the written bytes.
     steps = [step for step in all_steps if step.kind is not StepKind.WARM_UP]
     given = [record for record in test.verdicts if record.section == name]
     ended = next((outcome for outcome in test.outcomes if outcome.section == name), None)
     stream = [step for step in steps if step.kind is StepKind.CONTINUOUS]
     in_areas = [step for step in steps if step.kind is StepKind.AREA]
     in_rounds = [step for step in steps if step.kind is StepKind.ROUND]
-    # Of rounds that nobody judges the next one tells that a round was whole.
+    # A round without a verdict is whole if another round followed it.
     whole = _complete_areas(in_areas, planned) or (() if given else _complete_rounds(in_rounds))
     lost = [row for row in lost_steps if row.section in (name, None)]
-    # The rounds of a stream's verdict may lie far apart: they say nothing unless it is steady.
+    # The rounds of a stream's verdict may be far apart: they are no window unless the stream is steady.
     verdicts = () if stream else tuple(record.verdict for record in given)
     window, because = _window(ended, verdicts, whole, test)
     judged = {record.number for record in given} | set(whole)
-    if ended is not None:  # also rounds that nobody judged
+    if ended is not None:  # then also rounds without a verdict
         judged |= {step.number for step in in_rounds}
     if lost:
         judged = without_holes(steps, judged, lost)
@@ -101,7 +101,10 @@ def build_section(
 
 
 def _last_fills(steps: Sequence[StepRecord], purge: PurgeRecord | None) -> list[StepRecord]:
-    """What preconditioned the section: a test of the user's own may fill before a purge, too, and by several loads."""
+    """Return the fills that preconditioned the section: fills since the purge, with the last workload.
+
+    A user's own test may fill before a purge, too, and with several workloads.
+    """
     since_s = purge.started_s if purge is not None and is_purged(purge) else 0.0
     fills = [step for step in steps if step.kind is StepKind.FILL and step.started_s >= since_s]
     return [fill for fill in fills if fill.workload == fills[-1].workload]
@@ -110,7 +113,11 @@ def _last_fills(steps: Sequence[StepRecord], purge: PurgeRecord | None) -> list[
 def _window_verdicts(
     ended: SectionOutcome | None, given: Sequence[VerdictRecord]
 ) -> tuple[SteadyStateVerdict, ...]:
-    """Of each tracking variable; an imported run's cells are judged one by one and have no window."""
+    """Return the window's verdict on each tracking variable.
+
+    Without an outcome the verdicts on the last judged round count. An imported run's cells are judged one by
+    one and have no window.
+    """
     if ended is not None:
         return ended.verdicts or ((ended.verdict,) if ended.verdict else ())
     return tuple(record.verdict for record in given if record.number == given[-1].number)
@@ -119,7 +126,7 @@ def _window_verdicts(
 def _tracks(
     rounds: Sequence[RoundResult], slices: Sequence[SliceResult], *, areas: bool
 ) -> Iterator[Track]:
-    """The cells of each workload over its rounds, or over its slices; areas are no time."""
+    """Yield the figures of each workload over its slices, or over its rounds; areas are no course in time."""
     for stream in dict.fromkeys(slice_result.values.workload for slice_result in slices):
         of_stream = [
             slice_result for slice_result in slices if slice_result.values.workload == stream
@@ -157,10 +164,10 @@ def _window(
     whole: tuple[int, ...],
     test: TestRecord,
 ) -> tuple[tuple[int, ...], str]:
-    """Rounds that results are averaged over, and why the section ended."""
+    """Return the rounds that results are averaged over, and why the section ended."""
     if ended is not None:
         return ended.window, ended.ended_because + describe_rest(test.status)
-    # Cut short: the last rounds that were judged, so complete, say what is known so far.
+    # Cut short: the last judged rounds are complete and give the results so far.
     window = verdicts[-1].rounds if verdicts else whole
     if test.status is RunStatus.COMPLETE:
         return window, "how it ended cannot be read"
@@ -170,7 +177,10 @@ def _window(
 
 
 def _complete_rounds(steps: Sequence[StepRecord]) -> tuple[int, ...]:
-    """Numbers of the rounds with as many steps as one that another followed; of one alone nobody knows."""
+    """Return the numbers of the rounds with as many steps as a round that another followed.
+
+    A single round may be incomplete, so it does not count.
+    """
     ran = Counter(step.number for step in steps)
     *earlier, _ = sorted(ran) or (0,)
     most = max((ran[number] for number in earlier), default=0)
@@ -178,7 +188,7 @@ def _complete_rounds(steps: Sequence[StepRecord]) -> tuple[int, ...]:
 
 
 def _complete_areas(steps: Sequence[StepRecord], planned: Round | None) -> tuple[int, ...]:
-    """Numbers of the areas in which every step was run."""
+    """Return the numbers of the areas in which every step ran."""
     ran = Counter(step.number for step in steps)
     whole = max(ran.values(), default=0) if planned is None else len(planned.steps)
     return tuple(number for number, count in ran.items() if count == whole)

@@ -1,4 +1,4 @@
-"""The sections of a test beside each other: what each began and ended with, its recovery, where it saturates."""
+"""Compare the sections of a test in tables: first and last slices, recovery and saturation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _AT_LEVEL = (LATENCY_MEAN, LATENCY_WITH_WAIT, percentile(99.9), LATENCY_MAX)
 
 
 def build_section_tables(test: TestResult) -> Iterator[Table]:
-    """What the test's plan asks for: tables that its sections share, streams beside each other; offered rates."""
+    """Yield the tables that the test's plan asks for: shared matrices, streams side by side, offered rates."""
     yield from build_shared_matrices(test)
     streams = [section for section in test.sections if section.slices and section.cells]
     for asked in test.figures:
@@ -50,7 +50,7 @@ def build_section_tables(test: TestResult) -> Iterator[Table]:
 
 
 def _saturation(test: TestResult) -> Iterator[Table]:
-    """The highest offered rate without a backlog in each section, latency there, and the rate of saturation."""
+    """Yield a table of each section's highest offered rate without a backlog, its latency, and the saturation rate."""
     rows: list[tuple[str | Figure, ...]] = []
     for section in test.sections:
         found = find_characteristic(section, NO_BACKLOG)
@@ -83,7 +83,7 @@ def _saturation(test: TestResult) -> Iterator[Table]:
 
 
 def _build(streams: Sequence[SectionResult], rate: Quantity) -> Table:
-    """A row for each section, in their order."""
+    """Build a table with a row for each section, in their order."""
     rows: list[tuple[str | Figure, ...]] = []
     recovers = any(find_characteristic(section, RECOVERY) for section in streams)
     columns = _FOUND if recovers else {SHARE_OF_FIRST: _FOUND[SHARE_OF_FIRST]}
@@ -118,7 +118,7 @@ def _build(streams: Sequence[SectionResult], rate: Quantity) -> Table:
 
 
 def _found(section: SectionResult, measure: Measure) -> str | Figure:
-    """A dash where it was not looked for; in words where it was not found."""
+    """Return a characteristic's figure: a dash if the analysis did not look for it, words if it was not found."""
     found = find_characteristic(section, measure)
     if found is not None and found.value is None:
         return found.text()
@@ -144,7 +144,7 @@ def _notes(recovers: bool) -> tuple[str, ...]:
 
 
 def _peak(slices: Sequence[SliceResult], quantity: Quantity) -> Figure:
-    """The greatest value of any slice."""
+    """Return the greatest value of any slice."""
     values = [
         value
         for slice_result in slices

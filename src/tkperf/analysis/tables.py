@@ -1,7 +1,7 @@
 """Results as tables: plain data that every output renders in its own way.
 
-Numbers stay numbers, with the digits they are to be shown with, their marks and the workload that
-they are of, so that a page can link them and a terminal can shorten them.
+Numbers remain numbers, with their digits, marks and workload, so that a page can link them and a
+terminal can shorten them.
 """
 
 from __future__ import annotations
@@ -32,19 +32,22 @@ from tkperf.model.quantity import (
 from tkperf.model.units import NOT_MEASURED, format_exact, format_number, format_window
 from tkperf.model.workload import Workload
 
-# Colours follow the logarithm where the greatest value is more than so many times the least.
+# Colours follow the logarithm if the greatest value is more than this many times the least.
 WIDE_RANGE = 20.0
-# What a stream's table shows of each of its lines.
+# Columns of a stream's table.
 STREAM_QUANTITIES = (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A number of a table; None is not measured. ``workload`` is None where it is of no single one.
+    """A number of a table.
 
-    ``part`` is the round, area or slice that it is of, None what the section's figures are of;
-    ``measure`` and ``uncertainty`` are None of what has no uncertainty of its own; ``digits`` as
-    ``units.format_number`` has them.
+    Attributes:
+        value: None: not measured.
+        digits: digits as in ``units.format_number``.
+        workload: None: the number is not about a single workload.
+        part: number of its round, area or slice; None: the number is one of the section's figures.
+        measure, uncertainty: None: the number has no uncertainty of its own.
     """
 
     value: float | None
@@ -57,13 +60,13 @@ class Figure:
     uncertainty: Uncertainty | None = None
 
     def text(self) -> str:
-        """With its marks; a dash where it was not measured."""
+        """Return the number with its marks; a dash if it was not measured."""
         if self.value is None:
             return NOT_MEASURED + self.mark
         return format_number(self.value, self.digits) + self.mark
 
     def sure(self) -> str:
-        """In full, and how far it can be trusted, in a sentence; empty of what was not measured."""
+        """Return the number in full and its uncertainty, in a sentence; empty if it was not measured."""
         if self.value is None:
             return ""
         if self.measure is None:
@@ -73,15 +76,15 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """``rows`` begin with ``labels`` texts each; figures follow.
+    """A table; its ``rows`` begin with ``labels`` texts each, and figures follow.
 
     Attributes:
-        title: what the numbers are, with their unit.
-        over: what they are of, such as rounds of a window; empty if that is in the title.
-        across: what the heads of the columns are, if they are values of a field.
-        head: of each column, the labels' first.
-        notes: what the marks mean.
-        shaded: its figures are of one quantity, so that colours can tell great ones from small ones.
+        title: name of the quantity, with its unit.
+        over: basis of the numbers, such as rounds of a window; empty if the title has it.
+        across: name of the field whose values head the columns, if there is one.
+        head: head of each column, the labels first.
+        notes: meaning of the marks.
+        shaded: all figures are of one quantity, so that colours can show their size.
     """
 
     title: str
@@ -95,10 +98,11 @@ class Table:
 
 
 def shade(table: Table) -> tuple[tuple[float | None, ...], ...]:
-    """Where each figure stands between the least (0) and the greatest (1); None: not measured, or all the same.
+    """Return the position of each figure between the least (0) and the greatest (1).
 
-    By the logarithm where the greatest is more than ``WIDE_RANGE`` times the least. Less than twice the
-    least it is not 1 but by how much it exceeds it: small differences stay pale.
+    None: not measured, or all figures are equal. The scale is logarithmic if the greatest is more than
+    ``WIDE_RANGE`` times the least. If the greatest is less than twice the least, its position is not 1 but
+    its relative excess over the least: small differences remain pale.
     """
     rows = [
         [cell.value if isinstance(cell, Figure) else None for cell in row[table.labels :]]
@@ -123,7 +127,7 @@ def shade(table: Table) -> tuple[tuple[float | None, ...], ...]:
 def figure(
     cell: CellResult | None, quantity: Quantity, direction: Direction, part: int | None = None
 ) -> Figure:
-    """A quantity of a cell, marked; not measured where there is no cell."""
+    """Return a quantity of a cell, with its marks; without a cell it is not measured."""
     if cell is None:
         return Figure(value=None)
     return Figure(
@@ -139,7 +143,7 @@ def figure(
 
 
 def describe_over(section: SectionResult, quantity: Quantity) -> str:
-    """``mean of rounds 1-5``: what a value of a section's tables is of; empty without a window."""
+    """Return the basis of a section's values, ``mean of rounds 1-5``; empty without a window."""
     if not section.window:
         return ""
     window = format_window(section.window)
@@ -151,7 +155,7 @@ def describe_over(section: SectionResult, quantity: Quantity) -> str:
 def build_matrix(
     section: SectionResult, quantity: Quantity, direction: Direction = Direction.ALL
 ) -> Table:
-    """One quantity of all cells of a section, by the fields in which their workloads differ."""
+    """Build a table of one quantity for all cells of a section, by the fields in which their workloads differ."""
     layout = arrange(cell.workload for cell in section.cells)
     cells = {cell.workload: cell for cell in section.cells}
     of = "" if direction is Direction.ALL else f" of {direction.value}s"
@@ -182,7 +186,7 @@ def build_matrix(
 
 
 def build_matrices(section: SectionResult, quantities: Iterable[Quantity]) -> tuple[Table, ...]:
-    """A matrix for each quantity that was measured at all."""
+    """Build a matrix for each quantity that has a value."""
     return tuple(
         build_matrix(section, quantity)
         for quantity in quantities
@@ -191,7 +195,7 @@ def build_matrices(section: SectionResult, quantities: Iterable[Quantity]) -> tu
 
 
 def build_directions(section: SectionResult, quantity: Quantity) -> Table | None:
-    """Reads and writes of mixed workloads apart, and together; None where nobody told them apart."""
+    """Build a table of reads, writes and both together for mixed workloads; None: reads have no values of their own."""
     mixed = [cell for cell in section.cells if cell.workload.read_percent not in (0, 100)]
     if all(cell.value(quantity, Direction.READ) is None for cell in mixed):
         return None
@@ -215,7 +219,7 @@ def build_directions(section: SectionResult, quantity: Quantity) -> Table | None
 
 
 def build_listings(section: SectionResult) -> tuple[Table, ...]:
-    """The listings that the section's plan asks for; of a stream those that say more than its own table."""
+    """Build the listings that the section's plan asks for; for a stream only if they add to its own table."""
     return tuple(
         build_listing(section, asked)
         for asked in section.plan.figures
@@ -232,7 +236,7 @@ def _is_in_stream(section: SectionResult, asked: AskedFigure) -> bool:
 
 
 def build_listing(section: SectionResult, asked: AskedFigure) -> Table:
-    """A row for each workload, for reads and writes of a mix each if they are ``apart``."""
+    """Build a table with a row for each workload; with ``apart`` also rows for the reads and writes of a mix."""
     quantities = [QUANTITIES[key] for key in asked.quantities if key in QUANTITIES]
     axes = find_axes(cell.workload for cell in section.cells)
     cells = sorted(section.cells, key=lambda cell: place_of(cell.workload, axes))
@@ -259,7 +263,7 @@ def build_listing(section: SectionResult, asked: AskedFigure) -> Table:
 
 
 def directions_of(workload: Workload, *, apart: bool) -> tuple[tuple[Direction, str], ...]:
-    """What is told of a workload, with its name: all its I/Os, or of a mix reads and writes, too."""
+    """Return the directions to show for a workload, with their names: all I/Os, and with ``apart`` a mix's own."""
     if not 0 < workload.read_percent < 100:
         return ((Direction.ALL, "reads" if workload.read_percent else "writes"),)
     if not apart:
@@ -276,13 +280,13 @@ def list_titles(quantities: Sequence[Quantity]) -> str:
 
 
 def name_column(quantity: Quantity) -> str:
-    """``p99.9 (µs)``."""
+    """Return the head of a quantity's column: ``p99.9 (µs)``."""
     unit = quantity.unit
     return f"{quantity.short} ({unit})" if unit and unit != quantity.short else quantity.short
 
 
 def build_areas(section: SectionResult, quantity: Quantity) -> Table:
-    """A quantity over the areas of a disk: its ends, its mean, the slowest and the fastest."""
+    """Build a table of a quantity over the areas of a disk: first, last, mean, slowest and fastest."""
     axes = find_axes(cell.workload for cell in section.cells)
     rows: list[tuple[str | Figure, ...]] = []
     for cell in section.cells:
@@ -312,7 +316,7 @@ def build_areas(section: SectionResult, quantity: Quantity) -> Table:
 
 
 def build_stream(section: SectionResult) -> Table:
-    """A stream's ends and its whole, or its window."""
+    """Build a table of a stream's first slice, last slice, and whole or window."""
     first, last = section.slices[0], section.slices[-1]
     lines: list[tuple[str, CellResult, int | None]] = []
     if last is not first or not section.cells:
@@ -343,7 +347,7 @@ def build_stream(section: SectionResult) -> Table:
 
 
 def _notes(cells: Sequence[CellResult], shown: Sequence[Quantity]) -> tuple[str, ...]:
-    """What marks mean, and what a dash means where a percentile is shown."""
+    """Return the meaning of the marks, and of a dash where a percentile is shown."""
     rare = next(
         (
             note
@@ -363,7 +367,7 @@ def _notes(cells: Sequence[CellResult], shown: Sequence[Quantity]) -> tuple[str,
 
 
 def with_sureness(table: Table) -> Table:
-    """The table with a note of how far its figures can be trusted."""
+    """Return the table with a note on the uncertainty of its figures."""
     figures = (cell for row in table.rows for cell in row if isinstance(cell, Figure))
     sure = summarise(
         (one.measure, one.value, one.uncertainty) for one in figures if one.measure is not None
@@ -372,7 +376,7 @@ def with_sureness(table: Table) -> Table:
 
 
 def explain_intervals(result: RunResult) -> tuple[str, ...]:
-    """What intervals mean, once for all; empty of a run without any."""
+    """Return the meaning of intervals, once for all; empty if the run has none."""
     known = (
         one.known
         for test in result.tests
@@ -385,7 +389,7 @@ def explain_intervals(result: RunResult) -> tuple[str, ...]:
 
 
 def transpose(table: Table) -> Table:
-    """Rows as columns: what is wide on paper is narrow in a terminal. For tables with one label."""
+    """Swap rows and columns, because a terminal is narrower than paper. The table has one label column."""
     names = tuple(str(row[0]) for row in table.rows)
     return replace(
         table,

@@ -1,4 +1,4 @@
-"""What drives told of themselves during each test, as numbers, and what stands on every page of it."""
+"""Summarise the telemetry of drives during each test in numbers, and in notices for every page."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ MEDIA_ERRORS = "MEDIA ERRORS"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveTelemetry:
-    """What one drive told of itself during a test; None: it does not tell, or nobody asked.
+    """Telemetry of one drive during a test; None: the drive does not report it, or it was not asked for.
 
     Attributes:
         temperature_least_c, temperature_mean_c, temperature_most_c: over the test, the mean by time.
-        load_written_bytes: what the test's steps wrote by fio's count; None of a set's members.
+        load_written_bytes: bytes that the test's steps wrote by fio's count; None for a set's members.
         host_written_bytes, nand_written_bytes: by the drive's own counters.
         write_amplification: the ratio of these two.
-        throttled_s: how long between readings that say that it was throttled.
+        throttled_s: time between readings that report throttling.
         media_errors, unsafe_shutdowns, warning_minutes, critical_minutes, thermal_1_count,
-            thermal_2_count, thermal_1_s, thermal_2_s, throttle_events: by how much they grew.
-        percentage_used_growth: likewise, in percentage points.
-        percentage_used, spare_percent, power_on_hours, power_state: at its end.
+            thermal_2_count, thermal_1_s, thermal_2_s, throttle_events: their growth.
+        percentage_used_growth: growth in percentage points.
+        percentage_used, spare_percent, power_on_hours, power_state: at the end of the test.
     """
 
     drive: str
@@ -75,7 +75,7 @@ _AT_THE_END = ("percentage_used", "spare_percent", "power_on_hours", "power_stat
 
 
 def find_test_telemetry(record: RunRecord, test: TestRecord) -> tuple[DriveTelemetry, ...]:
-    """Of each drive what it told during a test; empty where nothing was told."""
+    """Return the telemetry of each drive during a test; empty if there is none."""
     drives, facts = by_drive(record.telemetry), parse_drives(record.info.device)
     ended_s = test.ended_s if test.ended_s is not None else _last_moment(test)
     pauses = find_pauses(record.resumptions)
@@ -87,7 +87,7 @@ def find_test_telemetry(record: RunRecord, test: TestRecord) -> tuple[DriveTelem
 
 
 def place_readings(record: RunRecord) -> Iterator[tuple[str | None, Reading]]:
-    """Each reading with the name of the test in whose time it was; None: between tests."""
+    """Yield each reading with the name of the test at its time; None: between tests."""
     for reading in record.telemetry:
         names = (
             test.name
@@ -151,7 +151,7 @@ def _of_drive(
 
 
 def _mean(temperatures: Sequence[tuple[float, float]]) -> float | None:
-    """By time: a reading is kept when the temperature changed."""
+    """Return the mean by time, because a reading is kept only when the temperature changed."""
     if not temperatures:
         return None
     lasted_s = temperatures[-1][0] - temperatures[0][0]
@@ -165,7 +165,7 @@ def _mean(temperatures: Sequence[tuple[float, float]]) -> float | None:
 
 
 def _written_by_load(test: TestRecord, first: Reading, last: Reading) -> int:
-    """In the steps between two readings, those that were measured again among them."""
+    """Return the bytes written by steps between two readings; steps that were measured again count, too."""
     steps = (*test.steps, *(step for _, step in test.set_aside))
     return sum(
         step.measurement.write.bytes
@@ -178,7 +178,7 @@ def _written_by_load(test: TestRecord, first: Reading, last: Reading) -> int:
 def find_telemetry_notices(
     record: RunRecord, by_test: Mapping[str, Sequence[DriveTelemetry]], titles: Mapping[str, str]
 ) -> Iterator[str]:
-    """What stands on every page: that a drive was throttled, or could not keep data."""
+    """Yield the notices for every page: a drive was throttled, or could not keep data."""
     throttled = {
         name: sum(drive.throttled_s or 0.0 for drive in drives) for name, drives in by_test.items()
     }

@@ -1,4 +1,4 @@
-"""What drives told of themselves during a test, as a table: the same in every output."""
+"""Telemetry of drives during a test, as a table: the same in every output."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tkperf.analysis.tables import Figure, Table
 from tkperf.analysis.telemetry import DriveTelemetry
 
-# Attribute, what the table calls it, what it is divided by, digits.
+# Attribute, label, divisor, digits.
 _ROWS = (
     ("temperature_least_c", "Temperature, lowest (°C)", 1, 1),
     ("temperature_mean_c", "Temperature, mean (°C)", 1, 1),
@@ -35,7 +35,7 @@ _ROWS = (
 
 
 def build_telemetry_table(telemetry: Sequence[DriveTelemetry]) -> Table | None:
-    """A line for each thing that any of the drives tells, a column for each drive."""
+    """Build a table with a line for each value that any drive reports, and a column for each drive."""
     if not telemetry:
         return None
     lines: tuple[tuple[str | Figure, ...], ...] = tuple(

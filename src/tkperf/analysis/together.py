@@ -1,4 +1,4 @@
-"""Sections of rounds as if they were one: what a test's block sizes, each with its own purge, share."""
+"""Join sections of rounds into one, such as a test's block sizes, each with its own purge."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tkperf.model.units import format_window
 
 
 def put_together(test: TestResult) -> SectionResult | None:
-    """All sections of a test that have rounds, with the figures of the whole test as their plan.
+    """Join all sections of a test that have rounds; the plan has the figures of the whole test.
 
-    Rounds of the same number stand together, though they were not run at the same time. The window is
-    that of all of them, empty where they have different ones. None where nothing was measured, or
-    the same workload in more than one of them.
+    Rounds of the same number are joined, though they did not run at the same time. The window is the
+    common one, empty if the sections have different ones. None: nothing was measured, or two sections
+    have the same workload.
     """
     sections = [section for section in test.sections if section.rounds and not section.areas]
     workloads = [cell.workload for section in sections for cell in section.cells]
@@ -54,7 +54,7 @@ def _rounds(sections: list[SectionResult]) -> tuple[RoundResult, ...]:
 
 
 def build_shared_matrices(test: TestResult) -> tuple[Table, ...]:
-    """The tables that all sections share, where the test's plan asks for any."""
+    """Build the tables that all sections share, if the test's plan asks for any."""
     together = put_together(test)
     if together is None:
         return ()

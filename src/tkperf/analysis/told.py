@@ -1,4 +1,4 @@
-"""What a report says that its run file does not: when it was made, and facts that users tell."""
+"""Facts of a report that its run file does not have: its date, and facts from the user."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ MANUFACTURER = "Manufacturer"
 MOTHERBOARD = "Motherboard"
 NOTE = "Note"
 TELLABLE = (SPONSOR, PLATFORM, MANUFACTURER, NAND_TYPE, MOTHERBOARD, NOTE)
-"""What no tool can find out, or not of every drive and host."""
+"""Names of facts that no tool can find out, or not for every drive and host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What is not in a run file.
+    """Facts that are not in a run file.
 
     Attributes:
-        report_date: when the report was made; None: that is not told.
-        facts: by their names in ``TELLABLE``, of the user.
+        report_date: date of the report; None: not shown.
+        facts: the user's facts, by their names in ``TELLABLE``.
     """
 
     report_date: str | None = None
     facts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def of(self, name: str, known: str | None = None) -> str | None:
-        """A fact as it is known, else as the user told it; both where they differ."""
+        """Return the known value of a fact, else the user's; both if they differ."""
         told = self.facts.get(name)
         if known is None or told is None:
             return known or told
@@ -44,10 +44,10 @@ NOTHING_TOLD = Told()
 
 
 def parse_facts(texts: Iterable[str]) -> dict[str, str]:
-    """Facts from ``NAME=TEXT``, by their names as reports have them.
+    """Parse facts from ``NAME=TEXT``, and return them by their names in reports.
 
     Raises:
-        UsageError: one has another form or a name that reports do not have.
+        UsageError: a text has another form or a name that reports do not have.
     """
     names = {name.lower(): name for name in TELLABLE}
     facts = {}

@@ -1,4 +1,4 @@
-"""Steady-state verdicts in words and numbers, the same in every output."""
+"""Describe steady-state verdicts in words and numbers, the same in every output."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ from tkperf.model.units import (
     unit_for_people,
 )
 
-# A range that is a hundred thousandth of the average needs no more digits of it.
+# Most digits beyond the usual ones: a range of a hundred thousandth of the average needs no more.
 _MOST_FINER = 3
-# After the decimal point, of what is hardly beyond its limit.
+# Most digits after the decimal point, for a value slightly beyond its limit.
 _MOST_DIGITS = 6
 
 
 def name_rounds(numbers: Sequence[int]) -> str:
-    """``rounds 4-8``; those of a stream's verdict lie apart: ``1, 31, 61, 91, 121``."""
+    """Return ``rounds 4-8``; rounds of a stream's verdict may be apart: ``rounds 1, 31, 61, 91, 121``."""
     if numbers[-1] - numbers[0] == len(numbers) - 1:
         return format_window(numbers)
     return "rounds " + ", ".join(str(number) for number in numbers)
 
 
 def find_verdict_place(verdict: SteadyStateVerdict) -> int:
-    """The place of the last digit of its values: as fine as their range asks for, so that they can be judged again."""
+    """Return the place of the last digit of a verdict's values.
+
+    It is as fine as their range requires, so that a reader can judge them again.
+    """
     place = find_place(verdict.average)
     if not verdict.data_excursion or not isfinite(verdict.data_excursion):
         return place
@@ -39,12 +42,15 @@ def find_verdict_place(verdict: SteadyStateVerdict) -> int:
 
 
 def format_verdict_value(verdict: SteadyStateVerdict, value: float) -> str:
-    """One of its values, or their average or excursion."""
+    """Format one of a verdict's values, their average or their excursion."""
     return format_to_place(value, find_verdict_place(verdict)) if isfinite(value) else NOT_MEASURED
 
 
 def describe_tracked(verdict: SteadyStateVerdict) -> str:
-    """``RND 4k 0/100 IOPS: average 27,040 IOPS in rounds 1-5, range 1.9 % (allowed 20 %), slope 0.4 % (allowed 10 %)``."""
+    """Describe a verdict.
+
+    ``RND 4k 0/100 IOPS: average 27,040 IOPS in rounds 1-5, range 1.9 % (allowed 20 %), slope 0.4 % (allowed 10 %)``.
+    """
     unit = unit_for_people(verdict.unit)
     average = f"{format_number(verdict.average)} {unit}".rstrip()
     return (
@@ -55,7 +61,7 @@ def describe_tracked(verdict: SteadyStateVerdict) -> str:
 
 
 def describe_excess(verdict: SteadyStateVerdict) -> str:
-    """What kept a window from being steady: ``slope 14 % (allowed 10 %)``; else why, as the verdict has it."""
+    """Explain why a window was not steady: ``slope 14 % (allowed 10 %)``; else return the verdict's reason."""
     excursions = (
         ("range", verdict.data_excursion, verdict.allowed_data_excursion),
         ("slope", verdict.slope_excursion, verdict.allowed_slope_excursion),
@@ -69,7 +75,7 @@ def describe_excess(verdict: SteadyStateVerdict) -> str:
 
 
 def _share(verdict: SteadyStateVerdict, measured: float | None, allowed: float) -> str:
-    """In percent of the average, with its limit."""
+    """Return an excursion in percent of the average, with its limit."""
     if measured is None or not isfinite(measured) or not verdict.average > 0:
         return NOT_MEASURED
     percent, limit = (100 * value / verdict.average for value in (measured, allowed))
@@ -80,6 +86,6 @@ def _share(verdict: SteadyStateVerdict, measured: float | None, allowed: float) 
 
 
 def describe_verdicts(section: SectionResult) -> str:
-    """All tracking variables of the window, and whether others had a part in it."""
+    """Describe all tracking variables of the window, and the number of its disturbed steps."""
     tracked = "; ".join(describe_tracked(verdict) for verdict in section.window_verdicts)
     return tracked + describe_window(section.disturbed_in_window)

@@ -1,8 +1,8 @@
-"""Backlog of an offered rate and time that its I/Os waited, from the I/Os done in each second.
+"""Calculate the backlog of an offered rate and the wait of its I/Os, from the I/Os done in each second.
 
-fio counts latency from submission. While all places are taken, an I/O that is due waits for one; the number
-of those that wait is what is due, less what is done and what the places hold. Its area over time is
-the sum of their waits (Little's law).
+fio counts latency from submission. While all places are taken, an I/O that is due waits for a place. The
+number of waiting I/Os is the number due minus the number done and the number of places. Its area over
+time is the sum of their waits (Little's law).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from tkperf.model.seconds import Seconds, join
 from tkperf.model.workload import Arrival, Workload
 
 CLOCK_S = 0.001
-"""Resolution of the end of a second, as fio has its times in ms: shorter waits are not told from none."""
+"""Resolution of the end of a second, because fio gives times in ms: shorter waits cannot be detected."""
 LEAST_SECONDS = 4
-"""Levels of fewer are judged at their end: half of them are no course."""
+"""Fewest seconds for a median backlog; a level with fewer is judged at its end, because half of them is too short."""
 
 
 def with_waits(
     section: SectionResult, steps: Sequence[StepRecord], seconds: Mapping[int, Seconds]
 ) -> SectionResult:
-    """The section, its cells at an offered rate with the mean latency that includes the wait, and the median backlog.
+    """Return the section with the median backlog and the mean latency including the wait, for offered rates.
 
     Args:
-        steps: of the section.
-        seconds: of each step, by its ``id``; of those not kept there are none.
+        steps: steps of the section.
+        seconds: seconds of each step, by its ``id``; none if they were not kept.
     """
     of_cells = find_window_steps(steps, section.window)
     whole = is_whole_stream(steps, section.window)
@@ -40,7 +40,7 @@ def with_waits(
     def with_wait(cell: CellResult) -> CellResult:
         of_cell = of_cells.get(cell.workload, [])
         latency_us = cell.value(LATENCY_MEAN)
-        # A slice of a stream may begin with I/Os that wait.
+        # A slice of a stream may begin with waiting I/Os.
         begin_idle = whole or all(step.kind is not StepKind.CONTINUOUS for step in of_cell)
         if cell.workload.offered_iops is None or latency_us is None or not begin_idle:
             return cell
@@ -76,11 +76,11 @@ def find_median_backlog_ios(workload: Workload, seconds: Seconds) -> float | Non
 
 
 def mean_wait_s(workload: Workload, seconds: Seconds) -> float | None:
-    """Mean time that an I/O waited to be issued, over those that were; None: not measured.
+    """Return the mean time that an I/O waited for submission, over all submitted I/Os; None: not measured.
 
-    The area of those that wait, less the part of the I/Os that still wait at the end, by the I/Os
-    that were issued: exact for I/Os that are issued in the order in which they are due. When random
-    arrivals were due nobody knows: half a percent fewer than asked for would pass for a wait of 0.1 s in a minute.
+    It is the area of the waiting I/Os, minus the part of I/Os that still wait at the end, divided by the number
+    of submitted I/Os. This is exact if I/Os are submitted in the order in which they are due. The due times of
+    random arrivals are not known: half a percent fewer than offered would look like a wait of 0.1 s in a minute.
     """
     offered_iops = workload.offered_iops
     if offered_iops is None or workload.arrival is Arrival.POISSON:
