@@ -57,13 +57,13 @@ class TestPhases:
 
     @property
     def reads_first(self) -> bool:
-        """Whether the first load reads, before this test has written anything."""
+        """Return whether the first load reads, before this test has written anything."""
         load, _, is_fill = next(_loads(self.phases))
         return not is_fill and load.read_percent > 0
 
     @property
     def starts_as_purged(self) -> bool:
-        """Whether it measures from the purge on, nothing being written in between."""
+        """Return whether the test measures right after the purge, with no write in between."""
         busy = [phase for phase in self.phases if not isinstance(phase, Idle)]
         return any(
             isinstance(purge, Purge) and isinstance(then, Round | Continuous)
