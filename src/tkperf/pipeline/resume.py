@@ -93,7 +93,7 @@ class ResumePlan:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Names of the tests that are to be run, or to go on."""
+        """Names of the tests to begin or to continue."""
         return tuple(test.name for test in self.tests if test.name not in self.done)
 
     @property
@@ -225,7 +225,9 @@ def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
 
 
 def _require_purge_command(request: ResumeRequest, info: RunInfo) -> None:
-    """Compare the purge command with the one in the run file. The user has to give it; the file only confirms it.
+    """Compare the purge command with the one in the run file.
+
+    The user has to give the command; the file only confirms it.
 
     Raises:
         RefusedError: it is not the same.

@@ -30,7 +30,7 @@ NO_PURGE_NOTICE = "NOT PURGED: the device was not put in as-new state before eac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Title:
-    """What a result says besides: its name, texts of the user's, the command that made it."""
+    """Title of a result: its name, the user's texts, and the command line."""
 
     name: str
     command_line: tuple[str, ...] = ()
