@@ -161,7 +161,7 @@ def parse_profile(text: str, *, file: str) -> Profile:
     """Decode a profile with the tables of all tests; ``file`` is named in errors.
 
     Raises:
-        ProfileError: not TOML, a typo, an impossible value, or an absurdly large test.
+        ProfileError: not TOML, a typo, an impossible value, or a test that makes no sense.
     """
     return _without_excess(profiles.parse_profile(text, _TABLES, file=file), file=file)
 
@@ -170,7 +170,7 @@ def with_numbers(profile: Profile, table: type[TestTable], **numbers: object) ->
     """Return the profile with other numbers in a test's table.
 
     Raises:
-        UsageError: a number is impossible, the numbers conflict, the test is absurdly large, or the profile
+        UsageError: a number is impossible, the numbers conflict, the test makes no sense, or the profile
             does not define it.
     """
     for test in TESTS:

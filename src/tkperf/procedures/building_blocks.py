@@ -29,7 +29,7 @@ HISTOGRAM_SECTION = "Response time histogram"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracked:
-    """A tracking variable: its name and unit for people, the workload of a round, and what of it is tracked."""
+    """A tracking variable: its name and unit for people, its workload in a round, and its value."""
 
     tracking: str
     unit: str
@@ -160,7 +160,7 @@ def rounds_until_all_steady(
 
 @dataclass(slots=True)
 class _Series:
-    """What was tracked in rounds or slices so far, and what else than the device had a part in it."""
+    """Tracked values of rounds or slices so far, with any doubts about each."""
 
     numbers: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)

@@ -83,7 +83,7 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def demand_search(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, short steps at each demand until the greatest is steady; find the least sufficient one."""
+    """Purge, precondition, short steps at each demand until the greatest is steady; find the least sufficient."""
     table = profile.table(DemandSearchTable)
     yield Purge(section=SECTION)
     yield workload_independent_preconditioning(profile, SECTION)

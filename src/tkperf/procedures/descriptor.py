@@ -85,7 +85,7 @@ class Test:
 
     @property
     def tables(self) -> tuple[type[TestTable], ...]:
-        """Its table, if it has one."""
+        """Table of the test, if it has one."""
         return () if self.table is None else (self.table,)
 
     def is_in(self, profile: Profile) -> bool:

@@ -164,7 +164,7 @@ def _name_state(section: str) -> str:
 
 
 def whole_test(sections: Sequence[str]) -> tuple[Figure, ...]:
-    """Plan a figure of all wait states, figures of each with its two baselines, and one of the whole test."""
+    """Plan a figure of all wait states, one of each with the baselines around it, and the whole test."""
     pairs = tuple(pair for pair in pairwise(sections[1:]) if pair[1].startswith(_BASELINE))
     around = tuple(
         neighbours
