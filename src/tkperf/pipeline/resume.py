@@ -70,7 +70,7 @@ class ResumePlan:
     Attributes:
         plan: plan of the whole run.
         info: facts about the run for its results, from now on.
-        done: outcomes of the sections of each finished test.
+        done: outcomes of the sections of each finished test that is not repeated.
         replayed: replay of the test under way.
         under_way: that test; None if there was none.
         file_state: state of the run file when it was read.
@@ -286,7 +286,7 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
 
 
 def _require_device(info: RunInfo, request: RunRequest) -> None:
-    """Check first that the device and fio are those of the run."""
+    """Check first that the run was measured on this device, and with this version of fio."""
     if request.device.startswith(SIMULATED):
         return
     identity = measurable(Path(request.device))

@@ -19,7 +19,7 @@ FILE_NOTICE = (
     "FILE TARGET: measured through a file system on a scratch file, not on a device of its own"
 )
 SIMULATED_NOTICE = "SIMULATED: these numbers come from a model, no device was measured"
-# Whether tkperf can tell other I/O on the device from the test's own.
+# Ability to distinguish other I/O on the device from the test's own, by the kind of target.
 OTHER_IO = {
     TargetKind.BLOCK: "watched: fio's bytes are compared with the device's own counters",
     TargetKind.FILE: "not comparable: a file has no counters of its own",

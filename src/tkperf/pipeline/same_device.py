@@ -8,7 +8,7 @@ from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.model.errors import DeviceError
 from tkperf.model.units import format_capacity
 
-# Facts that tell one drive from another. A fact unknown in the run file is not compared.
+# Facts that distinguish one drive from another. A fact unknown in the run file is not compared.
 _OWN = ("serial", "wwn", "model", "firmware")
 _WORDS = {"serial": "serial number", "wwn": "world-wide name", "logical_block_bytes": "sector"}
 
@@ -54,7 +54,7 @@ def _differences(
     if identity.kind is TargetKind.FILE:
         yield from _other_file(recorded, identity)
     elif not known and not any(recorded.get(key) for key in ("serial", "wwn")):
-        # Only its place tells it from another of its kind.
+        # Only its place distinguishes it from another of its kind.
         for key in ("path", "backing"):
             if recorded.get(key) != facts.get(key):
                 yield f"{key} {facts.get(key)}, not {recorded.get(key)}"

@@ -175,7 +175,7 @@ class PurgePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="purge"
 
 
 class FillPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="fill"):
-    """Workload-independent preconditioning: the range is written sequentially from end to end."""
+    """Workload-independent preconditioning: sequential writes to the range from end to end."""
 
     load: Annotated[
         LoadName | None,
