@@ -98,7 +98,7 @@ class RunRequest:
         tune: set governor, scheduler and the like for the run, and put them back.
         purge_method, purge_command, no_purge: at most one of them.
         telemetry: read the drives' own logs during the run.
-        raid: configuration of the set; required for the suite ``raid``, and for no other.
+        raid: configuration of the set; for the suite ``raid`` only, and required there.
         remove_set: take the set down again after the run.
 
     Raises:

@@ -160,7 +160,7 @@ def rounds_until_all_steady(
 
 @dataclass(slots=True)
 class _Series:
-    """Tracked values of rounds or slices so far, with any doubts about each."""
+    """Tracked values of rounds or slices so far, each with any influence from outside the device."""
 
     numbers: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)

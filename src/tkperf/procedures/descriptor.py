@@ -40,8 +40,8 @@ class Test:
         source: the chapter of the specification, or the tool, that defines it.
         suites: the commands that offer it.
         by_default: run if the user names no tests.
-        table: its table in profiles; a profile without the table does not offer the test. None: the test needs
-            no table.
+        table: its table in profiles; a profile without the table does not offer the test. None: the test
+            brings its own numbers.
         not_used: keys of that table that belong to another test.
         shared: the shared tables that its course depends on, without the demand.
         tracked: keys of the quantities that decide its steady state; empty: no such rule.
