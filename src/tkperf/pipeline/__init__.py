@@ -1,15 +1,15 @@
-"""A run from a request to its results, for the command line and for Python alike.
+"""A run from a request to its results, for the command line and for Python.
 
     request -> plan -> consent -> permit -> equipment -> execute -> results
 
 | module | step |
 |---|---|
-| ``request.py`` | what is asked for; what no device could do is refused |
+| ``request.py`` | the request; refuses what no device can do |
 | ``run_plan.py`` | looks at everything, changes nothing, and finds what is wrong |
-| ``fitting.py``, ``alterations.py`` | the profile on this device; what the options change of it |
-| ``drive.py``, ``segments.py``, ``raid.py``, ``simulation.py`` | what a run can be made on: ``subject.py`` |
+| ``fitting.py``, ``alterations.py`` | the profile on this device; the numbers that the options change |
+| ``drive.py``, ``segments.py``, ``raid.py``, ``simulation.py`` | the subjects of a run: ``subject.py`` |
 | ``consent.py`` | the one rule by which data may be destroyed, and the permit it yields |
-| ``equipment.py`` | what a run is made with, while permits are held |
+| ``equipment.py`` | the engine and the target of a run, while permits are held |
 | ``keeping.py``, ``run_info.py`` | executes, and keeps everything in the run file |
-| ``api.py`` | all of it in one call |
+| ``api.py`` | all steps in one call |
 """

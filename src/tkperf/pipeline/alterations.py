@@ -1,4 +1,4 @@
-"""Which of a specification's numbers the user's options changed, for every header of a result."""
+"""Numbers of a specification that the user's options changed, for every header of a result."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from tkperf.procedures.profiles.tables import TestTable
 
 
 def find_alterations(request: RunRequest, fitted: Fitted) -> tuple[str, ...]:
-    """Each changed number once, as ``runtime 60 s -> 1 s``, by what the tests do with and without.
+    """Return each changed number once, as ``runtime 60 s -> 1 s``.
 
-    A number that the chosen tests do not use is not changed for them.
+    Compares the phases of the tests with and without the options. A number that the chosen tests do not
+    use does not count as changed.
     """
     alterations = list(_of_tables(fitted))
     standard, _ = fit_to_sector(
@@ -46,9 +47,9 @@ def find_alterations(request: RunRequest, fitted: Fitted) -> tuple[str, ...]:
 
 
 def _of_tables(fitted: Fitted) -> Iterator[str]:
-    """What a profile made in Python has of its own, under the name of a shipped one.
+    """Yield the differences between a profile made in Python and the shipped profile of its name.
 
-    Of tables of tests only those of the chosen ones count; a workload file alters no specification.
+    Tables of tests count only for the chosen tests. A workload file alters no specification.
     """
     shipped = find_shipped_namesake(fitted.plain)
     if shipped is None:
@@ -68,7 +69,7 @@ def _of_tables(fitted: Fitted) -> Iterator[str]:
 
 
 def _as_text(value: object) -> str:
-    """As a profile's TOML has it, on one line."""
+    """Return a value on one line, as a profile's TOML writes it."""
     if isinstance(value, tuple):
         return ", ".join(map(_as_text, value))
     plain = msgspec.to_builtins(value)
@@ -82,7 +83,7 @@ def _as_text(value: object) -> str:
 
 
 def _of_range(fitted: Fitted) -> Iterator[str]:
-    """Another spelling of the same range alters nothing."""
+    """Yield a change of the active range. Another spelling of the same range is no change."""
     before, after = fitted.plain.active_range, fitted.profile.active_range
     if before == after:
         return
@@ -98,7 +99,7 @@ def _of_range(fitted: Fitted) -> Iterator[str]:
 
 
 def _of_test(plain: TestPhases, run: TestPhases) -> Iterator[str]:
-    """What differs between phases that follow each other in the same order."""
+    """Yield the differences between phases that follow each other in the same order."""
     last: tuple[Phase, Phase] | None = None
     for before, after in zip(plain.phases, run.phases, strict=False):
         if type(before) is not type(after) or isinstance(before, Purge):
@@ -109,7 +110,7 @@ def _of_test(plain: TestPhases, run: TestPhases) -> Iterator[str]:
 
 
 def _is_new(last: tuple[Phase, Phase], now: tuple[Phase, Phase]) -> bool:
-    """Rounds and slices of one section are all alike."""
+    """Return whether these phases begin a new section. Rounds and slices of one section are alike."""
     return type(last[0]) is not type(now[0]) or last[0].section != now[0].section
 
 

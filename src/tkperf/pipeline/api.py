@@ -33,7 +33,7 @@ def load(path: str | Path) -> RunResult:
 
 
 def open_run(path: str | Path) -> RunFile:
-    """Open a run file for its steps, seconds, jobs and what fio printed; close it after use.
+    """Open a run file for its steps, seconds, jobs and fio's output; close it after use.
 
     Raises:
         RunFileError: the file is missing, damaged, or no run file.
@@ -42,7 +42,7 @@ def open_run(path: str | Path) -> RunFile:
 
 
 def make_plan(suite: str, device: str | Path, **wishes: Unpack[Wishes]) -> RunPlan:
-    """Plan a run on a device: look and check; nothing is asked, created or written.
+    """Plan a run on a device: look and check. Asks, creates and writes nothing.
 
     Args:
         suite: ``ssd``, ``hdd`` or ``raid``.
@@ -52,8 +52,8 @@ def make_plan(suite: str, device: str | Path, **wishes: Unpack[Wishes]) -> RunPl
 
     Raises:
         UsageError: a wish is impossible, or the device cannot fulfil it.
-        DeviceError: the device is missing or cannot be measured or purged.
-        RefusedError: it is in use.
+        DeviceError: the device is missing, or cannot be measured or purged.
+        RefusedError: the device is in use.
     """
     return make_run_plan(RunRequest(suite=suite, device=str(device), **wishes))
 
@@ -71,19 +71,19 @@ def run(
     """Execute a plan, keep everything in ``NAME.tkperf``, and return the results.
 
     Args:
-        plan: made just now: the device is looked at again before it is written to.
-        name: of the run file, and in every report.
-        folder: where the run file goes; created if need be.
-        confirm: ``plan.confirm_id``, by whoever knows that this data may be destroyed.
-        ask: instead, asks somebody, and returns the answer.
-        observers: get every event of the run (``tkperf.runner.events``) in the run's own thread, so they
-            must be quick; one that raises a ``TkperfError`` ends the run.
+        plan: a plan made just now. The run looks at the device again before it writes to it.
+        name: name of the run file, shown in every report.
+        folder: folder of the run file; created if need be.
+        confirm: ``plan.confirm_id``, from a caller who knows that this data may be destroyed.
+        ask: used instead of ``confirm``; asks the user, and returns the answer.
+        observers: get every event of the run (``tkperf.runner.events``) in the run's own thread, so they must
+            be quick; one that raises a ``TkperfError`` ends the run.
         description: text about the device for the report.
 
     Raises:
-        RefusedError: no consent, or somebody uses the device; nothing was touched.
+        RefusedError: no consent, or the device is in use; nothing was touched.
         RunFileError: the name is taken, or the folder has no room.
-        TkperfError: what ended the run early; everything measured is in the run file.
+        TkperfError: an error ended the run early; everything measured is in the run file.
     """
     destination = Destination(name=name, folder=Path(folder))
     destination.require_free(plan.request.device)
@@ -106,16 +106,16 @@ def resume(
     ask: Ask | None = None,
     observers: Sequence[Observer] = (),
 ) -> RunResult:
-    """Let a run go on in its own run file, and return the results of all of it.
+    """Continue a run in its own run file, and return the results of the whole run.
 
     Args:
-        plan: made just now by ``tkperf.pipeline.resume.make_resume_plan``.
-        confirm, ask, observers: as of ``run``.
+        plan: a plan made just now by ``tkperf.pipeline.resume.make_resume_plan``.
+        confirm, ask, observers: see ``run``.
 
     Raises:
-        RefusedError: no consent, or somebody uses the device; nothing was touched.
+        RefusedError: no consent, or the device is in use; nothing was touched.
         RunFileError: the run file was changed since the plan was made, or cannot be written to.
-        TkperfError: what ended the run early; everything measured is in the run file.
+        TkperfError: an error ended the run early; everything measured is in the run file.
     """
     path = plan.request.path
     destination = Destination(name=path.stem, folder=path.parent)

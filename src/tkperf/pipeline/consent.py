@@ -1,8 +1,8 @@
-"""plan -> show -> permit: the one rule by which data may be destroyed, whatever it lies on.
+"""plan -> show -> permit: the one rule by which data may be destroyed, on any medium.
 
-A question names what will be erased and what would be lost, and wants the identifier of each
-device. It is answered beforehand, by whoever can be asked, or not at all. Forcing answers it only
-where nothing could be lost. Permits then compare the answer with the device once more.
+A question names the devices to erase and the data to lose, and asks for the identifier of each device.
+The answer comes beforehand, from the user when asked, or not at all. ``force`` answers only where nothing
+can be lost. Permits then compare the answer with the device once more.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ UNSEEN_DATA = "data that cannot be seen behind the controller"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What will be erased.
+    """Question before devices are erased.
 
     Attributes:
-        devices: what people call them.
-        ids: what has to be given to confirm each, in the same order.
-        data: what was recognised on them, or what could be there unseen; empty if nothing.
-        empty: made just now, so that nothing can be lost: never asked.
-        given_as: DEVICE as the user gave it, which confirms a device that its path confirms.
+        devices: the names of the devices, for people.
+        ids: the text that confirms each device, in the same order.
+        data: data recognised on the devices, or data that could be there unseen; empty if nothing.
+        empty: the devices were made just now, so nothing can be lost: the question is never asked.
+        given_as: DEVICE as the user gave it; it confirms a device that its path confirms.
     """
 
     devices: tuple[str, ...]
@@ -45,12 +45,12 @@ class Question:
 
     @property
     def expected(self) -> str:
-        """The answer that confirms."""
+        """Answer that confirms."""
         return ",".join(self.ids)
 
     @property
     def what(self) -> str:
-        """What has to be given, in words."""
+        """Kind of the expected answer, in words."""
         serial = not set(self.ids) & set(self.devices)
         return ("serial number" if serial else "path") + "s" * (len(self.ids) > 1)
 
@@ -60,7 +60,7 @@ class Question:
 
     @property
     def loss(self) -> str:
-        """A sentence about the data, with a space before it; empty if none was recognised."""
+        """Sentence about the data, with a space before it; empty if no data was recognised."""
         return f" It holds: {', '.join(self.data)}." if self.data else ""
 
 
@@ -69,13 +69,13 @@ Ask = Callable[[Question], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
-    """How somebody agrees to the loss of data.
+    """Way in which a user agrees to the loss of data.
 
     Attributes:
         confirm: the answer, given beforehand.
-        force: do not ask where nothing could be lost. Never skips a check.
-        ask: asks somebody; None where nobody is there.
-        way: how the answer is given beforehand, for messages.
+        force: do not ask where nothing can be lost. Never skips a check.
+        ask: asks the user; None if there is no user to ask.
+        way: the option that gives the answer beforehand, for messages.
     """
 
     confirm: str | None = None
@@ -88,10 +88,10 @@ NO_CONSENT = Consent()
 
 
 def obtain(question: Question, consent: Consent) -> tuple[str, ...]:
-    """The answer to a question, a word for each device, if it is the right one.
+    """Return the answer to a question, one word for each device, if it confirms them.
 
     Raises:
-        RefusedError: nobody is there to ask, or the answer does not confirm every device.
+        RefusedError: there is no user to ask, or the answer does not confirm every device.
     """
     given = consent.confirm
     if given is None and (question.empty or (consent.force and not question.data)):
@@ -110,7 +110,7 @@ def obtain(question: Question, consent: Consent) -> tuple[str, ...]:
 
 
 def confirmed_by(question: Question, given: str) -> tuple[str, ...] | None:
-    """What an answer says of each device; None if it is not the right one."""
+    """Return the answer for each device; None if it does not confirm them."""
     if question.given_as and given == question.given_as and question.ids == question.devices:
         return question.ids
     answers = (given,) if len(question.ids) == 1 else tuple(map(str.strip, given.split(",")))
@@ -118,7 +118,7 @@ def confirmed_by(question: Question, given: str) -> tuple[str, ...] | None:
 
 
 def nobody_to_ask(question: Question, way: str) -> RefusedError:
-    """Why nothing is erased unasked, and how to confirm it beforehand."""
+    """Return the refusal to erase without an answer. It names the option that confirms beforehand."""
     space = "" if way.endswith("=") else " "
     expected = repr(question.expected) if way.endswith("=") else question.expected
     return RefusedError(
@@ -135,11 +135,11 @@ def permitted(
     empty: bool = False,
     given_as: str = "",
 ) -> Iterator[tuple[ErasePermit, ...]]:
-    """Devices held from before the question, their permits redeemed, and given back in the end.
+    """Hold devices from before the question, and yield their redeemed permits. Releases them in the end.
 
     Raises:
-        RefusedError: somebody uses one, the answer is wrong, or nobody is there to ask.
-        DeviceError: one is gone, or another by now.
+        RefusedError: a device is in use, the answer is wrong, or there is no user to ask.
+        DeviceError: a device is gone, or is another by now.
     """
     with ExitStack() as held:
         holds = []
@@ -151,12 +151,12 @@ def permitted(
             grant_permit(hold, confirmed_id=answer)
             for hold, answer in zip(holds, answers, strict=True)
         )
-        # Released twice does no harm: a permit and its hold are one.
+        # Releasing twice does no harm: a permit and its hold are one.
         yield tuple(permit.redeem() for permit in permits)
 
 
 def ask_about(holds: Sequence[Hold], *, empty: bool = False, given_as: str = "") -> Question:
-    """The question about devices that are held, with what was found on them."""
+    """Return the question about held devices, with the data found on them."""
     identities = [hold.identity for hold in holds]
     return Question(
         devices=tuple(identity.path for identity in identities),
@@ -170,12 +170,12 @@ def ask_about(holds: Sequence[Hold], *, empty: bool = False, given_as: str = "")
 def permit_controller_drives(
     title: str, serials: dict[str, str | None], consent: Consent
 ) -> ControllerPermit:
-    """The permit for drives that only a RAID controller sees, by their serial numbers.
+    """Return the permit for drives that only a RAID controller sees, by their serial numbers.
 
-    What they hold cannot be looked at, so there is always something to lose.
+    tkperf cannot look at their data, so there is always something to lose.
 
     Raises:
-        RefusedError: a drive tells no number, the answer is wrong, or nobody is there to ask.
+        RefusedError: a drive reports no serial number, the answer is wrong, or there is no user to ask.
     """
     silent = [address for address, serial in serials.items() if not serial]
     if silent:

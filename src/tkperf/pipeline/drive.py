@@ -1,4 +1,4 @@
-"""A drive, a partition, a loop device or a regular file, there already or created for the run."""
+"""A drive, a partition, a loop device or a regular file: an existing one, or one created for the run."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ from tkperf.pipeline.subject import find_unseen, warn_of_link, warn_of_room
 
 
 class DriveSubject:
-    """A block device or file that is there."""
+    """An existing block device or file."""
 
     filled_bytes: int | None = None
 
     def __init__(self, request: RunRequest, *, look_only: bool = False) -> None:
-        """Look at it; a password that a purge of tkperf's left on a drive is taken away.
+        """Look at the device. Removes a password that an earlier purge by tkperf left on a drive.
 
         Args:
-            look_only: nothing is taken away, and what speaks against a run is a warning.
+            look_only: removes nothing; a reason to refuse a run becomes a warning.
 
         Raises:
-            DeviceError: it is not there, is nothing to measure, or cannot be purged.
-            RefusedError: it is in use.
-            UsageError: it does not have the purge method asked for.
+            DeviceError: the device does not exist, cannot be measured, or cannot be purged.
+            RefusedError: the device is in use.
+            UsageError: the device lacks the purge method asked for.
         """
         self._request = request
         self.identity = self._identify()
@@ -99,7 +99,7 @@ class DriveSubject:
                 raise
             if is_dangling(path):
                 raise DeviceError(describe_dangling(path)) from None
-            if _is_among_devices(path):  # with a size it would be refused all the same
+            if _is_among_devices(path):  # --size would be refused there as well
                 raise
             advice = "to measure a scratch file of that name, give its --size"
             raise DeviceError(f"{error}; {advice}") from None
@@ -144,7 +144,7 @@ class DriveSubject:
 
 
 class ScratchFileSubject(DriveSubject):
-    """A file that will be created for the run, and is removed again if no run begins."""
+    """A file created for the run. It is removed again if no run begins."""
 
     def _identify(self) -> DeviceIdentity:
         path = Path(self._request.device)
@@ -162,7 +162,7 @@ class ScratchFileSubject(DriveSubject):
         )
 
     def _unseen(self) -> tuple[RunWarning, ...]:
-        """Nobody can have used what is not there."""
+        """Return nothing: a file that does not exist yet has no users."""
         return ()
 
     @contextmanager
@@ -194,16 +194,16 @@ class ScratchFileSubject(DriveSubject):
                 finally:
                     began = equipment.began
         finally:
-            # A scratch file that holds no result is of no use to anybody.
+            # A scratch file without results is of no use.
             if not began:
                 remove_file_target(Path(os.path.realpath(path)), made)
 
 
 def measurable(path: Path) -> DeviceIdentity:
-    """Who it is, with the block that direct I/O takes on a file.
+    """Return the identity of a device or file, a file with the block size that direct I/O takes on it.
 
     Raises:
-        DeviceError: it is not there, or cannot be measured.
+        DeviceError: it does not exist, or cannot be measured.
     """
     identity = read_identity(path)
     if identity.kind is not TargetKind.FILE:
@@ -213,11 +213,11 @@ def measurable(path: Path) -> DeviceIdentity:
 
 
 def choose_purge(request: RunRequest, identity: DeviceIdentity) -> PurgeMethod | None:
-    """How a device will be purged; None where it will not be.
+    """Choose the purge method for a device; None for no purge.
 
     Raises:
-        UsageError: the device does not have the method asked for.
-        DeviceError: it has none at all.
+        UsageError: the device lacks the method asked for.
+        DeviceError: the device has no method at all.
     """
     if request.no_purge or request.suite == "hdd":
         return None
@@ -226,7 +226,7 @@ def choose_purge(request: RunRequest, identity: DeviceIdentity) -> PurgeMethod |
 
 
 def _find_refusal(identity: DeviceIdentity) -> RunWarning | None:
-    """Why a run would be refused now, without changing anything."""
+    """Return why a run would be refused now. Changes nothing."""
     try:
         if identity.kind is TargetKind.BLOCK:
             refuse_purge_under_way(identity)
@@ -238,9 +238,9 @@ def _find_refusal(identity: DeviceIdentity) -> RunWarning | None:
 
 
 def _refuse_use(identity: DeviceIdentity) -> None:
-    """Raises RefusedError if anything speaks against erasing it."""
+    """Raise RefusedError if anything speaks against erasing the device."""
     if identity.kind is TargetKind.BLOCK:
-        # What uses it comes first; a drive left locked by a purge that was cut off cannot be read.
+        # Uses come first: a drive that an interrupted purge left locked cannot be read.
         refuse_objections(identity, use_only=True)
         refuse_purge_under_way(identity)
         clear_left_password(identity)

@@ -1,4 +1,4 @@
-"""What a drive's maker says it may be written, and what share of that a run takes."""
+"""Endurance rating of a drive, and the share of it that a run takes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from tkperf.model.units import format_capacity
 
 DEFAULT_WARRANTY_YEARS = 5.0
 DAYS_A_YEAR = 365
-# More than a run may take of a drive's life without being told beforehand.
+# A run that may take this share of a drive's life or more calls for a warning beforehand.
 MUCH_OF_A_LIFE = 0.05
 _FACTORS = {"GBW": 10**9, "TBW": 10**12, "PBW": 10**15}
-# The most durable drives are rated at 100 drive writes a day.
+# The most durable drives have ratings of 100 drive writes a day.
 _MOST_DWPD = 1000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rating:
-    """An endurance rating as it was given: ``amount`` of ``unit`` TBW or DWPD."""
+    """An endurance rating as the user gave it: ``amount`` of ``unit`` TBW or DWPD."""
 
     text: str
     amount: float
@@ -27,10 +27,10 @@ class Rating:
     warranty_years: float
 
     def bytes_of(self, capacity_bytes: int) -> float:
-        """How much may be written in all.
+        """Return the bytes that may be written to the drive in all.
 
         Raises:
-            UsageError: no drive of this capacity is rated so.
+            UsageError: no drive of this capacity has such a rating.
         """
         if self.unit == "DWPD":
             return self.amount * capacity_bytes * DAYS_A_YEAR * self.warranty_years
@@ -44,7 +44,7 @@ class Rating:
         return rated_bytes
 
     def describe(self, capacity_bytes: int) -> str:
-        """``1DWPD over 5 years, 876.0 TB``."""
+        """Return the rating in words, as ``1DWPD over 5 years, 876.0 TB``."""
         whole = format_capacity(self.bytes_of(capacity_bytes))
         if self.unit == "DWPD":
             return f"{self.text} over {self.warranty_years:g} years, {whole}"
@@ -52,10 +52,10 @@ class Rating:
 
 
 def parse_rating(text: str, warranty_years: float | None = None) -> Rating:
-    """``600TBW``, ``1.2PBW`` or ``1DWPD``.
+    """Parse ``600TBW``, ``1.2PBW`` or ``1DWPD``.
 
     Raises:
-        UsageError: it is none of these, or nobody rates a drive so.
+        UsageError: the text is none of these, or no drive has such a rating.
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", text)
     if match is None or match[2].upper() not in (*_FACTORS, "DWPD"):

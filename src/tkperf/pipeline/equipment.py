@@ -1,4 +1,4 @@
-"""What a run is made with: the engine and the target, under their permits."""
+"""Equipment of a run: the engine and the target, under their permits."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from tkperf.runner.runner import Target
 
 @dataclass(slots=True, kw_only=True)
 class Equipment:
-    """Everything that a run is executed with, while it is open.
+    """Everything needed to execute a run, while it is open.
 
     Attributes:
-        fitted, facts: of what is measured, which for a RAID set are known only once it is made.
-        write_cache: in words how the drive's cache is set during the run.
-        instead_of: which I/O engine does not work here, and why.
-        counters: look at the device, ``fill_counters`` at the members of a set while they are filled.
-        telemetry: reads what the drives tell of themselves; ``drives``: what is known of that beforehand.
-        began: whether a run file was begun: then a device made for the run stays.
+        fitted, facts: describe the measured device; for a RAID set they are complete only after it is made.
+        write_cache: setting of the drive's cache during the run, in words.
+        instead_of: the I/O engine that does not work here, and why.
+        counters: look at the device; ``fill_counters`` look at the members of a set during a fill.
+        telemetry: reads the drives' own logs; ``drives``: facts about these logs from before the run.
+        began: whether a run file was begun: a device made for the run then stays.
     """
 
     engine: Engine
@@ -51,7 +51,7 @@ class Equipment:
 
     @property
     def seed(self) -> int | None:
-        """The run's, of fio's random numbers; a simulated drive has none."""
+        """Seed of fio's random numbers in this run; None for a simulated drive."""
         return self.engine.seeds.run_seed if isinstance(self.engine, FioEngine) else None
 
     @property
@@ -63,10 +63,10 @@ class Equipment:
 
 
 def find_ioengine(wanted: str | None, fitted: Fitted, permit: ErasePermit) -> ChosenEngine:
-    """An I/O engine that reads the permitted device at the heaviest load of the chosen tests.
+    """Return an I/O engine that reads the permitted device at the heaviest load of the chosen tests.
 
     Raises:
-        EngineError: none does.
+        EngineError: no engine does.
     """
     heaviest = fitted.heaviest
     return choose_ioengine(
@@ -87,7 +87,7 @@ def fio_engine(
     fill_permits: Sequence[ErasePermit] = (),
     mapped: Mapped | None = None,
 ) -> FioEngine:
-    """fio on a permitted device, by the best clock of this host."""
+    """Return fio as the engine on a permitted device, with the best clock of this host."""
     clock = choose_clock()
     jobs = DeviceJobs(
         permit,
@@ -107,6 +107,6 @@ def fio_engine(
 
 
 def go_on_with_seed(engine: Engine, run_seed: int | None, *, resumptions: int) -> None:
-    """Draw addresses from the seed of the run that is resumed; without one, from a fresh one."""
+    """Draw addresses from the seed of the resumed run; if it has none, from a fresh seed."""
     if isinstance(engine, FioEngine) and run_seed is not None:
         engine.seeds.go_on(run_seed, resumptions=resumptions)

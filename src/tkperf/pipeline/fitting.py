@@ -1,7 +1,7 @@
-"""A profile and an active range fitted to a device, and whether the chosen tests can run there.
+"""Fit a profile and an active range to a device, and check that the chosen tests can run there.
 
-What a test needs is found by walking the phases that it asks for, never from a list kept beside
-it: so a test can only be refused over what it does.
+Walking a test's phases shows what it needs. There is no separate list, so a refusal always names
+something that the test does.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from tkperf.procedures.profiles.ranges import resolve_active_range, with_range_t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestPhases:
-    """A test's phases in its shortest course, and the bounds of its length in seconds.
+    """Phases of a test in its shortest course, and the bounds of its length in seconds.
 
-    Purges are not counted in, as nobody knows how long they take.
+    Purges count as 0 s, because their length is unknown.
     """
 
-    __test__ = False  # not a test case, whatever pytest thinks of the name
+    __test__ = False  # pytest would take it for a test case
 
     test: Test
     phases: tuple[Phase, ...]
@@ -52,18 +52,18 @@ class TestPhases:
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
-        """Each workload once, in the order of their first use."""
+        """Each workload once, in the order of first use."""
         return tuple(dict.fromkeys(load for load, _, _ in _loads(self.phases)))
 
     @property
     def reads_first(self) -> bool:
-        """Whether its first load reads, before this test has written anything."""
+        """Return whether the first load reads, before this test has written anything."""
         load, _, is_fill = next(_loads(self.phases))
         return not is_fill and load.read_percent > 0
 
     @property
     def starts_as_purged(self) -> bool:
-        """Whether it measures from the purge on, nothing being written in between."""
+        """Return whether the test measures right after the purge, with no write in between."""
         busy = [phase for phase in self.phases if not isinstance(phase, Idle)]
         return any(
             isinstance(purge, Purge) and isinstance(then, Round | Continuous)
@@ -73,7 +73,7 @@ class TestPhases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """``plain`` is the profile as its file has it, ``profile`` the one that is run."""
+    """A profile fitted to a device: ``plain`` as its file has it, ``profile`` as it runs."""
 
     identity: DeviceIdentity
     plain: Profile
@@ -84,21 +84,21 @@ class Fitted:
 
     @property
     def heaviest(self) -> Workload:
-        """The workload with the most outstanding I/Os, which limits of the host show with."""
+        """Workload with the most outstanding I/Os, which shows limits of the host."""
         loads = [load for test in self.tests for load in test.workloads]
         return max(loads, key=lambda load: load.total_outstanding_ios)
 
 
 def choose_profile(request: RunRequest) -> Profile:
-    """The profile asked for, or the suite's own, without the user's options.
+    """Return the profile asked for, or the suite's own, without the user's options.
 
     Raises:
-        UsageError: there is none of that name, it is no profile, it does not know the suite, or a
-            workload file has a mistake.
+        UsageError: no profile has that name, it is no profile, it does not know the suite, or a workload file
+            has a mistake.
     """
     wanted = request.profile or DEFAULT_PROFILES[request.suite]
     if isinstance(wanted, Path):
-        wanted = str(wanted.absolute())  # a path, whatever it looks like
+        wanted = str(wanted.absolute())  # a path, even if it looks like a name
     profile = wanted if isinstance(wanted, Profile) else load_profile(wanted)
     profile = with_workloads(profile, request.suite, request.tests)
     choose_tests(profile, request.suite, request.tests, find_demand=_searches(request, profile))
@@ -106,7 +106,7 @@ def choose_profile(request: RunRequest) -> Profile:
 
 
 def find_needs(profile: Profile) -> str | None:
-    """What a profile needs beside a device or file, and the way out; None: nothing."""
+    """Return what a profile needs besides a device or file, and the way out; None for nothing."""
     used = profile.active_range
     if used.segments == 1:
         return None
@@ -118,12 +118,14 @@ def find_needs(profile: Profile) -> str | None:
 
 
 def refuse_segments(profile: Profile, reason: str) -> UsageError:
-    """Why a profile's segments cannot be measured here, and the way out."""
+    """Return the refusal to measure a profile's segments here, and the way out."""
     return UsageError(f"{find_needs(profile)}: {reason}")
 
 
 def _require_capacity(wanted: str | None, identity: DeviceIdentity) -> None:
-    """A profile's size means the whole of a smaller device; who asks for so much has to get it.
+    """Check an active range that the user gave as a size.
+
+    A profile's size means the whole of a smaller device. A size given as an option has to fit.
 
     Raises:
         UsageError: the device is smaller.
@@ -138,12 +140,12 @@ def _require_capacity(wanted: str | None, identity: DeviceIdentity) -> None:
 
 
 def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted:
-    """Fit profile and active range to a device, and walk through the chosen tests.
+    """Fit the profile and the active range to a device, and walk through the chosen tests.
 
-    A device larger than the one it was fitted to takes everything that this one takes.
+    A larger device takes everything that this device takes.
 
     Raises:
-        UsageError: a test asks for what the device cannot do; the message names both.
+        UsageError: a test asks for something that the device cannot do; the message names both.
     """
     profile = apply_options(
         plain,
@@ -184,12 +186,12 @@ def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted
 
 
 def _searches(request: RunRequest, profile: Profile) -> bool:
-    """Whether the demand is to be found first, by the option or by the profile."""
+    """Return whether a search finds the demand first, by the option or by the profile."""
     return request.auto_demand or profile.demand.searched
 
 
 def look_ahead(test: Test, profile: Profile, active_range_bytes: int) -> TestPhases:
-    """A test's phases and its length, by walking it in the best and in the worst case."""
+    """Return a test's phases and its length, from a walk in the best and in the worst case."""
 
     def walk(case: Case) -> tuple[tuple[Phase, float], ...]:
         procedure = test.procedure(profile, active_range_bytes)
@@ -205,7 +207,7 @@ def look_ahead(test: Test, profile: Profile, active_range_bytes: int) -> TestPha
 
 
 def _loads(phases: Sequence[Phase]) -> Iterator[tuple[Workload, ActiveRange | None, bool]]:
-    """Every workload with its area, None for all of the range, and whether it is a fill."""
+    """Yield every workload with its area (None for the whole range) and whether it is a fill."""
     last: object = None
     for phase in phases:
         match phase:
@@ -238,7 +240,7 @@ def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) ->
 def _require_whole_segments(
     tests: Sequence[TestPhases], profile: Profile, active_range: ActiveRange
 ) -> None:
-    """An I/O across the end of a segment would be two for the drive."""
+    """Raise UsageError if an I/O could cross the end of a segment: the drive would see two I/Os."""
     count = profile.active_range.segments
     if count == 1:
         return
@@ -260,7 +262,7 @@ def _require_whole_segments(
 def _require_use_of_demand(
     tests: Sequence[TestPhases], profile: Profile, active_range_bytes: int
 ) -> None:
-    """A search takes hours, most of them for its fill: it must be for something."""
+    """Raise UsageError if no test uses the demand found: a search takes hours, mostly for its fill."""
     demand = profile.demand
     other = profile.at_demand(demand.jobs % 1024 + 1, demand.io_depth)
     for test in tests:
@@ -277,10 +279,9 @@ def _require_use_of_demand(
 
 
 def _require_room(tests: Sequence[TestPhases], active_range: ActiveRange) -> None:
-    """Each thread of a sequential step needs a block of its own, a random one any block.
+    """Check that the range has room: one block per thread for a sequential step, one block for a random step.
 
-    Fills write a smaller range with fewer threads. Of several steps that do not fit, the largest is
-    the one to speak of.
+    Fills write a smaller range with fewer threads. If several steps do not fit, the error names the largest.
     """
     loads = {
         (load, area) for test in tests for load, area, is_fill in _loads(test.phases) if not is_fill

@@ -1,4 +1,4 @@
-"""The moment at which a run goes on: for how long it had stopped, and what is different since."""
+"""The resumption of a run: the length of the interruption, and the changes since."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def build_resumed(
     host: HostState,
     command_line: tuple[str, ...] = (),
 ) -> Resumed:
-    """What goes on, at the moment at which it does."""
+    """Return the resumed run at the moment at which it goes on."""
     stopped_s, resumed_s = _times(plan, equipment)
     return Resumed(
         resumption=_resumption(plan, equipment, host, stopped_s, resumed_s, command_line),
@@ -43,7 +43,7 @@ def _resumption(
     command_line: tuple[str, ...],
 ) -> Resumption:
     record, replayed, under_way = plan.record, plan.replayed, plan.under_way
-    # What a simulated drive had not ended it had not begun.
+    # A simulated drive has no unfinished step: without an end the step never began.
     cut_off = None if under_way is None or plan.is_simulated else under_way.under_way
     return Resumption(
         resumed_utc=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -70,9 +70,9 @@ def _resumption(
 
 
 def _times(plan: ResumePlan, equipment: Equipment) -> tuple[float, float]:
-    """When the run stopped, as far as its file knows, and now, in seconds since its start.
+    """Return when the run stopped, as far as its file shows, and now, in seconds since its start.
 
-    A simulated drive's time stood still meanwhile.
+    The time of a simulated drive does not pass meanwhile.
     """
     if plan.is_simulated:
         now_s = equipment.clock()
@@ -111,7 +111,7 @@ def _known_moments(plan: ResumePlan) -> Iterator[float]:
 
 
 def _changes(plan: ResumePlan, equipment: Equipment, state: HostState) -> Iterator[str]:
-    """What is different now from when the run began."""
+    """Yield the differences between now and the beginning of the run."""
     info, host = plan.info, read_host()
     for key in _HOST:
         if info.host.get(key) != host.get(key):

@@ -1,4 +1,4 @@
-"""The host before a run: audited, refused where asked for, and tuned for as long as the run goes on."""
+"""The host before a run: audited, refused if the user asked for that, and tuned during the run."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from tkperf.host.tuning.settings import find_settings
 from tkperf.model.errors import DeviceError, RefusedError
 from tkperf.model.record import RunWarning
 
-# Codes of the warnings in a run.
+# Codes of warnings in a run.
 HOST_DISTURBS, TUNING_LEFT_BEHIND = "host-disturbs", "tuning-left-behind"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostState:
-    """The host as a run finds it: ``changes`` are settings made for the run, before -> after."""
+    """The host as a run finds it; ``changes``: settings changed for the run, before -> after."""
 
     audit: Audit
     changes: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, object]:
-        """For the run file, beside other facts of the host."""
+        """Return the facts for the run file, next to other facts of the host."""
         facts: dict[str, object] = {"audit": self.audit.plain()} if self.audit.findings else {}
         return facts | ({"tuned": list(self.changes)} if self.changes else {})
 
     def device_facts(self) -> dict[str, object]:
-        """What is different of the device than when it was looked at: the scheduler that was set."""
+        """Return the device facts that tuning changed: the I/O scheduler."""
         if not any("/queue/scheduler: " in change for change in self.changes):
             return {}
         subject = "I/O scheduler"
@@ -42,7 +42,7 @@ class HostState:
 
 
 def make_site(*, lasts_s: float = DAY_S, outstanding: int | None = None) -> Site:
-    """This host."""
+    """Return the site of this host."""
     return Site(
         cpus=frozenset(os.sched_getaffinity(0)),
         lasts_s=lasts_s,
@@ -52,7 +52,7 @@ def make_site(*, lasts_s: float = DAY_S, outstanding: int | None = None) -> Site
 
 
 def find_drives(identities: Sequence[DeviceIdentity]) -> tuple[Drive, ...]:
-    """The drives that devices are, or that files lie on, as far as the kernel describes them."""
+    """Return the drives of these devices, or below these files, as far as the kernel describes them."""
     drives = {}
     for identity in identities:
         is_file = identity.kind is TargetKind.FILE
@@ -64,7 +64,7 @@ def find_drives(identities: Sequence[DeviceIdentity]) -> tuple[Drive, ...]:
 
 
 def _number_below(identity: DeviceIdentity) -> str | None:
-    """The number of the file system's drive that a file lies on, or will be made on."""
+    """Return the device number of the file system that holds a file, or will hold it."""
     path = Path(identity.path)
     try:
         device = path.stat().st_dev if path.exists() else path.parent.stat().st_dev
@@ -76,7 +76,7 @@ def _number_below(identity: DeviceIdentity) -> str | None:
 def audit_for(
     identities: Sequence[DeviceIdentity], *, lasts_s: float, outstanding: int | None = None
 ) -> Audit:
-    """What of this host would disturb a run on these devices; nothing of simulated ones."""
+    """Audit this host for a run on these devices; empty if all are simulated."""
     if identities and all(one.kind is TargetKind.SIMULATED for one in identities):
         return Audit()
     site = make_site(lasts_s=lasts_s, outstanding=outstanding)
@@ -84,13 +84,13 @@ def audit_for(
 
 
 def find_disturbing(audit: Audit, *, tune: bool) -> tuple[Finding, ...]:
-    """What speaks against a run; what it would set itself does not."""
+    """Return the findings that disturb a run. With ``tune``, those that tuning corrects do not count."""
     own = {"CPU governor", "energy preference", "I/O scheduler"} if tune else set()
     return tuple(one for one in audit.of(Level.DISTURBS) if one.subject not in own)
 
 
 def refuse_unfit(audit: Audit, *, tune: bool) -> None:
-    """Raises RefusedError if anything would disturb a run, naming what changes it."""
+    """Raise RefusedError if anything would disturb a run; the message names the remedy."""
     disturbing = find_disturbing(audit, tune=tune)
     if disturbing:
         raise RefusedError(
@@ -99,15 +99,15 @@ def refuse_unfit(audit: Audit, *, tune: bool) -> None:
 
 
 def refuse_untunable() -> None:
-    """Raises DeviceError if nothing could be set: before anything is asked."""
+    """Raise DeviceError if tkperf cannot change settings. Called before any question."""
     if os.geteuid() != 0:
         raise DeviceError("--tune sets CPUs and the device's queue: run tkperf as root")
 
 
 def warn_of_host(audit: Audit, *, tune: bool) -> Iterator[RunWarning]:
-    """What a reader of the result must know of the host."""
+    """Yield the warnings about the host for a reader of the result."""
     for finding in find_disturbing(audit, tune=tune):
-        # Not what to do: of a run that has ended nobody can do it any more, and doctor shows it.
+        # No advice here: it comes too late after a run has ended, and doctor shows it.
         text = f"{finding.title}: {finding.found}; {finding.why}"
         yield RunWarning(code=HOST_DISTURBS, text=text)
     left = find_left_behind() if audit.findings else 0
@@ -123,10 +123,10 @@ def warn_of_host(audit: Audit, *, tune: bool) -> Iterator[RunWarning]:
 def prepared_host(
     audit: Audit, identities: Sequence[DeviceIdentity], *, tune: bool, lasts_s: float
 ) -> Iterator[HostState]:
-    """The host as the run asks for it; settings are put back whatever ends the run.
+    """Yield the host in the state that the run asks for. Puts settings back however the run ends.
 
     Raises:
-        DeviceError: a setting is not taken, or cannot be put back.
+        DeviceError: the host rejects a setting, or a setting cannot be put back.
     """
     if not tune or not audit.findings:
         yield HostState(audit=audit)
@@ -137,7 +137,7 @@ def prepared_host(
 
 
 def describe_host(audit: Audit, device: str) -> str | None:
-    """One line before the question; None where nothing is known to matter."""
+    """Return one line for the user before the question; None if nothing matters."""
     counts = [
         f"{len(findings)} thing{'s' * (len(findings) > 1)} {verb} disturb this run "
         f"({', '.join(dict.fromkeys(one.subject for one in findings))})"

@@ -1,4 +1,4 @@
-"""Executing a run, and keeping everything that happens in its run file."""
+"""Execute a run, and keep everything that happens in its run file."""
 
 from __future__ import annotations
 
@@ -38,18 +38,19 @@ from tkperf.system.host_looks import ProcHostLooks
 from tkperf.system.output_files import make_folder
 
 DAY_S = 86_400
-# One stream took 10.6 MB a day of seconds (bench/run_file_size.py), mixes 8.6 (bench/three_days.py); steps of
-# a minute, each with its histograms and fio's own report, as much again. Rounded up.
+# A day of one stream took 10.6 MB for its seconds (bench/run_file_size.py), a day of mixes 8.6 MB
+# (bench/three_days.py). Steps of a minute, each with its histograms and fio's own report, take as much
+# again. Rounded up.
 RUN_FILE_BYTES_A_DAY = 30_000_000
 LEAST_FREE_BYTES = 4_000_000
 
-# Opens what is to see all events; it gets an observer that hears what could not be shown.
+# Opens the observers of all events; its argument is an observer that hears what they could not show.
 Watch = Callable[[Observer], AbstractContextManager[Sequence[Observer]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """Where a run is kept: ``NAME.tkperf`` in a folder. ``beside``: other files the run writes.
+    """The place of a run: ``NAME.tkperf`` in a folder; ``beside``: other files that the run writes.
 
     Raises:
         UsageError: the name cannot be the name of a file.
@@ -67,11 +68,11 @@ class Destination:
         return self.folder / f"{self.name}{RUN_FILE_SUFFIX}"
 
     def require_free(self, device: str) -> None:
-        """Find out before anything else that results could not be kept.
+        """Check first of all that results can be kept.
 
         Raises:
-            RunFileError: the name is taken, the folder cannot be written to, or the device is
-                where results would be written.
+            RunFileError: the name is taken, the folder cannot be written to, or the device is a file that the
+                results would overwrite.
         """
         try:
             if os.path.lexists(self.run_path):
@@ -89,7 +90,7 @@ class Destination:
             ) from error
 
     def _refuse_side_files(self, device: str) -> None:
-        """What SQLite would take for its own, or that is the target, is nothing to write to."""
+        """Refuse side files of SQLite that already exist, and a device that is one of the run's own files."""
         sides = [Path(f"{self.run_path}{ending}") for ending in SQLITE_ENDINGS]
         for path in sides:
             if os.path.lexists(path):
@@ -105,10 +106,10 @@ class Destination:
                 )
 
     def require_space(self, fitted: Fitted) -> None:
-        """Refuse to begin where the run file, were the run as long as it may get, would not fit.
+        """Check that the run file would fit even for the longest course of the run.
 
         Raises:
-            RunFileError: too little room; a file system that does not tell is taken as it is.
+            RunFileError: too little room. A file system that does not report its room passes.
         """
         longest_s = sum(test.longest_s for test in fitted.tests)
         needed_bytes = LEAST_FREE_BYTES + longest_s / DAY_S * RUN_FILE_BYTES_A_DAY
@@ -135,15 +136,15 @@ def keep_run(
     began: Callable[[], None] = lambda: None,
     ended: Callable[[], None] = lambda: None,
 ) -> None:
-    """Execute a run with equipment that is open, everything that happens going to the run file.
+    """Execute a run with open equipment, and keep every event in the run file.
 
     Args:
-        began: called once, before the first I/O, when the run file holds the run's beginning; later
-            where it could not be written at first.
+        began: called once, before the first I/O, when the run file holds the run's beginning; later if it could
+            not be written at first.
         ended: called when the run file is closed, however the run ended.
 
     Raises:
-        TkperfError: what ended the run early; everything before is in the run file.
+        TkperfError: an error ended the run early; everything before it is in the run file.
     """
     destination.require_space(equipment.fitted)
 
@@ -169,11 +170,11 @@ def keep_resumed(
     began: Callable[[], None] = lambda: None,
     ended: Callable[[], None] = lambda: None,
 ) -> None:
-    """Let a run go on with equipment that is open, everything going to its own run file.
+    """Continue a run with open equipment, and keep every event in its own run file.
 
     Raises:
-        RunFileError: its file was changed since it was read, or cannot be written to.
-        TkperfError: what ended the run early; everything before is in the run file.
+        RunFileError: the run file was changed since it was read, or cannot be written to.
+        TkperfError: an error ended the run early; everything before it is in the run file.
     """
     destination.require_space(equipment.fitted)
 
@@ -196,7 +197,7 @@ def keep_resumed(
 
 
 def _prepared(plan: RunPlan) -> AbstractContextManager[HostState]:
-    """The host as the run asks for it."""
+    """Return the host in the state that the run asks for."""
     return prepared_host(
         plan.audit, plan.subject.drives, tune=plan.request.tune, lasts_s=plan.longest_s
     )
@@ -237,7 +238,7 @@ def _keep(
     ended: Callable[[], None],
     goes_on: bool = False,
 ) -> None:
-    """Execute a run that is made when its run file is open."""
+    """Execute a run that ``make_run`` makes once its run file is open."""
     views: list[Observer] = []
 
     def show(event: Event) -> None:
@@ -276,7 +277,7 @@ def _keep(
 
 @contextmanager
 def _looking_at_host(equipment: Equipment) -> Iterator[HostLooks | None]:
-    """Looks at the host and its log of the device; a simulated drive needs none."""
+    """Yield looks at the host and at its kernel log about the device; None for a simulated drive."""
     identity = equipment.fitted.identity
     if identity.kind is TargetKind.SIMULATED:
         yield None
@@ -292,7 +293,7 @@ def _looking_at_host(equipment: Equipment) -> Iterator[HostLooks | None]:
 
 @contextmanager
 def _say_what_is_kept(destination: Destination, writer: RunFileWriter) -> Iterator[None]:
-    """An error that ends a run also says what could not be kept, and how to see the rest."""
+    """Add to an error that ends a run: the data that could not be kept, and the way to see the rest."""
     try:
         yield
     except TkperfError as error:

@@ -6,12 +6,12 @@ import re
 
 from tkperf.model.errors import UsageError
 
-# File systems take 255 bytes, with what comes before and after NAME in the names of files.
+# File systems take 255 bytes, including the text before and after NAME in file names.
 LONGEST_NAME = 200
 
 
 def require_name(name: str) -> None:
-    """Raises UsageError if a run cannot have this name."""
+    """Raise UsageError if a run cannot have this name."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
         raise UsageError(
             f"NAME '{name}' becomes a file name: use letters, digits and . _ + - only, "
@@ -21,7 +21,7 @@ def require_name(name: str) -> None:
 
 
 def refuse_long_name(what: str, name: str) -> None:
-    """Raises UsageError where a name could not be the name of a file."""
+    """Raise UsageError if a name is too long for a file name."""
     if len(name) > LONGEST_NAME:
         raise UsageError(
             f"{what} has {len(name)} characters; it becomes a file name: use {LONGEST_NAME} at most"

@@ -1,4 +1,4 @@
-"""What a run would come to: time, amount written, share of the drive's life. Found by walking it."""
+"""Outlook on a run, from a walk through it: time, bytes written, share of the drive's life."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tkperf.procedures.plan import Case, phases_ahead
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Phases of one kind in a section, one after the other.
+    """Consecutive phases of one kind in a section.
 
     Attributes:
         what: in words, as ``fill 2 x 240.1 GB``.
-        shortest_s, longest_s: 0 for a purge, whose time nobody knows.
-        least_bytes, most_bytes: what it writes.
+        shortest_s, longest_s: 0 for a purge, whose time is unknown.
+        least_bytes, most_bytes: bytes that it writes.
     """
 
     test: str
@@ -36,7 +36,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """``rated_bytes``: what the drive, or all drives of a set together, may be written; None: not given."""
+    """Outlook on all stages of a run.
+
+    ``rated_bytes``: bytes that the drive, or all drives of a set together, may take; None: no rating given.
+    """
 
     stages: tuple[Stage, ...]
     rates: Rates
@@ -44,7 +47,7 @@ class Outlook:
     rated_bytes: float | None = None
     rated_as: str | None = None
     simulated: bool = False
-    """Its time is the simulated drive's, and nobody waits for it."""
+    """The time is the simulated drive's own; the user does not wait for it."""
 
     @property
     def shortest_s(self) -> float:
@@ -56,7 +59,7 @@ class Outlook:
 
     @property
     def least_bytes(self) -> float:
-        """Where rates are not those of an earlier run: what fills write, to the byte."""
+        """Least bytes written. Without the rates of an earlier run: the bytes of the fills, exactly."""
         return sum(stage.least_bytes for stage in self.stages)
 
     @property
@@ -76,7 +79,7 @@ class Outlook:
 
     @property
     def costs_much(self) -> bool:
-        """Whether the run may take a twentieth of the drive's life."""
+        """Return whether the run may take a twentieth of the drive's life or more."""
         return self.shares is not None and self.shares[1] >= MUCH_OF_A_LIFE
 
 
@@ -85,7 +88,10 @@ PURGE = "purge"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Passes:
-    """How much one pass of a fill writes: all members of a set, the range that it names, or the active one."""
+    """Bytes that one pass of a fill writes.
+
+    They are all members of a set, the range that the fill names, or the active range.
+    """
 
     members_bytes: int | None
     range_bytes: int
@@ -98,7 +104,7 @@ def look_out(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> Outlo
     """Walk every test of a plan at these rates.
 
     Raises:
-        UsageError: no such device is rated so.
+        UsageError: no such device has this rating.
     """
     identity = plan.subject.identity
     members = plan.subject.facts.values.get("members")
@@ -124,7 +130,7 @@ def _stages(plan: RunPlan, test: TestPhases, rates: Rates) -> Iterator[Stage]:
     rates_known = rates.source is RateSource.RUN and all(map(rates.knows, test.workloads))
     best = _grouped(_walk(plan, test, rates, Case.BEST))
     unsteady = _grouped(_walk(plan, test, rates, Case.UNSTEADY))
-    # Where rates are only bounds, an amount may never be reached.
+    # With rates that are only bounds, the writes may never reach an amount.
     longest = unsteady if rates_known else _grouped(_walk(plan, test, rates, Case.WORST))
     range_bytes = plan.active_range.length_bytes
     passes = _Passes(members_bytes=plan.subject.filled_bytes, range_bytes=range_bytes)
@@ -156,9 +162,9 @@ def _walk(
 
 
 def _grouped(walked: Iterable[tuple[Phase, float]]) -> dict[tuple[str, type[Phase], int], _Walked]:
-    """Phases of one kind in a row: by section, kind, and how many such rows came before.
+    """Group consecutive phases of one kind: by section, kind, and number of earlier such rows.
 
-    A pause belongs to what it comes after, so that thousands of bursts and pauses are one row.
+    A pause belongs to the phase before it, so thousands of bursts and pauses are one row.
     """
     groups: dict[tuple[str, type[Phase], int], _Walked] = {}
     before: tuple[str, type[Phase], int] | None = None
@@ -194,7 +200,7 @@ def _written(walked: _Walked, rates: Rates, passes: _Passes) -> float:
 
 
 def _describe(least: _Walked, most: _Walked, passes: _Passes) -> str:
-    """What a row is; with pauses how many, and what comes between them."""
+    """Describe a row; with pauses, their number and the phases between them."""
     pauses = sum(isinstance(phase, Idle) for phase, _ in most)
     if 0 < pauses < len(most):
         least = [entry for entry in least if not isinstance(entry[0], Idle)]

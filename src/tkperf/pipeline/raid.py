@@ -1,8 +1,7 @@
-"""RAID sets, made for the run of drives that were confirmed: by mdadm, or by a MegaRAID controller.
+"""RAID sets made for the run from confirmed drives: by mdadm, or by a MegaRAID controller.
 
-Before a set is made, a stand-in for it is fitted and walked through: the least that it will hold,
-with its members' sector. So nothing that could have been known is found out after its members
-lost their data.
+Before a set is made, the run is fitted to a stand-in with the least capacity of the set and the sector of
+its members, and walked through. This finds every foreseeable fault before the members lose their data.
 """
 
 from __future__ import annotations
@@ -50,14 +49,14 @@ class _Drive:
 
 
 class SoftwareRaidSubject:
-    """A set to be made of whole drives with mdadm."""
+    """A set that mdadm will make of whole drives."""
 
     def __init__(self, request: RunRequest, config: RaidConfig) -> None:
-        """Look at the members. Nothing is touched.
+        """Look at the members. Touches nothing.
 
         Raises:
-            UsageError: the node is none for a set.
-            RefusedError: it is a set already, or a member is in use.
+            UsageError: DEVICE is no node for a set.
+            RefusedError: the node is a set already, or a member is in use.
             DeviceError: a member is missing, no block device, or cannot be purged.
         """
         path = Path(request.device)
@@ -114,7 +113,7 @@ class SoftwareRaidSubject:
             permits = undo.enter_context(
                 permitted([drive.identity for drive in self._drives], consent)
             )
-            # Whether fio can read at all shows on a member as well, which then still has its data.
+            # A member also shows whether fio can read at all, and it still has its data then.
             find_ioengine(self._request.ioengine, fitted, permits[0])
             caches = [
                 WriteCache(member_permit, fitted.profile.write_cache.setting)
@@ -147,7 +146,7 @@ class SoftwareRaidSubject:
     def _equip(
         self, permit: SetPermit, members: Sequence[Member], fitted: Fitted, version: str
     ) -> Equipment:
-        """For the set that was just made, whose size is known now."""
+        """Return the equipment for the new set, whose size is known now."""
         fitted, facts = _fit_to_set(self._request, fitted, permit.identity, self.facts)
         ioengine = find_ioengine(self._request.ioengine, fitted, permit)
         permits = [member.permit for member in members]
@@ -164,18 +163,18 @@ class SoftwareRaidSubject:
 
 
 class MegaRaidSubject:
-    """A virtual drive to be made by a MegaRAID controller, which alone sees the members."""
+    """A virtual drive that a MegaRAID controller will make. Only the controller sees the members."""
 
     filled_bytes: int | None = None
     warnings: tuple[RunWarning, ...] = ()
 
     def __init__(self, request: RunRequest, config: RaidConfig) -> None:
-        """Ask the controller. Nothing is touched.
+        """Ask the controller. Touches nothing.
 
         Raises:
-            UsageError: an option asks for what only drives seen by the kernel have.
+            UsageError: an option needs drives that the kernel sees.
             RefusedError: DEVICE is taken, or a drive is in use.
-            DeviceError: there is no storcli, or it does not answer as expected.
+            DeviceError: storcli is missing, or does not answer as expected.
         """
         for option, given, instead in (
             ("--purge", request.purge_method, "the controller erases its drives"),
@@ -207,7 +206,7 @@ class MegaRaidSubject:
 
     @property
     def drives(self) -> tuple[DeviceIdentity, ...]:
-        """The kernel sees none of them."""
+        """Return nothing: the kernel sees no member."""
         return ()
 
     @property
@@ -253,10 +252,10 @@ class MegaRaidSubject:
 
 
 def _look_at(request: RunRequest, device: str) -> _Drive:
-    """A member and how it will be purged.
+    """Return a member and its purge method.
 
     Raises:
-        DeviceError, RefusedError: it is missing, in use, or no block device.
+        DeviceError, RefusedError: the member is missing, in use, or no block device.
     """
     identity = read_identity(device)
     if identity.kind is not TargetKind.BLOCK:
@@ -267,7 +266,7 @@ def _look_at(request: RunRequest, device: str) -> _Drive:
 
 
 def _unused_policies(config: RaidConfig) -> Iterator[RunWarning]:
-    """Keys of raid.json that only controllers have."""
+    """Warn of keys in raid.json that only controllers have."""
     given = [key for key in ("readpolicy", "writepolicy") if getattr(config, key) is not None]
     if given:
         text = f"{' and '.join(given)} in raid.json: mdadm has no such thing, they change nothing"
@@ -275,7 +274,7 @@ def _unused_policies(config: RaidConfig) -> Iterator[RunWarning]:
 
 
 def _stand_in(path: Path, capacity_bytes: int, sector_bytes: int) -> DeviceIdentity:
-    """Who a set will be, as far as can be said before it is made."""
+    """Return the expected identity of a set that is not made yet."""
     return DeviceIdentity(
         path=str(path),
         kind=TargetKind.BLOCK,
@@ -297,7 +296,7 @@ def _describe(
 def _fit_to_set(
     request: RunRequest, fitted: Fitted, identity: DeviceIdentity, planned: DeviceFacts
 ) -> tuple[Fitted, DeviceFacts]:
-    """The same for the set that was made, with what is known of its members."""
+    """Fit the run to the new set, and return it with the facts about the set and its members."""
     facts = inspect_device(identity)
     facts.add("tkperf", **{name: planned.values[name] for name in ("raid", "preconditioned")})
     facts.values["members"] = planned.values["members"]
@@ -322,7 +321,7 @@ def _member_lines(facts: DeviceFacts) -> tuple[tuple[str, str], ...]:
 def _cleared_away(
     request: RunRequest, opened: Sequence[Equipment], remove: Callable[[], None]
 ) -> Iterator[None]:
-    """Take the set down again if that was asked for, or if no run began on it."""
+    """Take the set down again if the user asked for that, or if no run began on it."""
 
     def is_to_go() -> bool:
         return request.remove_set or not (opened and opened[0].began)
@@ -334,7 +333,7 @@ def _cleared_away(
             try:
                 remove()
             except TkperfError as trouble:
-                # What ended the run is worth more than what became of clearing away.
+                # The error that ended the run matters more than an error in clearing away.
                 text = f"{request.device} could not be taken away again: {trouble}"
                 if isinstance(error, TkperfError):
                     raise type(error)(f"{error}; {text}") from error

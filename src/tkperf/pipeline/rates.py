@@ -1,4 +1,4 @@
-"""How fast a device is expected to be, and how anybody knows."""
+"""Expected speed of a device, and the source of the number."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class RateSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Bytes a second; of large sequential writes, and of each workload that was measured before.
+    """Rates in bytes a second: of large sequential writes, and of each workload measured before.
 
-    ``note`` says in words how it is known, and why not better.
+    ``note`` names the source in words, and the reason for having no better one.
     """
 
     bytes_per_s: float
@@ -41,11 +41,11 @@ class Rates:
     measured: Mapping[Workload, float] = field(default_factory=dict)
 
     def of(self, workload: Workload) -> float:
-        """Of a workload that nobody measured the rate of large sequential writes: it is no faster."""
+        """Return the rate of a workload; if never measured, of large sequential writes: it is no faster."""
         return self.measured.get(replace(workload, region=None), self.bytes_per_s)
 
     def knows(self, workload: Workload) -> bool:
-        """Whether the workload was measured."""
+        """Return whether the workload was measured."""
         return replace(workload, region=None) in self.measured
 
     def __str__(self) -> str:
@@ -60,10 +60,10 @@ ASSUMED = Rates(
 
 
 def parse_rate(text: str) -> Rates:
-    """``530MB/s``.
+    """Parse a rate as ``530MB/s``.
 
     Raises:
-        UsageError: it is no rate, nothing, or faster than any drive.
+        UsageError: the text is no rate, 0, or faster than any drive.
     """
     amount = re.sub(r"/s$", "", text.strip())
     try:
@@ -78,9 +78,9 @@ def parse_rate(text: str) -> Rates:
 
 
 def probe_rates(subject: Subject) -> Rates:
-    """Read the device for ten seconds. Opened to read only; nothing is written or asked.
+    """Read the device for ten seconds. Opens it to read only; writes and asks nothing.
 
-    What cannot be read keeps the assumption, and says why.
+    A device that cannot be read gets the assumed rate, and the reason.
     """
     identity = subject.identity
     there = identity.kind is TargetKind.BLOCK or identity.inode is not None
@@ -98,11 +98,11 @@ def probe_rates(subject: Subject) -> Rates:
 
 
 def read_rates(path: Path, subject: Subject) -> Rates:
-    """What an earlier run measured on a device of the same model.
+    """Return the rates that an earlier run measured on a device of the same model.
 
     Raises:
-        UsageError: the run is of another model, or has nothing measured.
-        RunFileError: it cannot be read.
+        UsageError: the run is of another model, or measured nothing.
+        RunFileError: the run file cannot be read.
     """
     try:
         record = read_run(path)
@@ -136,7 +136,7 @@ def _model(facts: Mapping[str, object]) -> str:
 
 
 def _measured(record: RunRecord) -> dict[Workload, float]:
-    """Bytes a second of every workload over all its steps, warm-ups left out."""
+    """Return the bytes a second of every workload over all its steps, without warm-ups."""
     sums: dict[Workload, tuple[int, float]] = {}
     for test in record.tests:
         for step in test.steps:

@@ -1,4 +1,4 @@
-"""What somebody asks of a run, before anything is looked at."""
+"""Request for a run, before anything is looked at."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES = 2**62, 512
 
 
 class Wishes(TypedDict, total=False):
-    """What may be asked of a run besides suite and device: the other fields of ``RunRequest``."""
+    """Fields of ``RunRequest`` other than suite and device."""
 
     tests: Sequence[str]
     profile: str | Path | Profile | None
@@ -78,31 +78,31 @@ class Wishes(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """A run as it is asked for. None where the profile, or what is found, decides.
+    """A run as the user asks for it. None: the profile decides, or the facts found.
 
     Attributes:
         suite: ``ssd``, ``hdd`` or ``raid``.
         device: a block device, a file, ``sim:PRESET``, or the node that a RAID set is to get.
-        tests: names of the suite's tests, or ``all`` for every one that the profile defines, and
-            paths of workload files; empty for those run by default.
-        profile: name of a shipped one, path of a TOML file, or a profile.
-        jobs, io_depth: thread count and queue depth of every test that brings none of its own.
+        tests: names of the suite's tests, or ``all`` for every test that the profile defines, and paths of
+            workload files; empty for the default tests.
+        profile: name of a shipped profile, path of a TOML file, or a profile.
+        jobs, io_depth: thread count and queue depth of every test that has none of its own.
         auto_demand: find both first, by a search on the preconditioned device.
         step_s: length of each step, and of each slice of write saturation.
         active_range: ``75%`` or ``16GiB``, from the start of the device.
         size: a scratch file of this size is created as the device, e.g. ``1GiB``.
         ioengine: ``io_uring`` or ``libaio``.
         write_cache: ``on``, ``off`` or ``keep``.
-        strict: refuse a host that is not fit; measure disturbed steps again, and end if that does not help.
+        strict: refuse an unfit host; measure disturbed steps again, and end if that does not help.
         accept_disturbed: a window may be steady although a tracked value in it was disturbed.
         tune: set governor, scheduler and the like for the run, and put them back.
-        purge_method, purge_command, no_purge: one of them at most.
-        telemetry: read what the drives tell of themselves during the run.
-        raid: what the set is made of; for the suite ``raid`` only, and needed there.
+        purge_method, purge_command, no_purge: at most one of them.
+        telemetry: read the drives' own logs during the run.
+        raid: configuration of the set; for the suite ``raid`` only, and required there.
         remove_set: take the set down again after the run.
 
     Raises:
-        UsageError: a value is impossible on any device, or two exclude each other.
+        UsageError: a value is impossible on any device, or two values exclude each other.
     """
 
     suite: str
@@ -146,7 +146,7 @@ class RunRequest:
         return None if self.size is None else parse_size_bytes(self.size)
 
     def _check_types(self) -> None:
-        """Python lets anything through; what is no size or number would fail in the midst of things."""
+        """Check the types: Python accepts any value here, and a wrong one would fail in the middle of a run."""
         for name, kinds in _KINDS.items():
             value = getattr(self, name)
             if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
@@ -171,7 +171,7 @@ class RunRequest:
             _one_of("I/O engine", self.ioengine, IO_ENGINES)
         if self.write_cache is not None:
             _one_of("write cache", self.write_cache, WRITE_CACHE)
-        # Before any device is looked at: what is no size on any of them.
+        # A text that is no size on any device, found before a device is looked at.
         with _naming("--active-range"):
             if self.active_range is not None:
                 resolve_range(self.active_range, _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES)
@@ -184,7 +184,7 @@ class RunRequest:
 
     @property
     def searches_demand(self) -> bool:
-        """Whether the tests that have no demand of their own get one by a search."""
+        """Return whether a search finds the demand for tests that have none of their own."""
         tests = SUITES[self.suite]
         return self.auto_demand or any(
             test.finds_demand for test in tests.values() if test.name in self.tests
@@ -224,7 +224,7 @@ class RunRequest:
 
 @contextmanager
 def _naming(option: str) -> Iterator[None]:
-    """What is wrong with a value, by the name of its option."""
+    """Add the name of the option to an error about its value."""
     try:
         yield
     except UsageError as error:

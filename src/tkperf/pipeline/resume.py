@@ -1,9 +1,9 @@
-"""A run that was cut off taken up again, or one that has ended with tests repeated or added.
+"""Resume a run that was cut off, or repeat or add tests in a run that has ended.
 
-    run file -> same device -> plan from what is stored -> replay -> consent -> permit -> execute
+    run file -> same device -> plan from the stored data -> replay -> consent -> permit -> execute
 
-Everything is as it was stored, never as it would be asked for now. What is wrong is found before the
-first byte is written.
+Stored data decides everything; current options and profiles do not. All faults are found before the first
+byte is written.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ _ALTERING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeRequest:
-    """What is asked for, beside going on.
+    """Request to resume a run, with its options.
 
     Attributes:
         path: the run file.
-        device: where the device is now, if not where it was.
-        accept: go on where the run stopped, and mark all results that span it.
-        repeat: tests to be measured again.
-        add: tests to be measured, too.
-        strict: from here on, also if the run was not begun so.
-        purge_command: the one that the run was begun with, if any: a run file makes nobody run a command.
+        device: the device's path now, if it changed.
+        accept: go on where the run stopped, and mark all results that span the interruption.
+        repeat: tests to measure again.
+        add: tests to measure in addition.
+        strict: strict from here on, even if the run was not begun so.
+        purge_command: the command that the run was begun with, if any: tkperf runs no command from a run file.
     """
 
     path: Path
@@ -68,12 +68,12 @@ class ResumePlan:
     """A run that could go on: looked at and checked, nothing asked or written yet.
 
     Attributes:
-        plan: of the whole run.
-        info: what the run's results say of it, from now on.
-        done: how the sections ended of each test that is not run any more.
-        replayed: of the test under way.
-        under_way: that test; None: none was.
-        file_state: of the run file when it was read.
+        plan: plan of the whole run.
+        info: facts about the run for its results, from now on.
+        done: outcomes of the sections of each finished test that is not repeated.
+        replayed: replay of the test under way.
+        under_way: that test; None if there was none.
+        file_state: state of the run file when it was read.
     """
 
     request: ResumeRequest
@@ -93,7 +93,7 @@ class ResumePlan:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Names of the tests that are to be run, or to go on."""
+        """Names of the tests to begin or to continue."""
         return tuple(test.name for test in self.tests if test.name not in self.done)
 
     @property
@@ -102,14 +102,14 @@ class ResumePlan:
 
     @property
     def warnings(self) -> tuple[RunWarning, ...]:
-        """Those that the run file does not have."""
+        """Warnings that the run file does not have."""
         known = {(warning.code, warning.text) for warning in self.record.warnings}
         return tuple(
             warning for warning in self.plan.warnings if (warning.code, warning.text) not in known
         )
 
     def require_unchanged(self) -> None:
-        """Raises RunFileError if somebody wrote to the run file since it was read."""
+        """Raise RunFileError if the run file was written to since it was read."""
         if self.file_state != state_of(self.request.path.stat()):
             raise RunFileError(
                 f"{self.request.path} was changed since it was read: nothing was done, try again"
@@ -117,21 +117,21 @@ class ResumePlan:
 
 
 def make_resume_plan(request: ResumeRequest) -> ResumePlan:
-    """Read a run file, look at its device, and find where it goes on. Nothing is written or asked.
+    """Read a run file, look at its device, and find where it goes on. Writes and asks nothing.
 
     Raises:
-        RunFileError: the file is damaged, of another tkperf, cannot be written to, its run still goes
-            on, or its log is not what its tests ask for.
-        UsageError: the run has ended, or is none that could go on.
-        DeviceError: the device is missing, or another than it was.
-        EngineError: fio is another than it was.
-        RefusedError: another user can have written the run file, its purge command was not given again,
-            or the device is in use.
+        RunFileError: the file is damaged, of another tkperf, cannot be written to, its run still goes on, or
+            its log does not match its tests.
+        UsageError: the run has ended, or is of a kind that cannot go on.
+        DeviceError: the device is missing, or is another.
+        EngineError: fio is of another version.
+        RefusedError: another user may have written the run file, its purge command was not given again, or the
+            device is in use.
     """
     path = request.path
     with RunFile(path, own=True) as run_file:
         record, log = run_file.record(), run_file.log()
-        file_state = run_file.state  # whatever is written from here on shows
+        file_state = run_file.state  # any later write shows
     _require_possible(path, record)
     require_resumable(path)
     _require_purge_command(request, record.info)
@@ -166,7 +166,7 @@ def make_resume_plan(request: ResumeRequest) -> ResumePlan:
 
 
 def _require_possible(path: Path, record: RunRecord) -> None:
-    """Refuse what no device could make possible."""
+    """Refuse a run that could not go on with any device."""
     info = record.info
     if info.imported:
         raise UsageError(f"{path} is an imported result: another tool measured it, nothing goes on")
@@ -195,7 +195,7 @@ def _require_possible(path: Path, record: RunRecord) -> None:
 
 
 def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
-    """All tests of the run, with those that are added.
+    """Return the names of all tests of the run, with the added ones.
 
     Raises:
         UsageError: there is nothing to do, or a test cannot be repeated or added.
@@ -225,10 +225,12 @@ def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
 
 
 def _require_purge_command(request: ResumeRequest, info: RunInfo) -> None:
-    """A command comes from whoever resumes the run; the file only says whether it is the same.
+    """Compare the purge command with the one in the run file.
+
+    The user has to give the command; the file only confirms it.
 
     Raises:
-        RefusedError: it is not.
+        RefusedError: it is not the same.
     """
     begun_with = info.options.get("purge_command")
     if request.purge_command == begun_with:
@@ -244,11 +246,11 @@ def _require_purge_command(request: ResumeRequest, info: RunInfo) -> None:
 
 
 def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> RunRequest:
-    """The request that the run was made of; options that changed its profile are in that.
+    """Return the request that the run was made from. Its stored profile contains changes by options.
 
     Raises:
-        UsageError: it cannot be had from this file.
-        RunFileError: an option is not what tkperf writes.
+        UsageError: the file yields no such request.
+        RunFileError: an option has a value that tkperf never writes.
     """
     options = info.options
 
@@ -269,7 +271,7 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
     return RunRequest(
         suite=info.suite,
         device=path,
-        # Those of workload files are tables of the profile.
+        # Tests from workload files are tables of the profile.
         tests=tuple(name for name in names if name in SUITES[info.suite]),
         profile=read_stored_profile(info.profile),
         ioengine=None if info.is_simulated else info.ioengine,
@@ -284,7 +286,7 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
 
 
 def _require_device(info: RunInfo, request: RunRequest) -> None:
-    """Before anything else is made of it: the device of the run, and the fio."""
+    """Check first that the run was measured on this device, and with this version of fio."""
     if request.device.startswith(SIMULATED):
         return
     identity = measurable(Path(request.device))
@@ -297,7 +299,7 @@ def _require_device(info: RunInfo, request: RunRequest) -> None:
 
 
 def _require_same_plan(path: Path, info: RunInfo, plan: RunPlan) -> None:
-    """What is stored, read by this version, must come to what was stored."""
+    """Check that this version makes the same plan from the stored data."""
     if plan.request.device.startswith(SIMULATED):
         facts = plan.subject.facts.values
         require_same_device(info.device, plan.subject.identity, facts)
@@ -331,7 +333,7 @@ def _replay(
     done: Mapping[str, tuple[SectionOutcome, ...]],
     under_way: TestRecord,
 ) -> Replay:
-    """Of the test that was cut off, at the demand that a search before it found."""
+    """Replay the test that was cut off, at the demand that an earlier search found."""
     test = find_test(record.info.suite, under_way.name, record.info.profile)
     if test is None:
         raise RunFileError(
@@ -355,10 +357,10 @@ def _replay(
 
 
 def _info_of(record: RunRecord, plan: RunPlan, added: Sequence[str]) -> RunInfo:
-    """With what the run's options alter in the tests that are added.
+    """Return the run's facts, with the numbers that its options alter in the added tests.
 
     Raises:
-        UsageError: that cannot be found out.
+        UsageError: the altered numbers cannot be found.
     """
     info = record.info
     if not added or not any(info.options.get(key) for key in _ALTERING):

@@ -1,4 +1,4 @@
-"""Everything fixed before the first I/O, as the run file keeps it."""
+"""Facts fixed before the first I/O, for the run file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILE_NOTICE = (
     "FILE TARGET: measured through a file system on a scratch file, not on a device of its own"
 )
 SIMULATED_NOTICE = "SIMULATED: these numbers come from a model, no device was measured"
-# Whether I/O of others on the device can be told from the test's.
+# Ability to distinguish other I/O on the device from the test's own, by the kind of target.
 OTHER_IO = {
     TargetKind.BLOCK: "watched: fio's bytes are compared with the device's own counters",
     TargetKind.FILE: "not comparable: a file has no counters of its own",
@@ -30,7 +30,7 @@ NO_PURGE_NOTICE = "NOT PURGED: the device was not put in as-new state before eac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Title:
-    """What a result says besides: its name, texts of the user's, the command that made it."""
+    """Title of a result: its name, the user's texts, and the command line."""
 
     name: str
     command_line: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Title:
 
 
 def build_run_info(plan: RunPlan, title: Title, equipment: Equipment, host: HostState) -> RunInfo:
-    """Disclosure of a run about to begin."""
+    """Return the disclosure of a run that is about to begin."""
     request, fitted = plan.request, equipment.fitted
     kind = fitted.identity.kind
     alterations = find_alterations(request, fitted)
@@ -95,12 +95,12 @@ def build_run_info(plan: RunPlan, title: Title, equipment: Equipment, host: Host
 
 
 def describe_own(test: Test) -> str:
-    """The notice for every page of a result with a test of the user's own."""
+    """Return the notice of a user's own test, for every page of the result."""
     return f"OWN WORKLOAD: {test.title} is what a workload file says, not a test of a specification"
 
 
 def describe_alterations(specification: str, alterations: tuple[str, ...]) -> str:
-    """The notice for every page; empty where nothing was altered."""
+    """Return the notice of altered numbers, for every page; empty if there are none."""
     if not alterations:
         return ""
     return f"ALTERED: not by the numbers of {specification}: {', '.join(alterations)}"

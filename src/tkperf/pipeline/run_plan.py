@@ -1,4 +1,4 @@
-"""What would run, made of a request by looking at the device: everything before the question."""
+"""Plan of a run, made from a request and a look at the device: everything before the question."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class RunPlan:
     """A run that could begin: looked at and checked, nothing asked, created or written yet.
 
     Attributes:
-        request: what it was made of.
+        request: the request that the plan was made from.
         subject: the device, file or set.
-        fitted: profile, active range and tests as they suit it.
-        warnings: what a reader of the result must know, as far as it shows beforehand.
-        audit: what of the host would disturb it; empty for a simulated drive.
+        fitted: profile, active range and tests, fitted to the subject.
+        warnings: warnings for a reader of the result, as far as they are known beforehand.
+        audit: findings about the host that would disturb the run; empty for a simulated drive.
     """
 
     request: RunRequest
@@ -43,12 +43,12 @@ class RunPlan:
 
     @property
     def profile(self) -> Profile:
-        """With the user's options in place, and only block sizes that the device takes."""
+        """Profile with the user's options in place, and only block sizes that the device takes."""
         return self.fitted.profile
 
     @property
     def active_range(self) -> ActiveRange:
-        """Of a set that is not made yet, the least that it will be."""
+        """Active range; for a set that is not made yet, its least size."""
         return self.fitted.active_range
 
     @property
@@ -58,17 +58,17 @@ class RunPlan:
 
     @property
     def shortest_s(self) -> float:
-        """With steady state as soon as it can be, without purges; fills at 500 MB/s."""
+        """Length with steady state as soon as possible, without purges; fills at 500 MB/s."""
         return sum(test.shortest_s for test in self.tests)
 
     @property
     def longest_s(self) -> float:
-        """With steady state nowhere, without purges; fills at 500 MB/s."""
+        """Length without any steady state, without purges; fills at 500 MB/s."""
         return sum(test.longest_s for test in self.tests)
 
     @property
     def filled_bytes(self) -> int:
-        """What preconditioning writes, to the byte; ``outlook.look_out`` tells of the rest."""
+        """Bytes that preconditioning writes, exactly; ``outlook.look_out`` covers the other writes."""
         return sum(
             fill.passes
             * (self.subject.filled_bytes or fill.length_bytes or self.active_range.length_bytes)
@@ -78,29 +78,29 @@ class RunPlan:
 
     @property
     def alterations(self) -> tuple[str, ...]:
-        """The specification's numbers that the options change, as ``runtime 60 s -> 1 s``."""
+        """Numbers of the specification that the options change, as ``runtime 60 s -> 1 s``."""
         return find_alterations(self.request, self.fitted)
 
     @property
     def confirm_id(self) -> str | None:
-        """What confirms that the data may be destroyed; None where there is none."""
+        """Text that confirms the loss of the data; None if there is no data to lose."""
         return self.subject.confirm_id
 
 
 def make_plan(
     request: RunRequest, *, look_only: bool = False, profile: Profile | None = None
 ) -> RunPlan:
-    """Look at the device and fit everything to it. Nothing is written, created or asked.
+    """Look at the device and fit everything to it. Writes, creates and asks nothing.
 
     Args:
-        look_only: no run follows: what would have a run refused is a warning, and a password that a
-            purge left on the drive stays.
-        profile: what ``choose_profile`` made of the request, if it was called before.
+        look_only: no run follows: a reason to refuse becomes a warning, and a password that a purge left on the
+            drive stays.
+        profile: result of ``choose_profile`` for the request, if it was called before.
 
     Raises:
         UsageError: the request, the profile or a test does not suit the device.
-        DeviceError: the device is missing or cannot be measured or purged.
-        RefusedError: it is in use; or the run is to be strict, and the host is not fit for it.
+        DeviceError: the device is missing, or cannot be measured or purged.
+        RefusedError: the device is in use; or the run is strict, and the host is not fit.
     """
     plain = profile or choose_profile(request)
     subject = _look_at(request, plain, look_only)
@@ -130,11 +130,11 @@ def _outstanding(fitted: Fitted) -> int:
 
 
 def _of_host(request: RunRequest, audit: Audit, *, look_only: bool) -> Iterator[RunWarning]:
-    """What speaks against the host.
+    """Yield the warnings about the host.
 
     Raises:
-        RefusedError: the run is to be strict about it.
-        DeviceError: it is to be tuned, and cannot be.
+        RefusedError: the run is strict, and the host is not fit.
+        DeviceError: the run asks for tuning, and tkperf cannot tune.
     """
     if request.tune and not look_only:
         refuse_untunable()
@@ -168,7 +168,7 @@ def _look_at_set(request: RunRequest, config: RaidConfig) -> Subject:
 
 
 def _not_as_new(subject: Subject, fitted: Fitted) -> Iterator[RunWarning]:
-    """Tests that begin with an empty device where the purge leaves a written one."""
+    """Warn of tests that begin with an empty device if the purge leaves a written one."""
     for test in fitted.tests:
         if subject.overwritten_by is not None and test.starts_as_purged:
             text = (
@@ -180,7 +180,7 @@ def _not_as_new(subject: Subject, fitted: Fitted) -> Iterator[RunWarning]:
 
 
 def _never_written(request: RunRequest, fitted: Fitted) -> Iterator[RunWarning]:
-    """A user's own tests that read what nobody wrote: flash answers that from its map, not its cells."""
+    """Warn of own tests that read unwritten addresses: flash answers those from its map, not its cells."""
     for test in fitted.tests:
         if request.suite != "hdd" and test.test.own and test.reads_first:
             text = (

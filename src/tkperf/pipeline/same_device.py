@@ -1,4 +1,4 @@
-"""Whether a device is the one that a run was measured on, by what the run file knows of it."""
+"""Check that a device is the one that a run was measured on, by the facts in the run file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.model.errors import DeviceError
 from tkperf.model.units import format_capacity
 
-# What tells one drive from another. Not known on either side says nothing.
+# Facts that distinguish one drive from another. A fact unknown in the run file is not compared.
 _OWN = ("serial", "wwn", "model", "firmware")
 _WORDS = {"serial": "serial number", "wwn": "world-wide name", "logical_block_bytes": "sector"}
 
@@ -16,14 +16,14 @@ _WORDS = {"serial": "serial number", "wwn": "world-wide name", "logical_block_by
 def require_same_device(
     recorded: Mapping[str, object], identity: DeviceIdentity, facts: Mapping[str, object]
 ) -> None:
-    """Compare a device with that of a run.
+    """Compare a device with the device of a run.
 
     Args:
-        recorded: the facts of the run's device.
-        identity, facts: of the device as it is now.
+        recorded: the facts about the run's device.
+        identity, facts: the device as it is now.
 
     Raises:
-        DeviceError: it is another, or is not as it was then; says in what.
+        DeviceError: it is another device, or it has changed; the message names the differences.
     """
     differences = tuple(_differences(recorded, identity, facts))
     if differences:
@@ -54,17 +54,17 @@ def _differences(
     if identity.kind is TargetKind.FILE:
         yield from _other_file(recorded, identity)
     elif not known and not any(recorded.get(key) for key in ("serial", "wwn")):
-        # Nothing tells it from another of its kind but where it is.
+        # Only its place distinguishes it from another of its kind.
         for key in ("path", "backing"):
             if recorded.get(key) != facts.get(key):
                 yield f"{key} {facts.get(key)}, not {recorded.get(key)}"
-    # Path and size of a loop device may be those of another image by now.
+    # Path and size of a loop device may belong to another image by now.
     if behind is not None and not known:
         yield f"behind it is {identity.loop_backing or 'nothing known'}, not {behind}"
 
 
 def _other_file(recorded: Mapping[str, object], identity: DeviceIdentity) -> Iterator[str]:
-    """The inode alone: a file system may get another number with each boot."""
+    """Yield the difference between two files by inode only: a boot may renumber the file system."""
     before = recorded.get("inode")
     now = identity.inode
     if isinstance(before, list | tuple) and now is not None and before[-1] != now[-1]:

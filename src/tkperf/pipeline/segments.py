@@ -1,7 +1,7 @@
-"""A drive of which tests touch segments only: random places that do not touch each other.
+"""A drive with tests in segments only: random places that do not touch each other.
 
-Only what is mapped keeps fio to them exactly and without pausing (docs/adr/0027): so it takes a whole block
-device, root and the kernel's device-mapper. Whatever is missing is said before anything is asked.
+Only a mapping keeps fio to them exactly and without pauses (docs/adr/0027). It takes a whole block device,
+root and the kernel's device-mapper. Missing requirements are reported before any question.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ SEED_BITS = 32
 
 
 class SegmentsSubject(DriveSubject):
-    """A block device that a profile tests segments of."""
+    """A block device with a profile that tests segments of it."""
 
     def __init__(self, request: RunRequest, plain: Profile, *, look_only: bool = False) -> None:
-        """Look at it, and draw the places. Nothing is touched.
+        """Look at the device, and draw the places. Touches nothing.
 
         Raises:
             UsageError: its segments cannot be measured, with the reason; or they do not fit in it.
-            DeviceError, RefusedError: as of any drive.
+            DeviceError, RefusedError: see ``DriveSubject``.
         """
         if request.raid is not None:
             raise refuse_segments(plain, "of a RAID set the layers below are not tkperf's to map")
@@ -97,7 +97,7 @@ class SegmentsSubject(DriveSubject):
                     write_cache=disclosed,
                     fitted=replace(fitted, identity=permit.identity),
                     facts=facts,
-                    # The drive's own: what goes to other places than the mapping's is seen as well.
+                    # The drive's own counters also see I/O outside the mapping.
                     counters=counters,
                     telemetry=telemetry,
                     drives=telemetry.facts,
@@ -105,7 +105,7 @@ class SegmentsSubject(DriveSubject):
 
 
 def _find_hindrance(subject: DriveSubject) -> str | None:
-    """What is missing; None: nothing."""
+    """Return the missing requirement; None if nothing is missing."""
     identity = subject.identity
     if identity.kind is not TargetKind.BLOCK:
         return f"{identity.path} is a file"
@@ -143,7 +143,7 @@ def _draw(profile: Profile, subject: DriveSubject) -> Segments:
 
 @contextmanager
 def _taken_away(target: SegmentsTarget) -> Iterator[None]:
-    """Without the mapping in the end; what ended the run is worth more than what became of that."""
+    """Remove the mapping in the end. An error that ended the run matters more than an error in removing."""
     try:
         yield
     except BaseException as error:

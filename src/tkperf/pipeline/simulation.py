@@ -1,4 +1,4 @@
-"""A simulated drive to rehearse with: nothing to lose, so nothing is asked."""
+"""A simulated drive for a rehearsal: nothing to lose, so no question."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tkperf.procedures.profiles import Profile
 
 
 def refuse_simulated(device: str) -> None:
-    """For what looks at devices alone.
+    """Refuse a simulated drive for commands that look at devices.
 
     Raises:
         UsageError: it is a simulated drive.
@@ -46,7 +46,7 @@ def refuse_simulated(device: str) -> None:
 
 
 class SimulatedSubject:
-    """``sim:PRESET``."""
+    """A simulated drive, ``sim:PRESET``."""
 
     confirm_id: str | None = None
     overwritten_by: str | None = None
@@ -58,11 +58,11 @@ class SimulatedSubject:
         return (self.identity,)
 
     def __init__(self, request: RunRequest, in_segments: Profile | None = None) -> None:
-        """``in_segments``: the profile, if its tests touch segments only.
+        """Find the model of the preset; ``in_segments`` is the profile if its tests touch segments only.
 
         Raises:
-            UsageError: there is no such preset, an option is for real devices alone, or the model
-                of a hard disk would need to know where segments lie.
+            UsageError: there is no such preset, an option is for real devices only, or the model of a hard disk
+                would need the places of segments.
         """
         _refuse_what_is_for_devices(request)
         preset = request.device.removeprefix(SIMULATED)
@@ -111,12 +111,12 @@ class SimulatedSubject:
 
 
 def relive(engine: Engine, log: Sequence[LogEntry], fitted: Fitted) -> None:
-    """Bring a simulated drive to where a run's log ends: all of it again, which takes no device.
+    """Bring a simulated drive to the end of a run's log by simulating all of it again.
 
-    The model is deterministic, so the same comes out; what the log does not have never happened.
+    The model is deterministic, so the results are the same. Anything missing in the log never happened.
 
     Raises:
-        RunFileError: something else comes out.
+        RunFileError: the results differ.
     """
     if not isinstance(engine, SimulatedEngine):
         return
@@ -179,13 +179,13 @@ class _SimulatedTarget:
         self._no_purge = no_purge
 
     def recheck(self) -> None:
-        """Nothing can change."""
+        """Do nothing: nothing can change."""
 
     def make_ready_to_fill(self) -> None:
-        """Always is."""
+        """Do nothing: the drive is always ready."""
 
     def make_ready(self, **_: object) -> None:
-        """Always is."""
+        """Do nothing: the drive is always ready."""
 
     def purge(self, **_: object) -> PurgeResult:
         if self._no_purge:

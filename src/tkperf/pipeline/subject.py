@@ -1,4 +1,4 @@
-"""What a run can be made on, as the pipeline sees it: looked at first, opened under consent."""
+"""Subject of a run, as the pipeline sees it: looked at first, opened under consent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tkperf.pipeline.consent import Consent
 from tkperf.pipeline.equipment import Equipment
 from tkperf.pipeline.fitting import Fitted
 
-# Codes of the warnings that are said before consent even where nothing else is.
+# Codes of the warnings shown before consent even if no others are.
 USERS_NOT_VISIBLE = "users-not-visible"
 NO_ROOM = "no-room"
 SAID_ALWAYS = (USERS_NOT_VISIBLE, NO_ROOM)
@@ -28,37 +28,37 @@ class Subject(Protocol):
 
     @property
     def identity(self) -> DeviceIdentity:
-        """Who it is; of what will be made, its name, its sector and the least it will hold."""
+        """Identity; for a device that is not made yet: its name, its sector and its least capacity."""
         ...
 
     @property
     def facts(self) -> DeviceFacts:
-        """What is known of it before it is opened."""
+        """Facts found before it is opened."""
         ...
 
     @property
     def drives(self) -> tuple[DeviceIdentity, ...]:
-        """What will be loaded, as far as the kernel shows it: the device, or the members of a set."""
+        """Drives under load, as far as the kernel shows them: the device, or the members of a set."""
         ...
 
     @property
     def lines(self) -> tuple[tuple[str, str], ...]:
-        """What it is and how it is purged, as a label and a text each, for people."""
+        """Description and purge method, for people: pairs of a label and a text."""
         ...
 
     @property
     def confirm_id(self) -> str | None:
-        """What has to be given to have it erased; None where nothing is lost."""
+        """Text that confirms the erasure; None if nothing is lost."""
         ...
 
     @property
     def overwritten_by(self) -> str | None:
-        """The purge, if it leaves the device written and not as new; else None."""
+        """Name of the purge if it leaves the device written and not as new; else None."""
         ...
 
     @property
     def filled_bytes(self) -> int | None:
-        """How much one pass of preconditioning writes; None: the active range."""
+        """Bytes that one pass of preconditioning writes; None: the active range."""
         ...
 
     @property
@@ -68,20 +68,20 @@ class Subject(Protocol):
         """Ask, set up, and put everything back in the end, however the run ends.
 
         Raises:
-            RefusedError: no consent, or somebody uses it by now; nothing was touched.
+            RefusedError: no consent, or the subject is in use by now; nothing was touched.
             DeviceError, EngineError: the run cannot begin, or the device could not be put back.
         """
         ...
 
 
 def find_unseen(identities: Sequence[DeviceIdentity]) -> tuple[RunWarning, ...]:
-    """Where users of devices may be that nobody can see from here, each place once."""
+    """Return the places with possible users of the devices that tkperf cannot see, each place once."""
     spots = {spot.text: None for identity in identities for spot in find_blind_spots(identity)}
     return tuple(RunWarning(code=USERS_NOT_VISIBLE, text=text) for text in spots)
 
 
 def warn_of_room(identity: DeviceIdentity) -> tuple[RunWarning, ...]:
-    """That a sparse file, the target or behind a loop device, cannot be written in full."""
+    """Warn if a sparse file, the target or one behind a loop device, cannot be written in full."""
     is_file = identity.kind is TargetKind.FILE
     path = identity.path if is_file else identity.backing
     shortage = find_shortage(Path(path)) if path else None
@@ -98,7 +98,7 @@ def warn_of_room(identity: DeviceIdentity) -> tuple[RunWarning, ...]:
 
 
 def warn_of_link(facts: DeviceFacts) -> tuple[RunWarning, ...]:
-    """That a device's link runs below what both ends could do."""
+    """Warn if a device's link runs below the speed that both ends could reach."""
     if not facts.values.get("link_downgraded"):
         return ()
     text = (

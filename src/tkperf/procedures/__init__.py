@@ -1,7 +1,7 @@
 """The tests, each a generator of phases that reads like its specification.
 
-Nothing in here does I/O, reads a clock or knows fio: a procedure only says what to do next, given
-what was seen. A test is one module with one descriptor, ``TEST``; this one only collects them.
+A procedure does no I/O, reads no clock and does not know fio. It only yields the next phase, given the
+answers so far. A test is one module with one descriptor, ``TEST``; this module collects the tests.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ from tkperf.procedures.walk import find_excess, fit_to_sector
 
 __all__ = ["Circumstances", "Profile", "Test", "fit_to_sector"]
 
-# In the order in which a suite runs them, TKperf's; what finds the demand of others is before them.
+# The order in which a suite runs them, as in TKperf. A search for the demand precedes its users.
 TESTS: tuple[Test, ...] = (
     demand_search.TEST,
     iops.TEST,
@@ -66,9 +66,9 @@ def _suite(name: str) -> dict[str, Test]:
     return {test.name: test for test in TESTS if name in test.suites}
 
 
-# What stands for other things where tests are named: all of them, and runs of fio that were imported.
+# Words with another meaning in place of a test's name: all tests, and imported runs of fio.
 _NOT_FOR_TESTS = (ALL_TESTS, "fio")
-# No test of the user's own can have one of these names.
+# No own test of the user can have one of these names.
 TAKEN_NAMES = (*(test.name for test in TESTS), *_NOT_FOR_TESTS)
 # A RAID set is tested like one large SSD.
 SSD_TESTS, HDD_TESTS = _suite("ssd"), _suite("hdd")
@@ -78,10 +78,10 @@ SUITES: dict[str, dict[str, Test]] = {"ssd": SSD_TESTS, "hdd": HDD_TESTS, "raid"
 def find_test(
     suite: str, name: str, stored_profile: Mapping[str, object] | None = None
 ) -> Test | None:
-    """A test by its name; of a suite that is not known, such as an imported run's, an SSD test.
+    """Return a test by its name. An unknown suite, such as that of an imported run, counts as SSD.
 
     Args:
-        stored_profile: of a run file, which describes the user's own tests, too.
+        stored_profile: the profile in a run file, which also describes the user's own tests.
     """
     test = SUITES.get(suite, SSD_TESTS).get(name)
     if test is not None or stored_profile is None or f"{KEY_PREFIX}{name}" not in stored_profile:
@@ -91,22 +91,22 @@ def find_test(
 
 
 def own_tests(profile: Profile) -> tuple[Test, ...]:
-    """The tests of workload files among the tables of a profile, as far as they can be run."""
+    """Return the tests of workload files among the tables of a profile, as far as they can run."""
     try:
         return tuple(
             test_of(table)
             for table in profile.tables.values()
             if isinstance(table, OwnWorkloadTable) and table.fault(profile) is None
         )
-    except ProfileError:  # of a run file that has not all tables
+    except ProfileError:  # a run file that lacks some tables
         return ()
 
 
 def with_workloads(profile: Profile, suite: str, names: Iterable[str]) -> Profile:
-    """The profile with the tests that workload files among the names of tests describe.
+    """Return the profile with the tests of all workload files among the names of tests.
 
     Raises:
-        UsageError: a file cannot be read, or describes what no run of the suite could do.
+        UsageError: a file cannot be read, or describes a test that no run of the suite could do.
     """
     for file in filter(is_toml_path, dict.fromkeys(names)):
         profile = with_workload(profile, suite, read_workload_file(file), file=file)
@@ -114,10 +114,10 @@ def with_workloads(profile: Profile, suite: str, names: Iterable[str]) -> Profil
 
 
 def with_workload(profile: Profile, suite: str, table: OwnWorkloadTable, *, file: str) -> Profile:
-    """The profile with one more test; ``file`` is named in errors.
+    """Return the profile with one more test; ``file`` is named in errors.
 
     Raises:
-        InputFileError: its name is taken, or no run of the suite could do it.
+        InputFileError: the test's name is taken, or no run of the suite could do the test.
     """
     what = f"workload file {file}"
     if table.name in TAKEN_NAMES or table.key in profile.tables:
@@ -135,25 +135,25 @@ def with_workload(profile: Profile, suite: str, table: OwnWorkloadTable, *, file
 
 
 def known_plan(suite: str, test: str, sections: Iterable[str]) -> TestPlan | None:
-    """How a test is shown whose run file does not say; None if this version does not know it."""
+    """Return the display plan of a test if its run file has none; None if this version has no such test."""
     definition = find_test(suite, test)
     return None if definition is None else definition.plan(sections)
 
 
 def load_profile(name_or_path: str) -> Profile:
-    """A shipped profile by name, or a user's own by path.
+    """Return a shipped profile by name, or a user's own by path.
 
     Raises:
         UsageError: no such profile.
         ProfileError: the file is not a valid profile; the message names file, key and reason.
     """
     profile = profiles.load_profile(name_or_path, _TABLES)
-    # Going through all tests takes time; the shipped ones have been gone through.
+    # A walk through all tests takes time; the shipped profiles are already checked.
     return _without_excess(profile, file=name_or_path) if is_toml_path(name_or_path) else profile
 
 
 def find_shipped_namesake(own: Profile) -> Profile | None:
-    """The shipped profile of the same name or title, if its numbers are others."""
+    """Return the shipped profile of the same name or title, if its numbers differ."""
     return profiles.find_shipped_namesake(own, _TABLES)
 
 
@@ -161,17 +161,17 @@ def parse_profile(text: str, *, file: str) -> Profile:
     """Decode a profile with the tables of all tests; ``file`` is named in errors.
 
     Raises:
-        ProfileError: not TOML, a typo, an impossible value, or a test that nobody can mean.
+        ProfileError: not TOML, a typo, an impossible value, or a test that makes no sense.
     """
     return _without_excess(profiles.parse_profile(text, _TABLES, file=file), file=file)
 
 
 def with_numbers(profile: Profile, table: type[TestTable], **numbers: object) -> Profile:
-    """The profile with other numbers in a test's table.
+    """Return the profile with other numbers in a test's table.
 
     Raises:
-        UsageError: one of them is impossible, they do not go together, nobody can mean the test, or
-            the profile does not define it.
+        UsageError: a number is impossible, the numbers conflict, the test makes no sense, or the profile
+            does not define it.
     """
     for test in TESTS:
         if table in test.tables:
@@ -195,27 +195,27 @@ def _without_excess(profile: Profile, *, file: str) -> Profile:
 
 
 def read_stored_profile(data: Mapping[str, object]) -> Profile:
-    """The profile of a run file as far as this version understands it, each table on its own."""
+    """Return the profile of a run file as far as this version understands it, each table separately."""
     return profiles.read_stored_profile(data, (*_TABLES, *table_types(data)))
 
 
 def choose_tests(
     profile: Profile, suite: str, names: Sequence[str] = (), *, find_demand: bool = False
 ) -> tuple[Test, ...]:
-    """The tests to run, in the suite's order: those of these names, else those run by default.
+    """Return the tests to run, in the suite's order: the named tests, else the default tests.
 
-    A profile without any of those runs what it has. Tests of workload files run after the suite's.
-    ``all`` among the names: every one that the profile defines.
+    A profile without any default test runs all tests that it defines. Tests of workload files run after the
+    suite's. ``all`` among the names means every test that the profile defines.
 
     Args:
-        find_demand: what finds the demand of the others goes before them.
+        find_demand: run the search for the demand before the other tests.
 
     Raises:
-        UsageError: the profile does not define a named test, or none of the suite's.
+        UsageError: the profile does not define a named test, or defines no test of the suite.
     """
     own = own_tests(profile)
     tests = (*SUITES[suite].values(), *own)
-    # What finds the demand of others changes them: it runs only where it is asked for by itself.
+    # A search for the demand changes other tests, so it runs only on explicit request.
     defined = tuple(test for test in tests if test.is_in(profile) and not test.finds_demand)
     named = [*(name for name in names if not is_toml_path(name)), *(test.name for test in own)]
     if ALL_TESTS in names:
@@ -241,5 +241,5 @@ def choose_tests(
 
 
 def _with_table(test: Test) -> list[str]:
-    """The shipped profiles that define a test."""
+    """Return the names of the shipped profiles that define a test."""
     return [name for name in built_in_profiles() if test.is_in(load_profile(name))]

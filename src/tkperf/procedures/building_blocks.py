@@ -1,4 +1,4 @@
-"""What several tests share: preconditioning, rounds until steady state, streams until steady state."""
+"""Parts that several tests share: preconditioning, rounds until steady state, streams until steady state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HISTOGRAM_SECTION = "Response time histogram"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracked:
-    """A tracking variable: its name and unit for people, the workload of a round, and what of it is tracked."""
+    """A tracking variable: its name and unit for people, its workload in a round, and its value."""
 
     tracking: str
     unit: str
@@ -38,7 +38,7 @@ class Tracked:
 
 
 def track_iops(workload: Workload, name: str) -> Tracked:
-    """The IOPS of one workload of a round; ``name`` is the workload in the variable's name."""
+    """Track the IOPS of one workload of a round; ``name`` is the workload in the variable's name."""
     return Tracked(
         tracking=f"{name} IOPS",
         unit="IOPS",
@@ -50,7 +50,7 @@ def track_iops(workload: Workload, name: str) -> Tracked:
 def at_each_demand(
     workload: Workload, jobs: Sequence[int], io_depths: Sequence[int], step_s: float
 ) -> tuple[Step, ...]:
-    """The steps of a round: a workload with each thread count (the outer loop) and queue depth."""
+    """Return the steps of a round: a workload at each thread count (the outer loop) and queue depth."""
     return tuple(
         Step(workload=replace(workload, jobs=threads, io_depth=depth), duration_s=step_s)
         for threads in jobs
@@ -60,7 +60,7 @@ def at_each_demand(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """How a stream went; ``verdict`` is the last one, None if nothing was judged."""
+    """Course of a stream; ``verdict`` is the last one, None if nothing was judged."""
 
     slices: int
     written_bytes: int
@@ -74,10 +74,10 @@ class Stream:
 def workload_independent_preconditioning(
     profile: Profile, section: str, workload: Workload | None = None
 ) -> Fill:
-    """WIPC: the range of preconditioning written sequentially, twice in the PTS.
+    """Return WIPC: the range of preconditioning written sequentially, twice in the PTS.
 
     Args:
-        workload: the writes, where they are not those of the profile's table.
+        workload: the writes, if they differ from the profile's table.
     """
     table = profile.preconditioning
     return Fill(
@@ -98,7 +98,7 @@ def rounds_until_steady(
     workload: Workload,
     tracked_value: Callable[[Measurement], float],
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """``rounds_until_all_steady`` with one tracking variable."""
+    """Run ``rounds_until_all_steady`` with one tracking variable."""
     tracked = Tracked(tracking=tracking, unit=unit, workload=workload, value=tracked_value)
     return rounds_until_all_steady(section, steps, rules, (tracked,))
 
@@ -112,16 +112,16 @@ def rounds_until_all_steady(
     before_each: Callable[[int], Phase] | None = None,
     results: list[RoundResult] | None = None,
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Rounds of the same steps until all tracking variables are steady in one window, or rounds run out.
+    """Run rounds of the same steps until all tracking variables are steady in one window, or rounds run out.
 
-    The rounds are at once workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). Each variable
-    is judged by the rule and each verdict is told. Without steady state the window is the last
-    rounds, and the outcome says so. After an interruption the rounds, and how many there may be, begin
-    anew: a window never spans one (docs/adr/0028).
+    The rounds are also the workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). The rule judges each
+    variable, and each verdict is yielded. Without steady state the window is the last rounds, and the outcome
+    says so. After an interruption the window and the count of allowed rounds begin again: a window never spans
+    an interruption (docs/adr/0028).
 
     Args:
-        before_each: what goes before a round, given its number; it is no part of the round.
-        results: gets what each round measured.
+        before_each: returns the phase before a round, given the round's number; it is no part of the round.
+        results: gets the measurements of each round.
 
     Raises:
         ValueError: nothing is tracked.
@@ -160,7 +160,7 @@ def rounds_until_all_steady(
 
 @dataclass(slots=True)
 class _Series:
-    """What was tracked in rounds or slices so far, and what else than the device had a part in it."""
+    """Tracked values of rounds or slices so far, each with any influence from outside the device."""
 
     numbers: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
@@ -185,7 +185,7 @@ class _Series:
 def as_many_rounds_as(
     first: SectionOutcome, section: str, steps: tuple[Step, ...]
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """As many rounds as another section had, with the same window; not judged on their own."""
+    """Run as many rounds as another section had, with the same window; they are not judged themselves."""
     last_round = first.window[-1]
     for number in range(1, last_round + 1):
         yield Round(section=section, number=number, steps=steps)
@@ -198,7 +198,7 @@ def as_many_rounds_as(
 
 
 def find_tracked(steps: Sequence[Step], read_percent: int, block_size_kib: float) -> Workload:
-    """The workload whose result decides steady state, among the steps of a round."""
+    """Return the workload that decides steady state, among the steps of a round."""
     block_size_bytes = round(block_size_kib * KIB)
     return next(
         step.workload
@@ -209,10 +209,10 @@ def find_tracked(steps: Sequence[Step], read_percent: int, block_size_kib: float
 
 
 def find_decisive(verdicts: Sequence[SteadyStateVerdict]) -> SteadyStateVerdict:
-    """Of the verdicts on one window, the first that is not steady; the first of all if all are.
+    """Return the first verdict on a window that is not steady; if all are steady, the first verdict.
 
     Raises:
-        ValueError: there are none.
+        ValueError: there is no verdict.
     """
     if not verdicts:
         raise ValueError("steady state needs a tracking variable")
@@ -243,14 +243,13 @@ def stream_until(
     warm_up_slices: int = 0,
     results: list[Measurement] | None = None,
 ) -> Generator[Yielded, Reply, Stream]:
-    """One uninterrupted stream until it is steady, has written enough, or slices run out.
+    """Run one uninterrupted stream until it is steady, has written enough, or slices run out.
 
     Args:
-        judge_every: the slices that the rule is applied to: 1, 1 + this, 1 + twice this ...; None:
-            nothing is judged.
-        enough_bytes: what is to be written at most, counted when a slice has ended.
-        warm_up_slices: at the beginning, measured and kept apart. Slices count from 1 after them.
-        results: gets what each slice after them measured.
+        judge_every: interval n of judged slices: 1, 1 + n, 1 + 2n ...; None: no slice is judged.
+        enough_bytes: the stream ends after the slice that reaches this amount of writes.
+        warm_up_slices: first slices, measured and kept apart. Slices count from 1 after them.
+        results: gets the measurement of each slice after the warm-up.
     """
     written_bytes = 0
     judged = _Series()
@@ -271,7 +270,7 @@ def stream_until(
 
 
 def stream_outcome(section: str, stream: Stream, otherwise: str) -> SectionOutcome:
-    """How a stream ended: by steady state, or ``otherwise``."""
+    """Return the outcome of a stream: steady state, or ``otherwise``."""
     verdict = stream.verdict
     if verdict is None or not verdict.reached:
         return SectionOutcome(section=section, window=(), verdict=verdict, ended_because=otherwise)
@@ -286,11 +285,11 @@ def stream_outcome(section: str, stream: Stream, otherwise: str) -> SectionOutco
 def write_until_steady(
     profile: Profile, section: str, workload: Workload, name: str, *, slice_s: float, every: int
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """One stream until its IOPS are steady, as many slices judged as there may be rounds.
+    """Run one stream until its IOPS are steady. Judges at most as many slices as the rule allows rounds.
 
     Args:
         name: the workload in the name of the tracking variable.
-        every: slices 1, 1 + this, 1 + twice this ... are judged.
+        every: interval n of judged slices: 1, 1 + n, 1 + 2n ...
     """
     stream = yield from stream_until(
         section,
@@ -307,20 +306,20 @@ def write_until_steady(
 
 
 def why_not_steady(stream: Stream) -> str:
-    """Of a stream that was judged and whose slices ran out."""
+    """Return why a judged stream that ran out of slices was not steady."""
     assert stream.verdict is not None, "the first slice is judged"
     return f"no steady state in {format_count(stream.slices, 'slice')}: {stream.verdict.reason}"
 
 
 def describe_enough(stream: Stream, multiple: float) -> str:
-    """``4 x the active range written (4.6 GB)``: of a stream that ended as it had written enough."""
+    """Return ``4 x the active range written (4.6 GB)``, the reason that ended a stream."""
     return f"{multiple:g} x the active range written ({format_capacity(stream.written_bytes)})"
 
 
 def slices_of(
     section: str, workload: Workload, slice_s: float, count: int, *, warm_ups: int = 0
 ) -> Iterator[Continuous]:
-    """One uninterrupted stream of so many slices after warm-ups, whatever is measured."""
+    """Yield one uninterrupted stream: warm-up slices, then ``count`` slices, for any measurements."""
     for place in range(1, warm_ups + count + 1):
         yield Continuous(
             section=section,
@@ -340,11 +339,11 @@ def response_time_histogram(
     section: str = HISTOGRAM_SECTION,
     ran: str = "ran its full time",
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """The load of a test once more, for the distribution of its response times.
+    """Run the load of a test once more, for the distribution of its response times.
 
     Args:
-        steady: whether what came before was; if not, the outcome says so.
-        ran: how it ended otherwise.
+        steady: whether the test before was steady; if not, the outcome says so.
+        ran: the end of the run, in words.
     """
     yield from slices_of(section, workload, duration_s, 1)
     return SectionOutcome(
@@ -356,27 +355,27 @@ def response_time_histogram(
 
 
 def expect_round(answer: Reply) -> RoundResult:
-    """The answer to a Round phase."""
+    """Return the answer to a Round phase, checked."""
     if answer is None or isinstance(answer, Measurement | Interruption | tuple):
         raise TypeError("a Round is answered with a measurement of each workload")
     return answer
 
 
 def expect_measurement(answer: Reply) -> Measurement:
-    """The answer to a Fill or Continuous phase."""
+    """Return the answer to a Fill or Continuous phase, checked."""
     if not isinstance(answer, Measurement):
         raise TypeError("a Fill or Continuous phase is answered with a measurement")
     return answer
 
 
 def expect_answers(answer: Reply) -> tuple[Answer, ...]:
-    """The answers to the phases of a Course, in their order."""
+    """Return the answers to the phases of a Course, in their order, checked."""
     if not isinstance(answer, tuple):
         raise TypeError("a Course is answered with the answers to all of it")
     return answer
 
 
 def mean_latency_us(measurement: Measurement) -> float:
-    """Mean response time over all I/Os in us; NaN, which is never steady, if none was measured."""
+    """Return the mean response time over all I/Os in us; NaN, which is never steady, if not measured."""
     mean_us = measurement.latency_mean_us
     return float("nan") if mean_us is None else mean_us

@@ -25,9 +25,8 @@ from tkperf.procedures.shares import (
 class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):
     """The grid with a mix of blocks.
 
-    ``block_shares`` are pairs of a block size in KiB and the percentage of all I/Os that have it;
-    ``zone_shares`` pairs of the percentage of accesses and that of the range which they fall into, from
-    its start.
+    ``block_shares`` are pairs: a block size in KiB, and its percentage of all I/Os. ``zone_shares`` are pairs:
+    a percentage of accesses, and the percentage of the range that they fall into, from its start.
     """
 
     key: ClassVar[str] = "composite_blocks"
@@ -48,7 +47,7 @@ class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):
 
 
 def composite_workload(profile: Profile, table: CompositeBlocksTable) -> Workload:
-    """The mix, at the demand of the profile."""
+    """Return the mix, at the demand of the profile."""
     largest_kib = max(size_kib for size_kib, _ in table.block_shares)
     return replace(
         profile.workload(Access.RANDOM, table.read_percent, largest_kib),
@@ -58,7 +57,7 @@ def composite_workload(profile: Profile, table: CompositeBlocksTable) -> Workloa
 
 
 def composite_blocks(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """The mix of block sizes over the zones of the range."""
+    """Run the mix of block sizes over the zones of the range."""
     table = profile.table(CompositeBlocksTable)
     return demand_grid(profile, table, composite_workload(profile, table))
 

@@ -33,7 +33,7 @@ LATENCIES = ("latency_mean_us", "p99.999_us", "latency_max_us")
 
 
 class AccessGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One load of the test and how many slices it lasts."""
+    """One load of the test, and its length in slices."""
 
     access: Access
     block_size_kib: BlockSizeKib
@@ -42,7 +42,7 @@ class AccessGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class CrossStimulusRecoveryTable(TestTable, frozen=True, kw_only=True):
-    """The access groups in their order, with the test's own demand."""
+    """Access groups in their order, with the test's own demand."""
 
     key: ClassVar[str] = "cross_stimulus_recovery"
 
@@ -103,7 +103,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 
 
 def section_plan(name: str) -> SectionPlan:
-    """How an access group is shown by itself."""
+    """Plan the display of one access group."""
     return SectionPlan(
         name=name,
         quantities=(RATE, "latency_mean_us", "latency_max_us"),
@@ -112,7 +112,7 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def whole_test(_sections: Sequence[str]) -> tuple[Figure, ...]:
-    """One series over all groups, and what happens at each change."""
+    """Plan one series over all groups, and a view of each change."""
     return (
         drawn(FigureKind.SECTIONS, RATE),
         *asking(

@@ -1,4 +1,4 @@
-"""What DIRTH and CBW/ECW share: a grid of demands in steady state, then histograms at three points of it."""
+"""Course that DIRTH and CBW/ECW share: a grid of demands in steady state, then histograms at three points."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ Length = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_S)]
 
 
 class DemandGridTable(SteppedTable, frozen=True, kw_only=True):
-    """The grid of ``jobs`` (outer loop) and ``io_depths``, and what is done before and after it.
+    """The grid of ``jobs`` (outer loop) and ``io_depths``, and the phases before and after it.
 
-    ``tracking_jobs`` and ``tracking_io_depth`` are the demand that is judged, and that preconditions and
-    writes before each round. ``latency_ceiling_ms`` is of the mean latency, for the choice of the
+    ``tracking_jobs`` and ``tracking_io_depth`` are the demand that is judged; preconditioning and the writes
+    before each round use it as well. ``latency_ceiling_ms`` limits the mean latency, for the choice of the
     maximum and the middle.
     """
 
@@ -109,7 +109,7 @@ def histogram_section(point: Point) -> str:
 
 
 def section_plan(name: str) -> SectionPlan:
-    """How each part is shown; P1 to P15 are the pages that PTS asks for."""
+    """Plan the display of each part; P1 to P15 are the pages that PTS asks for."""
     if name == GRID:
         return _grid_plan()
     if name == WRITES_BETWEEN:
@@ -190,7 +190,7 @@ def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) ->
     """Purge, write until steady, rounds over the grid until steady, histograms at three points.
 
     Args:
-        workload: what is measured, at any demand.
+        workload: the measured workload, at any demand.
     """
     tracked = replace(workload, jobs=table.tracking_jobs, io_depth=table.tracking_io_depth)
     yield Purge(section=PRECONDITIONING)
@@ -228,17 +228,17 @@ def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) ->
 
 
 def writes_of(workload: Workload) -> Workload:
-    """The workload's blocks, all of them written."""
+    """Return a workload of writes only, with the same blocks."""
     return replace(workload, read_percent=0)
 
 
 def _name(workload: Workload) -> str:
-    """A workload by what tells it from the others of the test: a mix of blocks is long."""
+    """Return a short name for a workload: only its mix and demand differ here, and a mix of blocks is long."""
     return f"R/W {format_mix(workload.read_percent)} TC{workload.jobs}/QD{workload.io_depth}"
 
 
 def _writes_before(table: DemandGridTable, writes: Workload) -> Callable[[int], Round]:
-    """The same steps before each round."""
+    """Return a function for the writes before each round; their steps are always the same."""
     steps = (Step(workload=writes, duration_s=table.writes_before_round_s),)
     return lambda number: Round(section=WRITES_BETWEEN, number=number, steps=steps, repeatable=True)
 
@@ -246,7 +246,7 @@ def _writes_before(table: DemandGridTable, writes: Workload) -> Callable[[int], 
 def _histogram_at(
     table: DemandGridTable, point: Point, cell: CellMeans, *, steady: bool
 ) -> Procedure:
-    """Writes at the point's demand, then its workload with every response time counted."""
+    """Run writes at the point's demand, then its workload for the histogram of response times."""
     section, count = writes_section(point), table.writes_before_histogram_slices
     yield from slices_of(section, writes_of(cell.workload), table.slice_s, count)
     yield SectionOutcome(
@@ -268,10 +268,10 @@ def _histogram_at(
 def describe(
     profile: Profile, circumstances: Circumstances, table: DemandGridTable, blocks: str
 ) -> tuple[str, ...]:
-    """The course in words.
+    """Describe the course in words.
 
     Args:
-        blocks: what is measured, without mix and demand.
+        blocks: the measured blocks, without mix and demand.
     """
     tracked = f"TC {table.tracking_jobs} / QD {table.tracking_io_depth}"
     slice_s = table.slice_s

@@ -26,7 +26,7 @@ class DemandIntensityTable(DemandGridTable, frozen=True, kw_only=True):
 
 
 def demand_intensity(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Blocks of one size, random over the whole range."""
+    """Run blocks of one size, random over the whole range."""
     table = profile.table(DemandIntensityTable)
     workload = profile.workload(Access.RANDOM, table.read_percent, table.block_size_kib)
     return demand_grid(profile, table, workload)

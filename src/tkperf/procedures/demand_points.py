@@ -1,4 +1,4 @@
-"""Demands that are chosen from what a grid of them measured; pure arithmetic on the window's means."""
+"""Demands chosen from the measurements of a grid; pure arithmetic on the window's means."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tkperf.model.workload import Workload
 
 
 class Point(StrEnum):
-    """The demands that PTS measures response time histograms at, in its order."""
+    """Demands for the response time histograms of the PTS, in its order."""
 
     MAXIMUM = "Maximum"
     MIDDLE = "Middle"
@@ -23,9 +23,9 @@ class Point(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellMeans:
-    """A workload with the means of the window's rounds, as its cell in a report has them.
+    """A workload with the means of the window's rounds, as a report's cell shows them.
 
-    ``latency_mean_us`` is None where no I/O completed.
+    ``latency_mean_us`` is None if no I/O completed.
     """
 
     workload: Workload
@@ -33,7 +33,7 @@ class CellMeans:
     latency_mean_us: float | None
 
     def __str__(self) -> str:
-        """``TC 4 / QD 16: 123,456 IOPS, mean 1,036 µs``."""
+        """Return ``TC 4 / QD 16: 123,456 IOPS, mean 1,036 µs``."""
         work, mean = self.workload, format_number(self.latency_mean_us)
         return (
             f"TC {work.jobs} / QD {work.io_depth}: {format_number(self.iops)} IOPS, mean {mean} µs"
@@ -42,7 +42,7 @@ class CellMeans:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandPoints:
-    """``all_above_ceiling``: no cell was below the ceiling of the mean latency, so that it chose nothing."""
+    """The chosen points; ``all_above_ceiling``: no cell was below the latency ceiling, so it had no effect."""
 
     at: Mapping[Point, CellMeans]
     all_above_ceiling: bool
@@ -53,7 +53,7 @@ class DemandPoints:
 
 
 def window_means(rounds: Sequence[RoundResult]) -> tuple[CellMeans, ...]:
-    """Each workload's means over the rounds of a window, in the order of a round.
+    """Return each workload's means over the rounds of a window, in the order of a round.
 
     Raises:
         ValueError: there is no round.
@@ -76,11 +76,11 @@ def _of(workload: Workload, rounds: Sequence[RoundResult]) -> tuple[Measurement,
 
 
 def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints:
-    """The points of DIRTH and CBW.
+    """Choose the points of DIRTH and CBW.
 
-    Minimum is the least demand. Maximum has the highest IOPS among the cells whose mean latency is below
-    the ceiling, middle among them the IOPS nearest to half-way between maximum and minimum. Of equal
-    cells it is the one with the least demand. Where no cell is below the ceiling all of them count.
+    Only cells with a mean latency below the ceiling count; if there are none, all cells count. Minimum is the
+    least demand of all cells. Maximum is the counting cell with the highest IOPS. Middle is the counting cell
+    with the IOPS nearest to half-way between maximum and minimum. Of equal cells the least demand is chosen.
 
     Raises:
         ValueError: there is no cell.
@@ -105,9 +105,9 @@ def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints
 def choose_saturating(
     cells: Sequence[CellMeans], within_percent: float
 ) -> tuple[CellMeans, CellMeans]:
-    """The least demand whose IOPS are within so many percent of the best, and the best.
+    """Return the least demand with IOPS within so many percent of the best, and the best.
 
-    Least are the fewest outstanding I/Os, of equally many those of the fewest threads.
+    The least demand has the fewest outstanding I/Os; of equal ones, the fewest threads.
 
     Raises:
         ValueError: there is no cell.

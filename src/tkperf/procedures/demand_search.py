@@ -1,7 +1,7 @@
-"""Finds the threads and queue depth that saturate the device, for the tests after it; not in the PTS.
+"""Find the threads and queue depth that saturate the device, for the tests after it; not in the PTS.
 
-The PTS leaves the demand of IOPS and write saturation to the operator, or recommends one that may be
-too small for a fast drive.
+The PTS leaves the demand of IOPS and write saturation to the operator, or recommends one that may be too
+small for a fast drive.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SECTION = "Demand search"
 
 
 class DemandSearchTable(SteppedTable, frozen=True, kw_only=True):
-    """The demands that are tried with one random workload; enough is what is so near to the best."""
+    """Demands to try with one random workload, and the distance from the best that is enough."""
 
     key: ClassVar[str] = "demand_search"
 
@@ -62,7 +62,7 @@ class DemandSearchTable(SteppedTable, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """What each demand reached."""
+    """Plan the display of the results at each demand."""
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us"),
@@ -83,7 +83,7 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def demand_search(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, short steps at each demand until the greatest is steady; the least that is enough."""
+    """Purge, precondition, short steps at each demand until the greatest is steady; find the least sufficient."""
     table = profile.table(DemandSearchTable)
     yield Purge(section=SECTION)
     yield workload_independent_preconditioning(profile, SECTION)

@@ -1,4 +1,4 @@
-"""What every test says of itself: all that other modules know of it."""
+"""Descriptor of a test: everything that other modules know about it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tkperf.procedures.profiles.tables import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What a procedure's text depends on beside the profile: the kind of target and the options.
+    """Facts for a procedure's text besides the profile: the kind of target and the options.
 
     Attributes:
-        purge: the line of a purge; None: nothing is purged.
-        filled: in words how much preconditioning writes and where, given the words for its load and
-            the passes where they are not the profile's; None: as the profile says.
+        purge: the line of a purge; None: no purge.
+        filled: returns in words the amount and place of preconditioning, given the words for its load and the
+            passes if they differ from the profile's; None: as in the profile.
     """
 
     purge: str | None = "Purge"
@@ -34,29 +34,29 @@ class Circumstances:
 class Test:
     """A test by the name that the command line, the run file and reports use.
 
-    One made in Python needs a name, a title, a procedure and a plan of its sections alone.
+    A test made in Python needs only a name, a title, a procedure and a plan of its sections.
 
     Attributes:
         source: the chapter of the specification, or the tool, that defines it.
         suites: the commands that offer it.
-        by_default: run when the user names no tests.
-        table: its table in profiles; a profile without it does not offer the test. None: its
-            numbers are its own.
+        by_default: run if the user names no tests.
+        table: its table in profiles; a profile without the table does not offer the test. None: the test
+            brings its own numbers.
         not_used: keys of that table that belong to another test.
-        shared: the shared tables that its course depends on, demand apart.
-        tracked: keys of the quantities that decide when it is steady; empty: no such rule.
-        procedure: takes the profile, fitted to the device, and the length of the active range in
-            bytes, and returns a fresh generator each time.
-        describe: the course in words, line by line, with the numbers of a profile. Raises
-            ProfileError where a table that it needs is missing.
-        section_plan: how a section, given its name, is shown.
-        own: described by the user in a workload file, so told in full before the question, and marked
-            in every result.
+        shared: the shared tables that its course depends on, without the demand.
+        tracked: keys of the quantities that decide its steady state; empty: no such rule.
+        procedure: takes the profile, fitted to the device, and the length of the active range in bytes; returns
+            a fresh generator each time.
+        describe: returns the course in words, line by line, with the numbers of a profile. Raises ProfileError
+            if a table that it needs is missing.
+        section_plan: returns the display plan of a section, given its name.
+        own: described by the user in a workload file; shown in full before the question, and marked in every
+            result.
         finds_demand: its outcome has the demand of the tests after it.
-        whole_test: the figures of the whole test, given the names of its sections.
+        whole_test: returns the figures of the whole test, given the names of its sections.
     """
 
-    __test__ = False  # not a test case, whatever pytest thinks of the name
+    __test__ = False  # pytest would take it for a test case
 
     name: str
     title: str
@@ -75,7 +75,7 @@ class Test:
     whole_test: Callable[[Sequence[str]], tuple[Figure, ...]] = lambda _: WHOLE_TEST
 
     def plan(self, sections: Iterable[str]) -> TestPlan:
-        """How the test is shown, with sections of these names."""
+        """Return the display plan of the test, with sections of these names."""
         names = tuple(sections)
         return TestPlan(
             title=self.title,
@@ -85,9 +85,9 @@ class Test:
 
     @property
     def tables(self) -> tuple[type[TestTable], ...]:
-        """Its table, if it has one."""
+        """Table of the test, if it has one."""
         return () if self.table is None else (self.table,)
 
     def is_in(self, profile: Profile) -> bool:
-        """Whether a profile defines the test."""
+        """Return whether a profile defines the test."""
         return all(profile.has(table) for table in self.tables)

@@ -1,8 +1,8 @@
 """Hard disk tests of TKperf (not in the PTS): speed by the area of the disk.
 
-Outer tracks are faster than inner ones, so the disk is cut into equal areas from its start to its
-end and each is measured on its own. Nothing is purged or preconditioned: a hard disk has no state
-that would need it. TKperf 2.2, perfTest/DeviceTests.py.
+Outer tracks are faster than inner ones. The disk is cut into equal areas from its start to its end, and each
+is measured on its own. There is no purge or preconditioning: a hard disk has no state that would need it.
+TKperf 2.2, perfTest/DeviceTests.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tkperf.procedures.profiles.tables import (
 
 
 class HardDiskTable(SteppedTable, frozen=True, kw_only=True):
-    """The suite of ``tkperf hdd``: the disk cut into ``areas`` of equal size."""
+    """Numbers of ``tkperf hdd``: the disk cut into ``areas`` of equal size."""
 
     key: ClassVar[str] = "hard_disk"
 
@@ -53,7 +53,7 @@ class HardDiskTable(SteppedTable, frozen=True, kw_only=True):
 
 
 def area_plan(name: str, quantity: str) -> SectionPlan:
-    """How a quantity over the areas is shown."""
+    """Plan the display of a quantity over the areas."""
     return SectionPlan(
         name=name,
         quantities=(quantity,),
@@ -67,10 +67,10 @@ def each_area(
     active_range_bytes: int,
     steps: tuple[Step, ...],
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """The steps in one area after the other."""
+    """Run the steps in one area after the other."""
     areas = _steps_within(cut_into_areas(table, active_range_bytes), steps)
     for number, within in enumerate(areas, start=1):
-        # What is measured of one area depends on no other.
+        # The areas do not depend on each other.
         measured = Round(
             section=section,
             number=number,
@@ -92,7 +92,7 @@ def each_area(
 def _steps_within(
     areas: tuple[ActiveRange, ...], steps: tuple[Step, ...]
 ) -> tuple[tuple[Step, ...], ...]:
-    """Kept, as a procedure is gone through anew from each of a hundred areas."""
+    """Return the steps in each area. Cached: the procedure is walked again from each of a hundred areas."""
     return tuple(
         tuple(replace(step, workload=replace(step.workload, region=area)) for step in steps)
         for area in areas
@@ -100,7 +100,7 @@ def _steps_within(
 
 
 def cut_into_areas(table: HardDiskTable, active_range_bytes: int) -> tuple[ActiveRange, ...]:
-    """Equal areas of whole alignment units from the start; up to a unit each is left at the end.
+    """Return equal areas of whole alignment units from the start; up to a unit per area is left at the end.
 
     Raises:
         ValueError: the range is too small to be cut.

@@ -14,12 +14,12 @@ SECTION = "IOPS by area"
 
 
 def section_plan(name: str) -> SectionPlan:
-    """How IOPS over the areas are shown."""
+    """Plan the display of IOPS over the areas."""
     return area_plan(name, "iops")
 
 
 def hard_disk_iops(profile: Profile, active_range_bytes: int) -> Procedure:
-    """Random reads and writes of small blocks in each area."""
+    """Run random reads and writes of small blocks in each area."""
     table = profile.table(HardDiskTable)
 
     steps = tuple(

@@ -13,12 +13,12 @@ from tkperf.procedures.profiles import Profile
 
 
 def section_plan(name: str) -> SectionPlan:
-    """How throughput over the areas is shown."""
+    """Plan the display of throughput over the areas."""
     return area_plan(name, "megabytes_per_s")
 
 
 def hard_disk_throughput(profile: Profile, active_range_bytes: int) -> Procedure:
-    """For each block size, sequential read and then write in each area."""
+    """Run sequential reads, then writes in each area, for each block size."""
     table = profile.table(HardDiskTable)
     for block_size_kib in table.throughput_block_sizes_kib:
         steps = tuple(

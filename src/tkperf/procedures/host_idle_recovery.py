@@ -1,4 +1,4 @@
-"""Host idle recovery test of the PTS: what a device makes of pauses between bursts of writes."""
+"""Host idle recovery test of the PTS: effect of pauses between bursts of writes."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _BASELINE = "Baseline after "
 
 
 class HostIdleRecoveryTable(TestTable, frozen=True, kw_only=True):
-    """The stream that preconditions, and the wait states: bursts with pauses, then a baseline.
+    """The stream of the preconditioning, and the wait states: bursts with pauses, then a baseline.
 
-    Slices of ``slice_s`` are judged every ``round_every_slices``. ``idle_s`` has the pause of each
-    wait state; ``bursts`` of ``burst_s`` with a pause after each are followed by
-    ``baseline_slices`` of ``burst_s`` without any.
+    One slice of ``slice_s`` in ``round_every_slices`` is judged. ``idle_s`` has the pause of each wait state. A
+    wait state has ``bursts`` of ``burst_s``, each with a pause after it. ``baseline_slices`` of ``burst_s``
+    without pauses follow.
     """
 
     key: ClassVar[str] = "host_idle_recovery"
@@ -73,12 +73,12 @@ class HostIdleRecoveryTable(TestTable, frozen=True, kw_only=True):
 
 
 def wait_state(idle_s: float) -> str:
-    """The section of the bursts with this pause."""
+    """Return the section of the bursts with this pause."""
     return f"{_WAIT}{idle_s:g} s"
 
 
 def baseline(idle_s: float) -> str:
-    """The section of the writes without pauses that follow."""
+    """Return the section of the writes without pauses after these bursts."""
     return f"{_BASELINE}{idle_s:g} s"
 
 
@@ -142,7 +142,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 
 
 def section_plan(name: str) -> SectionPlan:
-    """How the preconditioning is shown; states and baselines are shown beside each other."""
+    """Plan the display of a section; wait states and baselines are drawn together in the whole test."""
     figures = (
         *asking("How do the writes change?", drawn(FigureKind.OVER_TIME, "iops")),
         *WINDOW,
@@ -157,14 +157,14 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def _name_state(section: str) -> str:
-    """``bursts after 5 s idle``, ``baseline after 5 s idle``."""
+    """Return ``bursts after 5 s idle`` or ``baseline after 5 s idle``."""
     if section.startswith(_BASELINE):
         return f"baseline after {section.removeprefix(_BASELINE)} idle"
     return f"bursts after {section.removeprefix(_WAIT)} idle" if section.startswith(_WAIT) else ""
 
 
 def whole_test(sections: Sequence[str]) -> tuple[Figure, ...]:
-    """All wait states on one figure, each with the baselines around it, and the whole test."""
+    """Plan a figure of all wait states, one of each with the baselines around it, and the whole test."""
     pairs = tuple(pair for pair in pairwise(sections[1:]) if pair[1].startswith(_BASELINE))
     around = tuple(
         neighbours

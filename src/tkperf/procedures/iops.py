@@ -34,7 +34,7 @@ SECTION = "IOPS"
 
 
 class IopsTable(MixesAndSizes, frozen=True, kw_only=True):
-    """The loops of the test, at the profile's demand."""
+    """Loops of the test, at the profile's demand."""
 
     key: ClassVar[str] = "iops"
 
@@ -58,7 +58,7 @@ class IopsTable(MixesAndSizes, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """How the test's section is shown."""
+    """Plan the display of the test's section."""
     return SectionPlan(
         name=name,
         quantities=("iops",),
@@ -80,7 +80,7 @@ def section_plan(name: str) -> SectionPlan:
 def iops(profile: Profile, _active_range_bytes: int) -> Procedure:
     """Purge, precondition, loop over mix and block size until the tracked cells are steady.
 
-    Random 4 KiB writes in PTS 1.x; in 2.0 three cells, in one window.
+    PTS 1.x tracks random 4 KiB writes; 2.0 tracks three cells in one window.
     """
     table = profile.table(IopsTable)
     yield Purge(section=SECTION)

@@ -41,7 +41,7 @@ _PERCENTILES = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")
 
 
 class LatencyTable(MixesAndSizes, frozen=True, kw_only=True):
-    """The loops of the test with its own demand; ``histogram_s`` 0: no histogram run afterwards."""
+    """Loops of the test with its own demand; ``histogram_s`` 0: no histogram run afterwards."""
 
     key: ClassVar[str] = "latency"
 
@@ -55,7 +55,7 @@ class LatencyTable(MixesAndSizes, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """How the rounds and the histogram run are shown."""
+    """Plan the display of the rounds and of the histogram run."""
     quantities = ("latency_mean_us", "p99.9_us", "latency_max_us")
     if name == HISTOGRAM_SECTION:
         return SectionPlan(name=name, quantities=("iops", *quantities), figures=histogram_run())
@@ -81,7 +81,7 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def _means(quantity: str, name: str, *, printed: bool) -> tuple[Figure, Figure]:
-    """The specification asks for bars alone, of mean and maximum."""
+    """Draw curves and bars. The specification asks only for bars of mean and maximum."""
     return (
         drawn(FigureKind.OVER_AXIS, quantity, log=True, view=(name, "curves")),
         drawn(FigureKind.BARS_3D, quantity, view=(name, "3-D bars"), printed=printed),
@@ -89,7 +89,7 @@ def _means(quantity: str, name: str, *, printed: bool) -> tuple[Figure, Figure]:
 
 
 def _convergence(quantity: str, name: str, mix: int) -> Figure:
-    """Of writes the specification asks for it."""
+    """Draw convergence over rounds. The specification asks for it for writes."""
     return over_rounds(
         quantity,
         f"Steady state convergence: {name} latency, R/W {format_mix(mix)}",
@@ -132,7 +132,7 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
     if not table.histogram_s:
         return
 
-    # After steady state the tracked workload again (docs/method.md has its source).
+    # After steady state the tracked workload runs again (docs/method.md has its source).
     reached = outcome.verdict is not None and outcome.verdict.reached
     yield (yield from response_time_histogram(tracked, table.histogram_s, steady=reached))
 

@@ -1,4 +1,4 @@
-"""Myce/OakGate's latency tests: the IOPS offered are raised until the drive no longer keeps up."""
+"""Latency tests of Myce/OakGate: the offered IOPS rise until the drive no longer keeps up."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tkperf.procedures.profiles.tables import (
 from tkperf.procedures.random_write_state import RandomWriteStateTable, write_randomly
 
 STATE_SECTION = "Random writes before demand"
-_RAISED_FOR_HEADROOM = 1.2  # levels reach so far beyond what the drive did as fast as it could
+_RAISED_FOR_HEADROOM = 1.2  # levels reach this far beyond the drive's fastest rate
 
 
 class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
-    """A section for each of ``read_percents``, its levels ``increment_iops`` apart or a multiple of it."""
+    """A section for each of ``read_percents``; its levels are ``increment_iops``, or a multiple, apart."""
 
     key: ClassVar[str] = "latency_over_demand"
 
@@ -87,13 +87,13 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
         return super().fault(profile)
 
     def scaled(self, step_s: float) -> Self:
-        """Levels of another length; the warm-ups before them stay."""
+        """Return the table with levels of another length; the warm-ups before them keep theirs."""
         return msgspec.structs.replace(self, level_s=step_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """What a drive did at an offered rate."""
+    """Measurement of a drive at an offered rate."""
 
     workload: Workload
     measured: Measurement
@@ -104,7 +104,7 @@ class Level:
         return self.workload.offered_iops
 
     def is_kept_up(self, kept_up_percent: float) -> bool:
-        """Whether so much of what was offered was done; random arrivals may by chance be fewer."""
+        """Return whether this share of the offered I/Os was done. Random arrivals may be fewer by chance."""
         return keeps_up(self.workload, (self.measured,), kept_up_percent)
 
 
@@ -113,7 +113,7 @@ def section_name(read_percent: int) -> str:
 
 
 def section_plan(name: str) -> SectionPlan:
-    """How the random writes before, and each mix's levels, are shown."""
+    """Plan the display of the random writes before, and of each mix's levels."""
     if name == STATE_SECTION:
         return random_write_state.section_plan(name)
     latencies = ("latency_mean_us", "p99.9_us", "latency_max_us")
@@ -149,7 +149,7 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def latency_over_demand(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition with random writes, then for each mix raise the offered rate level by level."""
+    """Purge, precondition with random writes, then raise the offered rate level by level for each mix."""
     table = profile.table(LatencyOverDemandTable)
     yield (yield from write_randomly(STATE_SECTION, profile, table))
     for read_percent in table.read_percents:
@@ -164,7 +164,7 @@ def latency_over_demand(profile: Profile, _active_range_bytes: int) -> Procedure
 def raise_demand(
     section: str, unbounded: Workload, table: LatencyOverDemandTable
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Levels until the last few in a row were not kept up with, each after a warm-up at its rate."""
+    """Run levels, each after a warm-up at its rate, until the drive missed the last few in a row."""
     saturating = Step(workload=unbounded, duration_s=table.saturate_s)
     answer = yield Round(section=section, number=1, steps=(saturating,), warm_up=True)
     increment_iops = choose_increment(expect_round(answer)[unbounded].iops, table)
@@ -192,7 +192,7 @@ def raise_demand(
 
 
 def choose_increment(saturated_iops: float, table: LatencyOverDemandTable) -> int:
-    """The first of 1, 2, 5, 10 ... increments whose levels reach well beyond what the drive can do."""
+    """Return the first of 1, 2, 5, 10 ... increments with levels well beyond the drive's fastest rate."""
     reach_iops = saturated_iops * _RAISED_FOR_HEADROOM
     steps: Iterator[int] = (step * 10**power for power in count() for step in (1, 2, 5))
     return next(

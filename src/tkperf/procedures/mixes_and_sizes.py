@@ -1,4 +1,4 @@
-"""What the tables of tests share that loop over R/W mixes and block sizes."""
+"""Tables of tests that loop over R/W mixes and block sizes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class MixAndSize(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     @property
     def text(self) -> str:
-        """``65/35 64k``."""
+        """Cell as text: ``65/35 64k``."""
         size = format_block_size(round(self.block_size_kib * KIB))
         return f"{format_mix(self.read_percent)} {size}"
 
 
 class MixesAndSizes(SteppedTable, frozen=True, kw_only=True):
-    """``read_percents`` is the outer loop, ``block_sizes_kib`` the inner one."""
+    """Loops of a round: ``read_percents`` is the outer loop, ``block_sizes_kib`` the inner one."""
 
     read_percents: Annotated[Percents, means("R/W mixes, the outer loop, in % of reads")]
     block_sizes_kib: Annotated[BlockSizesKib, means("block sizes, the inner loop")]
@@ -53,7 +53,7 @@ class MixesAndSizes(SteppedTable, frozen=True, kw_only=True):
 
     @property
     def tracked(self) -> str:
-        """``0/100 4k``."""
+        """Tracked cell as text: ``0/100 4k``."""
         return MixAndSize(
             read_percent=self.tracking_read_percent, block_size_kib=self.tracking_block_size_kib
         ).text

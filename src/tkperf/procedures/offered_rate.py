@@ -1,4 +1,4 @@
-"""Whether a device kept up with a rate that was offered, and by how much it did not."""
+"""Decide whether a device kept up with an offered rate, and describe by how much it did not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ARRIVALS_SPREAD = 3.0  # standard deviations of the number of random arrivals
 
 
 def keeps_up(workload: Workload, measured: Sequence[Measurement], kept_up_percent: float) -> bool:
-    """Whether so much of what was offered was done; random arrivals may by chance be fewer."""
+    """Return whether this share of the offered I/Os was done. Random arrivals may be fewer by chance."""
     assert workload.offered_iops is not None
     due = workload.offered_iops * sum(step.duration_s for step in measured)
     fewer = ARRIVALS_SPREAD * sqrt(due) if workload.arrival is Arrival.POISSON else 0.0
@@ -21,7 +21,7 @@ def keeps_up(workload: Workload, measured: Sequence[Measurement], kept_up_percen
 
 
 def describe_missed(workload: Workload, measured: Sequence[Measurement]) -> str:
-    """``of 4,000 it did 3,000 (75.0 %) and was 60,000 I/Os behind after 60 s``; the longest backlog."""
+    """Return ``of 4,000 it did 3,000 (75.0 %) and was 60,000 I/Os behind after 60 s``; the longest backlog."""
     assert workload.offered_iops is not None
     iops = sum(step.ios for step in measured) / sum(step.duration_s for step in measured)
     backlog_ios = BACKLOG.combine(Window(rounds=measured, workload=workload)) or 0.0

@@ -1,8 +1,8 @@
-"""Looking ahead: the same procedures fed with imagined answers.
+"""Look ahead: the same procedures fed with imagined answers.
 
-Nothing about a test's course is written down a second time. How long a run may take, and what
-comes next, is found by replaying the answers so far into a fresh generator and then answering
-with the best case (all values constant: steady at once) or the worst (values that jump).
+No test writes its course down a second time. To find the length of a run and its next phases, this module
+replays the answers so far into a fresh generator. It then answers with the best case (all values constant:
+steady at once) or the worst case (values that jump).
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from tkperf.model.phases import (
 )
 from tkperf.model.workload import Step, Workload
 
-# Until a fill has been measured its rate is a guess; a SATA SSD writes about this fast.
+# Rate of a fill before it is measured: a guess, about the rate of a SATA SSD.
 ASSUMED_FILL_BYTES_PER_S = 500e6
 
 
-# Bytes a second of a workload, reads and writes together; None is not known.
+# Bytes a second of a workload, reads and writes together; None if unknown.
 Pace = Callable[[Workload], float | None]
 
 
 class Case(Enum):
     BEST = "best"
     WORST = "worst"
-    # Nothing is ever steady, but amounts are reached at the given pace.
+    # No value is ever steady, but amounts are reached at the given pace.
     UNSTEADY = "unsteady"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """``duration_s`` without purges, whose time nobody knows beforehand."""
+    """Forecast of a procedure; ``duration_s`` excludes purges, whose time is unknown beforehand."""
 
     duration_s: float
     phases: int
 
 
 def phases_of(procedure: Procedure, answer: Callable[[Phase], Answer]) -> Iterator[Phase]:
-    """All phases of a procedure under the given answers, one by one; what it tells is passed over."""
+    """Yield all phases of a procedure under the given answers. Skips its verdicts and outcomes."""
     reply: Reply = None
     while True:
         try:
@@ -80,11 +80,11 @@ def forecast(
     *,
     active_range_bytes: int,
 ) -> Forecast:
-    """What remains of a procedure after ``answers``, in the best or the worst case.
+    """Forecast the rest of a procedure after ``answers``, in the given case.
 
     Args:
         procedure: a fresh generator.
-        answers: what its phases so far were answered with.
+        answers: the answers to its phases so far.
     """
     imagine = _Imagination(case, active_range_bytes)
     phases = phases_of(procedure, _replay(answers, imagine))
@@ -93,7 +93,7 @@ def forecast(
 
 
 def section_names(procedure: Procedure, *, active_range_bytes: int) -> tuple[str, ...]:
-    """The sections of a procedure in their order, as the worst case runs through them."""
+    """Return the sections of a procedure in the order of its worst case."""
     phases = longest_course(procedure, active_range_bytes=active_range_bytes)
     return tuple(dict.fromkeys(phase.section for phase in phases))
 
@@ -101,39 +101,42 @@ def section_names(procedure: Procedure, *, active_range_bytes: int) -> tuple[str
 def greatest_numbers(
     procedure: Procedure, answers: Sequence[Answer] = (), *, active_range_bytes: int
 ) -> dict[object, int]:
-    """Greatest numbers of rounds, areas and slices: by ``series_of``, in the worst case after ``answers``."""
+    """Return the greatest numbers of rounds, areas and slices, in the worst case after ``answers``.
+
+    The keys are those of ``series_of``.
+    """
     imagine = _Imagination(Case.WORST, active_range_bytes)
     phases = phases_of(procedure, _replay(answers, imagine))
     numbered = (phase for phase in phases if isinstance(phase, Round | Continuous))
-    # Each counts on from the one before, so the last is the greatest.
+    # The numbers rise within a series, so the last is the greatest.
     return {series_of(phase): phase.number for phase in numbered}
 
 
 def series_of(phase: Phase) -> object:
-    """What a phase is counted among: its section's rounds, slices, or warm-ups."""
+    """Return the series that counts a phase: its section's rounds, slices, or warm-ups."""
     return phase.section, type(phase), getattr(phase, "warm_up", False)
 
 
 def longest_course(procedure: Procedure, *, active_range_bytes: int) -> Iterator[Phase]:
-    """All phases of a procedure in the worst case: nothing is ever steady, no amount reached."""
+    """Yield all phases of a procedure in the worst case: never steady, no amount reached."""
     return phases_of(procedure, _Imagination(Case.WORST, active_range_bytes))
 
 
 def phases_ahead(
     procedure: Procedure, case: Case, *, active_range_bytes: int, pace: Pace | None = None
 ) -> Iterator[tuple[Phase, float]]:
-    """Every phase that a fresh procedure asks for in a case, and how long it takes in seconds.
+    """Yield every phase of a fresh procedure in a case, with its duration in seconds.
 
     Args:
-        pace: how fast workloads are: how long fills take, and when amounts are reached in the best
-            and in the unsteady case.
+        pace: rates of workloads. They determine the length of fills, and in the best and the unsteady case the
+            time at which amounts are reached.
     """
     imagine = _Imagination(case, active_range_bytes, pace)
     return ((phase, imagine.duration_s(phase)) for phase in phases_of(procedure, imagine))
 
 
 def upcoming_phase(procedure: Procedure, answers: Sequence[Answer]) -> Phase | None:
-    """What a fresh procedure asks for after these answers; None if it has ended."""
+    """Return the next phase of a fresh procedure after these answers; None if it has ended."""
     given = iter(answers)
     return next(islice(phases_of(procedure, lambda _: next(given)), len(answers), None), None)
 
@@ -144,9 +147,9 @@ def following_phases(
     *,
     active_range_bytes: int,
 ) -> tuple[Phase | None, ...]:
-    """What may follow the phase under way: in the worst case, then in the best if that is another.
+    """Return the phases that may follow the phase under way: in the worst case, then in the best if it differs.
 
-    One alone is certain, so that it may begin before the answer is known. None: the test ends.
+    A single phase is certain, so it may begin before the answer is known. None: the test ends.
     """
 
     def following(case: Case) -> Phase | None:
@@ -158,10 +161,10 @@ def following_phases(
 
 
 def possible_ends(so_far: Measurement, planned_s: float) -> tuple[Measurement, ...]:
-    """How a load may end of which this much is measured: as it went on so far, or very differently.
+    """Return the possible ends of a partly measured load: as it went on so far, or very differently.
 
-    In what is left it may do nothing more at all, or twice as many I/Os as until now. So many are under
-    way at any time, so the latencies of what is left add up to its time whatever its pace is.
+    In the time left it may do no I/O at all, go on as before, or do I/Os at twice the rate. The number of I/Os
+    under way is constant, so the latencies in the time left add up to the same sum at any pace.
     """
     left = planned_s / so_far.duration_s - 1
     if left <= 0:
@@ -188,7 +191,7 @@ def possible_ends(so_far: Measurement, planned_s: float) -> tuple[Measurement, .
 
 
 def _replay(answers: Sequence[Answer], imagine: _Imagination) -> Callable[[Phase], Answer]:
-    """The answers already given, in order, then imagined ones."""
+    """Return a function that gives the known answers in order, then imagined ones."""
     given = iter(answers)
 
     def answer(phase: Phase) -> Answer:
@@ -203,32 +206,32 @@ def _replay(answers: Sequence[Answer], imagine: _Imagination) -> Callable[[Phase
 
 
 class _Imagination:
-    """Answers phases as the best or the worst case would, after what was measured of the same load."""
+    """Imagined answers to phases in the best or the worst case, based on measurements of the same load."""
 
     def __init__(self, case: Case, active_range_bytes: int, pace: Pace | None = None) -> None:
         self._case = case
         self._pace: Pace = pace or (lambda _: None)
         self._active_range_bytes = active_range_bytes
         self._calls = 0
-        # By kind of phase and load; the load is kept so that its id stays its own.
+        # Keys are the kind of phase and the id of its load; keeping the load keeps its id unique.
         self._learned: dict[tuple[type[Phase], int], tuple[object, Answer]] = {}
         self._like: tuple[type[Phase], object] = (Idle, None)
         self._answers: dict[float, Answer] = {}
         self._timed: tuple[object, float] = (None, 0.0)
 
     def learn(self, phase: Phase, answer: Answer) -> None:
-        """What a phase was really answered with."""
+        """Remember the real answer to a phase."""
         load = _load_of(phase)
         if not isinstance(answer, Interruption):
             self._learned[type(phase), id(load)] = load, answer
 
     def __call__(self, phase: Phase) -> Answer:
-        # The worst case jumps by powers of two in a cycle of seven, prime so that values sampled
-        # every 30th slice jump too; no window of the PTS survives that.
+        # The worst case jumps by powers of two in a cycle of seven. Seven is prime, so values sampled every
+        # 30th slice jump as well; no window of the PTS is steady with that.
         self._calls += 1
         factor = 1.0 if self._case is Case.BEST else 2.0 ** (self._calls % 7)
-        # The rounds of a test, or the slices of a stream, differ in their number alone, and there
-        # may be thousands to go: answers are made once.
+        # Rounds of a test, or slices of a stream, differ only in their number, and thousands may follow:
+        # each answer is made once.
         load = _load_of(phase)
         if self._like[0] is not type(phase) or self._like[1] is not load:
             self._like, self._answers = (type(phase), load), {}
@@ -278,7 +281,7 @@ class _Imagination:
 
 
 def expected_s(phase: Phase, active_range_bytes: int, pace: Pace = lambda _: None) -> float:
-    """How long a phase takes; of a fill by its pace in bytes/s, or a guess, of a purge 0, as nobody knows."""
+    """Return the length of a phase in s: of a fill by its pace in bytes/s, or a guess; 0 for a purge (unknown)."""
     match phase:
         case Purge():
             return 0.0
@@ -302,7 +305,7 @@ def _load_of(phase: Phase) -> object:
 
 
 def _as_before(measured: Measurement | None, step: Step, factor: float) -> Measurement:
-    """A step of a round like the last one; a guess where there was none."""
+    """Return a measurement like the step's last one; a guess if there was none."""
     if measured is not None:
         return _scaled(measured, factor)
     return _imagined(step.workload, step.duration_s, factor)
@@ -315,7 +318,7 @@ def _imagined(workload: Workload, duration_s: float, factor: float) -> Measureme
 
 @lru_cache(maxsize=1000)
 def _guessed(block_size_bytes: int, reads: bool, duration_s: float, factor: float) -> Measurement:
-    """Kept, as a disk of a hundred areas is looked ahead of from each: a million guesses, a few of them different."""
+    """Return a guess. Cached: a disk of a hundred areas asks for a million guesses, few of them different."""
     ios = round(10_000 * factor)
     stats = IoStats(
         ios=ios,
@@ -329,7 +332,7 @@ def _guessed(block_size_bytes: int, reads: bool, duration_s: float, factor: floa
 
 
 def _at_offered_rate(step: Step, *, kept_up: bool) -> Measurement:
-    """All that was offered, so that a rising rate goes on rising, or next to nothing."""
+    """Return all I/Os offered, so that a rising rate rises on, or next to none."""
     assert step.workload.offered_iops is not None
     due = step.workload.offered_iops * step.duration_s
     imagined = _imagined(step.workload, step.duration_s, 1.0)
@@ -337,7 +340,7 @@ def _at_offered_rate(step: Step, *, kept_up: bool) -> Measurement:
 
 
 def _at_pace(phase: Continuous, bytes_per_s: float) -> Measurement:
-    """A slice at this pace, reads and writes by the workload's mix."""
+    """Return a slice at this pace, with reads and writes by the workload's mix."""
 
     def side(share: float) -> IoStats:
         ios = round(share * bytes_per_s * phase.duration_s / phase.workload.block_size_bytes)
@@ -353,7 +356,7 @@ def _at_pace(phase: Continuous, bytes_per_s: float) -> Measurement:
 
 
 def _same_bytes(measurement: Measurement, of: Measurement) -> Measurement:
-    """The same rates, but with the bytes of another."""
+    """Return the same rates with the bytes of another measurement."""
     return replace(
         measurement,
         read=replace(measurement.read, bytes=of.read.bytes),
@@ -362,7 +365,7 @@ def _same_bytes(measurement: Measurement, of: Measurement) -> Measurement:
 
 
 def _scaled(measurement: Measurement, factor: float) -> Measurement:
-    """The same with rate and latency changed alike, so that any tracking variable moves."""
+    """Scale rate and latency by the same factor, so that any tracking variable changes."""
 
     def scale(stats: IoStats) -> IoStats:
         return replace(
@@ -378,12 +381,12 @@ def _scaled(measurement: Measurement, factor: float) -> Measurement:
 
 
 def _undisturbed(measurement: Measurement) -> Measurement:
-    """What had a part in one round need not in the next."""
+    """Remove disturbances: a disturbance of one round need not occur in the next."""
     return replace(measurement, host_limited=False, disturbed_by=())
 
 
 def _without_writes(measurement: Measurement) -> Measurement:
-    """The same rate, but no bytes, so that no amount is ever reached."""
+    """Return the same rate with 0 bytes, so that no amount is ever reached."""
     return replace(
         measurement,
         read=replace(measurement.read, bytes=0),

@@ -1,4 +1,4 @@
-"""Myce/OakGate's quality of service: how long single I/Os take, minute after minute for two hours."""
+"""Quality of service of Myce/OakGate: duration of single I/Os, minute after minute for two hours."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STATE = "Random writes before"
 
 
 class QualityOfServiceTable(RandomWriteStateTable, frozen=True, kw_only=True):
-    """Every workload runs ``rounds`` of a warm-up and a measured part, one unbroken stream."""
+    """Numbers of the test: every workload runs ``rounds`` of a warm-up and a measured part, one unbroken stream."""
 
     key: ClassVar[str] = "quality_of_service"
 
@@ -49,13 +49,13 @@ class QualityOfServiceTable(RandomWriteStateTable, frozen=True, kw_only=True):
     measured_s: Annotated[Seconds, means("length of what is measured of each round, in s")]
 
     def scaled(self, step_s: float) -> Self:
-        """Rounds of another length; the warm-ups before them stay."""
+        """Return the table with rounds of another length; the warm-ups before them keep theirs."""
         return msgspec.structs.replace(self, measured_s=step_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stream:
-    """A workload; ``written_first``: in the state of hours of random writes, made before it."""
+    """A workload; ``written_first``: hours of random writes come before it."""
 
     access: Access
     read_percent: int
@@ -70,7 +70,7 @@ class _Stream:
         return f"{_STATE} {self.section}"
 
 
-# The review's order. Pure writes and pure reads are measured one after the other in one state.
+# The review's order. Pure writes and pure reads run one after the other in one state.
 _SEQUENTIAL = _Stream(access=Access.SEQUENTIAL, read_percent=100, written_first=False)
 _STREAMS = (
     _Stream(access=Access.RANDOM, read_percent=50, written_first=True),
@@ -80,7 +80,7 @@ _STREAMS = (
 
 
 def section_plan(name: str) -> SectionPlan:
-    """How each stream, and the random writes before it, are shown."""
+    """Plan the display of each stream, and of the random writes before it."""
     if name.startswith(_STATE):
         return random_write_state.section_plan(name)
     return SectionPlan(
@@ -114,7 +114,7 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def quality_of_service(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Sequential reads of a filled drive; then in its random-write state a mix, and again writes and reads."""
+    """Read a filled drive in sequence; then in its random-write state run a mix, and again writes and reads."""
     table = profile.table(QualityOfServiceTable)
     yield Purge(section=_SEQUENTIAL.section)
     yield workload_independent_preconditioning(profile, _SEQUENTIAL.section)
@@ -128,7 +128,7 @@ def quality_of_service(profile: Profile, _active_range_bytes: int) -> Procedure:
 def rounds_in_one_stream(
     stream: _Stream, profile: Profile, table: QualityOfServiceTable
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Rounds of a warm-up and a measured slice, without a pause between any of them."""
+    """Run rounds of a warm-up and a measured slice, without any pause in between."""
     workload = replace(
         profile.workload(stream.access, stream.read_percent, table.block_size_kib),
         jobs=table.jobs,

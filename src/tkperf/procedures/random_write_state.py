@@ -1,4 +1,4 @@
-"""The state that the Myce/OakGate tests measure in: hours of random writes after a purge, themselves shown."""
+"""State of the drive for the Myce/OakGate tests: hours of random writes after a purge, shown themselves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tkperf.procedures.profiles.tables import MOST_SLICES, BlockSizeKib, Seconds
 
 
 class RandomWriteStateTable(TestTable, frozen=True, kw_only=True):
-    """What is written before a test measures, at the profile's demand; shown in slices."""
+    """Writes before a test measures, at the profile's demand; shown in slices."""
 
     precondition_block_size_kib: Annotated[
         BlockSizeKib, means("block size of the random writes before, in KiB")
@@ -46,9 +46,9 @@ class RandomWriteStateTable(TestTable, frozen=True, kw_only=True):
 def write_randomly(
     section: str, profile: Profile, table: RandomWriteStateTable
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Purge, write every address once or more often in sequence, then at random for hours."""
+    """Purge, write every address in sequence at least once, then at random for hours."""
     yield Purge(section=section)
-    # So that no read meets an address that was never written, which a drive answers from memory.
+    # A drive answers reads of unwritten addresses from memory; no read may meet one.
     yield workload_independent_preconditioning(profile, section)
     workload = profile.workload(Access.RANDOM, 0, table.precondition_block_size_kib)
     count, slice_s = table.precondition_slices, table.precondition_slice_s
@@ -60,7 +60,7 @@ def write_randomly(
 
 
 def section_plan(name: str) -> SectionPlan:
-    """How the random writes are shown."""
+    """Plan the display of the random writes."""
     latencies = ("latency_mean_us", "p99.9_us", "latency_max_us")
     return SectionPlan(
         name=name,
@@ -82,7 +82,7 @@ def section_plan(name: str) -> SectionPlan:
 def describe(
     profile: Profile, table: RandomWriteStateTable, circumstances: Circumstances
 ) -> tuple[str, ...]:
-    """The course in words."""
+    """Describe the course in words."""
     return (
         *wording.purge(circumstances),
         wording.preconditioning(profile, circumstances),

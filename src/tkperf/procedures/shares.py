@@ -1,4 +1,4 @@
-"""Shares of block sizes and of addresses, as tables write them: pairs whose percentages add up to 100."""
+"""Shares of block sizes and of addresses, as tables write them: pairs with percentages that add up to 100."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AT_MOST = msgspec.Meta(max_length=MOST_VALUES)
 
 
 def find_share_fault(block_shares: BlockShares, zone_shares: ZoneShares) -> str | None:
-    """Sizes that no device has or that occur twice, and what does not add up, as ``key: reason``."""
+    """Return the first fault as ``key: reason``: an impossible or repeated size, or a sum other than 100."""
     for size_kib, _ in block_shares:
         if fault := find_size_fault(size_kib):
             return f"block_shares: {fault}"
@@ -35,10 +35,10 @@ def find_share_fault(block_shares: BlockShares, zone_shares: ZoneShares) -> str 
 
 
 def block_mix_of(block_shares: BlockShares) -> tuple[BlockShare, ...]:
-    """As a workload has them."""
+    """Return the block shares as a workload has them."""
     return tuple(BlockShare(round(size_kib * KIB), percent) for size_kib, percent in block_shares)
 
 
 def zones_of(zone_shares: ZoneShares) -> tuple[Zone, ...]:
-    """As a workload has them."""
+    """Return the zones as a workload has them."""
     return tuple(Zone(accesses, part_of_range) for accesses, part_of_range in zone_shares)

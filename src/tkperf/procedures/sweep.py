@@ -1,4 +1,4 @@
-"""A sweep over anything a workload can differ in; not a test of the PTS, but by its rules of steady state."""
+"""A sweep over all properties of a workload; not a test of the PTS, but with its steady-state rules."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from tkperf.procedures.profiles.tables import (
 )
 
 SECTION = "Sweep"
-# A line of the report's tables for each; of a minute each more than 85 hours in five rounds.
+# Each is a line in the report's tables. At a minute each, five rounds take more than 85 hours.
 MOST_COMBINATIONS = 1024
-# Over each of these that differs, by what a chart's switch calls it.
+# Charts are drawn over each field that differs; the text names the view in a chart's switch.
 _AXES = {
     "io_depth": "over queue depth",
     "jobs": "over thread count",
@@ -54,7 +54,7 @@ _AXES = {
 
 
 class SweepTable(SteppedTable, frozen=True, kw_only=True):
-    """Every combination of the lists is a step of a round; the first list is the outermost loop."""
+    """Lists of the sweep. Every combination is a step of a round; the first list is the outermost loop."""
 
     key: ClassVar[str] = "sweep"
 
@@ -68,7 +68,7 @@ class SweepTable(SteppedTable, frozen=True, kw_only=True):
     io_depths: Annotated[Depths, means("queue depths of each thread (QD), the innermost loop")]
 
     def fault(self, profile: Profile) -> str | None:
-        # Counted, not made: of the longest lists they would be billions.
+        # Counted without making them: the longest lists have billions of combinations.
         combinations = prod(map(len, self.loops))
         if combinations > MOST_COMBINATIONS:
             return f"jobs: {combinations:,} combinations of all lists are more than {MOST_COMBINATIONS:,}"
@@ -91,7 +91,7 @@ class SweepTable(SteppedTable, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Tables, and curves over whatever differs."""
+    """Plan tables, and curves over every field that differs."""
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us", "p99.9_us"),
@@ -123,7 +123,7 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def _over_each(quantity: str, name: str) -> tuple[Figure, ...]:
-    """A view for each field, and one over all outstanding I/Os; of IOPS all are printed."""
+    """Draw a view for each field, and one over all outstanding I/Os; all views of IOPS are printed."""
     log, printed = name != "IOPS", name == "IOPS"
     return (
         *(
@@ -140,10 +140,10 @@ def _over_each(quantity: str, name: str) -> tuple[Figure, ...]:
 
 
 def sweep(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, rounds of all combinations until one of them is steady.
+    """Purge, precondition, rounds of all combinations until the tracked one is steady.
 
-    Tracked is the one that is hardest on the drive: the fewest reads, of these the most outstanding
-    I/Os, then the smallest and the least compressible blocks.
+    The tracked combination is the hardest for the drive: the fewest reads, then the most outstanding I/Os, then
+    the smallest blocks, then the least compressible ones.
     """
     table = profile.table(SweepTable)
     yield Purge(section=SECTION)
@@ -157,7 +157,7 @@ def sweep(profile: Profile, _active_range_bytes: int) -> Procedure:
 
 
 def steps_of(table: SweepTable) -> tuple[Step, ...]:
-    """A round of all combinations, in the order of the lists."""
+    """Return a round of all combinations, in the order of the lists."""
     return tuple(
         Step(
             workload=Workload(
@@ -166,7 +166,7 @@ def steps_of(table: SweepTable) -> tuple[Step, ...]:
                 block_size_bytes=round(size_kib * KIB),
                 jobs=jobs,
                 io_depth=depth,
-                # Fresh random data is what 0 % would be.
+                # 0 % means fresh random data, the default.
                 compressible_percent=compressible or None,
             ),
             duration_s=table.step_s,
@@ -176,7 +176,7 @@ def steps_of(table: SweepTable) -> tuple[Step, ...]:
 
 
 def find_hardest(steps: tuple[Step, ...]) -> Workload:
-    """The workload that is tracked."""
+    """Return the workload that is hardest for the drive, which is tracked."""
 
     def ease(workload: Workload) -> tuple[int, int, int, int]:
         return (

@@ -69,12 +69,12 @@ class ThroughputTable(SteppedTable, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """The section of a block size: all of them share their table and their charts."""
+    """Plan the section of a block size; all block sizes share one table and the charts of the test."""
     return SectionPlan(name=name, quantities=("megabytes_per_s",))
 
 
 def whole_test(_sections: Sequence[str]) -> tuple[Figure, ...]:
-    """All block sizes beside each other."""
+    """Plan tables and charts of all block sizes together."""
     rate = "megabytes_per_s"
     return (
         *matrices(rate),
@@ -94,7 +94,7 @@ def whole_test(_sections: Sequence[str]) -> tuple[Figure, ...]:
 
 
 def throughput(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """For each block size: purge, precondition, read and write in turn until writes are steady."""
+    """Purge, precondition, read and write in turn until writes are steady, for each block size."""
     table = profile.table(ThroughputTable)
     first: SectionOutcome | None = None
     for block_size_kib in table.block_sizes_kib:
@@ -107,7 +107,11 @@ def throughput(profile: Profile, _active_range_bytes: int) -> Procedure:
 def _one_block_size(
     profile: Profile, block_size_kib: float, judged_by: SectionOutcome | None
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """``judged_by``: the section that decided how many rounds there are; None: this one itself."""
+    """Run one block size.
+
+    Args:
+        judged_by: the section that decided the number of rounds; None: this section decides.
+    """
     table = profile.table(ThroughputTable)
     section = f"Throughput {format_block_size(round(block_size_kib * KIB))}"
     yield Purge(section=section)
@@ -140,7 +144,7 @@ def _one_block_size(
 
 
 def _workload(profile: Profile, read_percent: int, block_size_kib: float) -> Workload:
-    """At the test's own demand, where the profile gives it one."""
+    """Return a workload, at the test's own demand if the profile gives one."""
     table = profile.table(ThroughputTable)
     shared = profile.workload(Access.SEQUENTIAL, read_percent, block_size_kib)
     return replace(

@@ -1,7 +1,6 @@
-"""What a test comes to with the numbers of a profile, found by going through its own phases.
+"""Walk through a test's own phases to find its workloads, rounds and excesses with a profile's numbers.
 
-Nothing that a test does is written down a second time: its blocks, regions and streams are those of
-its longest course.
+No test writes its course down a second time: its blocks, regions and streams come from its longest course.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ _ANY_DEVICE_BYTES = 1 << 40
 
 
 def walk(test: Test, profile: Profile, active_range_bytes: int) -> Iterator[Phase]:
-    """All phases of a test's longest course."""
+    """Yield all phases of a test's longest course."""
     procedure = test.procedure(profile, active_range_bytes)
     return longest_course(procedure, active_range_bytes=active_range_bytes)
 
 
 def find_workloads(test: Test, profile: Profile, active_range_bytes: int) -> tuple[Workload, ...]:
-    """Every workload of a test once, those of its fills too, in the order of their first step."""
+    """Return every workload of a test once, including its fills, in the order of their first step."""
     workloads: dict[Workload, None] = {}
     last: object = None
     for phase in walk(test, profile, active_range_bytes):
@@ -47,7 +46,7 @@ def find_workloads(test: Test, profile: Profile, active_range_bytes: int) -> tup
 
 
 def first_rounds(test: Test, profile: Profile, active_range_bytes: int) -> dict[str, Round]:
-    """The first round of each section that has rounds."""
+    """Return the first round of each section that has rounds."""
     rounds: dict[str, Round] = {}
     for phase in walk(test, profile, active_range_bytes):
         if isinstance(phase, Round):
@@ -56,7 +55,7 @@ def first_rounds(test: Test, profile: Profile, active_range_bytes: int) -> dict[
 
 
 def find_excess(tests: Iterable[Test], profile: Profile) -> str | None:
-    """What a profile's numbers make of its tests that nobody can mean, as ``table: reason``."""
+    """Return the first excess in the tests of a profile, as ``table: reason``: too many steps, or the like."""
     for test in tests:
         if test.is_in(profile):
             try:
@@ -105,10 +104,10 @@ def fit_to_sector(
     A 4Kn device drops 0.5 KiB and goes on tracking 4 KiB, which is found by key.
 
     Returns:
-        The profile that fits, and for each test that lost a block size the warning to show.
+        The fitted profile, and the warning for each test that lost a block size.
 
     Raises:
-        UsageError: a test to run cannot do without a block that is no multiple of the sector.
+        UsageError: a test to run needs a block that is no multiple of the sector.
     """
     tables = {table for test in tests for table in test.tables}
     fitted = profile.with_tables(
@@ -136,7 +135,7 @@ def fit_to_sector(
 
 
 def _block_sizes(test: Test, profile: Profile) -> tuple[int, ...]:
-    """Of every I/O of a test, in the order of their first step."""
+    """Return the block sizes in bytes of all I/Os of a test, in the order of their first step."""
     sizes: dict[int, None] = {}
     for workload in find_workloads(test, profile, _ANY_DEVICE_BYTES):
         mixed = (share.block_size_bytes for share in workload.block_mix)

@@ -20,7 +20,7 @@ def preconditioning(
     *,
     passes: int | None = None,
 ) -> str:
-    """``load``, ``passes``: the writes, where they are not those of the profile's table."""
+    """Describe the preconditioning; ``load``, ``passes``: the writes, if they differ from the profile's table."""
     table = profile.preconditioning
     load = load or f"SEQ {table.block_size_kib:g} KiB writes, {demand(profile)}"
     if circumstances.filled is None:
@@ -45,14 +45,14 @@ def steady_state(profile: Profile) -> str:
 
 
 def demand(profile: Profile, jobs: int | None = None, io_depth: int | None = None) -> str:
-    """The profile's, or a test's own."""
+    """Return the demand in words: the profile's, or a test's own."""
     if profile.demand.searched and not (jobs and io_depth):
         return "TC and QD as the demand search found them"
     return f"TC {jobs or profile.demand.jobs} / QD {io_depth or profile.demand.io_depth}"
 
 
 def judged_slices(slice_s: float, every: int, other_slices: str = "slices") -> str:
-    """``minutes 1, 31, 61 ...``; ``other_slices``: what those of another length are called."""
+    """Return ``minutes 1, 31, 61 ...``; ``other_slices`` replaces minutes for slices of another length."""
     numbers = ", ".join(str(1 + index * every) for index in range(3))
     return f"{'minutes' if slice_s == 60 else other_slices} {numbers} ..."
 

@@ -1,4 +1,4 @@
-"""Write saturation test of the PTS: how a purged device changes under constant writes."""
+"""Write saturation test of the PTS: change of a purged device under constant writes."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ SECTION = "Write Saturation"
 class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
     """The stream and its ends; ``round_every_slices`` 0: no steady-state rule, runs to amount or time.
 
-    ``histogram_s`` 0: no histogram run afterwards. ``histogram_jobs`` and ``histogram_io_depth``
-    are its own demand where it is not that of the stream.
+    ``histogram_s`` 0: no histogram run afterwards. ``histogram_jobs`` and ``histogram_io_depth`` are the demand
+    of the histogram run if it differs from the stream's.
     """
 
     key: ClassVar[str] = "write_saturation"
@@ -94,9 +94,9 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
         return None
 
     def scaled(self, step_s: float) -> Self:
-        """Slices of another length: the longest time and the time between judged slices stay.
+        """Return the table with slices of another length; the longest time and the judging interval stay.
 
-        A stream of more slices than can be looked ahead of ends earlier.
+        A stream with more slices than the look-ahead allows ends earlier.
         """
 
         def as_many(slices: int) -> int:
@@ -112,7 +112,7 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """How the stream and the histogram run are shown."""
+    """Plan the display of the stream and of the histogram run."""
     if name == HISTOGRAM_SECTION:
         quantities = ("iops", "latency_mean_us", "p99.9_us", "latency_max_us")
         return SectionPlan(name=name, quantities=quantities, figures=histogram_run())
@@ -135,7 +135,7 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def _over(kind: FigureKind, name: str) -> tuple[Figure, Figure]:
-    """Linear and logarithmic; over drive fills (PTS 2.0) both are not asked for."""
+    """Draw linear and logarithmic views. PTS 2.0 does not ask for both over drive fills."""
     also = kind is not FigureKind.OVER_FILLS
     return (
         drawn(kind, "iops", view=(name, "linear"), printed=True),
@@ -146,8 +146,8 @@ def _over(kind: FigureKind, name: str) -> tuple[Figure, Figure]:
 def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
     """Purge, then one uninterrupted stream, recorded in slices of a minute, then its histogram.
 
-    Ends with the first of: the capacity multiple written, the longest time, steady state of the
-    slices sampled every ``round_every_slices`` (PTS-E 1.1: minutes 1, 31, 61 ...).
+    The stream ends at the first of these: the capacity multiple is written, the longest time has passed, or the
+    slices sampled every ``round_every_slices`` are steady (PTS-E 1.1: minutes 1, 31, 61 ...).
     """
     table = profile.table(WriteSaturationTable)
     workload = profile.workload(table.access, table.read_percent, table.block_size_kib)
@@ -173,7 +173,7 @@ def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
 
 
 def _of_histogram(table: WriteSaturationTable, workload: Workload) -> Workload:
-    """The load of the stream, at the demand of the histogram run."""
+    """Return the load of the stream, at the demand of the histogram run."""
     return replace(
         workload,
         jobs=table.histogram_jobs or workload.jobs,
@@ -215,7 +215,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 
 
 def _compare_with_capacity(profile: Profile, table: WriteSaturationTable) -> tuple[str, ...]:
-    """The amount beside that of the PTS, which counts the user capacity; empty where all of that is used."""
+    """Compare the amount with that of the PTS, which counts the user capacity; empty if they are equal."""
     used = profile.active_range
     if used.amount is not None or not used.length.endswith("%"):
         return ("    The PTS counts the user capacity, not the active range",)
@@ -237,7 +237,7 @@ TEST = Test(
     procedure=write_saturation,
     describe=describe,
     section_plan=section_plan,
-    # The stream is all that is done, and its own charts are over time.
+    # The test has no part but the stream, and its own charts are over time.
     whole_test=lambda _sections: (),
     shared=(SteadyStateTable,),
     tracked=("iops",),

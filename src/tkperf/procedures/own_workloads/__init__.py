@@ -1,4 +1,4 @@
-"""Tests of the user's own: a workload file describes one, which then is a test like any other."""
+"""Tests of the user's own: a workload file describes a test, which then is like any other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tkperf.procedures.profiles.tables import PreconditioningTable, SteadyStateT
 
 
 def test_of(table: OwnWorkloadTable) -> Test:
-    """The test that a workload file describes; its numbers are read from the profile that has them."""
+    """Return the test that a workload file describes; its numbers come from the profile at run time."""
     type_ = type(table)
     fills = any(isinstance(phase, FillPhase) for phase in table.phases)
     shared = (SteadyStateTable,) if table.tracked_quantities else ()

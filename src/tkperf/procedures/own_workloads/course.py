@@ -1,4 +1,4 @@
-"""What a workload file makes a device do, phase by phase."""
+"""Course of a workload file on a device, phase by phase."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ from tkperf.procedures.own_workloads.tables import OwnWorkloadTable
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import SteadyStateTable
 
-# As the Myce/OakGate tests have it: with less of its rate done a load was not kept up with.
+# As in the Myce/OakGate tests: below this share of its offered rate a load was not kept up with.
 KEPT_UP_PERCENT = 99
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Setting:
-    """What all phases depend on."""
+    """Setting that all phases depend on."""
 
     loads: Mapping[str, Load]
     rules: SteadyStateTable
@@ -69,7 +69,7 @@ class _Setting:
 
 
 def course(type_: type[OwnWorkloadTable], profile: Profile, active_range_bytes: int) -> Procedure:
-    """The phases of the file, in their order."""
+    """Yield the phases of the file, in their order."""
     table = profile.table(type_)
     setting = _Setting(
         loads=table.loads,
@@ -98,7 +98,7 @@ def _fill(section: str, phase: FillPhase, setting: _Setting) -> Fill:
 
 
 def _rounds(phase: RoundsPhase, setting: _Setting) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Warm-ups, then rounds until all that is tracked is steady, or so many as were asked for."""
+    """Run warm-ups, then rounds until all tracked variables are steady, or the given number of rounds."""
     steps = steps_of(phase, setting.loads, setting.profile, setting.active_range_bytes)
     warm_up = Round(section=phase.section, number=1, steps=steps, warm_up=True)
     if phase.warm_up_rounds:
@@ -168,13 +168,13 @@ def _tracked(phase: RoundsPhase, setting: _Setting) -> list[Tracked]:
 
 
 def _value(quantity: Quantity, workload: Workload, measured: Measurement) -> float:
-    """NaN, which is never steady, if it was not measured."""
+    """Return a quantity of one measurement; NaN, which is never steady, if not measured."""
     value = quantity.combine(Window(rounds=(measured,), workload=workload))
     return nan if value is None else value
 
 
 def _stream(phase: StreamPhase, setting: _Setting) -> Generator[Yielded, Reply, SectionOutcome]:
-    """One load, until it is steady, has written enough, or its time is over."""
+    """Run one load until it is steady, has written enough, or its time is over."""
     workload = setting.workload(setting.loads[phase.load])
     if phase.tracked is None and phase.written_multiple is None:
         return (yield from _whole_stream(phase, workload))
@@ -200,7 +200,7 @@ def _stream(phase: StreamPhase, setting: _Setting) -> Generator[Yielded, Reply, 
 
 
 def _why_ended(phase: StreamPhase, stream: Stream, enough_bytes: float) -> str:
-    """Where it was not steady."""
+    """Return why a stream ended without steady state."""
     if stream.written_bytes >= enough_bytes:
         assert phase.written_multiple is not None, "without it nothing is enough"
         return describe_enough(stream, phase.written_multiple)
@@ -214,7 +214,7 @@ def _ran_its_time(phase: StreamPhase) -> str:
 def _whole_stream(
     phase: StreamPhase, workload: Workload
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """As nothing measured can end it, all of it is known at once."""
+    """Run a stream at once as a whole: no measurement can end it, so all slices are known."""
     warm_ups, count = phase.warm_up_slices, phase.slices
     phases = tuple(slices_of(phase.section, workload, phase.slice_s, count, warm_ups=warm_ups))
     answers = expect_answers((yield Course(phases=phases)))
@@ -231,7 +231,7 @@ def _whole_stream(
 def _with_missed_rates(
     outcome: SectionOutcome, measured: Mapping[Workload, Sequence[Measurement]]
 ) -> SectionOutcome:
-    """With each load whose offered rate the device did not reach."""
+    """Add each load with an offered rate that the device did not reach."""
     missed = [
         f"did not keep up with {workload}: {describe_missed(workload, values)}"
         for workload, values in measured.items()

@@ -1,4 +1,4 @@
-"""What no type can rule out: loads and phases of a workload file that do not go together."""
+"""Faults that no type can rule out: loads and phases of a workload file that conflict."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import MOST_SLICES, SteadyStateTable, find_size_fault
 from tkperf.procedures.shares import find_share_fault
 
-MOST_STEPS_OF_A_ROUND = 1024  # a line of the report's tables for each
-_FASTEST_POISSON_IOPS = 1_000_000  # of a thread: fio works the times out in whole us
+MOST_STEPS_OF_A_ROUND = 1024  # each is a line in the report's tables
+_FASTEST_POISSON_IOPS = 1_000_000  # of one thread: fio computes the times in whole us
 
 
 def find_table_fault(
     loads: Mapping[str, Load], phases: Sequence[OwnPhase], rules: SteadyStateTable, profile: Profile
 ) -> str | None:
-    """The first of them, as ``load NAME, key K: reason`` or ``phase 2 (rounds), key K: reason``."""
+    """Return the first fault, as ``load NAME, key K: reason`` or ``phase 2 (rounds), key K: reason``."""
     if rules.max_rounds < rules.window_rounds:
         return (
             f"steady_state, key max_rounds: {rules.max_rounds} are fewer than the "
@@ -45,7 +45,7 @@ def find_table_fault(
 
 
 def name_of(number: int, phase: OwnPhase) -> str:
-    """``phase 2 (rounds)``; phases count from 1."""
+    """Return ``phase 2 (rounds)``; phases count from 1."""
     return f"phase {number} ({phase.__struct_config__.tag})"
 
 
@@ -97,7 +97,7 @@ def _in_phase(phase: OwnPhase, loads: Mapping[str, Load], profile: Profile) -> s
 
 
 def _names(phase: OwnPhase) -> tuple[str, tuple[str, ...]]:
-    """The key that names loads, and the names."""
+    """Return the key that names loads, and the names."""
     match phase:
         case RoundsPhase():
             return "loads", phase.loads
@@ -205,7 +205,7 @@ def _in_order(phases: Sequence[OwnPhase]) -> str | None:
 
 
 def find_unreachable(phases: Sequence[OwnPhase], rules: SteadyStateTable) -> str | None:
-    """A stream that ends before its steady state could be judged."""
+    """Return the first stream that ends before its steady state could be judged, as a fault."""
     for number, phase in enumerate(phases, start=1):
         if isinstance(phase, StreamPhase) and phase.tracked is not None:
             judged = 1 + (phase.slices - 1) // phase.judged_every

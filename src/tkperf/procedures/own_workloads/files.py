@@ -1,4 +1,4 @@
-"""Workload files: TOML read strictly, each mistake one line that names file, key and reason."""
+"""Workload files: TOML read strictly; each mistake is one line that names file, key and reason."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _KINDS = {str(kind.__struct_config__.tag): kind for kind in _PHASES}
 
 
 def read_workload_file(path: str | Path) -> OwnWorkloadTable:
-    """The test that a file describes.
+    """Return the test that a file describes.
 
     Raises:
-        InputFileError: it cannot be read, or says what no run could do on any device.
+        InputFileError: the file cannot be read, or describes a test that no device could run.
     """
     text = read_text_input(Path(path), what=WHAT, limit_bytes=SETTINGS_BYTES)
     return parse_workload_file(text, file=str(path))
 
 
 def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
-    """Decode a workload file; ``file`` is named in errors. What depends on a profile is not looked at.
+    """Decode a workload file; ``file`` is named in errors. Does not check anything that depends on a profile.
 
     Raises:
         InputFileError: not TOML, a typo, or an impossible value.
@@ -71,7 +71,7 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
         *(("section", phase.section) for phase in table.measuring),
     )
     for key, words in texts:
-        # Each stands on a line of its own before the question: nothing may look like another one.
+        # Each text has a line of its own before the question and must not look like another line.
         if words != drop_controls(words).replace("\n", " ") or not words.strip():
             raise InputFileError(
                 f"{what}, key {key}: it is empty or has characters that cannot be printed"

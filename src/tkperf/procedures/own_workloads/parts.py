@@ -1,4 +1,4 @@
-"""The parts of a workload file: loads, loops, and the kinds of phases, with the values that each key takes."""
+"""Parts of a workload file: loads, loops, and the kinds of phases, with the values that each key takes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tkperf.procedures.shares import AT_MOST, BlockShares, ZoneShares
 
 MOST_PHASES = 64
 MOST_IOPS = 1e9
-# A name that becomes part of files and of --test; a heading of a report.
+# A name becomes part of file names and an argument of --test; a title is a heading of a report.
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=64)]
 LONGEST_TITLE = 120
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TITLE)]
@@ -46,7 +46,7 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """What fio does, as often as phases name it. One of ``block_size_kib`` and ``block_shares`` is given."""
+    """Load of fio, for any number of phases. Needs either ``block_size_kib`` or ``block_shares``."""
 
     access: Annotated[Access, means("order of the addresses")]
     read_percent: Annotated[Percent, means("R/W mix, in % of reads")]
@@ -96,7 +96,7 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def can_fill(self) -> bool:
-        """Whether it writes all of the range in order, in blocks of one size, as fast as the device answers."""
+        """Return whether it can fill: sequential writes to all of the range, one block size, no offered rate."""
         return self.block_size_kib is not None and self == Load(
             access=Access.SEQUENTIAL,
             read_percent=0,
@@ -119,7 +119,7 @@ class Loop(_Part, frozen=True, kw_only=True):
 
 
 class OwnTracked(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """A tracking variable: what has to be steady, of which step."""
+    """A tracking variable: the quantity that has to be steady, and its step."""
 
     quantity: Annotated[TrackedQuantity, means("what is tracked")]
     load: Annotated[
@@ -135,7 +135,7 @@ class OwnTracked(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """The rule of all its phases; what is left out is the profile's."""
+    """Steady-state rule of all phases of the file; keys left out take the profile's values."""
 
     window_rounds: Annotated[
         Annotated[int, msgspec.Meta(ge=2, le=100)] | None,
@@ -161,7 +161,7 @@ class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
     ] = None
 
     def over(self, profile_rule: SteadyStateTable) -> SteadyStateTable:
-        """The profile's rule with these numbers in place."""
+        """Return the profile's rule with these numbers in place."""
         given = {
             name: value
             for name in self.__struct_fields__
@@ -171,11 +171,11 @@ class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PurgePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="purge"):
-    """The device is put in as-new state."""
+    """Put the device in as-new state."""
 
 
 class FillPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="fill"):
-    """Workload-independent preconditioning: the range is written sequentially from end to end."""
+    """Workload-independent preconditioning: sequential writes to the range from end to end."""
 
     load: Annotated[
         LoadName | None,
@@ -187,7 +187,7 @@ class FillPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field=
 
 
 class IdlePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="idle"):
-    """No I/O, on purpose."""
+    """Deliberate pause without I/O."""
 
     idle_s: Annotated[Seconds, means("how long, in s, from the end of the last I/O")]
 
@@ -254,7 +254,7 @@ class StreamPhase(
 
     @property
     def slices(self) -> int:
-        """Of the longest course, the warm-up apart."""
+        """Number of slices in the longest course, without the warm-up."""
         return max(1, round(self.longest_s / self.slice_s))
 
     @property
@@ -263,7 +263,7 @@ class StreamPhase(
 
     @property
     def judged_every(self) -> int:
-        """Slices from one that is judged to the next."""
+        """Number of slices from one judged slice to the next."""
         return max(1, round((self.judged_every_s or 0) / self.slice_s))
 
 

@@ -1,4 +1,4 @@
-"""The loads of a workload file as workloads, and the steps of its rounds."""
+"""Loads of a workload file as workloads, and the steps of its rounds."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tkperf.procedures.shares import block_mix_of, zones_of
 
 
 def workload_of(load: Load, profile: Profile, active_range_bytes: int) -> Workload:
-    """A load on an active range of this length; TC and QD that it does not say are the profile's.
+    """Return a load on an active range of this length; missing TC and QD come from the profile.
 
     Raises:
-        InputFileError: its part of the range is nothing.
+        InputFileError: its part of the range is less than 1 MiB.
     """
     sizes_kib = [size_kib for size_kib, _ in load.block_shares] or [load.block_size_kib or 0]
     return Workload(
@@ -33,14 +33,14 @@ def workload_of(load: Load, profile: Profile, active_range_bytes: int) -> Worklo
         zones=zones_of(load.zone_shares),
         offered_iops=load.offered_iops,
         arrival=load.arrival,
-        # Fresh random data is what 0 % would be.
+        # 0 % means fresh random data, the default.
         compressible_percent=load.compressible_percent or None,
         region=_region_of(load, active_range_bytes),
     )
 
 
 def _region_of(load: Load, active_range_bytes: int) -> ActiveRange | None:
-    """Whole MiB, on which the blocks of every load begin; None: all of the active range."""
+    """Return the load's part of the range in whole MiB, which suit all block sizes; None for all of it."""
     begin, end = load.range_begin_percent, load.range_end_percent
     if (begin, end) == (0, 100):
         return None
@@ -55,12 +55,12 @@ def _region_of(load: Load, active_range_bytes: int) -> ActiveRange | None:
 
 
 def count_steps(phase: RoundsPhase) -> int:
-    """Of a round, without making any."""
+    """Return the number of steps in a round, without making any."""
     return len(phase.loads) * prod(len(loop.values) for loop in phase.loops)
 
 
 def loads_of(phase: RoundsPhase, loads: Mapping[str, Load]) -> Iterator[Load]:
-    """The load of each step of a round: loops from the outermost, then the list of loads."""
+    """Yield the load of each step of a round: loops from the outermost, then the list of loads."""
     for values in product(*(loop.values for loop in phase.loops)):
         at: dict[str, float] = {
             loop.key: value for loop, value in zip(phase.loops, values, strict=True)
@@ -70,12 +70,12 @@ def loads_of(phase: RoundsPhase, loads: Mapping[str, Load]) -> Iterator[Load]:
 
 
 def at_values(load: Load, values: Mapping[str, float]) -> Load:
-    """A load with these values of loops in place.
+    """Return a load with these values of loops in place.
 
     Raises:
-        msgspec.ValidationError: one of them is impossible.
+        msgspec.ValidationError: a value is impossible.
     """
-    # TOML writes whole numbers of a list with fractions as such, too.
+    # In a TOML list with fractions, whole numbers may be floats as well.
     given = {
         key: int(value) if float(value).is_integer() else value for key, value in values.items()
     }
@@ -85,7 +85,7 @@ def at_values(load: Load, values: Mapping[str, float]) -> Load:
 def steps_of(
     phase: RoundsPhase, loads: Mapping[str, Load], profile: Profile, active_range_bytes: int
 ) -> tuple[Step, ...]:
-    """A round."""
+    """Return the steps of a round."""
     return tuple(
         Step(workload=workload_of(load, profile, active_range_bytes), duration_s=phase.step_s)
         for load in loads_of(phase, loads)
@@ -93,5 +93,5 @@ def steps_of(
 
 
 def tracked_load(tracked: OwnTracked, phase: RoundsPhase, loads: Mapping[str, Load]) -> Load:
-    """The load of the step that a tracking variable is of."""
+    """Return the load of the step that a tracking variable belongs to."""
     return at_values(loads[tracked.load or phase.loads[0]], tracked.at)

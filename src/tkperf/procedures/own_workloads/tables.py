@@ -1,4 +1,4 @@
-"""What a workload file says: a test of the user's own as a table beside those of a profile."""
+"""Content of a workload file: a test of the user's own as a table of a profile."""
 
 from __future__ import annotations
 
@@ -65,21 +65,21 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
         return find_table_fault(self.loads, self.phases, self.rules(profile), profile)
 
     def unreachable(self, profile: Profile) -> str | None:
-        """A steady state that no phase could reach, likewise."""
+        """Return why a phase could not reach steady state, as a fault; None if all can."""
         return find_unreachable(self.phases, self.rules(profile))
 
     def rules(self, profile: Profile) -> SteadyStateTable:
-        """The rule for steady state, its own numbers before the profile's."""
+        """Return the rule for steady state: the file's own numbers, else the profile's."""
         return self.steady_state.over(profile.steady_state)
 
     @property
     def measuring(self) -> tuple[Measuring, ...]:
-        """The phases that have results."""
+        """Phases that have results."""
         return tuple(phase for phase in self.phases if isinstance(phase, Measuring))
 
     @property
     def tracked_quantities(self) -> tuple[str, ...]:
-        """All that decides in any phase whether it is steady."""
+        """Keys of all quantities that decide steady state in any phase."""
         quantities: dict[str, None] = {}
         for phase in self.measuring:
             if isinstance(phase, RoundsPhase):
@@ -90,7 +90,7 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
 
     @property
     def in_sections(self) -> Iterator[tuple[OwnPhase, str]]:
-        """Each phase with its section: purges, fills and pauses are of what is measured next."""
+        """Each phase with its section: purges, fills and pauses belong to the next measuring phase."""
         section = ""
         placed: list[tuple[OwnPhase, str]] = []
         for phase in reversed(self.phases):
@@ -99,9 +99,9 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
         return reversed(placed)
 
     def scaled(self, step_s: float) -> Self:
-        """Steps and slices of another length; streams and their warm-ups last as long as before.
+        """Return the table with steps and slices of another length; streams and warm-ups last as long as before.
 
-        A stream of more slices than can be looked ahead of ends earlier.
+        A stream with more slices than the look-ahead allows ends earlier.
         """
 
         def scale(phase: OwnPhase) -> OwnPhase:
@@ -118,7 +118,7 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, phases=tuple(map(scale, self.phases)))
 
     def fitted(self, logical_block_bytes: int) -> Self:
-        """Loops without the block sizes that a device cannot address."""
+        """Return the table without the block sizes in loops that the device cannot address."""
 
         def fit(phase: OwnPhase) -> OwnPhase:
             if not isinstance(phase, RoundsPhase):
@@ -136,7 +136,7 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
 
 @cache
 def table_type(name: str) -> type[OwnWorkloadTable]:
-    """The type of the table of the test of this name: a run may have several."""
+    """Return the table type of the test of this name: a run may have several."""
     type_: Any = msgspec.defstruct(
         "OwnWorkloadTable",
         [],
@@ -149,12 +149,12 @@ def table_type(name: str) -> type[OwnWorkloadTable]:
 
 
 def table_types(keys: Iterable[str]) -> tuple[type[OwnWorkloadTable], ...]:
-    """Those of the tables of own workloads among the keys of a profile."""
+    """Return the types of the own-workload tables among the keys of a profile."""
     names = (key.removeprefix(KEY_PREFIX) for key in keys if key.startswith(KEY_PREFIX))
     return tuple(map(table_type, names))
 
 
-# For people, in the order in which a file has them.
+# Tables for people, in the order of a file.
 TABLES_BY_PLACE: dict[str, type[msgspec.Struct]] = {
     "Top of the file": OwnWorkloadTable,
     "[steady_state]": OwnSteadyState,

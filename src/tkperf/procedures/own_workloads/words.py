@@ -1,4 +1,4 @@
-"""A workload file in words, and how its sections are shown."""
+"""Describe a workload file in words, and plan the display of its sections."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ _LOOPS = {
     "offered_iops": "IOPS offered",
     "compressible_percent": "compressible share of the data in %",
 }
-# Of the axes of results, by the keys of loads.
+# Axes of results by the keys of loads, if their names differ.
 _AXES = {"block_size_kib": "block_size"}
 
 
 def describe(
     table: OwnWorkloadTable, profile: Profile, circumstances: Circumstances
 ) -> tuple[str, ...]:
-    """The course, phase by phase."""
+    """Describe the course, phase by phase."""
     rules = profile.with_tables(table.rules(profile))
     lines = [f"Not a test of a specification, but the user's own: {table.source}"]
     judged = False
@@ -144,7 +144,7 @@ def _describe_stream(
 
 
 def describe_load(load: Load, profile: Profile, looped: Collection[str] = ()) -> str:
-    """``RND 8k 90 % + 64k 10 %, R/W 70/30, TC 4 / QD 32``, without the keys that are looped over."""
+    """Return ``RND 8k 90 % + 64k 10 %, R/W 70/30, TC 4 / QD 32``, without the keys of loops."""
     any_range_bytes = 1 << 60
     workload = workload_of(load, profile, any_range_bytes)
     words = [
@@ -184,7 +184,7 @@ def _describe_demand(load: Load, profile: Profile, looped: Collection[str]) -> I
 
 
 def plan_section(table: OwnWorkloadTable, name: str) -> SectionPlan:
-    """How a section is shown; by what was recorded, one that the file does not have."""
+    """Plan the display of a section; a section that the file lacks is shown by its recorded data."""
     phase = next((phase for phase in table.measuring if phase.section == name), None)
     match phase:
         case RoundsPhase():
@@ -228,7 +228,7 @@ def _plan_rounds(phase: RoundsPhase, table: OwnWorkloadTable) -> SectionPlan:
 
 
 def _over_loops(phase: RoundsPhase) -> Iterator[Figure]:
-    """IOPS and mean latency over what each loop changes."""
+    """Draw IOPS and mean latency over the key of each loop."""
     for loop in phase.loops:
         axis, over = _AXES.get(loop.key, loop.key), f"over {loop.key.replace('_', ' ')}"
         yield drawn(FigureKind.OVER_AXIS, "iops", axis=axis, view=("IOPS", over), printed=True)

@@ -1,8 +1,8 @@
-"""Profiles: the numbers of a specification as named data, each table with its source beside it.
+"""Profiles: the numbers of a specification as named data, each table with its source.
 
-A profile is a TOML file. Those shipped with tkperf live in this folder; a user may give an own
-file. Reading is strict: an unknown key, a missing one or an impossible value is an error that
-names file, key and reason. What tables of tests there are, ``tkperf.procedures`` says.
+A profile is a TOML file. tkperf ships the profiles in this folder; a user may give a file of their own.
+Reading is strict: an unknown key, a missing key or an impossible value is an error that names file, key and
+reason. ``tkperf.procedures`` lists the tables of tests.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z")]
 
 
 def load_profile(name_or_path: str, tests: Iterable[type[TestTable]]) -> Profile:
-    """A shipped profile by name, or a user's own by path.
+    """Return a shipped profile by name, or a user's own by path.
 
     Args:
-        tests: the tables that it may have beside the shared ones.
+        tests: the tables that it may have in addition to the shared ones.
 
     Raises:
         UsageError: no such profile.
@@ -53,10 +53,10 @@ def load_profile(name_or_path: str, tests: Iterable[type[TestTable]]) -> Profile
 
 
 def _require_own_name(own: Profile, tests: Iterable[type[TestTable]], *, file: str) -> None:
-    """Other numbers under a specification's name would pass for its own in every result.
+    """Refuse other numbers under a specification's name: they would pass for its own in every result.
 
     Raises:
-        ProfileError: the file has the name or title of a shipped profile, and not its numbers.
+        ProfileError: the file has the name or title of a shipped profile, and other numbers.
     """
     shipped = find_shipped_namesake(own, tests)
     if shipped is not None:
@@ -68,7 +68,7 @@ def _require_own_name(own: Profile, tests: Iterable[type[TestTable]], *, file: s
 
 
 def find_shipped_namesake(own: Profile, tests: Iterable[type[TestTable]]) -> Profile | None:
-    """The shipped profile of the same name or title, if its numbers are others."""
+    """Return the shipped profile of the same name or title, if its numbers differ."""
     types = tuple(tests)
     for name in built_in_profiles():
         shipped = load_profile(name, types)
@@ -79,9 +79,9 @@ def find_shipped_namesake(own: Profile, tests: Iterable[type[TestTable]]) -> Pro
 
 
 def _agrees(own: Profile, shipped: Profile) -> bool:
-    """Whether each of its tables has the shipped numbers, whatever is said of them.
+    """Return whether each table has the shipped numbers, without regard to its source.
 
-    It may lack tables: those of tests that were added since it was copied.
+    A profile may lack tables, such as those of tests added to the shipped profile later.
     """
     theirs = {
         key: msgspec.structs.replace(table, source="") for key, table in shipped.tables.items()
@@ -96,7 +96,7 @@ def parse_profile(text: str, tests: Iterable[type[TestTable]], *, file: str) -> 
     """Decode a profile; ``file`` is named in errors.
 
     Args:
-        tests: the tables that it may have beside the shared ones.
+        tests: the tables that it may have in addition to the shared ones.
 
     Raises:
         ProfileError: not TOML, a typo, or an impossible value.
@@ -133,7 +133,7 @@ def parse_profile(text: str, tests: Iterable[type[TestTable]], *, file: str) -> 
 
 @cache
 def _document_type(tests: tuple[type[TestTable], ...]) -> type[msgspec.Struct]:
-    """What a TOML file holds: every shared table, and tables of tests or not."""
+    """Return the type of a TOML file: every shared table is required, every table of a test is optional."""
     return msgspec.defstruct(
         "Profile",
         [
@@ -150,10 +150,10 @@ def _document_type(tests: tuple[type[TestTable], ...]) -> type[msgspec.Struct]:
 
 
 def read_stored_profile(data: Mapping[str, object], tests: Iterable[type[TestTable]]) -> Profile:
-    """The profile that a run file keeps, as far as this version understands it.
+    """Return the profile in a run file, as far as this version understands it.
 
-    Each table is decoded on its own: a key more is passed over, and a table that lacks one, or that
-    an imported run has only a part of, takes no other with it.
+    Each table is decoded on its own. Unknown keys are skipped. An incomplete table, such as that of an imported
+    run, is left out and does not affect the others.
     """
     tables = {}
     for type_ in dict.fromkeys((*SHARED_TABLES, *tests)):
@@ -179,11 +179,11 @@ def apply_options(
     active_range: str | None = None,
     accept_disturbed: bool = False,
 ) -> Profile:
-    """The profile with what the user set (-nj, -iod, -rt ...) in place.
+    """Return the profile with the user's options (-nj, -iod, -rt ...) in place.
 
-    ``active_range`` is used in one piece, whatever the profile says of amount and segments.
-    ``step_s`` is the length of each step and of each slice of write saturation, whose times stay
-    as they are: see ``_resliced``.
+    ``active_range`` is used in one piece, even if the profile has an amount and segments. ``step_s`` is the
+    length of each step and of each slice of write saturation. Write saturation keeps its times: see
+    ``WriteSaturationTable.scaled``.
     """
     demand = msgspec.structs.replace(
         profile.demand,

@@ -1,4 +1,4 @@
-"""What each key of a profile means and which values it takes, from the tables' own types."""
+"""Meaning and possible values of each key of a profile, from the types of the tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tkperf.model.strict import describe_values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyExplained:
-    """A key of a table: the values that it takes, and what they mean, both in words."""
+    """A key of a table: its possible values and its meaning, both in words."""
 
     name: str
     values: str
@@ -19,7 +19,7 @@ class KeyExplained:
 
 
 def explain_keys(table: type[msgspec.Struct]) -> tuple[KeyExplained, ...]:
-    """All keys of a table in their order."""
+    """Return all keys of a table in their order."""
     info = msgspec.inspect.type_info(table)
     assert isinstance(info, msgspec.inspect.StructType)
     return tuple(
@@ -29,7 +29,7 @@ def explain_keys(table: type[msgspec.Struct]) -> tuple[KeyExplained, ...]:
 
 
 def show_value(value: object) -> str:
-    """A value as people read it: ``5``, ``yes``, ``100, 65, 0``; a cell as ``65/64``."""
+    """Return a value for people: ``5``, ``yes``, ``100, 65, 0``; a cell as ``65/64``."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
@@ -41,7 +41,7 @@ def show_value(value: object) -> str:
 
 
 def _meaning(field: msgspec.inspect.Field) -> str:
-    """With what is taken where an optional key is left out, unless its own words say so."""
+    """Return the meaning of a key. Adds the default of an optional key, unless its text names it."""
     if not isinstance(field.type, msgspec.inspect.Metadata):
         return ""
     meaning = str((field.type.extra_json_schema or {}).get("description", ""))

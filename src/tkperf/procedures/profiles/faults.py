@@ -1,4 +1,4 @@
-"""What no type can rule out: values of a profile that do not go together."""
+"""Faults that no type can rule out: conflicting values of a profile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def find_fault(profile: Profile) -> str | None:
-    """The first of them, as ``key: reason``."""
+    """Return the first fault, as ``key: reason``."""
     for key, table in profile.tables.items():
         fault = _in_any_table(table) or table.fault(profile)
         if fault:
@@ -22,7 +22,7 @@ def find_fault(profile: Profile) -> str | None:
 
 
 def _in_any_table(table: Table) -> str | None:
-    """A list with a value twice, or a block size that no device has."""
+    """Return a fault of any kind of table: a list with a value twice, or an impossible block size."""
     for field in msgspec.structs.fields(table):
         value = getattr(table, field.name)
         values = value if isinstance(value, tuple) else (value,)
@@ -30,7 +30,7 @@ def _in_any_table(table: Table) -> str | None:
             for size_kib in values:
                 if fault := find_size_fault(size_kib):
                     return f"{field.name}: {fault}"
-        # Loads of a sequence may come again; what stands by name cannot.
+        # Loads of a sequence may be repeated.
         plain = not any(isinstance(entry, msgspec.Struct | dict) for entry in values)
         if plain and len(set(values)) < len(values):
             return f"{field.name}: a value occurs twice"

@@ -1,4 +1,4 @@
-"""Which parts of a device a profile means: what its tests use, and what is preconditioned."""
+"""Ranges of a device in a profile: the range that tests use, and the range to precondition."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 
 
 def resolve_range(text: str, capacity_bytes: int, alignment_bytes: int) -> ActiveRange:
-    """The range meant by ``100%``, ``75%`` or ``16GiB`` on a device, from its start.
+    """Return the range for ``100%``, ``75%`` or ``16GiB`` on a device, from its start.
 
-    A size larger than the device means the whole device; the end is rounded down to whole
-    logical blocks.
+    A size larger than the device means the whole device. The end is rounded down to whole logical blocks.
 
     Raises:
         UsageError: not a share within 0..100 % and not a size, or less than one block.
@@ -44,7 +43,7 @@ def resolve_range(text: str, capacity_bytes: int, alignment_bytes: int) -> Activ
 def resolve_active_range(
     profile: Profile, capacity_bytes: int, alignment_bytes: int
 ) -> ActiveRange:
-    """What tests use of a device: the amount, at the start of the range that they may use.
+    """Return the range that tests use: the amount, at the start of the range that they may use.
 
     Raises:
         UsageError: it is no range of this device, or the range is smaller than the amount.
@@ -53,7 +52,7 @@ def resolve_active_range(
     limit = resolve_range(table.length, capacity_bytes, alignment_bytes)
     if table.amount is None:
         return limit
-    # Of any device, as one that is too small must not be taken for the whole amount.
+    # Resolved on a huge device: a device that is too small must not pass as the whole amount.
     amount_bytes = resolve_range(table.amount, 2**62, alignment_bytes).length_bytes
     if table.amount.strip().endswith("%"):
         amount_bytes = resolve_range(table.amount, capacity_bytes, alignment_bytes).length_bytes
@@ -67,15 +66,15 @@ def resolve_active_range(
 
 
 def with_range_to_fill(profile: Profile, capacity_bytes: int, alignment_bytes: int) -> Profile:
-    """The profile with the range that is preconditioned in bytes of a device.
+    """Return the profile with the range to precondition in bytes of a device.
 
     Raises:
-        UsageError: tests would use more than that.
+        UsageError: tests would use more than that range.
     """
     table, used_table = profile.preconditioning, profile.active_range
     if table.length is None and used_table.segments == 1:
         return profile
-    # Wherever segments may lie has to be written.
+    # The fill has to cover all possible places of segments.
     length = table.length or used_table.length
     filled = resolve_range(length, capacity_bytes, alignment_bytes)
     if used_table.segments > 1:

@@ -1,6 +1,6 @@
-"""The tables of a profile: what their numbers may be, and the tables that tests share.
+"""Tables of a profile: the limits of their numbers, and the tables that tests share.
 
-The table of a test stands in the test's module in ``tkperf.procedures``.
+The table of a test is in the test's module in ``tkperf.procedures``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tkperf.model.units import KIB, format_capacity, format_count, parse_size_by
 from tkperf.model.workload import Access, Workload
 
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
-# Beyond these a number is a slip. How long a run may take is found by going through all of it,
-# so a count that nobody means would take the time, too.
-MOST_ROUNDS = 10_000  # of one-minute steps in 56 cells more than a year
+# A number beyond these limits is a mistake. Checks walk through the whole run to find its length, so an
+# absurd count would take that time as well.
+MOST_ROUNDS = 10_000  # with one-minute steps in 56 cells more than a year
 MOST_SLICES = 20_000  # two weeks of minutes
 MOST_AREAS = 4096
 MOST_VALUES = 64  # block sizes or mixes of a test, each a table or row in the report
@@ -33,9 +33,9 @@ Depths = Annotated[tuple[Depth, ...], msgspec.Meta(min_length=1, max_length=MOST
 MOST_PASSES = 1000
 Passes = Annotated[int, msgspec.Meta(ge=1, le=MOST_PASSES)]
 LONGEST_S = 30 * 86400
-# fio reports once a second; shorter steps hold nothing that could be told.
+# fio reports once a second; shorter steps yield no data.
 Seconds = Annotated[float, msgspec.Meta(ge=0.1, le=LONGEST_S)]
-# 10,000 times the average: a rule that nothing breaks. Infinity has no place in the JSON that keeps it.
+# 10,000 times the average: no value breaks such a rule. JSON, which stores it, has no infinity.
 Excursion = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
 LARGEST_BLOCK_KIB = 16 * 1024
 BlockSizeKib = Annotated[float, msgspec.Meta(gt=0, le=LARGEST_BLOCK_KIB)]
@@ -47,7 +47,7 @@ MOST_SEGMENTS = 1 << 20
 
 
 def means(text: str) -> msgspec.Meta:
-    """What a key says, for people: ``tkperf profiles show`` and docs/profiles.md have it from here."""
+    """Return the explanation of a key; ``tkperf profiles show`` and docs/profiles.md take it from here."""
     return msgspec.Meta(description=text)
 
 
@@ -64,12 +64,12 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     source: Source
 
     def fault(self, profile: Profile) -> str | None:
-        """The first number that its type cannot rule out, as ``name: reason``; None if all are right."""
+        """Return the first fault that types cannot rule out, as ``name: reason``; None if there is none."""
         return None
 
 
 class SteadyStateTable(Table, frozen=True, kw_only=True):
-    """The rule that the rounds of a test end by."""
+    """Rule that ends the rounds of a test."""
 
     key: ClassVar[str] = "steady_state"
 
@@ -107,9 +107,9 @@ class SteadyStateTable(Table, frozen=True, kw_only=True):
 
 
 class DemandTable(Table, frozen=True, kw_only=True):
-    """Thread count (TC) and queue depth per thread (QD) of all tests whose table has none.
+    """Thread count (TC) and queue depth per thread (QD) of all tests with none in their own table.
 
-    ``searched``: a search finds them first, and these are only what it preconditions with.
+    ``searched``: a search finds them first, and these are only the demand of its preconditioning.
     """
 
     key: ClassVar[str] = "demand"
@@ -122,7 +122,7 @@ class DemandTable(Table, frozen=True, kw_only=True):
 
 
 class ActiveRangeTable(Table, frozen=True, kw_only=True):
-    """What of the device tests use: from its start, or pieces (segments) of it."""
+    """Range of the device that tests use: from its start, or pieces (segments) of it."""
 
     key: ClassVar[str] = "active_range"
 
@@ -157,7 +157,7 @@ class ActiveRangeTable(Table, frozen=True, kw_only=True):
         return None
 
     def __str__(self) -> str:
-        """``100 %``, or ``16 GiB in 2,048 segments of 80 %``."""
+        """Return ``100 %``, or ``16 GiB in 2,048 segments of 80 %``."""
         if self.amount is None or self.segments == 1:
             return spaced(self.amount or self.length)
         segments = format_count(self.segments, "segment")
@@ -180,14 +180,14 @@ class PreconditioningTable(Table, frozen=True, kw_only=True):
 
     @property
     def length_bytes(self) -> int | None:
-        """Of the range once it is fitted to a device; None: the active range, or a share as yet."""
+        """Length of the range fitted to a device; None for the active range, or for a share not fitted yet."""
         if self.length is None or self.length.endswith("%"):
             return None
         return parse_size_bytes(self.length)
 
     @property
     def range_text(self) -> str:
-        """``the active range``, or ``the first 80% of the device``."""
+        """Range in words: ``the active range``, or ``the first 80% of the device``."""
         if self.length is None:
             return "the active range"
         length_bytes = self.length_bytes
@@ -196,7 +196,7 @@ class PreconditioningTable(Table, frozen=True, kw_only=True):
 
 
 class WriteCacheTable(Table, frozen=True, kw_only=True):
-    """The drive's volatile write cache for the length of a run."""
+    """Setting of the drive's volatile write cache during a run."""
 
     key: ClassVar[str] = "write_cache"
 
@@ -215,24 +215,24 @@ SHARED_TABLES: tuple[type[Table], ...] = (
 
 
 class TestTable(Table, frozen=True, kw_only=True):
-    """The numbers of one test, or of several that belong together."""
+    """Numbers of one test, or of several tests that belong together."""
 
-    __test__: ClassVar[bool] = False  # not a test case, whatever pytest thinks of the name
+    __test__: ClassVar[bool] = False  # pytest would take it for a test case
 
     def scaled(self, step_s: float) -> Self:
-        """The table with steps of another length (``-rt``)."""
+        """Return the table with steps of another length (``-rt``)."""
         return self
 
     def fitted(self, logical_block_bytes: int) -> Self:
-        """The table without the block sizes of its loops that a device cannot address.
+        """Return the table without the block sizes of its loops that the device cannot address.
 
-        A list of which none would be left stays as it is: then the test cannot be run.
+        A list that would become empty stays unchanged: the test then cannot run.
         """
         return self
 
 
 class SteppedTable(TestTable, frozen=True, kw_only=True):
-    """A test of steps that are all equally long."""
+    """Numbers of a test with steps of equal length."""
 
     step_s: Annotated[Seconds, means("length of each step, in s")]
 
@@ -241,13 +241,13 @@ class SteppedTable(TestTable, frozen=True, kw_only=True):
 
 
 def find_size_fault(size_kib: float) -> str | None:
-    """What is wrong with a block size that no device could have."""
+    """Return the fault of an impossible block size; None if it is possible."""
     size_bytes = size_kib * KIB
     return f"{size_bytes:g} bytes is not a multiple of 512 bytes" if size_bytes % 512 else None
 
 
 def addressable(sizes_kib: tuple[float, ...], logical_block_bytes: int) -> tuple[float, ...]:
-    """The block sizes that are whole sectors; all of them if none is."""
+    """Return the block sizes that are whole sectors; all of them if none is."""
     return tuple(size for size in sizes_kib if size * KIB % logical_block_bytes == 0) or sizes_kib
 
 
@@ -258,8 +258,8 @@ AnyTable = TypeVar("AnyTable", bound=Table)
 class Profile:
     """All numbers of one specification, by table.
 
-    ``notice`` is shown in every result if not empty. The table of a test that the specification
-    does not define is missing; a shared one only where a run file does not have it.
+    ``notice`` is shown in every result if not empty. A test that the specification does not define has no
+    table. A shared table is missing only if a run file lacks it.
     """
 
     name: str
@@ -268,7 +268,7 @@ class Profile:
     tables: Mapping[str, Table]
 
     def table(self, type_: type[AnyTable]) -> AnyTable:
-        """The table of this type.
+        """Return the table of this type.
 
         Raises:
             ProfileError: there is none.
@@ -282,7 +282,7 @@ class Profile:
         return isinstance(self.tables.get(type_.key), type_)
 
     def with_tables(self, *changed: Table) -> Profile:
-        """The profile with these tables in the place of its own."""
+        """Return the profile with these tables in place of its own."""
         return replace(self, tables={**self.tables, **{table.key: table for table in changed}})
 
     @property
@@ -306,7 +306,7 @@ class Profile:
         return self.table(WriteCacheTable)
 
     def workload(self, access: Access, read_percent: int, block_size_kib: float) -> Workload:
-        """A workload at the profile's demand intensity."""
+        """Return a workload at the profile's demand intensity."""
         return Workload(
             access=access,
             read_percent=read_percent,
@@ -316,12 +316,12 @@ class Profile:
         )
 
     def at_demand(self, jobs: int, io_depth: int) -> Profile:
-        """With the threads and queue depth that a search found."""
+        """Return the profile with the threads and queue depth that a search found."""
         changed = {"jobs": jobs, "io_depth": io_depth, "searched": False}
         return self.with_tables(msgspec.structs.replace(self.demand, **changed))
 
     def as_plain_data(self) -> dict[str, object]:
-        """As its TOML file has it."""
+        """Return the profile as its TOML file has it."""
         data: dict[str, object] = {"name": self.name, "title": self.title, "notice": self.notice}
         return data | {
             key: {
