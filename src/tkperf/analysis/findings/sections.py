@@ -1,4 +1,4 @@
-"""A section in a sentence, by what was measured in it."""
+"""A section as a sentence, by its kind of measurement."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NEGLIGIBLE_WAIT = 0.01  # of the mean latency
 
 
 def describe_section(section: SectionResult) -> str:
-    """What was found in it; empty where nothing was measured to its end."""
+    """Describe the section's results; empty if it has none to describe."""
     if section.slices:
         return describe_stream(section) + ("; steady state was reached" if section.steady else "")
     if not section.cells or not find_shown(section):
@@ -87,7 +87,7 @@ def _describe_grid(section: SectionResult) -> str:
 
 
 def _name_rivals(rivals: Sequence[CellResult]) -> str:
-    """``TC16 QD32``; of many the number."""
+    """``TC16 QD32``; for many rivals their number."""
     if len(rivals) > _MOST_RIVALS:
         return f"{len(rivals)} other demands"
     return " and ".join(name_demand(cell.workload) for cell in rivals)
@@ -138,7 +138,7 @@ def _with_wait(cell: CellResult) -> str:
 
 
 def _describe_areas(section: SectionResult) -> str:
-    """``Random 64 KiB reads run at 180 IOPS on average over the disk (220 in its first area, 150.0 in its last), ...``."""
+    """``Random 64 KiB reads run at 180 IOPS on average over the disk (220 in its first area, 150 in its last)``."""
     quantity = find_shown(section)[0]
     words = ""
     for cell in choose_cells(section.cells):
@@ -156,7 +156,7 @@ def _describe_areas(section: SectionResult) -> str:
 
 
 def _ends(section: SectionResult, workload: Workload, quantity: Quantity) -> tuple[str, ...]:
-    """In the first and in the last area; empty where there are no two."""
+    """Return the values in the first and the last area; empty with fewer than two areas."""
     values = [
         value
         for area in section.rounds

@@ -1,4 +1,4 @@
-"""Loads, figures and their parts in the words of a sentence."""
+"""Words for loads, figures and their parts in a sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tkperf.model.quantity import (
 from tkperf.model.units import format_block_size_kib, format_latency
 from tkperf.model.workload import Access, Workload
 
-# The highest percentile that a sentence names: higher ones are of few I/Os.
+# The highest percentile in a sentence: higher ones rest on few I/Os.
 _HIGHEST = "p99.9_us"
 _ORDERS = {Access.RANDOM: "random", Access.SEQUENTIAL: "sequential"}
 
@@ -50,7 +50,7 @@ def name_demand(workload: Workload) -> str:
 
 
 def name_figure(workload: Workload) -> str:
-    """``4 KiB random write``: what stands above a figure."""
+    """``4 KiB random write``: the label of a figure."""
     direction = {100: " read", 0: " write"}.get(
         workload.read_percent, f", {workload.read_percent} % reads"
     )
@@ -66,7 +66,7 @@ def say_value(value: float, quantity: Quantity) -> str:
 
 
 def say(cell: CellResult, quantity: Quantity) -> str:
-    """What a load does: ``run at 27,000 IOPS``, ``take 37.2 µs on average``; empty: not measured."""
+    """Describe a load's result: ``run at 27,000 IOPS``, ``take 37.2 µs on average``; empty: not measured."""
     value = cell.value(quantity)
     if value is None:
         return ""
@@ -78,9 +78,9 @@ def say(cell: CellResult, quantity: Quantity) -> str:
 
 
 def say_tail(cell: CellResult, shown: Sequence[Quantity], of: str = "") -> str:
-    """``99.9 % complete within 1.204 ms, the slowest in 35.1 ms``, of a mix reads and writes apart.
+    """``99.9 % complete within 1.204 ms, the slowest in 35.1 ms``; a mix gives reads and writes separately.
 
-    Empty where the section is not about it. ``of``: what it is of, where that is to be said.
+    Empty if the section does not show latencies of the tail. ``of`` names the I/Os, if the sentence needs it.
     """
     parts = []
     asked = [quantity for quantity in shown if quantity in PERCENTILES]
@@ -119,7 +119,7 @@ def _directions(cell: CellResult) -> tuple[Direction, ...]:
 
 
 def _within(cell: CellResult, direction: Direction, of: str) -> tuple[str, str, str] | None:
-    """The highest share that is known, of what, and the time within which it completes."""
+    """Return the highest known share, its I/Os, and the time within which it completes."""
     names = [quantity.key for quantity in PERCENTILES]
     for quantity in reversed(PERCENTILES[: names.index(_HIGHEST) + 1]):
         value = cell.value(quantity, direction)
