@@ -170,7 +170,7 @@ def _doubts(test: TestResult, section: SectionResult) -> Iterator[Finding]:
 
 
 def _whole(test: TestResult) -> Iterator[Finding]:
-    """Yield the progress of a test that did not end normally, and its disturbed steps."""
+    """Yield the progress of an unfinished test, and the number of disturbed steps."""
     if test.progress is not None:
         going_on = test.status is RunStatus.RUNNING
         text = f"Test {test.progress}"

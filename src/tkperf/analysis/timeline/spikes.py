@@ -177,7 +177,7 @@ class Spectra:
         self._summed, self._sum = 0, np.zeros_like(self._mean)
 
     def of_first(self, count: int) -> ComplexArray:
-        """Return the spectrum of the first ``count`` events, less that of evenly spread ones; ``count`` never decreases."""
+        """Return the spectrum of the first ``count`` events, less the mean's part; ``count`` never decreases."""
         added = self._events[self._summed : count]
         if added.size <= _FEW_EVENTS:
             self._sum = self._sum + self._transform_few(added)

@@ -86,7 +86,7 @@ def uncertainties_of_percentiles(
 def _intervals(
     whole: IoStats, running: IntArray, shares: FloatArray, halves: FloatArray
 ) -> list[Interval]:
-    """In us, between the percentiles whose shares are so much lower and higher."""
+    """Return intervals in us, between the percentiles whose shares are so much lower and higher."""
     # Chance changes a rare share by a factor, not by percent points: hence logarithms of the odds.
     odds, apart = shares / (1 - shares), halves / (shares * (1 - shares))
     low_shares, high_shares = (1 - 1 / (1 + odds * np.exp(by)) for by in (-apart, apart))

@@ -61,7 +61,7 @@ class Spread:
 
     @property
     def expanded_of_level(self) -> float:
-        """Half the width of the interval of 95 % coverage, of the level."""
+        """Half the width of the interval of 95 % coverage, for the level."""
         return coverage_factor(self.degrees_of_freedom) * self.of_level
 
 
