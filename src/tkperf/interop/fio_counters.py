@@ -39,7 +39,7 @@ def build_measurement(jobs: Sequence[Job], file: str, remarks: Remarks) -> Measu
     """Add up the clones of a job: their I/Os over the longest runtime, as in fio's own groups.
 
     Raises:
-        Unusable: a number is missing or not a number, or numbers contradict each other.
+        Unusable: a job has no runtime, a value is not a number, or numbers contradict each other.
     """
     read, write = NO_IO, NO_IO
     for job in jobs:

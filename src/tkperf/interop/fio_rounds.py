@@ -83,7 +83,7 @@ def _plan(section: str, cells: Sequence[Series]) -> SectionPlan:
 
 
 def _rates(workloads: Sequence[Workload]) -> tuple[str, str]:
-    """Return throughput first for large sequential blocks, as in the throughput test; a section with 4 KiB has IOPS first."""
+    """Return throughput first for large sequential blocks, as in the throughput test; with 4 KiB IOPS come first."""
     sizes = {workload.block_size_bytes for workload in workloads}
     large = max(sizes) >= LARGE_BLOCK_BYTES and 4 * KIB not in sizes
     sequential = workloads[0].access is Access.SEQUENTIAL

@@ -58,10 +58,11 @@ WHOLE = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What must be the same for two results of a workload to be its rounds.
+    """Properties that two results of a workload share if they are its rounds.
 
-    ``always`` is told in the section's name in any case; the rest where it tells series apart.
-    ``writes_amount``: it writes sequentially until so much is written, however long that takes.
+    Attributes:
+        always: parts of the section's name in any case; the others appear only if they separate series.
+        writes_amount: it writes a given amount sequentially, without a runtime.
     """
 
     always: tuple[str, ...]

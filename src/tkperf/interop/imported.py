@@ -21,12 +21,13 @@ LARGEST_COUNT = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedRun:
-    """Facts that the other tool did not keep are None.
+    """Records of an imported run; facts that the other tool did not keep are None.
 
-    ``date`` is what a file says of its day; ``written_s`` when the first file was written, after
-    what it tells had been run, in seconds since 1970.
-    ``profile`` has the tables of a profile as far as the file has their numbers. ``notices`` are
-    those that the file itself carries.
+    Attributes:
+        date: the day, as the file has it.
+        written_s: time at which the first file was written, after its steps, in seconds since 1970.
+        profile: tables of a profile, as far as the file has their numbers.
+        notices: notices of the file itself.
     """
 
     name: str

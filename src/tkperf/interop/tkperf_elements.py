@@ -21,7 +21,7 @@ DEFAULT_STEP_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An element whose children are JSON texts; errors name file and element."""
+    """An element with JSON texts in its children; errors name file and element."""
 
     file: str
     element: Element
@@ -117,7 +117,7 @@ def _is_matrix(value: object, depth: int) -> bool:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    """Reject NaN and infinity, which Python's JSON may hold."""
+    """Return whether a value is a finite number; Python's JSON may hold NaN and infinity."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return isinstance(value, int) or math.isfinite(value)

@@ -38,7 +38,7 @@ class CohortFigure:
 
     @property
     def spread_percent(self) -> float | None:
-        """The spread in percent of the median; None if more than half of the runs have the same figure."""
+        """The spread in percent of the median; unknown (None) if more than half of the runs agree."""
         spread = self.distribution.spread
         return 100 * spread / abs(self.distribution.median) if spread else None
 

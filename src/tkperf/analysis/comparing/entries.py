@@ -130,7 +130,7 @@ class ComparedRow:
 
 
 def format_ratio(ratio: float) -> str:
-    """Format a ratio with three digits after the point below 2, with fewer above: ``1.034``, ``8.70``, ``120``."""
+    """Format a ratio: three digits after the point from 0.1 to 2, fewer above: ``1.034``, ``8.70``, ``120``."""
     if ratio < 0.1:
         return f"{ratio:.2g}" if ratio > 0 else "0"
     digits = next((digits for limit, digits in ((2, 3), (10, 2), (100, 1)) if ratio < limit), 0)

@@ -108,7 +108,7 @@ def _distance(entry: Entry) -> float:
 
 
 def _sentence(headline: Headline, entry: Entry, first: str, second: str) -> str:
-    """``4 KiB random write, steady: B has 8.70 x the IOPS of A (8.52 to 8.88 with 95 %), beyond noise.``"""
+    """Return ``4 KiB random write, steady: B has 8.70 x the IOPS of A (8.52 to 8.88 with 95 %), beyond noise.``"""
     assert entry.ratio is not None
     interval = ""
     if entry.ratio_interval:
@@ -124,7 +124,7 @@ def _sentence(headline: Headline, entry: Entry, first: str, second: str) -> str:
 
 
 def _unsure(headlines: Sequence[Headline], first: str, second: str, *, told: bool) -> Iterator[str]:
-    """Yield the greatest difference if no figure's noise is known."""
+    """Yield the greatest uncertain difference if no figure differs beyond noise."""
     unsure = [one for one in headlines if one.entries[1].change is Change.CANNOT_BE_TOLD]
     if unsure and not told:
         greatest = max(unsure, key=lambda one: _distance(one.entries[1]))
@@ -138,7 +138,7 @@ def _count(rows: Sequence[ComparedRow], second: str) -> str:
 
 
 def _by_chance(changes: Counter[Change | None]) -> str:
-    """``4 KiB random write, steady: B has 8.70 x the IOPS of A (8.52 to 8.88 with 95 %), beyond noise.``"""
+    """Return ``4 KiB random write, steady: B has 8.70 x the IOPS of A (8.52 to 8.88 with 95 %), beyond noise.``"""
     beyond = sum(changes[change] for change in BEYOND_NOISE)
     expected = (beyond + changes[Change.WITHIN_NOISE]) * (100 - COVERAGE_PERCENT) / 100
     if expected < _FEWEST_BY_CHANCE or not 0 < beyond <= 2 * expected:
@@ -298,7 +298,7 @@ def describe_firmware(change: FirmwareChange) -> str:
 
 
 def describe_days(days: float) -> str:
-    """``12 days``, ``9 h``, ``5 min``."""
+    """Return ``12 days``, ``9 h``, ``5 min``."""
     hours = 24 * days
     if hours < 2:
         return f"{60 * hours:.0f} min"
@@ -306,7 +306,7 @@ def describe_days(days: float) -> str:
 
 
 def describe_trend(figure: HistoryFigure, history: History) -> str:
-    """``-1.2 % per 30 days (-2.0 to -0.4)``."""
+    """Return ``-1.2 % per 30 days (-2.0 to -0.4)``."""
     trend = figure.trend
     if trend is None:
         return "not known"

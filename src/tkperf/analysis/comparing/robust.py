@@ -105,7 +105,7 @@ class Trend:
 
     @property
     def told(self) -> bool | None:
-        """Whether the interval excludes 0; None without an interval."""
+        """Return whether the interval excludes 0; None without an interval."""
         if self.low is None or self.high is None:
             return None
         return self.low > 0 or self.high < 0

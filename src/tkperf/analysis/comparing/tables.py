@@ -328,7 +328,7 @@ def summary_cells(comparison: Comparison, row: ComparedRow) -> list[Cell]:
 
 
 def describe_entry(measure: Measure, entry: Entry) -> str:
-    """``20.5 x1.952``: the value with its marks and its ratio."""
+    """Return ``20.5 x1.952``: the value with its marks and its ratio."""
     if entry.not_found is not None:
         return entry.not_found
     value = format_number(entry.value, measure.digits) + mark(entry)

@@ -70,7 +70,7 @@ def _of_test(test: TestResult) -> Iterator[Finding]:
 def _of_section(
     test: TestResult, section: SectionResult, first: str | None, loads: set[str]
 ) -> Iterator[Finding]:
-    """``loads`` are the loads that need their section's name, such as earlier ones."""
+    """Return ``loads`` are the loads that need their section's name, such as earlier ones."""
     text = describe_section(section)
     if not text:
         return
@@ -99,7 +99,7 @@ def _beside(test: TestResult) -> dict[str, str]:
 
 
 def _describe_beside(test: TestResult, beside: dict[str, str]) -> str:
-    """``Random 4 KiB writes run at 98.1 % (State 1) to 132 % (State 10) of the 27,000 IOPS of ...``."""
+    """Return ``Random 4 KiB writes run at 98.1 % (State 1) to 132 % (State 10) of the 27,000 IOPS of ...``."""
     shares = {
         section.name: share.value
         for section in test.sections
@@ -135,7 +135,7 @@ def _several_alike(test: TestResult, told: Sequence[SectionResult]) -> str:
 
 
 def _from_to(cells: Sequence[CellResult], quantity: Quantity) -> str:
-    """``run at 510 MB/s with 1024 KiB blocks and 12.3 MB/s with 0.5 KiB``."""
+    """Return ``run at 510 MB/s with 1024 KiB blocks and 12.3 MB/s with 0.5 KiB``."""
     ordered = sorted(cells, key=lambda cell: -cell.workload.mean_block_bytes)
     largest, smallest = ordered[0], ordered[-1]
     words = f"run at {quantity.text(largest.value(quantity))} with {name_blocks(largest.workload)} blocks"

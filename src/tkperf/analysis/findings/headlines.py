@@ -35,7 +35,7 @@ from tkperf.model.quantity import IOPS, LATENCY_MEAN, Better, Quantity, percenti
 from tkperf.model.units import format_count, format_duration, format_number
 
 MOST = 6
-_LEAST_PERCENT = 0.01  # lower for an offered rate that the device kept up with
+_LEAST_PERCENT = 0.01  # lower values occur for an offered rate that the device kept up with
 _TAIL = percentile(99.9)
 
 

@@ -15,7 +15,7 @@ from tkperf.model.units import format_duration, format_number
 
 
 def describe_stream(section: SectionResult) -> str:
-    """``Random 4 KiB writes settle at 27,000 IOPS (median), 30.4 % of fresh out of box, after 41 min 00 s; ...``."""
+    """Return ``Random 4 KiB writes settle at 27,000 IOPS (median), 30.4 % of fresh out of box, after 41 min ...``."""
     shown, rate = find_shown(section), find_rate(section)
     cell = section.cells[0] if section.cells else section.slices[-1].values
     leads = shown[0] if shown else rate

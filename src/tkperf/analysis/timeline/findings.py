@@ -56,7 +56,7 @@ class Timeline:
 
     @property
     def changes(self) -> bool:
-        """Whether the rate has more than one level."""
+        """Return whether the rate has more than one level."""
         return self.settled is False or any(
             level.kind is not LevelKind.STEADY for level in self.levels
         )

@@ -33,7 +33,7 @@ class Track:
 
     @property
     def has_idle(self) -> bool:
-        """Whether its slices are bursts."""
+        """Return whether its slices are bursts."""
         return self.recorded is Recorded.SLICES and has_idle(self.place, self.width)
 
     def series(self, key: str) -> Series:

@@ -48,7 +48,7 @@ class PeriodicSpikes:
     """A pattern of spikes at equal distances.
 
     Attributes:
-        period, first: distance and first place, in rounds or seconds.
+        period, first: distance, and first observed place, in rounds or seconds.
         expected: number of places that fit in.
         places: places of the observed spikes: round numbers or seconds.
         height: median of the spikes, as a multiple of their neighbourhood.
@@ -322,5 +322,5 @@ def _log_tail(hits: int, drawn: int, marked: int, room: int) -> float:
 
 
 def describe_chance(chance: float) -> str:
-    """``1 in 10^8``: an upper limit of the probability by chance."""
+    """Return ``1 in 10^8``: an upper limit of the probability by chance."""
     return f"1 in 10^{max(3, int(-log10(max(chance, 1e-300))))}"

@@ -81,7 +81,7 @@ def _events(timeline: Timeline) -> Iterator[str]:
 
 
 def _describe_levels(timeline: Timeline) -> str:
-    """``Fresh out of box 88,800 IOPS for 9 min 00 s, steady 27,000 IOPS from 41 min 00 s on``."""
+    """Return ``Fresh out of box 88,800 IOPS for 9 min 00 s, steady 27,000 IOPS from 41 min 00 s on``."""
     unit = QUANTITIES[timeline.quantity].unit
     in_rounds = timeline.recorded is Recorded.ROUNDS
     words = []
@@ -117,7 +117,7 @@ def _until(level: Level, in_rounds: bool) -> str:
 
 
 def _describe_bursts(timeline: Timeline, bursts: Bursts) -> str:
-    """``60 bursts, idle time between them: median 44,500 IOPS, 43,900 to 94,100``."""
+    """Return ``60 bursts, idle time between them: median 44,500 IOPS, 43,900 to 94,100``."""
     return (
         f"{format_count(timeline.values, 'burst')}, idle time between them: median "
         f"{format_number(bursts.median)} {QUANTITIES[timeline.quantity].unit}, "
@@ -126,7 +126,7 @@ def _describe_bursts(timeline: Timeline, bursts: Bursts) -> str:
 
 
 def _describe_drops(timeline: Timeline) -> str:
-    """``3 sudden drops, the deepest from 27,000 to 120 IOPS at 5 min 00 s for 12 s``."""
+    """Return ``3 sudden drops, the deepest from 27,000 to 120 IOPS at 5 min 00 s for 12 s``."""
     unit = QUANTITIES[timeline.quantity].unit
     deepest: Drop = min(timeline.drops, key=lambda drop: drop.least / drop.before)
     in_rounds = timeline.recorded is Recorded.ROUNDS
@@ -146,7 +146,7 @@ def _describe_drops(timeline: Timeline) -> str:
 
 
 def _describe_spikes(timeline: Timeline, spikes: PeriodicSpikes) -> str:
-    """``Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places ...``."""
+    """Return ``Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places ...``."""
     if timeline.recorded is Recorded.ROUNDS:
         period, first = f"{_number(spikes.period)} rounds", f"in round {spikes.first:.0f}"
     else:

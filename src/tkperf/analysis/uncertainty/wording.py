@@ -38,7 +38,7 @@ _FROM = {
 def describe_interval(
     value: float | None, uncertainty: Uncertainty | None, digits: int | None = None
 ) -> str:
-    """``± 310 (0.35 %)``, ``12.1 to 14.9`` if it is not symmetric; empty without an interval.
+    """Return ``± 310 (0.35 %)``, ``12.1 to 14.9`` if it is not symmetric; empty without an interval.
 
     A lower limit reads ``at least ± 310 (0.35 %)``, ``12.1 to 14.9 or wider``.
     """
@@ -78,7 +78,7 @@ def add_interval(
 
 
 def describe_share(percent: float, *, at_least: bool = False) -> str:
-    """``± 0.35 %``, a lower limit ``at least ± 0.35 %``; from 100 % on ``at least ± 100 %``."""
+    """Return ``± 0.35 %``, a lower limit ``at least ± 0.35 %``; from 100 % on ``at least ± 100 %``."""
     if percent >= _MOST_PERCENT:
         percent, at_least = _MOST_PERCENT, True
     return f"{_AT_LEAST} " * at_least + f"± {two_digits(percent)} %"
@@ -162,7 +162,7 @@ def summarise(
 
 
 def _list_labels(labels: Sequence[str]) -> str:
-    """``mean, p50, p99 latency``: a common last word appears once."""
+    """Return ``mean, p50, p99 latency``: a common last word appears once."""
     last = labels[-1].rpartition(" ")[2]
     short = [label.removesuffix(f" {last}") for label in labels[:-1]]
     alike = all(label.endswith(f" {last}") for label in labels)

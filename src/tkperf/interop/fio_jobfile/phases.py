@@ -24,7 +24,7 @@ SHORTEST_SLICES_S = (1, 0.5, 0.2, 0.1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedPhase:
-    """A phase with the one load that it names, and the jobs it comes from."""
+    """A phase with its load, and the jobs of its origin."""
 
     phase: StreamPhase | FillPhase
     name: str
