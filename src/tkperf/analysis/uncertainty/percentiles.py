@@ -32,9 +32,9 @@ from tkperf.model.measurement import IoStats
 from tkperf.model.seconds import FloatArray
 
 SUREST_PERCENT = 99.0
-"""Percentile up to which intervals are no lower limits.
+"""Percentile above which every interval is a lower limit.
 
-A burst that moves it has a percent of a window's I/Os; they are slow, so that takes long.
+A burst that moves a percentile up to it has a percent of a window's I/Os; they are slow, so that takes long.
 """
 
 
@@ -118,7 +118,7 @@ def _build(
 
 
 def _spreads_of_shares(rounds: Sequence[Histogram], buckets: IntArray) -> tuple[Spread | None, ...]:
-    """Return the spread of the share of I/Os below each bucket, or up to it, whichever is wider."""
+    """Return the spread of the share of I/Os below each bucket, or up to it; the wider of the two."""
     filled = [one for one in rounds if one.total]
     if len(filled) < 2:
         return (None,) * len(buckets)
