@@ -1,8 +1,8 @@
-"""Results of other tools as runs of ours: read strictly, judged anew, and marked as imported.
+"""Import of other tools' results: read strictly, judged anew, and marked as imported.
 
-An importer turns a file into the records a run leaves behind; the command line writes them to a
-run file. What the other tool did not keep stays "not measured".
+An importer turns a file into the records of a run; the command line writes them to a run file. Values that
+the other tool did not keep stay "not measured".
 """
 
-# What results of fio's own files are called where a run names its test.
+# Test name of results from fio's own files.
 FIO_TEST = "fio"

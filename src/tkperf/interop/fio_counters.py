@@ -1,7 +1,7 @@
-"""What the jobs of fio's JSON counted, in our units: I/Os, bytes, runtimes, latencies.
+"""Counters of the jobs in fio's JSON, in tkperf's units: I/Os, bytes, runtimes, latencies.
 
-fio 2.x counts latencies in us, fio 3.x in ns. ``io_bytes`` was KiB until fio 2.21 and its like wrote
-``io_kbytes`` beside it, and is bytes since; ``bw`` is KiB/s in all of them.
+fio 2.x counts latencies in us, fio 3.x in ns. ``io_bytes`` was KiB at first; since versions such as 2.21,
+which write ``io_kbytes`` next to it, it is bytes. ``bw`` is KiB/s in all versions.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from tkperf.model.units import KIB
 Job = Mapping[str, Any]
 
 SIDES = ("read", "write")
-# More is no result of fio's: ten million I/Os a second for 115 days, an exabyte, 11 days in ns,
+# Larger numbers are no result of fio: ten million I/Os a second for 115 days, an exabyte, 11 days in ns,
 # 31 years in ms.
 LARGEST_IOS, LARGEST_BYTES, LONGEST_NS, LONGEST_MS = 1e14, 1e18, 1e15, 1e12
-# Shorter ones are too coarse in whole ms to check a rate with.
+# Shorter runtimes are too coarse in whole ms to check a rate.
 SHORTEST_CHECKED_MS = 100.0
 _LIKELY_SIZES = tuple(512 << power for power in range(16))
 
 
 def shown(value: object) -> str:
-    """A value of the file's within an error, however long it is."""
+    """Return a value from the file for an error message, shortened."""
     return readable(str(value)[:40])
 
 
@@ -36,10 +36,10 @@ def name_of(job: Job) -> str:
 
 
 def build_measurement(jobs: Sequence[Job], file: str, remarks: Remarks) -> Measurement:
-    """Clones of a job together: their I/Os over the longest one's runtime, as fio's own groups.
+    """Add up the clones of a job: their I/Os over the longest runtime, as in fio's own groups.
 
     Raises:
-        Unusable: numbers that are none, or that contradict each other.
+        Unusable: a job has no runtime, a value is not a number, or numbers contradict each other.
     """
     read, write = NO_IO, NO_IO
     for job in jobs:
@@ -64,7 +64,8 @@ def describe_uneven_clones(jobs: Sequence[Job], threads: int) -> str | None:
     """Return the times of clones that ended at different times; None: they ended together.
 
     Args:
-        threads: how many of them fio counted as one group, where ``jobs`` is that one.
+        jobs: the clones, or the one group of them.
+        threads: number of clones that fio counted as one group, if ``jobs`` is that group.
     """
     runtimes_ms = [runtime_ms_of(job) for job in jobs]
     longest_ms, shortest_ms = max(runtimes_ms), min(runtimes_ms)
@@ -91,7 +92,7 @@ def runtime_ms_of(job: Job) -> float:
 
 
 def _require_agreement(job: Job, side: str) -> None:
-    """I/Os and bytes must be what the rates fio printed make of its runtime."""
+    """Require that I/Os agree with fio's rate and runtime."""
     if not (ios := ios_of(job, side)) or "total_ios" not in job[side]:
         return
     runtime_s = _number(job, side, "runtime", LONGEST_MS) / 1000
@@ -132,7 +133,7 @@ def _stats(job: Job, side: str) -> IoStats:
 
 
 def _histogram(bins: object, place: str) -> Histogram:
-    """Of json+; other results have none, so no percentiles of our own."""
+    """Return the histogram from json+; other results have none, so no percentiles."""
     if not isinstance(bins, dict):
         return NO_IO.histogram
     try:
@@ -150,23 +151,23 @@ def ios_of(job: Job, side: str) -> int:
         return 0
     if "total_ios" in direction:
         return int(_number(job, side, "total_ios", LARGEST_IOS))
-    # Early 2.x versions count no I/Os, and give the rate in whole I/Os a second, cut off.
+    # Early 2.x versions do not count I/Os; they give the rate in whole I/Os a second, truncated.
     iops = _number(job, side, "iops", LARGEST_IOS)
     runtime_s = _number(job, side, "runtime", LONGEST_MS) / 1000
     ios = round(_bounded(iops * runtime_s, LARGEST_IOS, f"{side}/iops x runtime"))
     if not ios or iops != int(iops):
         return ios
-    # One power of two that makes such a rate of its bytes is the size of its I/Os.
+    # If exactly one power of two turns the bytes into such a rate, it is the size of the I/Os.
     moved = bytes_of(job, side)
     sizes = [size for size in _LIKELY_SIZES if iops <= moved / size / runtime_s < iops + 1]
     return round(moved / sizes[0]) if len(sizes) == 1 else ios
 
 
 def bytes_of(job: Job, side: str) -> int:
-    """Bytes of a direction, in the unit that agrees with the bandwidth, which is KiB/s in all versions.
+    """Return the bytes of a direction, in the unit that agrees with the bandwidth (KiB/s in all versions).
 
     Raises:
-        Unusable: neither does.
+        Unusable: neither unit agrees.
     """
     direction = job.get(side)
     if not isinstance(direction, dict):
@@ -175,7 +176,7 @@ def bytes_of(job: Job, side: str) -> int:
     given = int(_number(job, side, "io_bytes", LARGEST_BYTES))
     runtime_s = _number(job, side, "runtime", LONGEST_MS) / 1000
     expected = _number(job, side, "bw", LARGEST_BYTES) * KIB * runtime_s
-    # bw is in whole KiB/s, so nothing can be said by a small one; most documents have no contradiction.
+    # bw is in whole KiB/s, so a small one proves nothing; most documents have no contradiction.
     unit = 1 if is_bytes else KIB
     checked = runtime_s >= SHORTEST_CHECKED_MS / 1000 and expected > 64 * KIB * runtime_s
     if checked and not 0.5 < given * unit / expected < 2:
@@ -186,12 +187,12 @@ def bytes_of(job: Job, side: str) -> int:
 
 
 def _number(job: Job, side: str, name: str, largest: float) -> float:
-    """A number of one direction of a job; 0 where there is none."""
+    """Return a number of one direction of a job; 0 if it is missing."""
     return _bounded(job[side].get(name), largest, f"{side}/{name}")
 
 
 def _bounded(value: object, largest: float, place: str) -> float:
-    """A number from 0 to ``largest``, 0 for None.
+    """Return a number from 0 to ``largest``, 0 for None.
 
     Raises:
         Unusable: it is something else, such as Infinity; names ``place``.

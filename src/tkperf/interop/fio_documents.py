@@ -1,4 +1,4 @@
-"""fio's JSON documents in any text: what of it is one, whose jobs waited, what counts once."""
+"""fio's JSON documents in any text: finding them, grouping their jobs, counting each run once."""
 
 from __future__ import annotations
 
@@ -13,43 +13,46 @@ import msgspec
 from tkperf.interop.fio_options import options_of, pattern_of
 from tkperf.interop.left_out import Unusable
 
-# Between two status reports of one fio its jobs ran, but for at most this.
+# Longest idle time between two status reports of one fio.
 IDLE_MS = 2000.0
-# Where fio gives no time of day: the jobs of two reports ran on by at least this.
+# Shortest time that jobs ran between two reports, if fio gives no time of day.
 SHORTEST_INTERVAL_MS = 100.0
-# More is no number of fio's.
+# fio writes no larger number.
 LARGEST = 1e18
-# Braces in the text around results. A file with more is not fio's, and would take long to search.
+# Most braces in the text around results. A file with more is not fio's, and would take long to search.
 MOST_ATTEMPTS = 1000
-# Others wrap fio's documents in theirs; deeper nobody does.
+# Nesting of fio's documents in other tools' JSON: none goes deeper.
 DEEPEST = 5
-# The row that fio's client adds up of all others.
+# Name of the row in which fio's client adds up all others.
 ALL_CLIENTS = "All clients"
 
-# What fio says when somebody stops it; it writes the result of what it had done all the same. STOPPED
-# is our mark in such a document.
+# Message of fio on a signal; it still writes the result up to then. STOPPED is tkperf's mark in such a document.
 SIGNALLED = "fio: terminating on signal"
 STOPPED = "stopped by a signal"
 
 _BEGINS_ALIKE = re.compile(r'"(fio version|jobs|client_stats)"')
-# Old versions print what C prints of no number. Replaced in as many characters, so that places stay.
+# Old versions print C's words for no number. The replacement has as many characters, so that positions stay.
 _NO_NUMBER = re.compile(r"(?<=[:,\[\s])(-?)(?:nan|inf)(?=[\s,}\]])")
-# A backslash as it stands in paths of Windows, which begins no escape of JSON's, is one.
+# A backslash in a Windows path begins no JSON escape, so it is literal.
 _ESCAPED = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
 class Documents:
-    """Documents of one text, in their order. ``cut_off`` is known after the last one."""
+    """Documents of one text, in their order; ``cut_off`` is final after the last one."""
 
     def __init__(self, content: str) -> None:
         self._text = content
         self.cut_off = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Raises Unusable: the text is full of braces that begin no JSON."""
+        """Yield the documents.
+
+        Raises:
+            Unusable: the text is full of braces that begin no JSON.
+        """
         try:
-            # Three times as fast, of a file that is one document and nothing else.
+            # Three times as fast for a file that is a single document.
             values = [msgspec.json.decode(self._text)]
         except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
             yield from self._search()
@@ -80,7 +83,7 @@ class Documents:
 
 
 def _documents_in(value: object, deep: int) -> Iterator[dict[str, Any]]:
-    """fio's documents in a JSON value, which may be one itself."""
+    """Yield fio's documents in a JSON value, which may itself be one."""
     if isinstance(value, dict):
         is_document = isinstance(value.get("jobs"), list)
         is_of_clients = isinstance(value.get("client_stats"), list)
@@ -96,7 +99,7 @@ def _documents_in(value: object, deep: int) -> Iterator[dict[str, Any]]:
 
 
 def _divide_clients(document: dict[str, Any]) -> None:
-    """Jobs of each host, and fio's sum over all of them apart."""
+    """Separate the jobs of each host from fio's sum over all of them."""
     rows = document["client_stats"]
     is_sum = [isinstance(row, dict) and row.get("jobname") == ALL_CLIENTS for row in rows]
     document["jobs"] = [row for row, total in zip(rows, is_sum, strict=True) if not total]
@@ -104,7 +107,7 @@ def _divide_clients(document: dict[str, Any]) -> None:
 
 
 def _divide_unified(document: dict[str, Any]) -> None:
-    """Name the only direction of jobs whose results stand under ``mixed`` (unified_rw_reporting)."""
+    """Copy ``mixed`` results (unified_rw_reporting) of jobs with a single direction to that direction."""
     for job in document["jobs"]:
         if isinstance(job, dict) and is_unified(job):
             options = options_of(document, job)
@@ -114,12 +117,12 @@ def _divide_unified(document: dict[str, Any]) -> None:
 
 
 def is_unified(job: Mapping[str, Any]) -> bool:
-    """Whether reads and writes of a job were counted together only."""
+    """Return whether reads and writes of a job were only counted together."""
     return "mixed" in job and not ("read" in job or "write" in job)
 
 
 def host_of(job: Mapping[str, Any]) -> str | None:
-    """Which of fio's servers ran a job; None if fio ran it itself."""
+    """Return the server that ran a job; None if fio ran it itself."""
     if "hostname" not in job:
         return None
     port = job.get("port")
@@ -127,9 +130,9 @@ def host_of(job: Mapping[str, Any]) -> str | None:
 
 
 def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
-    """The jobs of a document, those together that did not wait for each other.
+    """Group the jobs of a document: jobs that did not wait for each other are together.
 
-    Jobs that wait (stonewall) are a new group; fio does not list stonewall where it has no value.
+    Jobs that wait (stonewall) begin a new group; fio does not list a stonewall without a value.
     Results of several hosts may come in any order.
     """
     groups: list[list[dict[str, Any]]] = []
@@ -148,7 +151,7 @@ def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
 
 
 def find_jobs_at_once(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of the jobs that shared the device. Clones of one job (numjobs) are one load."""
+    """Return the names of jobs that shared the device; clones of one job (numjobs) are one load."""
     together = (
         dict.fromkeys(str(job.get("jobname")) for job in group) for group in group_jobs(document)
     )
@@ -156,7 +159,7 @@ def find_jobs_at_once(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def last_of_each_run(documents: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Of the cumulative reports of one fio only the last."""
+    """Yield only the last of the cumulative reports of each fio."""
     kept: dict[str, Any] | None = None
     for document in documents:
         if kept is not None and not _continues(kept, document):
@@ -169,11 +172,11 @@ def last_of_each_run(documents: Iterable[dict[str, Any]]) -> Iterator[dict[str, 
 
 
 def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether two documents are reports of one fio.
+    """Return whether two documents are reports of one fio.
 
-    They have the same jobs, no counter goes down, and what the jobs ran in between, one after the
-    other if they wait for each other, is the time between the two. A second run of the same jobs
-    takes that time anew and ends with about the runtimes of the first.
+    They have the same jobs, no counter decreases, and the jobs' runtime in between (one after the other if
+    they wait for each other) equals the time between the two. A second run of the same jobs takes that time
+    anew and ends with about the runtimes of the first.
     """
     if _identity(before) != _identity(after):
         return False
@@ -186,29 +189,29 @@ def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
         idle_ms = min(IDLE_MS, max(later[::3], default=0.0) / 2)
         passed_ms = second_ms - first_ms
         return before["jobs"] == after["jobs"] or -idle_ms <= passed_ms <= ran_ms + idle_ms
-    # Runtime, I/Os and bytes of a direction go on together, or stand still.
+    # Runtime, I/Os and bytes of a direction grow together, or all stay.
     moved = [value > was for was, value in zip(earlier, later, strict=True)]
     together = all(len(set(moved[at : at + 3])) == 1 for at in range(0, len(moved), 3))
     return together and ran_ms >= SHORTEST_INTERVAL_MS
 
 
 def _ran_ms(document: Mapping[str, Any], grown: Sequence[float]) -> float:
-    """Time in which jobs ran, of how much their counters have grown.
+    """Return the time in which jobs ran, from the growth of their counters.
 
-    Jobs of a group run at the same time, those that wait for others (stonewall) are a new group.
+    Jobs of a group run at the same time; jobs that wait for others (stonewall) are a new group.
     """
     longest: dict[str, float] = {}
     jobs = [job for job in document["jobs"] if isinstance(job, dict)]
     for number, job in enumerate(jobs):
         group = str(job.get("groupid", f"job {number}"))
-        # Three counters of reads, then three of writes, the runtime first.
+        # Each job has three counters of reads, then three of writes; the runtime comes first.
         runtime_ms = max(grown[6 * number], grown[6 * number + 3])
         longest[group] = max(longest.get(group, 0.0), runtime_ms)
     return sum(longest.values())
 
 
 def _identity(document: Mapping[str, Any]) -> object:
-    """What stays the same in every report of one fio."""
+    """Return the parts that are equal in every report of one fio."""
     return (
         document.get("fio version"),
         document.get("global options"),
@@ -221,7 +224,7 @@ def _identity(document: Mapping[str, Any]) -> object:
 
 
 def _counters(document: Mapping[str, Any]) -> list[float]:
-    """Runtime, I/Os and bytes of each job's reads, then of its writes."""
+    """Return runtime, I/Os and bytes of each job's reads, then of its writes."""
     counters = []
     for job in document["jobs"]:
         for side in ("read", "write") if isinstance(job, dict) else ():
@@ -234,12 +237,15 @@ def _counters(document: Mapping[str, Any]) -> list[float]:
 
 
 def _finite(value: object) -> float | None:
-    """A number of a size that can be reckoned with; else None."""
+    """Return a number of plausible size; else None."""
     return float(value) if isinstance(value, int | float) and abs(value) < LARGEST else None
 
 
 def stamp_ms(document: Mapping[str, Any]) -> float | None:
-    """When fio wrote the document, in ms since 1970; older versions give whole seconds, or words."""
+    """Return the time at which fio wrote the document, in ms since 1970.
+
+    Older versions give whole seconds, or words. None: not known.
+    """
     for name, factor in (("timestamp_ms", 1), ("timestamp", 1000)):
         stamp = _finite(document.get(name))
         if stamp is not None and stamp > 0:
@@ -248,7 +254,7 @@ def stamp_ms(document: Mapping[str, Any]) -> float | None:
 
 
 def _spelled_ms(text: str) -> float | None:
-    """``Tue Oct  6 11:17:44 2015``, by the clock of the host that wrote it."""
+    """Parse ``Tue Oct  6 11:17:44 2015``, in the clock of the host that wrote it."""
     match = re.fullmatch(
         r"\w{3} (\w{3}) +(\d{1,2}) (\d{2}):(\d{2}):(\d{2}) (\d{4})", text.strip(), re.ASCII
     )

@@ -1,7 +1,7 @@
-"""fio's own JSON and json+ results as a run: one file or thousands, of fio 2.x and 3.x.
+"""fio's own JSON and json+ results as a run: one file or thousands, from fio 2.x and 3.x.
 
-Files are taken one by one; of each only its results are kept. What cannot be taken is left out with
-its reason and ends nothing, unless nothing remains.
+Files are read one by one, and only their results stay in memory. Unusable parts are left out with a
+reason; the import fails only if nothing remains.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ def parse_fio_json(files: Iterable[tuple[str, str]], *, name: str) -> ImportedRu
 
     Args:
         files: name and text of each file, in any order.
+        name: name of the run.
 
     Raises:
-        UsageError: no file holds a result of fio that can be taken.
+        UsageError: no file holds a usable result of fio.
     """
     results = FioResults()
     for file, text in sorted(files, key=lambda entry: natural_key(entry[0])):
@@ -61,9 +62,9 @@ def parse_fio_json(files: Iterable[tuple[str, str]], *, name: str) -> ImportedRu
 
 
 class FioResults:
-    """Collects the results of fio's files, which come in the natural order of their names.
+    """Collect the results of fio's files, which come in the natural order of their names.
 
-    So that the order in which a user gives them changes nothing.
+    The order in which a user gives them therefore changes nothing.
     """
 
     def __init__(self) -> None:
@@ -75,11 +76,11 @@ class FioResults:
         self._at_once: dict[str, str] = {}
         self._versions: dict[str, tuple[object, ...]] = {}
         self._first_ms: float | None = None
-        # The same for many results: kept once.
+        # Equal values of many results, kept once.
         self._kept: dict[object, Any] = {}
 
     def add(self, file: str, text: str) -> None:
-        """Take the results of a file; what cannot be taken is left out."""
+        """Take the results of a file; leave out unusable ones."""
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         source = self._sources.get(digest)
         if source is not None:
@@ -108,15 +109,15 @@ class FioResults:
             self.remarks.leave_out_file(file, Unusable(cut or none))
 
     def leave_out(self, file: str, reason: str) -> None:
-        """A file that cannot even be read."""
+        """Leave out an unreadable file."""
         self.remarks.leave_out_file(file, Unusable(reason))
 
     def count_taken(self) -> int:
-        """Files that gave a result."""
+        """Return the number of files that gave a result."""
         return len({result.source for result in self._results})
 
     def build_run(self, name: str) -> ImportedRun:
-        """The run of all results.
+        """Return the run of all results.
 
         Raises:
             UsageError: there are none, or more than a run file can hold.
@@ -167,7 +168,7 @@ class FioResults:
         written_ms = stamp_ms(document)
         fingerprint = (written_ms, tuple(_fingerprint(result) for result in results))
         if results and self._documents.setdefault(fingerprint, source) != source:
-            # In another text, such as a copy with other line ends.
+            # Another text, such as a copy with other line ends.
             self._say_twice("holds the same result", file, self._documents[fingerprint])
             return
         self._results += results
@@ -182,11 +183,11 @@ class FioResults:
             self._first_ms = min(written_ms, self._first_ms or written_ms)
 
     def _of_document(self, document: Mapping[str, Any], source: int, number: int) -> list[Result]:
-        """The jobs of a document.
+        """Return the jobs of a document.
 
         Clones (numjobs) ran at once and count together; jobs that waited for each other do not. Jobs
-        of other names that ran at once with the same workload are neither its rounds nor one known
-        load.
+        of other names that ran at once with the same workload are left out: they are neither its rounds
+        nor one known load.
         """
         file, results = self._names[source], []
         for at, group in enumerate(group_jobs(document)):
@@ -261,7 +262,7 @@ class FioResults:
     def _of_all_clients(
         self, document: Mapping[str, Any], results: Sequence[Result], source: int, number: int
     ) -> list[Result]:
-        """fio's sum over its servers, where it is the sum of one workload."""
+        """Return fio's sum over its servers, if it covers one workload."""
         rows = [row for row in document.get("all clients", ()) if isinstance(row, dict)]
         hosts = {result.identity.host for result in results}
         if not rows or len({host_of(job) for job in document["jobs"]}) < 2:
@@ -294,7 +295,7 @@ class FioResults:
         return kept
 
     def _profile(self) -> dict[str, object]:
-        """Threads and depth, where all results have the same; else each section says its own."""
+        """Return threads and depth if all results agree; otherwise each section has its own."""
         demands = {(result.workload.jobs, result.workload.io_depth) for result in self._results}
         profile: dict[str, object] = {"title": "fio results"}
         if not self.remarks.has("job-options-missing") and len(demands) == 1:
@@ -304,7 +305,7 @@ class FioResults:
 
 
 def _clones(group: Sequence[Job]) -> Iterable[list[Job]]:
-    """Jobs of one name and with the same options, that ran at the same time."""
+    """Return jobs of one name and with the same options that ran at the same time."""
     clones: dict[tuple[str, str], list[Job]] = {}
     for job in group:
         clones.setdefault((name_of(job), str(job.get("job options"))), []).append(job)
@@ -312,7 +313,7 @@ def _clones(group: Sequence[Job]) -> Iterable[list[Job]]:
 
 
 def _fingerprint(result: Result) -> tuple[object, ...]:
-    """What two results of different fio runs never have in common."""
+    """Return values that differ between results of different fio runs."""
     measurement = result.measurement
     sides = [
         (side.ios, side.bytes, side.latency_sum_ns, side.latency_min_ns, side.latency_max_ns)
@@ -328,7 +329,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _shared_load(at_once: Mapping[str, str]) -> str:
-    """What a reader must know of jobs that did not wait for each other."""
+    """Describe jobs that did not wait for each other, for the reader."""
     names = [one_line(name) for name in sorted(at_once, key=natural_key)]
     listed = ", ".join(names[:MOST_LISTED]) + ", ..." * (len(names) > MOST_LISTED)
     first = one_line(min(at_once.values(), key=natural_key))

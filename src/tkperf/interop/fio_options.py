@@ -1,8 +1,8 @@
 """fio's own notation: numbers with units, times, and the block sizes of each direction.
 
-Sizes (HOWTO, "Parameter types", and tried with fio 3.33): with ``kb_base=1024``, the default, ``k``
-and ``kB`` are 1,024 and ``KiB`` is 1,000, for old job files' sake; with ``kb_base=1000`` they are 1,000
-and 1,024. Case does not matter, what follows the unit is not read.
+Sizes (HOWTO, "Parameter types", and tests with fio 3.33): with ``kb_base=1024``, the default, ``k``
+and ``kB`` are 1,024 and ``KiB`` is 1,000, for the sake of old job files; with ``kb_base=1000`` they are
+1,000 and 1,024. Case does not matter, and text after the unit is ignored.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 
 Options = Mapping[str, Any]
 
-# fio's, where nothing else is given.
+# fio's default size.
 DEFAULT_BLOCK_BYTES = 4096
 _RANGES = ("bsrange", "blocksize_range")
 _SIZES = ("bs", "blocksize", *_RANGES)
-# A number of more digits is none of fio's.
+# Longer numbers are not from fio.
 _MOST_DIGITS = 30
 _TIME_UNITS_S = {
     "us": 1e-6, "usec": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0, "": 1.0,
@@ -26,7 +26,7 @@ _TIME_UNITS_S = {
 
 
 def options_of(document: Options, job: Options) -> dict[str, Any]:
-    """A job's options, those of all jobs included; what the job itself says comes last."""
+    """Return a job's options with the options of all jobs; the job's own come last and override."""
     shared, own = document.get("global options"), job.get("job options")
     own = own if isinstance(own, dict) else {}
     shared = shared if isinstance(shared, dict) else {}
@@ -34,7 +34,7 @@ def options_of(document: Options, job: Options) -> dict[str, Any]:
 
 
 def pattern_of(options: Options) -> str:
-    """``randwrite`` of ``randwrite:8``; empty if it is not known."""
+    """Return ``randwrite`` for ``randwrite:8``; empty if it is not known."""
     return str(options.get("rw", options.get("readwrite", ""))).partition(":")[0].strip()
 
 
@@ -43,7 +43,7 @@ def kb_base_of(options: Options) -> int:
 
 
 def parse_number(value: object, kb_base: int = 1024) -> int | None:
-    """A whole number as fio reads it; None if it begins with none."""
+    """Return a whole number as fio reads it; None if the text does not begin with one."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         return None
     text = str(value).strip().lower()
@@ -60,7 +60,7 @@ def parse_number(value: object, kb_base: int = 1024) -> int | None:
 
 
 def parse_time_s(value: object) -> float | None:
-    """A time as fio reads it: seconds without a unit; None if it is none, or 0."""
+    """Return a time as fio reads it, in seconds without a unit; None if it is no time, or 0."""
     match = re.fullmatch(r"([0-9]{1,12})\s*([a-z]*)", str(value).strip().lower())
     if match is None or match[2] not in _TIME_UNITS_S:
         return None
@@ -72,9 +72,9 @@ def is_size_given(options: Options) -> bool:
 
 
 def block_sizes_of(options: Options, side: str, kb_base: int) -> tuple[int | None, ...]:
-    """Sizes of the I/Os of one direction in bytes; None is one that is no number, empty: all have 0 %.
+    """Return the I/O sizes of one direction in bytes; None for a size that is no number; empty: all have 0 %.
 
-    Of ``bs``, ``bsrange`` and their long forms the one given last counts, ``bssplit`` before them.
+    The last one of ``bs``, ``bsrange`` and their long forms counts, and ``bssplit`` overrides them.
     """
     if "bssplit" in options:
         return _split(str(options["bssplit"]), side, kb_base)
@@ -85,27 +85,27 @@ def block_sizes_of(options: Options, side: str, kb_base: int) -> tuple[int | Non
     if given[-1] in _RANGES:
         low_high = re.split("[-:]", _for_side(text.split(","), side) or text)
         return tuple(dict.fromkeys(parse_number(bound, kb_base) for bound in low_high))
-    # "4k-8k" and "4k:8k" are to fio what "4k,8k" is.
+    # fio reads "4k-8k" and "4k:8k" as "4k,8k".
     sizes = text.split(",") if "," in text else re.split("[-:]", text)
     size = _for_side(sizes, side)
     return (parse_number(size, kb_base) if size else DEFAULT_BLOCK_BYTES,)
 
 
 def name_sizes(options: Options) -> str:
-    """The option that says the block size, as it was given."""
+    """Return the option with the block size, as given."""
     given = [name for name in options if name in _SIZES]
     name = "bssplit" if "bssplit" in options else given[-1] if given else "bs"
     return f"{name}={options.get(name, '4k')}"
 
 
 def _for_side(values: list[str], side: str) -> str:
-    """Of values for reads, writes and trims the direction's; one value is for all."""
+    """Return the direction's value from values for reads, writes and trims; one value applies to all."""
     at = 1 if side == "write" and len(values) > 1 else 0
     return values[at].strip()
 
 
 def _split(text: str, side: str, kb_base: int) -> tuple[int | None, ...]:
-    """Sizes of ``4k/60:8k/40``; what has 0 % of the I/Os is none of them."""
+    """Return the sizes of ``4k/60:8k/40``, without sizes that have 0 % of the I/Os."""
     sizes = []
     for entry in _for_side(text.split(","), side).split(":"):
         size, _, share = entry.partition("/")

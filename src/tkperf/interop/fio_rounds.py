@@ -1,4 +1,4 @@
-"""Series of fio's results as the rounds of a test, each cell judged by its own."""
+"""Series of fio's results as the rounds of a test; each cell is judged by its own rounds."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ LARGE_BLOCK_BYTES = 128 * KIB
 
 
 def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> TestRecord:
-    """All series as one test.
+    """Return all series as one test.
 
-    Rounds of a section are counted so that every cell's last result is in the last round: a cell with
-    fewer results than another one has none in the first rounds, and its last ones are in the window.
+    The numbers of rounds put every cell's last result in the last round: a cell with fewer results has none
+    in the first rounds, and its last ones are in the window.
     """
     criteria = load_profile("pts-e-1.1").steady_state.criteria
     steps: list[StepRecord] = []
@@ -53,7 +53,7 @@ def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> Tes
 
 
 def _plan(section: str, cells: Sequence[Series]) -> SectionPlan:
-    """Rates and latencies, whatever workloads they were; the rate first that tests of them report."""
+    """Return a plan with rates and latencies for any workloads; the first rate is the one that tests of them report."""
     workloads = [cell.workload for cell in cells]
     order = workloads[0].access.order
     return SectionPlan(
@@ -83,7 +83,7 @@ def _plan(section: str, cells: Sequence[Series]) -> SectionPlan:
 
 
 def _rates(workloads: Sequence[Workload]) -> tuple[str, str]:
-    """Throughput of large sequential blocks, as the throughput test has it; 4 KiB speaks for its section in IOPS."""
+    """Return throughput first for large sequential blocks, as in the throughput test; with 4 KiB IOPS come first."""
     sizes = {workload.block_size_bytes for workload in workloads}
     large = max(sizes) >= LARGE_BLOCK_BYTES and 4 * KIB not in sizes
     sequential = workloads[0].access is Access.SEQUENTIAL
@@ -127,7 +127,7 @@ def _steps(cells: Sequence[Series], files: Sequence[str]) -> list[StepRecord]:
 
 
 def _disturbances(result: Result) -> tuple[Disturbance, ...] | None:
-    """None: nobody looked for others. That its clones ended at different times, fio itself says."""
+    """Return clones that ended at different times, by fio's own times; None: other disturbances were not sought."""
     if result.uneven is None:
         return None
     return (
@@ -148,10 +148,10 @@ def _numbers(cell: Series, cells: Sequence[Series]) -> range:
 def _judge(
     section: str, cells: Sequence[Series], criteria: Criteria
 ) -> tuple[list[VerdictRecord], SectionOutcome]:
-    """A verdict for each cell. The section's is that of the cell that tests track.
+    """Return a verdict for each cell, and the section's: the verdict of the cell that tests track.
 
-    It has the most writes, and is nearest to 4 KiB; a cell that fills the window comes before one
-    that was measured less often.
+    The tracked cell has the most writes, and is nearest to 4 KiB; a cell that fills the window precedes one
+    with fewer measurements.
     """
     if cells[0].identity.prepares:
         last = max(len(cell.rounds) for cell in cells)
@@ -173,7 +173,7 @@ def _judge(
     records, finals = [], {}
     for cell in cells:
         numbers = _numbers(cell, cells)
-        # Of the others only the last verdict is of interest.
+        # Other cells need only their last verdict.
         first = 1 if cell is tracked else len(cell.rounds)
         for last in range(first, len(cell.rounds) + 1):
             verdict = _verdict(cell, numbers, last, criteria)
@@ -205,7 +205,7 @@ def _verdict(
 
 
 def _describe_others(finals: dict[Workload, SteadyStateVerdict]) -> str:
-    """What the other cells' own rounds say."""
+    """Describe the verdicts of the other cells on their own rounds."""
     judged = {cell: verdict for cell, verdict in finals.items() if verdict.judged}
     if not judged:
         return ""

@@ -1,7 +1,7 @@
-"""Which results of fio's are rounds of one workload, in which order, and in which section.
+"""Series of fio's results: the rounds of one workload, their order, and their section.
 
 Rounds are results of the same workload, job, purpose, host, folder and conditions. A section has an
-access and a demand; what makes two series of one cell different stands in its name. Each cell is
+access and a demand; its name also has the differences between two series of one cell. Each cell is
 judged by its own rounds.
 """
 
@@ -22,18 +22,18 @@ from tkperf.model.measurement import Measurement
 from tkperf.model.purposes import find_purposes, prepares
 from tkperf.model.workload import Workload
 
-# Before a number in a job's name they say that it counts rounds; any other may count drives.
+# Words in a job's name before a number that counts rounds; any other number may count drives.
 _ROUND = re.compile(r"(?<![a-z])(round|pass|loop|cycle|iter|iteration)([-_ ]?)\d+", re.IGNORECASE)
 # A counter in names starts near 1; a larger number is a process id or part of a time.
 _LARGEST_COUNTER = 10  # times the number of files
-# What holds the load back, or makes another distribution of it, is part of what was run.
+# Limits and other distributions of a load are part of the workload.
 _LIMITS = (
     "rate", "rate_iops", "rate_process", "thinktime", "flow", "random_distribution",
     "percentage_random", "zonemode", "zonesize", "zoneskip", "rw_sequencer", "dedupe_percentage",
     "buffer_compress_percentage", "fsync", "fdatasync", "latency_target",
 )  # fmt: skip
 _USUAL = {"random_distribution": "random", "percentage_random": "100", "zonemode": "none"}
-# Part of the workload or of the series otherwise, or without a bearing on what was measured.
+# Options that belong to the workload or the series in another way, or do not affect the measurement.
 _OTHERWISE = frozenset({
     "name", "description", "rw", "readwrite", "bs", "blocksize", "bsrange", "blocksize_range", "bssplit",
     "kb_base", "rwmixread", "rwmixwrite", "numjobs", "iodepth", "runtime", "timeout", "group_reporting",
@@ -50,18 +50,19 @@ _OUTPUT = (
     "bwavgtime",
     "iopsavgtime",
 )
-# Told in the section's name, as if the user had called it so.
+# Part of the section's name, like a name from the user.
 _FILL = "fill by amount"
-# A step shorter than this share of its runtime was stopped, or was done before.
+# A step shorter than this share of its runtime was stopped, or finished early.
 WHOLE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What must be the same for two results of a workload to be its rounds.
+    """Properties that two results of a workload share if they are its rounds.
 
-    ``always`` is told in the section's name in any case; the rest where it tells series apart.
-    ``writes_amount``: it writes sequentially until so much is written, however long that takes.
+    Attributes:
+        always: parts of the section's name in any case; the others appear only if they separate series.
+        writes_amount: it writes a given amount sequentially, without a runtime.
     """
 
     always: tuple[str, ...]
@@ -80,10 +81,11 @@ class Result:
     """One workload of one fio run.
 
     Attributes:
-        place: where in its file.
-        written_ms: when fio wrote it.
-        start: the address at which it began; None where that is part of its identity.
-        uneven: the times of its clones, in words, if they ended at different times.
+        source: number of its file.
+        place: place in its file.
+        written_ms: time at which fio wrote it.
+        start: address of its beginning; None if that is part of its identity.
+        uneven: times of its clones, in words, if they ended at different times.
     """
 
     source: int
@@ -100,7 +102,7 @@ class Result:
 
 @dataclass(slots=True, kw_only=True)
 class Series:
-    """The rounds of one cell, in their order."""
+    """Rounds of one cell, in their order."""
 
     workload: Workload
     identity: Identity
@@ -132,7 +134,7 @@ def identify(
         job=_ROUND.sub(r"\1\2", jobname),
         host=host,
         folder=without_numbers(folder),
-        # Where options are known they tell workloads apart better than names do.
+        # Known options separate workloads better than names do.
         file="" if options else without_numbers(name),
         runtime_s=runtime_s,
         conditions=tuple(sorted(_conditions(options))),
@@ -152,7 +154,7 @@ def _limits(options: Mapping[str, Any]) -> Iterator[str]:
 def _is_cut_short(
     options: Mapping[str, Any], runtime_s: float | None, threads: int, measurement: Measurement
 ) -> bool:
-    """Whether it ran for less than its runtime, though fio was not asked to end it before."""
+    """Return whether it ran for less than its runtime without an option that ends it earlier."""
     if runtime_s is None or measurement.duration_s >= min(WHOLE * runtime_s, runtime_s - 0.1):
         return False
     if any(name in options for name in ("number_ios", "loops", "steadystate", "ss")):
@@ -175,9 +177,9 @@ def _conditions(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def start_of(options: Mapping[str, Any]) -> str | None:
-    """The address at which a sequential load begins; None for random loads and shares of the device.
+    """Return the address at which a sequential load begins; None for random loads and shares of the device.
 
-    Rounds of a throughput test begin where the last one ended (PTS-E 1.1, throughput); a share, as in
+    Rounds of a throughput test begin at the end of the last one (PTS-E 1.1, throughput); a share, such as
     ``offset=50%``, is a place that the user chose.
     """
     text = str(options.get("offset", "0")).strip()
@@ -187,10 +189,12 @@ def start_of(options: Mapping[str, Any]) -> str | None:
 
 
 def arrange(results: Iterable[Result], names: Sequence[str], remarks: Remarks) -> list[Series]:
-    """Results as series, each with its section, in an order that files cannot change by theirs.
+    """Return the results as series, each with its section, in an order independent of the order of the files.
 
     Args:
-        names: of the files that ``Result.source`` counts.
+        results: results of all files.
+        names: names of the files, indexed by ``Result.source``.
+        remarks: receives remarks on the order of rounds.
     """
     by_key: dict[tuple[Workload, Identity], Series] = {}
     for result in results:
@@ -206,14 +210,14 @@ def arrange(results: Iterable[Result], names: Sequence[str], remarks: Remarks) -
         _order(series, names, keys, remarks)
     in_order = sorted(divided, key=lambda series: _order_key(series.rounds[0], keys))
     _name_sections(in_order, names)
-    # What is told apart stands behind what needs no more than its workload to be told.
+    # Series with further words in their section's name come last.
     return sorted(in_order, key=lambda series: "," in series.section)
 
 
 def _find_fills(all_series: Sequence[Series]) -> list[Series]:
-    """Loads that prepare by what they do: each wrote an amount sequentially, once, where others ran for a time.
+    """Return loads that prepare: each wrote an amount sequentially, once, while others ran for a time.
 
-    Where nothing ran for a time, or it was repeated in rounds, the amount may be the measurement.
+    If nothing ran for a time, or it was repeated in rounds, the amount may be the measurement.
     """
     if not any(one.identity.runtime_s and not one.identity.prepares for one in all_series):
         return []
@@ -225,12 +229,12 @@ def _find_fills(all_series: Sequence[Series]) -> list[Series]:
 
 
 def _divide(series: Series, names: Sequence[str]) -> Iterator[Series]:
-    """Rounds of several runs, each in its folder, or of several places of the device, as a series each."""
+    """Yield a series for each of several runs in their folders, or for each of several places of the device."""
     for run in _runs(series, names):
         by_start: dict[str | None, list[Result]] = {}
         for result in run.rounds:
             by_start.setdefault(result.start, []).append(result)
-        # Rounds that go on where the last one ended do not all come back to where others began.
+        # Rounds that continue at the end of the last one do not all return to the start of others.
         if len(by_start) == 1 or min(map(len, by_start.values())) == 1:
             yield run
             continue
@@ -241,7 +245,7 @@ def _divide(series: Series, names: Sequence[str]) -> Iterator[Series]:
 
 
 def _runs(series: Series, names: Sequence[str]) -> Iterator[Series]:
-    """Folders that each hold rounds of the same names count runs, not rounds."""
+    """Separate folders that each hold rounds of the same names: they count runs, not rounds."""
     folders: dict[str, list[str]] = {}
     by_folder: dict[str, list[Result]] = {}
     for result in series.rounds:
@@ -268,7 +272,7 @@ def _order_key(result: Result, keys: Sequence[NaturalKey]) -> tuple[object, ...]
 def _order(
     series: Series, names: Sequence[str], keys: Sequence[NaturalKey], remarks: Remarks
 ) -> None:
-    """Rounds by the time at which fio wrote them; where that is not known by their files' names."""
+    """Order rounds by the time at which fio wrote them, or by their files' names if a time is not known."""
     by_name = sorted(series.rounds, key=lambda result: (keys[result.source], result.place))
     if any(result.written_ms is None for result in by_name):
         series.rounds = by_name
@@ -305,7 +309,7 @@ def _order(
 def _find_displaced(
     series: Series, names: Sequence[str], keys: Sequence[NaturalKey]
 ) -> Iterator[Result]:
-    """Results that were written before one whose file's name counts less; their rounds are in order of time."""
+    """Yield results written before one with a smaller number in its file's name; rounds are in order of time."""
     families: dict[str, list[Result]] = {}
     for result in series.rounds:
         families.setdefault(without_numbers(names[result.source]), []).append(result)
@@ -324,11 +328,10 @@ def _find_displaced(
 
 
 def _contradict(numbers: Sequence[tuple[int, ...]]) -> bool:
-    """Whether numbers in names, in the order of time, count rounds in another order.
+    """Return whether numbers in names, in the order of time, count rounds in another order.
 
-    They do not where they ascend read from left to right, from right to left (a date with the day
-    first), or one of them by itself (a round before a time), nor where none is small enough to count
-    files.
+    They do not if they ascend when read from left to right, from right to left (a date with the day first),
+    or if one of them ascends by itself (a round before a time), nor if none is small enough to count files.
     """
     readings = [list(numbers), [each[::-1] for each in numbers]]
     if any(sorted(reading) == reading for reading in readings):
@@ -340,7 +343,7 @@ def _contradict(numbers: Sequence[tuple[int, ...]]) -> bool:
 
 
 def _name_sections(all_series: Sequence[Series], names: Sequence[str]) -> None:
-    """Give each series its section; series of one cell are told apart by what is different."""
+    """Give each series its section; the names of series of one cell include their differences."""
     rivals: dict[tuple[str, Workload], list[Series]] = {}
     for series in all_series:
         series.section = ", ".join((_base_name(series.workload), *series.identity.always))
@@ -358,7 +361,7 @@ def _name_sections(all_series: Sequence[Series], names: Sequence[str]) -> None:
 
 
 def _labels(series: Series, group: Sequence[Series], names: Sequence[str]) -> list[str]:
-    """What is not the same for all series of a cell, of this series."""
+    """Return this series' values of the properties in which the series of a cell differ."""
     mine, first = series.identity, series.rounds[0]
     file = names[first.source].replace("\\", "/")
     facets: dict[str, str] = {

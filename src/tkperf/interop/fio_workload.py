@@ -1,4 +1,4 @@
-"""What a job of fio's was: the workload its options tell, where it agrees with what came out."""
+"""Workload of a fio job: from its options, checked against its results."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ from tkperf.model.workload import Access, Workload
 Options = Mapping[str, Any]
 
 LARGEST_BLOCK_BYTES = 1 << 40
-# Of all I/Os: so much may bytes and I/Os differ by. 4,000 and 4,096 are further apart.
+# Difference between bytes and I/Os, as a share of all I/Os. 4,000 and 4,096 differ by more.
 SIZE_TOLERANCE = 0.01
-# Mixes of specifications are multiples of this; what came out lies around them by chance.
+# Mixes of specifications are multiples of this; measured ones vary around them by chance.
 USUAL_MIX_STEP = 5
-# In percent of all I/Os, and in standard deviations of a mix drawn by lot.
+# In percent of all I/Os, and in standard deviations of a randomly drawn mix.
 MIX_TOLERANCE_PERCENT, MIX_TOLERANCE_SIGMA = 5.0, 6.0
-# fio's levels of its depth distribution, each up to the next.
+# fio's levels of its depth distribution; each reaches up to the next.
 _DEPTH_LEVELS = ("1", "2", "4", "8", "16", "32", ">=64")
 
 
 def build_workload(
     clones: Sequence[Job], options: Options, file: str, remarks: Remarks
 ) -> Workload:
-    """What a job and its clones were, by its options and by what came out.
+    """Return the workload of a job and its clones, from their options and results.
 
     Raises:
-        Unusable: it is no one workload, or not the one its options tell.
+        Unusable: it is not a single workload, or its results contradict its options.
     """
     _require_plain(clones, options)
     threads = _threads(clones, options, file, remarks)
@@ -73,7 +73,7 @@ def _access(job: Job, options: Options, file: str) -> Access:
 
 
 def _require_plain(clones: Sequence[Job], options: Options) -> None:
-    """Refuse what failed, what did nothing, and what is no plain reading and writing."""
+    """Refuse jobs that failed or did nothing, and jobs with other work than plain reads and writes."""
     for job in clones:
         if job.get("error"):
             raise Unusable("it failed with an error of fio's", f": {shown(job['error'])}")
@@ -114,7 +114,7 @@ def _require_io(clones: Sequence[Job]) -> None:
 
 
 def _mix(clones: Sequence[Job], options: Options) -> int:
-    """The share of reads: the nominal one, without options the one that came out."""
+    """Return the share of reads: the nominal one, or without options the measured one."""
     reads, writes = (sum(ios_of(job, side) for job in clones) for side in SIDES)
     if not writes or not reads:
         return 100 if reads else 0
@@ -124,7 +124,7 @@ def _mix(clones: Sequence[Job], options: Options) -> int:
         usual = USUAL_MIX_STEP * round(came_out / USUAL_MIX_STEP)
         is_near = 0 < usual < 100 and abs(came_out - usual) <= 1
         return usual if is_near else min(99, max(1, round(came_out)))
-    # Of both shares the one that was given last counts.
+    # The later one of the two shares counts.
     names = [name for name in options if name in ("rwmixread", "rwmixwrite")] or ["rwmixread"]
     share = _option(options, names[-1], 50, most=100, least=0)
     nominal = share if names[-1] == "rwmixread" else 100 - share
@@ -140,14 +140,14 @@ def _mix(clones: Sequence[Job], options: Options) -> int:
 def _block_size(
     clones: Sequence[Job], options: Options, demand: int, file: str, remarks: Remarks
 ) -> int:
-    """The one size of its I/Os: as its options say, where bytes and I/Os agree with it."""
+    """Return the single size of its I/Os: from its options, if bytes and I/Os agree with it."""
     sides = [side for side in SIDES if any(ios_of(job, side) for job in clones)]
     if not is_size_given(options):
         return _measured_size(clones, sides, demand)
     kb_base = kb_base_of(options)
     size = _stated_size(options, sides, kb_base)
     if not _is_of_size(clones, sides, size, demand):
-        # By another notion of kB and KiB, as other versions may have it.
+        # Other versions may have swapped kB and KiB.
         other = _stated_size(options, sides, 2024 - kb_base)
         if not _is_of_size(clones, sides, other, demand):
             raise Unusable(
@@ -190,7 +190,7 @@ def _stated_size(options: Options, sides: Sequence[str], kb_base: int) -> int:
 
 
 def _is_of_size(clones: Sequence[Job], sides: Sequence[str], size: int, demand: int) -> bool:
-    """Whether bytes and I/Os agree, but for I/Os that were on their way at the end."""
+    """Return whether bytes and I/Os agree, except for I/Os in flight at the end."""
     for job in clones:
         for side in sides:
             if not (ios := ios_of(job, side)):
@@ -212,10 +212,10 @@ def _measured_size(clones: Sequence[Job], sides: Sequence[str], demand: int) -> 
 
 
 def _threads(clones: Sequence[Job], options: Options, file: str, remarks: Remarks) -> int:
-    """How many clones ran: as listed, or as told; of a group by the time they ran together."""
+    """Return the number of clones: as listed, or as stated; for a group by its total runtime."""
     stated = _option(options, "numjobs", 1)
     if len(clones) > 1:
-        # Two jobs of one name are clones, too, whatever their numjobs says.
+        # Two jobs of one name are clones, too, whatever their numjobs is.
         return max(stated, len(clones))
     runtime_ms, together_ms = runtime_ms_of(clones[0]), clones[0].get("job_runtime")
     if not isinstance(together_ms, int) or runtime_ms < SHORTEST_CHECKED_MS:
@@ -262,7 +262,7 @@ def _io_depth(job: Job, options: Options, file: str, remarks: Remarks) -> int:
 def _option(
     options: Options, name: str, default: int, *, least: int = 1, most: int = LARGEST_DEMAND
 ) -> int:
-    """A whole number among a job's options; fio writes them as text."""
+    """Return a whole number from a job's options; fio writes them as text."""
     if name not in options:
         return default
     number = parse_number(options[name], kb_base_of(options))

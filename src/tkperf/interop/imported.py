@@ -1,4 +1,4 @@
-"""What an importer yields: another tool's results in our records."""
+"""Result of an importer: another tool's results in tkperf's records."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import RunStatus, RunWarning, StepRecord, TestRecord, VerdictRecord
 from tkperf.model.steady_state import SteadyStateVerdict
 
-# Threads and queue depth: beyond it a file is damaged or made up.
+# Largest number of threads, and queue depth: a file with more is damaged or invented.
 LARGEST_DEMAND = 65_536
-# What the integers of a run file hold.
+# Largest integer of a run file.
 LARGEST_COUNT = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedRun:
-    """Facts that the other tool did not keep are None.
+    """Records of an imported run; facts that the other tool did not keep are None.
 
-    ``date`` is what a file says of its day; ``written_s`` when the first file was written, after
-    what it tells had been run, in seconds since 1970.
-    ``profile`` has the tables of a profile as far as the file has their numbers. ``notices`` are
-    those that the file itself carries.
+    Attributes:
+        date: the day, as the file has it.
+        written_s: time at which the first file was written, after its steps, in seconds since 1970.
+        profile: tables of a profile, as far as the file has their numbers.
+        notices: notices of the file itself.
     """
 
     name: str
@@ -52,7 +53,7 @@ def imported_test(
     sections: Sequence[SectionOutcome],
     plan: TestPlan | None = None,
 ) -> TestRecord:
-    """A test that was run elsewhere, to its end; ``plan`` None: shown like a test of tkperf."""
+    """Return a complete test from elsewhere; without ``plan`` it is shown like a test of tkperf."""
     return TestRecord(
         name=name,
         status=RunStatus.COMPLETE,
@@ -67,7 +68,7 @@ def imported_test(
 
 
 def describe_rounds(rounds: int, files: str, verdict: SteadyStateVerdict) -> str:
-    """Why a section ended; views say themselves why nothing was judged."""
+    """Return the reason why a section ended; views themselves explain missing verdicts."""
     counted = f"{rounds} round{'s' * (rounds > 1)} in the imported {files}"
     if not verdict.judged:
         return counted
@@ -79,7 +80,7 @@ def require_room(steps: Sequence[StepRecord], *, place: str) -> None:
     """Refuse amounts that a run file, or a sum over its rounds, cannot hold.
 
     Raises:
-        InputFileError: names ``place``, the file and what it is of it.
+        InputFileError: an amount is too large; names ``place``, the file and its part.
     """
     for quantity, largest in (
         ("I/Os", sum(step.measurement.ios for step in steps)),
@@ -104,8 +105,8 @@ def _sides(step: StepRecord) -> tuple[IoStats, IoStats]:
 
 
 def readable(text: str) -> str:
-    """Text from a file as it can be kept and shown: what is no character becomes U+FFFD."""
-    if text.replace("\n", "").isprintable():  # as nearly all is
+    """Return text from a file for storage and display: control characters and surrogates become U+FFFD."""
+    if text.replace("\n", "").isprintable():  # nearly all text
         return text
     return "".join(
         "\N{REPLACEMENT CHARACTER}"
@@ -116,5 +117,5 @@ def readable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Readable text for a name, a version or a date, which stand within sentences."""
+    """Return readable text on one line, for a name, a version or a date within a sentence."""
     return " ".join(readable(text).split())

@@ -1,4 +1,4 @@
-"""What an import could not take, and what a reader of the rest must know: grouped, and bounded."""
+"""Parts that an import left out, and remarks on the rest: grouped, and bounded."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tkperf.interop.imported import readable
 from tkperf.model.record import RunWarning
 from tkperf.model.units import format_count
 
-# Of a long list only the first are named.
+# Number of names from a long list.
 MOST_LISTED = 5
-# A set of files in which everything is odd in its own way does not fill the run file with it.
+# A limit keeps many odd files from filling the run file with warnings.
 MOST_WARNINGS = 50
 
 NaturalKey: TypeAlias = tuple[tuple[object, ...], str]
 
 
 class Unusable(Exception):  # noqa: N818 - a finding about a file, not a fault of ours
-    """A result that cannot be taken.
+    """A result that cannot be imported.
 
-    ``kind`` is why, in words that are the same for all of its kind; ``detail`` what is so of this one.
+    ``kind`` is the reason, in words common to all of its kind; ``detail`` describes this one.
     """
 
     def __init__(self, kind: str, detail: str = "") -> None:
@@ -32,7 +32,7 @@ class Unusable(Exception):  # noqa: N818 - a finding about a file, not a fault o
 
 
 def natural_key(name: str) -> NaturalKey:
-    """Order of names in which numbers count as numbers: ``r2`` before ``r10``."""
+    """Return a sort key in which numbers count as numbers: ``r2`` before ``r10``."""
     pieces = re.split(r"(\d+)", name)
     key = tuple(
         (len(piece.lstrip("0")), piece.lstrip("0")) if at % 2 else piece
@@ -42,13 +42,13 @@ def natural_key(name: str) -> NaturalKey:
 
 
 def without_numbers(name: str) -> str:
-    """What the names of a series have in common that are told apart by a counter."""
+    """Return the common part of names that differ in a counter."""
     return re.sub(r"\d+", "", name)
 
 
 @dataclass(frozen=True, slots=True)
 class _Remark:
-    """One thing left out (``job`` None: a whole file) or remarked on."""
+    """One omission (``job`` None: a whole file) or remark."""
 
     file: str
     job: str | None
@@ -56,7 +56,7 @@ class _Remark:
 
 
 class Remarks:
-    """Collects what is left out and what has to be said, for the run file and the command line."""
+    """Collect omissions and remarks, for the run file and the command line."""
 
     def __init__(self) -> None:
         self._left_out: dict[tuple[bool, str], list[_Remark]] = {}
@@ -70,14 +70,14 @@ class Remarks:
         self._left_out.setdefault((True, why.kind), []).append(entry)
 
     def say(self, code: str, text: str, file: str, detail: str = "") -> None:
-        """Remark on a file: ``text`` is the same for all of its kind."""
+        """Remark on a file; ``text`` is common to all of its kind."""
         self._remarks.setdefault((code, text), []).append(_Remark(file, None, detail))
 
     def has(self, code: str) -> bool:
         return any(remark_code == code for remark_code, _ in self._remarks)
 
     def warnings(self) -> tuple[RunWarning, ...]:
-        """What was left out first, each reason once with how often and where first."""
+        """Return the warnings, omissions first: each reason once, with its number and its first place."""
         warnings = [*self._of_left_out(), *self._of_remarks()]
         if len(warnings) <= MOST_WARNINGS:
             return tuple(warnings)
@@ -123,7 +123,7 @@ def _files(entries: Sequence[_Remark]) -> str:
 
 
 def _names(names: Sequence[str]) -> str:
-    """The first of some names, and how many more there are."""
+    """List the first few names, and the number of others."""
     unique = list(dict.fromkeys(names))
     more = len(unique) - MOST_LISTED
     listed = ", ".join(readable(name) for name in unique[:MOST_LISTED])

@@ -1,4 +1,4 @@
-"""Elements of TKperf's result XML, whose texts are JSON: numbers checked, errors with their place."""
+"""Elements of TKperf's result XML, which hold JSON texts: numbers are checked, errors name their place."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tkperf.model.errors import InputFileError
 from tkperf.model.units import KIB
 from tkperf.model.workload import Access, Workload
 
-# No step is longer.
+# Limit of the length of a step.
 LONGEST_STEP_S = 1e7
-# TKperf's default, of a file that lacks the length of a step.
+# TKperf's default, for a file without the length of a step.
 DEFAULT_STEP_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An element whose children are JSON texts; errors name file and element."""
+    """An element with JSON texts in its children; errors name file and element."""
 
     file: str
     element: Element
     _values: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def value(self, name: str) -> Any:
-        """What a child holds, decoded once: every cell of every round asks for some."""
+        """Return the value of a child, decoded once: every cell of every round needs some."""
         if name not in self._values:
             self._values[name] = self._decoded(name)
         return self._values[name]
@@ -49,7 +49,7 @@ class Source:
         return readable(value) if isinstance(value, str) and value else None
 
     def count(self, name: str) -> int | None:
-        """Threads or queue depth; None where the file has none."""
+        """Return threads or queue depth; None if the file has none."""
         value = self.value(name)
         if value is None:
             return None
@@ -62,7 +62,7 @@ class Source:
 
     @property
     def runtime_s(self) -> float | None:
-        """The length of a step; None where the file has none."""
+        """Length of a step in s; None if the file has none."""
         value = self.value("runtime")
         if value is None:
             return None
@@ -74,11 +74,11 @@ class Source:
         return float(value)
 
     def matrix(self, depth: int, largest: float) -> Any:
-        """``roundmat``: lists nested ``depth`` times, numbers up to ``largest`` in them."""
+        """Return ``roundmat``: lists nested ``depth`` times, with numbers up to ``largest``."""
         return self.checked(self.value("roundmat"), depth, largest)
 
     def checked(self, matrix: object, depth: int, largest: float) -> Any:
-        """Such lists, or a part of them."""
+        """Check such lists, or a part of them."""
         if not _is_matrix(matrix, depth):
             raise InputFileError(
                 f"{self.file}, {self.element.tag}/roundmat: not the lists of numbers that TKperf "
@@ -117,14 +117,14 @@ def _is_matrix(value: object, depth: int) -> bool:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    """NaN and infinity, which JSON in Python may hold, are none."""
+    """Return whether a value is a finite number; Python's JSON may hold NaN and infinity."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return isinstance(value, int) or math.isfinite(value)
 
 
 def _find_larger(value: Any, largest: float) -> float | None:
-    """The first number in nested lists that is more than ``largest``."""
+    """Return the first number in nested lists above ``largest``."""
     if not isinstance(value, list):
         return value if value > largest else None
     return next(
@@ -133,5 +133,5 @@ def _find_larger(value: Any, largest: float) -> float | None:
 
 
 def _shown(value: object) -> str:
-    """A value of the file's within an error, however long it is."""
+    """Return a value from the file for an error message, shortened."""
     return readable(json.dumps(value))[:40]

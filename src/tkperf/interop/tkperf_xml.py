@@ -1,8 +1,8 @@
-"""Result XML of TKperf 1.x to 2.2: the four SSD tests (TKperf 2.2's source, and files it wrote).
+"""Result XML of TKperf 1.x to 2.2: the four SSD tests (sources: TKperf 2.2's code, and files from it).
 
-Every text is JSON. Rounds count from 0 there, from 1 here. Throughput is in KiB/s. A latency
+Every text is JSON. Its rounds count from 0, tkperf's from 1. Throughput is in KiB/s. A latency
 result has [min, max, mean] in us and no count of I/Os, so its rates stay unknown. Steady state is
-judged anew by the rule; where TKperf came to another verdict, a warning says so.
+judged anew by the rule; a warning reports a different verdict of TKperf.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from tkperf.model.workload import Access, Workload
 from tkperf.procedures import load_profile
 from tkperf.procedures.building_blocks import mean_latency_us
 
-# What TKperf tracks: read percent, block size.
+# TKperf tracks this read percentage and block size.
 TRACKED = (0, 4 * KIB)
-# Stands for a number of I/Os that nobody knows, so that a mean keeps all its digits.
+# Placeholder for an unknown number of I/Os, so that a mean keeps all its digits.
 UNKNOWN_IOS = 1_000_000
-# No drive is faster, no response slower.
+# Limits: no drive is faster, no response slower.
 LARGEST_IOPS, LARGEST_KIB_PER_S, LONGEST_US = 1e10, 1e12, 3.6e9
-# How tkperf's own notices begin: its export puts them above the device's description.
+# Beginnings of tkperf's own notices: its export puts them above the device's description.
 NOTICE = re.compile(
     r"(SIMULATED|FILE TARGET|NOT PURGED|ALTERED|QUICK PROFILE|IMPORTED)(:| from ) *\S.*"
 )
@@ -61,7 +61,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
     """Decode a result file.
 
     Raises:
-        InputFileError: it is no XML, dangerous XML, or none that TKperf writes; names file and place.
+        InputFileError: it is no XML, dangerous XML, or not from TKperf; names file and place.
     """
     try:
         root = fromstring(text, forbid_dtd=True)
@@ -108,14 +108,14 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
 
 
 def _tool(version: str | None) -> str:
-    """Which program wrote the file; tkperf's exports name the program, TKperf only its version."""
+    """Return the program that wrote the file; tkperf's exports name it, TKperf gives only its version."""
     if version is None:
         return "TKperf"
     return version if version.startswith(("tkperf ", "TKperf ")) else f"TKperf {version}"
 
 
 def _profile(tool: str, sources: Mapping[str, Source]) -> dict[str, object]:
-    """The numbers of a profile that the file has, in the tables that hold them in a run of ours."""
+    """Return the file's numbers of a profile, in the tables that hold them in tkperf's runs."""
     profile: dict[str, object] = {"title": f"{tool} result XML"}
     for name, source in sources.items():
         demand = {"jobs": source.count("numjobs"), "io_depth": source.count("iodepth")}
@@ -133,7 +133,7 @@ def _profile(tool: str, sources: Mapping[str, Source]) -> dict[str, object]:
 
 
 def _notices(devinfo: str | None) -> tuple[tuple[str, ...], str | None]:
-    """Notices of a run that tkperf exported, and the description that was below them."""
+    """Return the notices of a run that tkperf exported, and the description below them."""
     lines = (devinfo or "").split("\n")
     notices = [line for line in lines[:NOTICE_LINES] if NOTICE.fullmatch(line)]
     rest = [line for line in lines[:NOTICE_LINES] if not NOTICE.fullmatch(line)]
@@ -208,7 +208,7 @@ def _write_saturation(source: Source) -> TestRecord:
     steps = []
     for number, (iops, triple) in enumerate(zip(rates, latencies, strict=True), start=1):
         measurement = _rate(workload, iops, source.step_s)
-        # A slice counts in the mean of the whole stream by its I/Os.
+        # The weight of a slice in the mean of the whole stream is its I/Os.
         times = _times(source, triple, ios=max(1, measurement.ios))
         measurement = replace(
             measurement, write=replace(times, ios=measurement.ios, bytes=measurement.bytes)
@@ -239,7 +239,7 @@ _PARSERS = {"iops": _iops, "lat": _latency, "tp": _throughput, "writesat": _writ
 def _named(
     source: Source, mixes: Sequence[Any], names: Sequence[int], sizes_kib: Sequence[float]
 ) -> Iterator[tuple[int, float, Any]]:
-    """Cells by mix and block size; a 4Kn device lacks the last size."""
+    """Yield cells by mix and block size; a 4Kn device lacks the last size."""
     if len(mixes) != len(names) or any(
         len(row) not in (len(sizes_kib), len(sizes_kib) - 1) for row in mixes
     ):
@@ -253,7 +253,7 @@ def _named(
 
 
 def _rate(workload: Workload, iops: float, duration_s: float) -> Measurement:
-    """A measurement of just this rate: whole I/Os, in the time that makes the rate exact."""
+    """Return a measurement of exactly this rate: whole I/Os, and a time that makes the rate exact."""
     ios = round(iops * duration_s)
     stats = IoStats(ios=ios, bytes=ios * workload.block_size_bytes)
     exact_s = ios / iops if ios else duration_s
@@ -263,7 +263,7 @@ def _rate(workload: Workload, iops: float, duration_s: float) -> Measurement:
 
 
 def _times(source: Source, triple: Sequence[float], *, ios: int) -> IoStats:
-    """Response times of so many I/Os, which are not counted as such."""
+    """Return response times of so many I/Os, which do not count as I/Os."""
     if len(triple) != 3 or not triple[0] <= triple[2] <= triple[1]:
         raise InputFileError(
             f"{source.file}, {source.element.tag}/roundmat: {triple} is not minimum, maximum, mean"
@@ -304,7 +304,7 @@ def _step(
 def _judged(
     source: Source, test: str, section: str, steps: list[StepRecord], tracking: str, unit: str
 ) -> TestRecord:
-    """The test with our verdict after each round."""
+    """Return the test with tkperf's verdict after each round."""
     values_of: dict[str, Callable[[Measurement], float]] = {
         "IOPS": lambda measurement: measurement.iops,
         "us": mean_latency_us,
@@ -341,7 +341,7 @@ def _judged(
 
 
 def _merged(tests: Sequence[TestRecord]) -> TestRecord:
-    """One test of several sections."""
+    """Return one test of several sections."""
     return imported_test(
         tests[0].name,
         [step for test in tests for step in test.steps],
@@ -351,7 +351,7 @@ def _merged(tests: Sequence[TestRecord]) -> TestRecord:
 
 
 def _missing(source: Source) -> Iterator[RunWarning]:
-    """What the file lacks and the records of a run must have."""
+    """Yield warnings about missing values that the records of a run need."""
     test = source.element.tag
     lacks = [name for name in ("numjobs", "iodepth") if source.count(name) is None]
     if lacks:
@@ -372,7 +372,7 @@ def _missing(source: Source) -> Iterator[RunWarning]:
 
 
 def _disagreements(source: Source, test: TestRecord) -> Iterator[RunWarning]:
-    """Where TKperf's own verdict, window or average is another than ours."""
+    """Yield a warning if TKperf's own verdict differs from tkperf's."""
     ours = test.verdicts[-1].verdict if test.name in ("iops", "lat") and test.verdicts else None
     if test.name == "tp":
         first = test.steps[0].section

@@ -1,1 +1,1 @@
-"""Runs beside each other, a cohort of drives, one drive over time: what differs, and how sure that is."""
+"""Compare runs, a cohort of drives, or one drive over time: the differences, and how certain they are."""

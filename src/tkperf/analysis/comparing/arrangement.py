@@ -1,4 +1,4 @@
-"""How runs are set beside each other: against the first, as drives of one model, or as one drive over time."""
+"""Arrangements of runs: each against the first, drives of one model, or one drive over time."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import numpy as np
 from tkperf.analysis.results import RunResult
 from tkperf.model.errors import UsageError
 
-# Always UTC; of imported runs the day alone may be known.
+# Always UTC. An imported run may give the day alone.
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d)?(?!\d)", re.ASCII)
 FEWEST_TOGETHER = 3
-"""Runs of a cohort or a history: two are a pair."""
+"""Fewest runs of a cohort or a history: two are a pair."""
 
 
 class Arrangement(StrEnum):
     RUNS = "runs"
-    """Each against the first."""
+    """Each run against the first."""
     COHORT = "cohort"
-    """Drives of one model: how a figure is distributed over them."""
+    """Drives of one model: the distribution of each figure over them."""
     HISTORY = "history"
-    """One drive: how a figure goes with time."""
+    """One drive: the course of each figure over time."""
 
 
 def find_day(result: RunResult) -> float | None:
-    """When a run began, in days since 1970; None: not known."""
+    """Return the start of a run in days since 1970; None if it is not known."""
     text = result.info.started_utc
     if not text:
         return None
-    # numpy takes "now" and "NaT" for dates, too.
+    # numpy accepts "now" and "NaT" as dates, too.
     written = _DATE.match(text)
     if written is None:
         return None
@@ -45,10 +45,12 @@ def find_day(result: RunResult) -> float | None:
 def arrange(
     results: Sequence[RunResult], wanted: Arrangement | None = None
 ) -> tuple[Arrangement, tuple[RunResult, ...]]:
-    """The arrangement, from the drives' models and serial numbers unless one is wanted, and the runs in its order.
+    """Return the arrangement, and the runs in its order.
+
+    Without ``wanted`` the drives' models and serial numbers decide.
 
     Raises:
-        UsageError: the wanted one is impossible with these runs.
+        UsageError: ``wanted`` is impossible with these runs.
     """
     chosen = wanted or _choose(results)
     if chosen is Arrangement.RUNS:
@@ -72,7 +74,7 @@ def arrange(
 
 
 def _choose(results: Sequence[RunResult]) -> Arrangement:
-    """By what is known of every drive; a model's and serial number that is not known is like no other."""
+    """Choose by the drives; a model or serial number that is not known equals no other."""
     models = {(result.info.device.get("kind"), result.info.device.get("model"),
                result.info.device.get("capacity_bytes")) for result in results}  # fmt: skip
     serials = [result.info.device.get("serial") for result in results]

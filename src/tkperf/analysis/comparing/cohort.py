@@ -1,4 +1,4 @@
-"""Drives of one model: how each headline figure is distributed over them, and which drives stray."""
+"""Drives of one model: the distribution of each headline figure over them, and the outliers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tkperf.model.units import format_count
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlier:
-    """A run beyond the limit of the modified z-score, and not within its own uncertainty of the median."""
+    """A run beyond the limit of the modified z-score; its own uncertainty does not reach the median."""
 
     name: str
     value: float
@@ -25,7 +25,11 @@ class Outlier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CohortFigure:
-    """``own_percent``: half the interval of 95 % of a single drive's figure, the median of them; None: not known."""
+    """A headline figure over the drives.
+
+    Attributes:
+        own_percent: the median over the runs of half the 95 % interval of a single run's figure; None: not known.
+    """
 
     headline: Headline
     distribution: Distribution
@@ -34,14 +38,19 @@ class CohortFigure:
 
     @property
     def spread_percent(self) -> float | None:
-        """In percent of the median; None where more than half of the runs have the same figure: no spread can be told."""
+        """The spread in percent of the median; unknown (None) if more than half of the runs agree."""
         spread = self.distribution.spread
         return 100 * spread / abs(self.distribution.median) if spread else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cohort:
-    """``title``: how many drives of what; runs, where not each is known to be of a drive of its own."""
+    """A cohort and its figures.
+
+    Attributes:
+        model: None if the drives differ in it or it is not known.
+        title: the number of drives and their model; it counts runs if the serial numbers are not known or repeat.
+    """
 
     model: str | None
     title: str
@@ -54,7 +63,7 @@ def build_cohort(
     serials: Sequence[object],
     headlines: Sequence[Headline],
 ) -> Cohort:
-    """``models`` of the drives: what is not the same for all has no name; serial numbers None: not known."""
+    """Return the cohort of these runs; ``models`` and ``serials`` are one for each run, None: not known."""
     one = len(set(models)) == 1 and models[0] is not None
     figures = (_figure(names, headline) for headline in headlines)
     own = all(serials) and len(set(serials)) == len(serials)

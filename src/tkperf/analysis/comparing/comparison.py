@@ -19,11 +19,11 @@ class Comparison:
     """Everything that any output of a comparison says.
 
     Attributes:
-        names: tell the runs apart, in the order of ``results``.
+        names: distinct names of the runs, in the order of ``results``.
         findings: sentences, the answer first.
         headlines: a few rows of each test.
-        conditions: what differs or is missing, and what the runs say themselves.
-        cohort, history: of these arrangements.
+        conditions: differing and missing conditions, and the conditions that the runs state themselves.
+        cohort, history: set in these arrangements only.
     """
 
     names: tuple[str, ...]
@@ -39,6 +39,6 @@ class Comparison:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Of any run, each once, such as SIMULATED."""
+        """Notices of all runs, each once, such as SIMULATED."""
         notices = (notice for result in self.results for notice in result.info.notices)
         return tuple(dict.fromkeys(notices))

@@ -1,4 +1,4 @@
-"""What a comparison is made of: rows, of each run's value in them, and what it is against the first's."""
+"""Parts of a comparison: rows, an entry for each run, and its change against the first run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.quantity import Better, Measure
 from tkperf.model.workload import Workload
 
-# An interval whose middle is further beside the value, in halves of it, is told by its ends.
+# An interval is given by its ends if its middle is further from the value than this share of its half width.
 _LOPSIDED = 0.25
 
 
 class Span(StrEnum):
-    """What the lowest and the highest value of an entry were seen over; the first two are noise."""
+    """Origin of an entry's lowest and highest value; the first two are noise."""
 
     WINDOW = "the steady-state window"
     PHASE = "slices of the same phase"
@@ -27,18 +27,18 @@ class Span(StrEnum):
 
 
 MOST_NAMED = 4
-"""Of more runs in a sentence only so many are named."""
+"""Most runs that a sentence names."""
 
 _NOISE = (Span.WINDOW, Span.PHASE)
 
 
 class Change(StrEnum):
-    """What an entry is against that of the first run."""
+    """Change of an entry against the first run's."""
 
     BETTER = "better"
     WORSE = "worse"
     DIFFERENT = "different"
-    """Of a measure of which neither more nor less is better."""
+    """The measure has no better direction."""
     WITHIN_NOISE = "within noise"
     CANNOT_BE_TOLD = "cannot be told"
     NOT_COMPARABLE = "not comparable"
@@ -49,14 +49,18 @@ BEYOND_NOISE = (Change.BETTER, Change.WORSE, Change.DIFFERENT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One run's value of a row; ``low`` and ``high`` are its range over ``span``.
+    """One run's value of a row.
 
-    The three are None where it was measured once. ``uncertainty`` is the value's own; ``ratio`` is to
-    the first run, None without a value or to 0, and ``ratio_uncertainty`` its. ``within_noise`` is None
-    where neither uncertainties nor ranges tell; it, both of the ratio and ``change`` are None for the
-    first run. ``host_limited``: the host's CPUs, not the device, set the pace; ``disturbances``: what
-    disturbed its steps. ``not_found``: of what the course of a section shows, that it was looked for and
-    not found, or where it can only be.
+    Attributes:
+        low, high: range of the value over ``span``; the three are None if it was measured once.
+        uncertainty: uncertainty of the value itself.
+        ratio: ratio to the first run; None without a value, or if the first is 0.
+        within_noise: None if neither uncertainties nor ranges decide it.
+        host_limited: the host's CPUs, not the device, set the pace.
+        disturbances: disturbances of its steps.
+        not_found: for a characteristic of a section's course: it was looked for and not found, or its bound.
+
+    ``ratio``, ``ratio_uncertainty``, ``within_noise`` and ``change`` are None for the first run.
     """
 
     value: float | None
@@ -74,14 +78,14 @@ class Entry:
 
     @property
     def ratio_text(self) -> str:
-        """``x1.034 ± 0.9 %``, in parentheses within noise, with a question mark if that cannot be told."""
+        """``x1.034 ± 0.9 %``; in parentheses within noise, with a question mark if noise is not known."""
         if self.ratio is None:
             return ""
         return self.told(f"x{format_ratio(self.ratio)}{self.ratio_sure}")
 
     @property
     def ratio_sure(self) -> str:
-        """What follows the ratio: `` ± 0.9 %``, `` (0.512 to 0.984)`` where that is not even; empty: not known."""
+        """Text after the ratio: `` ± 0.9 %``, `` (0.512 to 0.984)`` if the interval is lopsided; empty: not known."""
         known = self.ratio_uncertainty
         if not self.ratio or known is None or known.expanded is None:
             return ""
@@ -93,7 +97,7 @@ class Entry:
 
     @property
     def ratio_interval(self) -> str:
-        """``8.52 to 8.88``, ``above 8.52`` where nothing bounds it, or wider if that is a lower limit; empty: there is none."""
+        """``8.52 to 8.88``, ``above 8.52`` without an upper end; "or wider" for a lower limit; empty: none."""
         known = self.ratio_uncertainty
         if self.ratio is None or known is None or known.low is None:
             return ""
@@ -102,7 +106,7 @@ class Entry:
         return f"{text} or wider" if known.at_least else text
 
     def told(self, text: str) -> str:
-        """A text about the ratio, marked with how sure the difference is."""
+        """Mark a text about the ratio with how certain the difference is."""
         if self.change is Change.WITHIN_NOISE:
             return f"({text})"
         return f"{text}?" if self.change is Change.CANNOT_BE_TOLD else text
@@ -110,7 +114,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRow:
-    """A value that all runs have. ``part``: of a stream that was not level the phase; empty: all of it."""
+    """A value that all runs have; ``part`` is the phase of a stream that was not level, empty: the whole."""
 
     test: str
     section: str
@@ -121,12 +125,12 @@ class ComparedRow:
 
     @property
     def title(self) -> str:
-        """What is measured, with its unit, and of which part."""
+        """Quantity with its unit, and the part if there is one."""
         return f"{self.part}: {self.quantity.title}" if self.part else self.quantity.title
 
 
 def format_ratio(ratio: float) -> str:
-    """Around 1 to three digits after the point, with fewer the further above: ``1.034``, ``8.70``, ``120``."""
+    """Format a ratio: three digits after the point from 0.1 to 2, fewer above: ``1.034``, ``8.70``, ``120``."""
     if ratio < 0.1:
         return f"{ratio:.2g}" if ratio > 0 else "0"
     digits = next((digits for limit, digits in ((2, 3), (10, 2), (100, 1)) if ratio < limit), 0)
@@ -134,13 +138,13 @@ def format_ratio(ratio: float) -> str:
 
 
 def against_first(first: Entry, entry: Entry, measure: Measure) -> Entry:
-    """The entry with what it is against the first run's."""
+    """Return the entry with its ratio to the first run's, and the change."""
     if entry.value is None or not first.value:
         return replace(entry, change=Change.NOT_COMPARABLE)
     of_ratio = build_ratio(entry.value, entry.uncertainty, first.value, first.uncertainty)
     noise = of_ratio.covers(1.0)
     if noise is None or (of_ratio.at_least and not noise):
-        # A lower limit of noise tells no difference by itself.
+        # A lower limit of noise shows no difference by itself.
         noise = ranges_overlap(first, entry)
     ratio = entry.value / first.value
     return replace(
@@ -153,7 +157,7 @@ def against_first(first: Entry, entry: Entry, measure: Measure) -> Entry:
 
 
 def judge_change(ratio: float, measure: Measure, *, within_noise: bool | None) -> Change:
-    """What a ratio means, by whether it is noise (None: that cannot be told)."""
+    """Return the meaning of a ratio; ``within_noise`` is None if noise is not known."""
     if within_noise is None:
         return Change.CANNOT_BE_TOLD
     if within_noise:
@@ -164,10 +168,10 @@ def judge_change(ratio: float, measure: Measure, *, within_noise: bool | None) -
 
 
 def ranges_overlap(first: Entry, entry: Entry) -> bool | None:
-    """Whether the ranges overlap; None where that says nothing.
+    """Return whether the ranges overlap; None if the answer means nothing.
 
-    Ranges that lie apart tell a difference whatever they are over: all that was seen of the one is
-    beyond all that was seen of the other. Ranges that overlap tell noise only where they are noise.
+    Separate ranges show a difference over any span: every value of one run is beyond every value of the other.
+    Overlapping ranges show noise only if both ranges are noise.
     """
     if first.low is None or first.high is None or entry.low is None or entry.high is None:
         return None
@@ -177,7 +181,7 @@ def ranges_overlap(first: Entry, entry: Entry) -> bool | None:
 
 
 def list_names(names: Sequence[str]) -> str:
-    """``A, B``, of many ``A, B, C, D and 12 more``."""
+    """Join names: ``A, B``; many names become ``A, B, C, D and 12 more``."""
     left = len(names) - MOST_NAMED
     if left < 2:
         return ", ".join(names)

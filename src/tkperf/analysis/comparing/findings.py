@@ -1,4 +1,4 @@
-"""What a comparison says in sentences, from its data; every output opens with them."""
+"""Findings of a comparison as sentences, from its data; every output opens with them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from tkperf.model.quantity import PERCENTILES, Better
 from tkperf.model.units import format_count
 
 _MOST_OUTLIERS = 4
-# Of more runs the best of some figure is the best by chance.
+# Among more runs, one is the best of some figure by chance.
 _MOST_RANKED = 6
 _MODEL = "simulated"
-# Of ten figures one in two times.
+# Of ten figures, one in two cases.
 _FEWEST_BY_CHANCE = 0.5
 _TRENDS = {
     Change.BETTER: "getting better",
@@ -41,7 +41,7 @@ _TRENDS = {
 
 
 def find_findings(comparison: Comparison) -> Iterator[str]:
-    """The answer first, then what a reader must know of it."""
+    """Yield the answer first, then its limits."""
     yield from _of_kinds(comparison)
     match comparison.arrangement:
         case Arrangement.COHORT:
@@ -64,7 +64,7 @@ def find_findings(comparison: Comparison) -> Iterator[str]:
 
 
 def _of_kinds(comparison: Comparison) -> Iterator[str]:
-    """A model, or another tool's result, beside what was measured."""
+    """A model's or another tool's results mixed with measurements."""
     by_kind: dict[str, list[str]] = {}
     for name, result in zip(comparison.names, comparison.results, strict=True):
         kind = result.info.device.get("kind")
@@ -86,7 +86,7 @@ def _of_pair(comparison: Comparison) -> Iterator[str]:
         for headline in comparison.headlines
         if headline.entries[1].change in BEYOND_NOISE
     ]
-    # Of tails the differences are greater, but rates and means are asked for first.
+    # Tails differ more, but readers ask for rates and means first.
     told.sort(key=lambda pair: (pair[0].measure in PERCENTILES, -_distance(pair[1])))
     if told:
         headline, entry = told[0]
@@ -103,12 +103,12 @@ def _of_pair(comparison: Comparison) -> Iterator[str]:
 
 
 def _distance(entry: Entry) -> float:
-    """How far a ratio is from 1, in either direction."""
+    """Distance of a ratio from 1, in either direction."""
     return abs(log(entry.ratio)) if entry.ratio else 0.0
 
 
 def _sentence(headline: Headline, entry: Entry, first: str, second: str) -> str:
-    """``4 KiB random write, steady: B has 8.70 x the IOPS of A (8.52 to 8.88 with 95 %), beyond noise.``"""
+    """Return ``4 KiB random write, steady: B has 8.70 x the IOPS of A (8.52 to 8.88 with 95 %), beyond noise.``"""
     assert entry.ratio is not None
     interval = ""
     if entry.ratio_interval:
@@ -124,7 +124,7 @@ def _sentence(headline: Headline, entry: Entry, first: str, second: str) -> str:
 
 
 def _unsure(headlines: Sequence[Headline], first: str, second: str, *, told: bool) -> Iterator[str]:
-    """Where no figure's noise is known, the greatest difference all the same."""
+    """Yield the greatest uncertain difference if no figure differs beyond noise."""
     unsure = [one for one in headlines if one.entries[1].change is Change.CANNOT_BE_TOLD]
     if unsure and not told:
         greatest = max(unsure, key=lambda one: _distance(one.entries[1]))
@@ -138,7 +138,7 @@ def _count(rows: Sequence[ComparedRow], second: str) -> str:
 
 
 def _by_chance(changes: Counter[Change | None]) -> str:
-    """How many intervals leave out the true value all the same, where hardly more do; else empty."""
+    """Return ``4 KiB random write, steady: B has 8.70 x the IOPS of A (8.52 to 8.88 with 95 %), beyond noise.``"""
     beyond = sum(changes[change] for change in BEYOND_NOISE)
     expected = (beyond + changes[Change.WITHIN_NOISE]) * (100 - COVERAGE_PERCENT) / 100
     if expected < _FEWEST_BY_CHANCE or not 0 < beyond <= 2 * expected:
@@ -150,14 +150,14 @@ def _by_chance(changes: Counter[Change | None]) -> str:
 
 
 def _of_many(comparison: Comparison) -> Iterator[str]:
-    # Of tails the differences are greater, but rates and means are asked for first.
+    # Tails differ more, but readers ask for rates and means first.
     first_asked = [one for one in comparison.headlines if one.measure not in PERCENTILES]
     widest = max(first_asked or comparison.headlines, key=_width, default=None)
     if widest is not None and _width(widest) > 0:
         known = _ratios(widest, comparison.names)
         (low, least), (high, most) = known[0], known[-1]
         sure = _how_sure(widest, comparison.names, (least, most))
-        # The ends are those of many that chance is seen in first.
+        # Among many runs, chance shows at the ends first.
         chance = _by_chance(Counter(entry.change for entry in widest.entries[1:]))
         yield (
             f"{widest.load}: {widest.measure.label} from {format_ratio(low)} x ({least}) to "
@@ -172,14 +172,14 @@ def _of_many(comparison: Comparison) -> Iterator[str]:
 
 
 def _ratios(headline: Headline, names: Sequence[str]) -> list[tuple[float, str]]:
-    """In order; that of the first run is 1."""
+    """Return ratios and names in order; the first run's ratio is 1."""
     others = zip(headline.entries[1:], names[1:], strict=True)
     known = [(entry.ratio, name) for entry, name in others if entry.ratio is not None]
     return sorted([(1.0, names[0]), *known])
 
 
 def _how_sure(headline: Headline, names: Sequence[str], ends: Sequence[str]) -> str:
-    """Of the runs at both ends; the first is one only as what the others are set against."""
+    """Describe the certainty of both ends; the first run counts as the reference only."""
     others = zip(headline.entries[1:], names[1:], strict=True)
     beyond = {name: entry.change in BEYOND_NOISE for entry, name in others if name in ends}
     if all(beyond.values()):
@@ -194,7 +194,10 @@ def _width(headline: Headline) -> float:
 
 
 def _best(headline: Headline, names: Sequence[str]) -> str | None:
-    """None of runs that share the first place, or where one is not known: saturation may lie beyond what was tried."""
+    """Return the best run; None if runs share the first place, or if a value is not known.
+
+    Saturation may lie beyond the loads that were tried.
+    """
     known = [entry.value for entry in headline.entries if entry.value is not None]
     if len(known) < len(names) or headline.measure.better is Better.NEITHER:
         return None
@@ -295,7 +298,7 @@ def describe_firmware(change: FirmwareChange) -> str:
 
 
 def describe_days(days: float) -> str:
-    """``12 days``, ``9 h``, ``5 min``."""
+    """Return ``12 days``, ``9 h``, ``5 min``."""
     hours = 24 * days
     if hours < 2:
         return f"{60 * hours:.0f} min"
@@ -303,7 +306,7 @@ def describe_days(days: float) -> str:
 
 
 def describe_trend(figure: HistoryFigure, history: History) -> str:
-    """``-1.2 % per 30 days (-2.0 to -0.4)``."""
+    """Return ``-1.2 % per 30 days (-2.0 to -0.4)``."""
     trend = figure.trend
     if trend is None:
         return "not known"

@@ -1,4 +1,4 @@
-"""The tables that a comparison opens with: its headline figures, by arrangement and number of runs."""
+"""Tables that open a comparison: its headline figures, by arrangement and number of runs."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from tkperf.analysis.uncertainty.wording import COVERED, two_digits
 from tkperf.model.units import NOT_MEASURED, format_number
 
 _PLACE = ("Load", "Measure")
-# Of more runs a column has no room for them; the chart below has all.
+# With more runs a column has no room for intervals; the chart below has them.
 _MOST_WITH_INTERVALS = 4
 _ALIKE = "alike"
 
 
 def build_headline_table(comparison: Comparison, scale: Scale) -> ComparedTable | None:
-    """A row for each headline figure; None without any."""
+    """Return a row for each headline figure; None without any."""
     if not comparison.headlines:
         return None
     if comparison.cohort is not None:
@@ -54,7 +54,10 @@ def build_headline_table(comparison: Comparison, scale: Scale) -> ComparedTable 
 
 
 def build_runs_table(comparison: Comparison, scale: Scale) -> ComparedTable | None:
-    """A row for each run, a column for each headline figure; None of few runs without a common drive or model."""
+    """Return a row for each run, a column for each headline figure.
+
+    None if few runs have no common drive or model, or without headline figures.
+    """
     together = comparison.arrangement is not Arrangement.RUNS
     if not comparison.headlines or not (together or len(comparison.names) > MOST_ACROSS):
         return None
@@ -74,7 +77,7 @@ def build_runs_table(comparison: Comparison, scale: Scale) -> ComparedTable | No
 
 
 def _of_run(comparison: Comparison, number: int) -> tuple[str, ...]:
-    """What a run is called in the first columns."""
+    """Name of a run in the first columns."""
     name, info = comparison.names[number], comparison.results[number].info
     if comparison.history is None:
         return (name,)
@@ -114,7 +117,7 @@ def _value(headline: Headline, entry: Entry) -> Cell:
 
 
 def _of_several(comparison: Comparison, scale: Scale) -> ComparedTable:
-    """Of a few runs a column for each, of many the ends."""
+    """A column for each of a few runs; the ends of many."""
     if len(comparison.names) > MOST_ACROSS:
         lines: list[Line] = [
             (_place(headline), summary_cells(comparison, headline.row))
@@ -217,6 +220,6 @@ def _describe_change(change: Change) -> str:
 
 
 def build_headline_tables(comparison: Comparison, scale: Scale) -> Sequence[ComparedTable]:
-    """Both of the above that there are."""
+    """Return both tables, without missing ones."""
     tables = (build_headline_table(comparison, scale), build_runs_table(comparison, scale))
     return [table for table in tables if table is not None]

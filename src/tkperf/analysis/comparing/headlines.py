@@ -1,4 +1,4 @@
-"""The figures that a comparison opens with, chosen from what every run has, and what they are called."""
+"""Headline figures of a comparison, chosen from the rows of all runs, and their names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tkperf.model.quantity import PERCENTILES, QUANTITIES, Measure
 from tkperf.model.units import KIB
 from tkperf.model.workload import Workload
 
-# What a data sheet names: 4 KiB, reads, the mix, writes.
+# Figures of a data sheet: 4 KiB, reads, the mix, writes.
 _BLOCK_SIZE_BYTES = 4 * KIB
 _MIXES = (100, 65, 0)
 _MOST_OF_TEST = 6
@@ -24,7 +24,12 @@ _MOST_CELLS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """``load`` in words: ``4 KiB random write, steady``, with the test where several have it; ``test`` is its title."""
+    """A headline figure.
+
+    Attributes:
+        test: title of the test.
+        load: the load in words: ``4 KiB random write, steady``; it names the test if several tests have the same text.
+    """
 
     test: str
     load: str
@@ -47,7 +52,7 @@ class Headline:
 def find_headlines(
     results: Sequence[RunResult], rows: Sequence[ComparedRow]
 ) -> tuple[Headline, ...]:
-    """A few of each test, in the order of the tests."""
+    """Return a few headline figures of each test, in the order of the tests."""
     titles = {test.name: test.title for test in results[0].tests}
     preparing = {
         (test.name, section.name)
@@ -85,12 +90,12 @@ def _describe(row: ComparedRow, of_test: Sequence[ComparedRow]) -> str:
 
 
 def _is_known(row: ComparedRow) -> bool:
-    """Whether there is a ratio at all."""
+    """Return whether any run has a ratio."""
     return any(entry.ratio is not None for entry in row.entries[1:])
 
 
 def _most_telling(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
-    """What the test was made to find, the phases of its first stream, cells of its first section of several."""
+    """Yield sought results, then phases of the first stream, then cells of the first section with several workloads."""
     sought = [row for row in rows if row.quantity in SOUGHT_ALWAYS]
     of_cells = [row for row in rows if row.quantity.key in QUANTITIES]
     streams = [row.section for row in of_cells if row.part]
@@ -108,7 +113,7 @@ def _most_telling(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
 
 
 def _of_phases(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
-    """The first quantity of each phase of a stream, and the last one's tail."""
+    """Yield the first quantity of each phase of a stream, and the tail of the last phase."""
     for part in dict.fromkeys(row.part for row in rows):
         yield next(row for row in rows if row.part == part)
     if rows:
@@ -116,7 +121,7 @@ def _of_phases(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
 
 
 def _of_cells(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
-    """The first quantity of the cells that a data sheet names, and the last one's tail."""
+    """Yield the first quantity of the cells that a data sheet names, and the tail of the last cell."""
     if not rows:
         return
     first = [row for row in rows if row.quantity is rows[0].quantity]
@@ -129,7 +134,7 @@ def _of_cells(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
 
 
 def _ends(rows: Sequence[ComparedRow]) -> Sequence[ComparedRow]:
-    """Of several demands the least and the greatest."""
+    """Return the first and the last row."""
     return rows if len(rows) < 2 else (rows[0], rows[-1])
 
 
@@ -138,5 +143,5 @@ def _is_of(workload: Workload, mix: int) -> bool:
 
 
 def _tail(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
-    """The highest percentile that is at hand."""
+    """Yield the highest percentile, if there is one."""
     yield from [row for row in rows if row.quantity in PERCENTILES][-1:]

@@ -1,4 +1,4 @@
-"""How strongly a ratio is coloured: around 1, alike in both directions, on one stated scale."""
+"""Colour of a ratio: centred on 1, equal in both directions, on one stated scale."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from math import log
 
 from tkperf.model.quantity import Better, Measure
 
-# Ratios at which a colour is full: the first that covers nearly all of what is shown.
+# Ratios with full colour: the first that covers nearly all shown ratios is used.
 _FULL = (1.05, 1.1, 1.25, 1.5, 2.0, 4.0, 10.0)
 _COVERED = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """``full``: the ratio, or its inverse, from which on colours are full."""
+    """Scale of colours; ``full`` is the ratio (or its inverse) with full colour."""
 
     full: float
 
     def heat(self, ratio: float, measure: Measure) -> float | None:
-        """From -1, worse, to 1, better; None: neither direction is better."""
+        """Return the strength from -1 (worse) to 1 (better); None if neither direction is better."""
         if measure.better is Better.NEITHER or ratio <= 0:
             return None
         strength = max(-1.0, min(1.0, log(ratio) / log(self.full)))
@@ -34,7 +34,7 @@ class Scale:
 
 
 def find_scale(ratios: Iterable[float]) -> Scale:
-    """That of the ratios of a comparison; 1 is the reference's own and says nothing."""
+    """Return the scale for the ratios of a comparison; it ignores 1, the ratio of the reference."""
     strengths = sorted(abs(log(ratio)) for ratio in ratios if ratio > 0 and ratio != 1)
     if not strengths:
         return Scale(full=_FULL[-3])

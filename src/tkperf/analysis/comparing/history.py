@@ -1,4 +1,4 @@
-"""One drive over time: the trend of each headline figure, and where its firmware changed."""
+"""One drive over time: the trend of each headline figure, and changes of firmware."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tkperf.analysis.comparing.robust import Trend, find_trend
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """What a trend is told of."""
+    """Unit of time of a trend."""
 
     label: str
     days: float
 
 
-# The longest that the runs span at least.
+# The first that the runs span is used.
 _PERIODS = (
     Period(label="year", days=365.0),
     Period(label="30 days", days=30.0),
@@ -32,9 +32,12 @@ _MINUTE = Period(label="minute", days=1 / 1440)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryFigure:
-    """``trend`` of the values in percent of their median, per period, over periods since the first run.
+    """Trend of a headline figure.
 
-    None: fewer than two values. ``change``: whether it goes to the better or worse, or is within noise.
+    Attributes:
+        trend: trend of the values in percent of their median, per period since the first run;
+            None: fewer than two values.
+        change: better, worse, or within noise.
     """
 
     headline: Headline
@@ -45,7 +48,12 @@ class HistoryFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirmwareChange:
-    """``name`` is the first run with the new one; ``day`` (since 1970) lies between it and the one before."""
+    """A change of firmware between two runs.
+
+    Attributes:
+        name: first run with the new firmware.
+        day: middle between the two runs, in days since 1970.
+    """
 
     name: str
     day: float
@@ -55,7 +63,7 @@ class FirmwareChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """``days``: when each run began, since 1970."""
+    """History of a drive; ``days`` are the starts of the runs, in days since 1970."""
 
     serial: str | None
     period: Period
@@ -71,7 +79,7 @@ def build_history(
     days: Sequence[float],
     headlines: Sequence[Headline],
 ) -> History:
-    """Of runs in the order of their dates; serial number and firmware of each, None is not known."""
+    """Return the history of runs in the order of their dates; a serial number or firmware of None is not known."""
     spanned = days[-1] - days[0]
     period = next((each for each in _PERIODS if spanned >= each.days), _MINUTE)
     one = len(set(serials)) == 1 and serials[0] is not None
@@ -111,7 +119,7 @@ def _judge(headline: Headline, trend: Trend | None) -> Change:
 def _find_changes(
     names: Sequence[str], firmware: Sequence[object], days: Sequence[float]
 ) -> list[FirmwareChange]:
-    """Between two runs of which both are known."""
+    """Find changes between successive runs with a known firmware."""
     known = [
         (name, str(version), day)
         for name, version, day in zip(names, firmware, days, strict=True)

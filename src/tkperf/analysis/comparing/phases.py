@@ -1,9 +1,9 @@
-"""The phases of streams: what is compared where a stream went from one level to another.
+"""Phases of streams: the values that are compared if a stream went from one level to another.
 
-A mean over such a stream depends on how long it lasted. So each of its phases is a value of its own: fresh out of box
-and steady, where tkperf finds them in every run (``analysis/timeline/``); where not every run became steady, the last quarter
-of each stream. Where the specification's steady state was reached in every run, its window is what is compared in their place. A quantity's value in a phase is the median of its slices, as a level's is; a maximum is the
-greatest of them.
+A mean over such a stream depends on how long it lasted, so each of its phases has its own value: fresh out of box
+and steady, if tkperf finds them in every run (``analysis/timeline/``). If not every run became steady, the last
+quarter of each stream is compared. If every run reached the specification's steady state, its window is compared
+instead. A quantity's value in a phase is the median of its slices, as a level's is; a maximum is their greatest.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ FRESH_PART = "fresh out of box"
 STEADY_PART = "steady"
 LAST_PART = "last quarter"
 _LEAST_SLICES = 2
-# Ranges of three slices each lie apart by chance in 1 of 10 cases, of four in 1 of 35.
+# Ranges of three slices each are separate by chance in 1 of 10 cases, ranges of four in 1 of 35.
 _FEWEST_RANGED = 4
 _KINDS = {LevelKind.FRESH: FRESH_PART, LevelKind.STEADY: STEADY_PART}
 LEVELS_OF = {FRESH.key: FRESH_PART, STEADY.key: STEADY_PART}
-"""What the course of a section shows of a phase, by its key: the phase says it, too."""
+"""Phases by the key of the characteristic that repeats them."""
 _EXTREMES = {LATENCY_MAX: max, LATENCY_MIN: min}
 
 Slices = tuple[SliceResult, ...]
@@ -39,7 +39,7 @@ Slices = tuple[SliceResult, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """A phase that every run's stream has; ``slices`` of each run, ``levels`` their rates' where these are known."""
+    """A phase that every run's stream has; ``slices`` and ``levels`` (rates, if known) are one for each run."""
 
     part: str
     slices: tuple[Slices, ...]
@@ -47,7 +47,10 @@ class Phase:
 
 
 def find_phases(sections: Sequence[SectionResult]) -> tuple[Phase, ...]:
-    """Those of a stream in every run; none where it was level throughout in all, or is none."""
+    """Return the phases that every run's stream has.
+
+    Empty if a section is not a stream, or if all streams were level throughout.
+    """
     if not all(_is_stream(section) for section in sections):
         return ()
     if not any(changes(section, section.slices[0].values.workload) for section in sections):
@@ -65,16 +68,16 @@ def find_phases(sections: Sequence[SectionResult]) -> tuple[Phase, ...]:
 
 
 def are_judged_steady(sections: Sequence[SectionResult]) -> bool:
-    """Whether cells are means over a window of steady state in every run."""
+    """Return whether cells are means over a window of steady state in every run."""
     return all(section.window and section.steady for section in sections)
 
 
 def phase_entry(phase: Phase, run: int, quantity: Quantity) -> Entry:
-    """One run's value of a quantity in a phase."""
+    """Return one run's value of a quantity in a phase."""
     slices = phase.slices[run]
     cells = [one.values for one in slices]
     values = [value for cell in cells if (value := cell.value(quantity)) is not None]
-    if len(values) < len(cells):  # of some slices nothing is known
+    if len(values) < len(cells):  # some slices have no value
         return Entry(value=None)
     value, uncertainty = _value(phase.levels[run], quantity, values)
     if phase.part == LAST_PART:  # has no level yet
@@ -115,7 +118,7 @@ def _is_stream(section: SectionResult) -> bool:
 
 
 def _levels(section: SectionResult) -> Iterator[tuple[str, tuple[Slices, Mapping[str, float]]]]:
-    """Of each level by its name its slices, and the level that was found."""
+    """Yield the name of each level with its slices and its value."""
     for timeline in preferred(section.timelines):
         if timeline.settled is None or timeline.quantity not in QUANTITIES:
             continue

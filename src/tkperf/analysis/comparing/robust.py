@@ -1,4 +1,4 @@
-"""Statistics of few values that may stray: no distribution is assumed, and one odd value moves nothing.
+"""Robust statistics of few values: they assume no distribution, and one odd value changes little.
 
 Formulas and sources: docs/method.md, cohorts and history.
 """
@@ -14,13 +14,13 @@ from statistics import median, quantiles
 from tkperf.analysis.uncertainty.student import COVERAGE_PERCENT
 
 OUTLIER_SCORE = 3.5
-"""Of the modified z-score (Iglewicz, Hoaglin 1993; NIST/SEMATECH 1.3.5.17)."""
+"""Limit of the modified z-score (Iglewicz, Hoaglin 1993; NIST/SEMATECH 1.3.5.17)."""
 FEWEST_SCORED = 5
-"""Of fewer runs nothing says which of them strays."""
+"""Fewest runs that can show an outlier."""
 FEWEST_IN_TREND = 5
-"""Of fewer no interval of 95 % exists: all orders of four values have a chance of 1 in 24."""
-# Of normally distributed values the standard deviation is so many times the median, and so many
-# times the mean, of what they stray from their middle.
+"""Fewest runs with an interval of 95 %: each order of four values has a chance of 1 in 24."""
+# Standard deviation of normally distributed values, as a multiple of the median (or the mean) of their
+# absolute deviations from the middle.
 _SIGMAS_OF_MAD = 1.4826
 _SIGMAS_OF_MEAN = 1.2533
 _BEYOND = (100 - COVERAGE_PERCENT) / 200
@@ -28,14 +28,14 @@ _BEYOND = (100 - COVERAGE_PERCENT) / 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """Of one figure over runs, in its unit.
+    """Distribution of one figure over runs, in its unit.
 
     Attributes:
-        spread: what would be the standard deviation, from the median of what they stray (MAD).
-        median_low, median_high: the interval that covers the median of all such drives with 95 %;
-            None of fewer than six.
-        lower_quartile, upper_quartile: halves lie between them.
-        scores: the modified z-score of each; None of fewer than five.
+        spread: estimate of the standard deviation, from the median absolute deviation (MAD).
+        median_low, median_high: interval that covers the median of all such drives with 95 %;
+            None with fewer than six values.
+        lower_quartile, upper_quartile: half of the values lie between them.
+        scores: modified z-score of each value; None with fewer than five values.
     """
 
     count: int
@@ -51,7 +51,7 @@ class Distribution:
 
 
 def describe_distribution(values: Sequence[float]) -> Distribution:
-    """Of two values or more."""
+    """Return the distribution of two or more values."""
     ordered, middle = sorted(values), median(values)
     rank = _rank_of_median(len(values))
     lower, _, upper = quantiles(values, n=4, method="inclusive")
@@ -71,13 +71,13 @@ def describe_distribution(values: Sequence[float]) -> Distribution:
 
 
 def _scores(values: Sequence[float], middle: float, strays: Sequence[float]) -> tuple[float, ...]:
-    """0.6745 (x - median) / MAD; where more than half are alike, by the mean in the place of MAD."""
+    """0.6745 (x - median) / MAD; the mean absolute deviation replaces a MAD of 0."""
     sigma = _SIGMAS_OF_MAD * median(strays) or _SIGMAS_OF_MEAN * sum(strays) / len(strays)
     return tuple((value - middle) / sigma if sigma else 0.0 for value in values)
 
 
 def _rank_of_median(count: int) -> int | None:
-    """How many values may be left out at either end: each lies below the median like a coin falls."""
+    """Return how many values the interval leaves out at either end; each value is below the median by one half."""
     below, rank = 0.0, None
     for number in range(count // 2):
         below += comb(count, number) / 2**count
@@ -89,12 +89,12 @@ def _rank_of_median(count: int) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """The straight line that half of all pairs of values rise more than; ``at`` is its middle.
+    """A straight line by Theil and Sen's method.
 
     Attributes:
-        slope: Theil and Sen's, per unit of the places.
-        low, high: the interval of 95 %; None of too few values, or of two at one place.
-        at: the place of the line's ``level``.
+        slope: median of the slopes of all pairs, per unit of the places.
+        low, high: interval of 95 % of the slope; None with too few values, or with two at one place.
+        at: place of the line's ``level``, the median of the places.
     """
 
     slope: float
@@ -105,17 +105,17 @@ class Trend:
 
     @property
     def told(self) -> bool | None:
-        """Whether the interval leaves 0 out; None: there is none."""
+        """Return whether the interval excludes 0; None without an interval."""
         if self.low is None or self.high is None:
             return None
         return self.low > 0 or self.high < 0
 
 
 def find_trend(places: Sequence[float], values: Sequence[float]) -> Trend | None:
-    """Theil and Sen's estimate; None unless there are two places.
+    """Return Theil and Sen's estimate; None without two places.
 
-    Sen (1968): the slopes of all pairs in order, of which so many are left out at either end as
-    Kendall's tau may have pairs out of order by chance.
+    Sen (1968): the interval leaves out as many of the ordered slopes at either end as Kendall's tau
+    allows pairs out of order by chance.
     """
     pairs = combinations(zip(places, values, strict=True), 2)
     slopes = sorted((y - b) / (x - a) for (a, b), (x, y) in pairs if x != a)
@@ -134,7 +134,7 @@ def find_trend(places: Sequence[float], values: Sequence[float]) -> Trend | None
 
 
 def _rank_of_slopes(count: int) -> int | None:
-    """How many slopes may be left out at either end; None: not even none."""
+    """Return how many slopes the interval leaves out at either end; None if there is no interval."""
     orders, most = 0, _BEYOND * factorial(count)
     for left_out, found in enumerate(_inversions(count)):
         orders += found
@@ -144,7 +144,7 @@ def _rank_of_slopes(count: int) -> int | None:
 
 
 def _inversions(count: int) -> list[int]:
-    """Of all orders of so many values, how many have 0, 1, 2 ... pairs out of order."""
+    """Count the orders of so many values that have 0, 1, 2 ... pairs out of order."""
     found = [1]
     for number in range(2, count + 1):
         longer, running = [], 0

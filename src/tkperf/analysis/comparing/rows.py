@@ -1,4 +1,4 @@
-"""The rows of a comparison: cells, phases of streams and what courses show, where every run has them."""
+"""Rows of a comparison: cells, phases of streams and characteristics of courses that every run has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tkperf.model.workload import Workload
 
 
 def build_rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
-    """What every run has, in the order of the first."""
+    """Yield the rows that every run has, in the order of the first run."""
     for test in results[0].tests:
         for section in test.sections:
             found = (_find(result, test, section) for result in results)
@@ -40,7 +40,7 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
         yield from _of_phase(test, sections, workloads, phase)
     whole = not phases or are_judged_steady(sections)
     cells = [_Cells.of(section) for section in sections]
-    # What is of all phases together says how long each lasted.
+    # A value over all phases would depend on how long each lasted.
     for of_runs in workloads if whole else ():
         for quantity in _quantities(sections[0]):
             entries = [
@@ -53,7 +53,7 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
 
 
 def _workloads(sections: Sequence[SectionResult]) -> list[list[Workload]]:
-    """Of each workload that every run has its counterparts, the first run's first."""
+    """Return the workloads that every run has, each with its counterparts, the first run's first."""
     axes = comparable_axes([cell.workload for cell in of_run.cells] for of_run in sections)
     places = [
         {place_of(cell.workload, axes): cell.workload for cell in of_run.cells}
@@ -101,7 +101,7 @@ def _row(
 def _of_course(
     test: str, sections: Sequence[SectionResult], parts: set[str]
 ) -> Iterator[ComparedRow]:
-    """What the course of a section shows in every run; nothing of workloads that are level in all."""
+    """Yield characteristics of the course that every run has; skip workloads that are level in all runs."""
     found = [section.characteristics for section in sections]
     axes = comparable_axes([one.workload for one in of_run] for of_run in found)
     by_place = [
@@ -115,7 +115,7 @@ def _of_course(
             for section, of_run in zip(sections, found_again, strict=False)
         )
         known = LEVELS_OF.get(one.key) in parts
-        # What no run has leaves nothing to compare; that it was looked for, each report says.
+        # A characteristic that no run has gives no comparison; each report names it as not found.
         anything = any(of_run.value is not None for of_run in found_again)
         telling = telling and (anything or one.measure in SOUGHT_ALWAYS)
         if len(found_again) == len(sections) and telling and not known:
@@ -137,13 +137,13 @@ def _find(result: RunResult, test: TestResult, section: SectionResult) -> Sectio
 
 
 def _quantities(section: SectionResult) -> list[Quantity]:
-    """What the section is about, by its plan; a plan of another version may have others."""
+    """Quantities of the section by its plan; a plan of another version may have unknown ones."""
     return [QUANTITIES[key] for key in section.plan.quantities if key in QUANTITIES]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cells:
-    """A section's cells, and what each is a mean of, by their workloads: a sweep has thousands."""
+    """A section's cells and their rounds and slices, by workload: a sweep has thousands."""
 
     section: SectionResult
     whole: Mapping[Workload, CellResult]
@@ -182,7 +182,7 @@ def _entry(of_run: _Cells, workload: Workload, quantity: Quantity) -> Entry:
 def _range(
     of_run: _Cells, workload: Workload, quantity: Quantity
 ) -> tuple[float | None, float | None, Span | None]:
-    """The lowest and the highest of what the value is a mean of, and what that is."""
+    """Return the lowest and the highest of the averaged values, and their span."""
     measured = of_run.rounds.get(workload) or of_run.slices
     values = [value for cell in measured if (value := cell.value(quantity)) is not None]
     if len(values) < 2:

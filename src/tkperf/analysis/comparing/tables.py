@@ -1,4 +1,4 @@
-"""A comparison's tables as data: headline figures, ratios, values. Every output renders these."""
+"""Tables of a comparison as data: headline figures, ratios, values. Every output renders these."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tkperf.model.quantity import Measure
 from tkperf.model.units import NOT_MEASURED, format_number
 
 MOST_ACROSS = 6
-"""Of more runs a row tells the ends and the middle, or each has a narrow column of its own."""
+"""Most runs with full columns; with more, a row gives the ends and the middle, or each run has a narrow column."""
 _SEPARATORS = "-_. "
 MARKS = {
     Change.WITHIN_NOISE: f"(1.02): within noise: the {INTERVAL} of the ratio contains 1, or, of a maximum or "
@@ -41,10 +41,14 @@ MARKS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedTable:
-    """Texts, after ``labels`` columns that name the row.
+    """A table of texts; the first ``labels`` columns name the row.
 
-    ``heat`` and ``hints`` have what each cell after these is coloured by, and what is told of it when asked;
-    ``changes`` what it says. ``colours`` tells what the colours of a page mean, ``notes`` the marks.
+    Attributes:
+        heat: strength of each cell's colour, for the columns after the labels.
+        hints: text of each cell on request, likewise.
+        changes: change that each cell shows, likewise.
+        notes: explanations of the marks.
+        colours: explanation of the colours.
     """
 
     title: str
@@ -77,7 +81,7 @@ def build_table(
     *,
     colours: str = "",
 ) -> ComparedTable:
-    """From lines of labels and cells; ``head`` is of both. Marks that occur are explained."""
+    """Return a table of lines with labels and cells; ``head`` covers both. Explain the marks that occur."""
     cells = [cell for _, of_line in lines for cell in of_line]
     marked = {cell.change for cell in cells if cell.text.endswith(("?", ")"))}
     marks = (text for change, text in MARKS.items() if change in marked)
@@ -95,13 +99,13 @@ def build_table(
 
 
 def reference_of(comparison: Comparison) -> str:
-    """What ratios are to, in words."""
+    """Name the reference of the ratios."""
     of_cohort = comparison.arrangement is Arrangement.COHORT
     return "the median" if of_cohort else comparison.names[0]
 
 
 def find_comparison_scale(comparison: Comparison) -> Scale:
-    """One for all tables of a comparison."""
+    """Return one scale for all tables of a comparison."""
     return find_scale(
         ratio
         for row in comparison.rows
@@ -111,7 +115,7 @@ def find_comparison_scale(comparison: Comparison) -> Scale:
 
 
 def ratios_of(comparison: Comparison, row: ComparedRow) -> tuple[float | None, ...]:
-    """Of each run to the first, of a cohort to the median of the row; None: there is none."""
+    """Return each run's ratio to the first, in a cohort to the median of the row; None: no ratio."""
     if comparison.arrangement is not Arrangement.COHORT:
         first, *others = row.entries
         return (1.0 if first.value else None, *(entry.ratio for entry in others))
@@ -129,12 +133,12 @@ def ratios_of(comparison: Comparison, row: ComparedRow) -> tuple[float | None, .
 def build_ratios(
     comparison: Comparison, rows: Sequence[ComparedRow], scale: Scale
 ) -> ComparedTable:
-    """A row for each row, a column for each run that is set against the reference."""
+    """Return a row for each row, a column for each run that is compared with the reference."""
     axes = listing_axes(row.workload for row in rows)
     of_cohort = comparison.arrangement is Arrangement.COHORT
     names, left_out = short_names(comparison.names)
     others = names if of_cohort else names[1:]
-    # The first column stays in sight where the others are scrolled.
+    # Outputs keep the first column in sight when the others scroll.
     together = len(names) > MOST_ACROSS
     lines: list[Line] = []
     for row in rows:
@@ -165,7 +169,7 @@ def build_ratios(
 
 
 def ratio_cells(comparison: Comparison, row: ComparedRow, scale: Scale) -> list[Cell]:
-    """The ratio of each run, coloured where it is a difference."""
+    """Return the ratio of each run, coloured if it is a difference."""
     of_cohort = comparison.arrangement is Arrangement.COHORT
     ratios = ratios_of(comparison, row)
     return [
@@ -193,21 +197,21 @@ def _ratio_cell(
 
 
 def _heat(measure: Measure, entry: Entry, scale: Scale) -> float | None:
-    """What is within noise, or may be, has no colour."""
+    """A ratio has no colour if it is within noise, or noise is not known."""
     if entry.ratio is None or entry.change not in BEYOND_NOISE:
         return None
     return scale.heat(entry.ratio, measure)
 
 
 def _covers_ratio(entry: Entry, ratio: float) -> bool:
-    """Whether the interval of the entry's level contains the reference."""
+    """Return whether the interval of the entry's level contains the reference."""
     if entry.uncertainty is None or entry.value is None:
         return False
     return bool(entry.uncertainty.of_level.covers(entry.value / ratio)) if ratio else False
 
 
 def explain_colours(comparison: Comparison, scale: Scale) -> str:
-    """What the colours of a page mean."""
+    """Explain the colours of a page."""
     plain = (
         "the median lies within the drive's own uncertainty"
         if comparison.arrangement is Arrangement.COHORT
@@ -219,7 +223,7 @@ def explain_colours(comparison: Comparison, scale: Scale) -> str:
 def build_matrices(
     comparison: Comparison, rows: Sequence[ComparedRow], scale: Scale
 ) -> Iterator[ComparedTable]:
-    """Of two runs a matrix of ratios for each quantity of cells that differ in two things."""
+    """Yield a matrix of ratios of two runs, for each quantity of cells that differ in two axes."""
     first, second = comparison.names
     cells = [row for row in rows if not row.part]
     for measure in dict.fromkeys(row.quantity for row in cells):
@@ -251,7 +255,7 @@ def build_matrices(
 def build_values(
     comparison: Comparison, rows: Sequence[ComparedRow], scale: Scale
 ) -> ComparedTable:
-    """Every run's value with its ratio to the first."""
+    """Return every run's value with its ratio to the first."""
     axes = listing_axes(row.workload for row in rows)
     lines: list[Line] = [
         (
@@ -275,7 +279,7 @@ def build_values(
 
 
 def build_summary(comparison: Comparison, rows: Sequence[ComparedRow]) -> ComparedTable:
-    """Of many runs the ends and the middle of each row."""
+    """Return the ends and the middle of each row, for many runs."""
     axes = listing_axes(row.workload for row in rows)
     lines: list[Line] = [
         ((*(axis.text(row.workload) for axis in axes), row.title), summary_cells(comparison, row))
@@ -299,7 +303,7 @@ def summary_head(comparison: Comparison) -> tuple[str, ...]:
 
 
 def summary_cells(comparison: Comparison, row: ComparedRow) -> list[Cell]:
-    """The reference's value, the least and the greatest ratio with their runs, and where the others are."""
+    """Return the reference's value, the lowest and highest ratio with their runs, and the last or median ratio."""
     ratios = ratios_of(comparison, row)
     known = sorted(
         (ratio, name)
@@ -324,7 +328,7 @@ def summary_cells(comparison: Comparison, row: ComparedRow) -> list[Cell]:
 
 
 def describe_entry(measure: Measure, entry: Entry) -> str:
-    """``20.5 x1.952``: the value with its marks and its ratio."""
+    """Return ``20.5 x1.952``: the value with its marks and its ratio."""
     if entry.not_found is not None:
         return entry.not_found
     value = format_number(entry.value, measure.digits) + mark(entry)
@@ -332,7 +336,7 @@ def describe_entry(measure: Measure, entry: Entry) -> str:
 
 
 def hint(measure: Measure, entry: Entry, *, to_first: bool = True) -> str:
-    """The value in full, and how far it and its ratio to the first run, if that is shown, can be trusted."""
+    """Return the value in full with its uncertainty; ``to_first`` adds the ratio to the first run with its interval."""
     told = describe(entry.value, entry.uncertainty, measure)
     if entry.ratio is None or not to_first:
         return told
@@ -341,7 +345,7 @@ def hint(measure: Measure, entry: Entry, *, to_first: bool = True) -> str:
 
 
 def short_names(names: Sequence[str]) -> tuple[tuple[str, ...], str]:
-    """Of many runs their names without what all begin with, and that; else as they are."""
+    """Shorten the names of many runs by their common beginning; return it, too. Few names stay whole."""
     alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
     shared = "".join(letters[0] for letters in alike)
     cut = max((shared.rfind(separator) for separator in _SEPARATORS), default=-1) + 1

@@ -1,4 +1,4 @@
-"""What drives told of themselves, where that may be why runs differ: heat, throttling, write amplification."""
+"""Telemetry of drives that may explain differing runs: heat, throttling, write amplification."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tkperf.analysis.results import RunResult, TestResult
 from tkperf.analysis.telemetry import DriveTelemetry
 from tkperf.model.units import format_duration
 
-# Less than that is the weather of a room, or how well a counter counts.
+# Smaller differences come from the room's temperature or from a counter's precision.
 DIFFERENCE_C = 10.0
 DIFFERENCE_OF_AMPLIFICATION = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryDifference:
-    """Of one test, by its name; ``throttled``: not every run was so for as long."""
+    """A difference in one test, by its name; ``throttled``: the runs differ in the time they throttled."""
 
     test: str
     title: str
@@ -28,7 +28,7 @@ class TelemetryDifference:
 def find_telemetry_differences(
     names: Sequence[str], results: Sequence[RunResult]
 ) -> Iterator[TelemetryDifference]:
-    """In the order of the first run's tests; nothing of what not two runs tell."""
+    """Yield differences in the order of the first run's tests; a value needs two runs."""
     for test in results[0].tests:
         tests = [_find(result, test.name) for result in results]
         for text, throttled in _differences(names, tests):
@@ -68,7 +68,7 @@ def _known(
     tests: Sequence[TestResult | None],
     of: Callable[[DriveTelemetry], float | None],
 ) -> Told:
-    """The greatest among each run's drives."""
+    """Return each run's greatest value among its drives."""
     told = []
     for name, test in zip(names, tests, strict=True):
         values = [of(drive) for drive in test.telemetry] if test else []
@@ -84,7 +84,7 @@ def _range(told: Told) -> tuple[float, float]:
 
 
 def _ends(told: Told, form: str) -> str:
-    """Each run's, of many the least and the greatest: ``42 °C (D) to 75 °C (C)``."""
+    """List each run's value; of many runs the lowest and the highest: ``42 °C (D) to 75 °C (C)``."""
     if len(told) <= MOST_NAMED:
         return ", ".join(f"{name} {form.format(value)}" for name, value in told)
     ends = (min(told, key=lambda pair: pair[1]), max(told, key=lambda pair: pair[1]))
@@ -92,7 +92,7 @@ def _ends(told: Told, form: str) -> str:
 
 
 def _list(told: Sequence[tuple[str, str]]) -> str:
-    """Runs that tell the same are named together."""
+    """Name runs with equal words together."""
     by_words: dict[str, list[str]] = {}
     for name, words in told:
         by_words.setdefault(words, []).append(name)

@@ -1,4 +1,4 @@
-"""What a run found, in sentences and in a handful of figures: the opening of every output.
+"""Findings of a run as sentences and a few figures: they open every output.
 
-Made of the results and of how tests plan to show them; no test is known by its name.
+Their sources are the results and the tests' plans of figures; no code here depends on a test's name.
 """

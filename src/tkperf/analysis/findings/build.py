@@ -1,4 +1,4 @@
-"""Every finding of a run, test by test."""
+"""Findings of a run, test by test."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from tkperf.model.quantity import Quantity
 from tkperf.model.record import RunStatus
 from tkperf.model.units import format_number
 
-# More sections with a share of the first than this are told in one sentence.
+# With more such sections, one sentence gives all their shares.
 _MOST_BESIDE = 3
-# More sections of one quantity than this, likewise.
+# With more sections of one quantity, one sentence covers all.
 _MOST_ALIKE = 2
 _MOST_EVENTS = 3
 
 
 def with_findings(result: RunResult) -> RunResult:
-    """The result with its opening, made of what it has."""
+    """Return the result with its headlines and findings."""
     return replace(
         result, headlines=build_headlines(result.tests), findings=build_findings(result.tests)
     )
 
 
 def build_findings(tests: Sequence[TestResult]) -> tuple[Finding, ...]:
-    """What was found in each test, the figures first, then what is to be known of them."""
+    """Return the findings of each test: its figures first, then its doubts."""
     return tuple(finding for test in tests for finding in _of_test(test))
 
 
@@ -51,7 +51,7 @@ def _of_test(test: TestResult) -> Iterator[Finding]:
     several = _several_alike(test, told)
     if several:
         yield Finding(test=test.name, section=None, text=several)
-    # Loads of several demands are told with their sections, which name the demand.
+    # Loads with several demands name their sections, which name the demand.
     loads = {name_load(work) for work in find_peaks_of_demands(told)}
     for section in told:
         many = section.name in beside and len(beside) > _MOST_BESIDE
@@ -70,7 +70,7 @@ def _of_test(test: TestResult) -> Iterator[Finding]:
 def _of_section(
     test: TestResult, section: SectionResult, first: str | None, loads: set[str]
 ) -> Iterator[Finding]:
-    """``loads`` are those that need their section named, such as those told of so far."""
+    """Return ``loads`` are the loads that need their section's name, such as earlier ones."""
     text = describe_section(section)
     if not text:
         return
@@ -86,7 +86,7 @@ def _of_section(
 
 
 def _beside(test: TestResult) -> dict[str, str]:
-    """Sections that have a share of another's rate, with the name of that one."""
+    """Return sections that have a share of another section's rate, with that section's name."""
     found: dict[str, str] = {}
     first_of: dict[object, str] = {}
     for section in test.sections:
@@ -99,7 +99,7 @@ def _beside(test: TestResult) -> dict[str, str]:
 
 
 def _describe_beside(test: TestResult, beside: dict[str, str]) -> str:
-    """``Random 4 KiB writes run at 98.1 % (State 1) to 132 % (State 10) of the 27,000 IOPS of ...``."""
+    """Return ``Random 4 KiB writes run at 98.1 % (State 1) to 132 % (State 10) of the 27,000 IOPS of ...``."""
     shares = {
         section.name: share.value
         for section in test.sections
@@ -119,7 +119,7 @@ def _describe_beside(test: TestResult, beside: dict[str, str]) -> str:
 
 
 def _several_alike(test: TestResult, told: Sequence[SectionResult]) -> str:
-    """Sections of one quantity that differ in their block size: from the smallest to the largest."""
+    """Describe sections of one quantity with several block sizes, from the largest to the smallest."""
     quantity = find_shared(test)
     measured = [section for section in told if section.cells and section.complete]
     if quantity is None or len(measured) <= _MOST_ALIKE or any(one.areas for one in measured):
@@ -135,7 +135,7 @@ def _several_alike(test: TestResult, told: Sequence[SectionResult]) -> str:
 
 
 def _from_to(cells: Sequence[CellResult], quantity: Quantity) -> str:
-    """``run at 510 MB/s with 1024 KiB blocks and 12.3 MB/s with 0.5 KiB``."""
+    """Return ``run at 510 MB/s with 1024 KiB blocks and 12.3 MB/s with 0.5 KiB``."""
     ordered = sorted(cells, key=lambda cell: -cell.workload.mean_block_bytes)
     largest, smallest = ordered[0], ordered[-1]
     words = f"run at {quantity.text(largest.value(quantity))} with {name_blocks(largest.workload)} blocks"
@@ -145,7 +145,7 @@ def _from_to(cells: Sequence[CellResult], quantity: Quantity) -> str:
 
 
 def _events(test: TestResult, told: Sequence[SectionResult]) -> Iterator[Finding]:
-    """Drops and spikes, the first few; the sections have all of them."""
+    """Yield the first few drops and spikes; the sections have all of them."""
     found = [(section, text) for section in told for text in describe_events(section.timelines)]
     for section, text in found[:_MOST_EVENTS]:
         named = f"{section.name}: {text}" if len(told) > 1 else text
@@ -156,7 +156,7 @@ def _events(test: TestResult, told: Sequence[SectionResult]) -> Iterator[Finding
 
 
 def _doubts(test: TestResult, section: SectionResult) -> Iterator[Finding]:
-    """What its verdict leaves open."""
+    """Yield the doubts of the section's verdict."""
     verdict = section.verdict
     if verdict is None or section.steady:
         return
@@ -170,7 +170,7 @@ def _doubts(test: TestResult, section: SectionResult) -> Iterator[Finding]:
 
 
 def _whole(test: TestResult) -> Iterator[Finding]:
-    """What became of the test, and what others had a part in."""
+    """Yield the progress of an unfinished test, and the number of disturbed steps."""
     if test.progress is not None:
         going_on = test.status is RunStatus.RUNNING
         text = f"Test {test.progress}"

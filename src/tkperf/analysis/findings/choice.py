@@ -1,4 +1,4 @@
-"""Which of a section's many figures speak for it."""
+"""Choice of the figures that represent a section."""
 
 from __future__ import annotations
 
@@ -17,26 +17,29 @@ from tkperf.model.units import KIB
 from tkperf.model.workload import Workload
 from tkperf.procedures.demand_points import CellMeans, Point, choose_points
 
-# What a data sheet names: 4 KiB; writes first, as they are what takes a device to its limits.
+# Blocks of a data sheet, 4 KiB; writes come first, since they push a device to its limits.
 _BLOCK_SIZE_BYTES = 4 * KIB
 _MIXES = (0, 100, 65)
 
 
 def find_shown(section: SectionResult) -> tuple[Quantity, ...]:
-    """What the section is about, the first above all; none that this version does not know."""
+    """Return the section's quantities that this version knows, the main one first."""
     return tuple(QUANTITIES[key] for key in section.plan.quantities if key in QUANTITIES)
 
 
 def find_rate(section: SectionResult) -> Quantity:
-    """IOPS, or throughput where the section is about that."""
+    """Return IOPS, or throughput if the section's first rate is that."""
     rates = [quantity for quantity in find_shown(section) if quantity in (IOPS, THROUGHPUT)]
     return rates[0] if rates else IOPS
 
 
 def find_settled(section: SectionResult, cell: CellResult) -> float | None:
-    """Where a stream's rate settled: what the specification calls steady is what its tables have; else what shows in the course."""
+    """Return the rate at which a stream settled; None if it did not, or for other rates than IOPS.
+
+    After the specification's steady state it is the value of the tables, else the level of the course.
+    """
     level = find_characteristic(section, STEADY)
-    # Levels are of IOPS.
+    # Levels exist for IOPS only.
     if level is None or level.value is None or find_rate(section) is not IOPS:
         return None
     of_window = cell.value(IOPS) if section.steady else None
@@ -44,7 +47,7 @@ def find_settled(section: SectionResult, cell: CellResult) -> float | None:
 
 
 def find_course(section: SectionResult, rate: Quantity) -> Timeline | None:
-    """Of the rate, with its levels."""
+    """Return the timeline of the rate that has levels; None without one."""
     return next(
         (one for one in section.timelines if one.quantity == rate.key and one.settled is not None),
         None,
@@ -52,20 +55,20 @@ def find_course(section: SectionResult, rate: Quantity) -> Timeline | None:
 
 
 def find_shared(test: TestResult) -> Quantity | None:
-    """What all sections of a test have tables of together, such as the sizes of a throughput test."""
+    """Return the quantity of the tables over all sections, such as the sizes of a throughput test."""
     plan = SectionPlan(name=test.title, quantities=(), figures=test.figures)
     shared = [QUANTITIES[key] for key in matrix_keys(plan) if key in QUANTITIES]
     return shared[0] if shared else None
 
 
 def is_grid(section: SectionResult) -> bool:
-    """Whether demand was varied in it."""
+    """Return whether the section varied demand."""
     axes = find_axes(cell.workload for cell in section.cells)
     return JOBS in axes or DEPTH in axes
 
 
 def choose_cells(cells: Sequence[CellResult]) -> list[CellResult]:
-    """Cells of one block size that differ in their mix: writes, reads, then the mix run first."""
+    """Choose cells of one block size and different mixes: writes, reads, then the mix that ran first."""
     four_kib = [cell for cell in cells if cell.workload.block_size_bytes == _BLOCK_SIZE_BYTES]
     first = (four_kib or cells)[0].workload
     alike = [
@@ -85,8 +88,8 @@ class Peak:
     """The maximum of a grid of demands.
 
     Attributes:
-        below: the ceiling of the mean latency that it was chosen by, in words; empty: its test has none.
-        rivals: other demands that were considered and whose rate cannot be told from it: their intervals overlap.
+        below: the mean latency's ceiling that limited the choice, in words; empty: the test has none.
+        rivals: other considered demands whose interval of the rate overlaps the maximum's.
     """
 
     cell: CellResult
@@ -95,10 +98,10 @@ class Peak:
 
 
 def choose_peaks(section: SectionResult) -> list[Peak]:
-    """Of a grid of demands the maximum, of writes and of reads each if both were run.
+    """Return the maximum of a grid of demands, for writes and for reads if both ran.
 
-    It is the one that the test itself chooses (``choose_points``): the highest rate among the cells whose
-    mean latency is below its ceiling, among all cells where it has none.
+    The test itself chooses the same point (``choose_points``): the highest rate among the cells whose
+    mean latency is below its ceiling, or among all cells without a ceiling.
     """
     rate = find_rate(section)
     peaks = [_choose_peak(section, like, rate) for like in choose_cells(section.cells)[:2]]
@@ -134,7 +137,7 @@ def _choose_peak(section: SectionResult, like: CellResult, rate: Quantity) -> Pe
 
 
 def _overlap(one: CellResult, other: CellResult, rate: Quantity) -> bool:
-    """Whether the intervals of both rates' levels have a value in common; unknown ones have none."""
+    """Return whether the intervals of both rates' levels overlap; unknown intervals do not."""
     of, to = one.uncertainty_of(rate), other.uncertainty_of(rate)
     if of is None or to is None:
         return False
@@ -146,7 +149,7 @@ def _overlap(one: CellResult, other: CellResult, rate: Quantity) -> bool:
 
 
 def find_peaks_of_demands(sections: Sequence[SectionResult]) -> dict[Workload, Workload]:
-    """Return loads that several sections ran, each at its own demand, with the one that has the highest rate.
+    """Map loads that several sections ran, each at its own demand, to the load with the highest rate.
 
     Imported results have a section for each demand.
     """
@@ -168,14 +171,14 @@ def find_peaks_of_demands(sections: Sequence[SectionResult]) -> dict[Workload, W
 
 
 def find_single(section: SectionResult, like: CellResult) -> CellResult | None:
-    """The same load with a single outstanding I/O."""
+    """Return the same load with a single outstanding I/O."""
     return next(
         (cell for cell in _alike(section, like) if cell.workload.total_outstanding_ios == 1), None
     )
 
 
 def _alike(section: SectionResult, like: CellResult) -> list[CellResult]:
-    """Cells that differ in their demand alone."""
+    """Return the cells that differ from ``like`` in their demand alone."""
 
     def place(cell: CellResult) -> tuple[object, ...]:
         work = cell.workload

@@ -1,4 +1,4 @@
-"""What opens a result, as data."""
+"""Opening of a result, as data."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tkperf.model.workload import Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A sentence of what a test found, without its full stop.
+    """A sentence about a test, without its full stop.
 
     Attributes:
-        test: its name.
-        section: what it is about; None: the whole test.
-        alarm: it says why a figure is not what it seems, or what is missing.
+        test: name of the test.
+        section: name of the section; None: the whole test.
+        alarm: the sentence qualifies a figure, or names missing ones.
     """
 
     test: str
@@ -28,15 +28,16 @@ class Headline:
     """A figure that a reader asks for first.
 
     Attributes:
-        label: what it is of, such as ``4 KiB random write``.
-        key: of the quantity or characteristic.
-        unit: as data files have it.
-        value: in full.
-        text: the value with its unit as people read it; of what lies beyond all that was tried, where it can be.
-        sure: its interval of 95 % in percent, such as ``± 0.35 %``, of a lower limit ``at least ± 0.35 %``; empty: not known.
-        verdict: whether it is of a steady state, in words; empty: there is no such rule.
-        alarm: that was not reached, or the section did not come to its end.
-        workload: what it was measured of; None: of no single one.
+        label: load and further words, such as ``4 KiB random write``.
+        key: key of the quantity or characteristic.
+        unit: unit in data files.
+        value: value in full.
+        text: value with its unit for readers; a bound if the value lies beyond everything that was tried.
+        sure: interval of 95 % in percent, such as ``± 0.35 %``; ``at least ± 0.35 %`` for a lower limit;
+            empty: not known.
+        verdict: verdict on steady state, in words; empty: the section has no such rule.
+        alarm: the section did not reach steady state, or did not complete.
+        workload: measured workload; None: no single one.
     """
 
     test: str

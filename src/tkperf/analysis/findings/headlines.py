@@ -1,4 +1,4 @@
-"""The three to six figures of a run that are asked for first, each with its verdict."""
+"""Headlines of a run: its most wanted figures, at most six, each with its verdict."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tkperf.model.quantity import IOPS, LATENCY_MEAN, Better, Quantity, percenti
 from tkperf.model.units import format_count, format_duration, format_number
 
 MOST = 6
-_LEAST_PERCENT = 0.01  # as of a rate that was offered and kept up with
+_LEAST_PERCENT = 0.01  # lower values occur for an offered rate that the device kept up with
 _TAIL = percentile(99.9)
 
 
@@ -44,8 +44,8 @@ class _Candidate:
     """A figure that may become a headline.
 
     Attributes:
-        rank: 0 is what its test is about, 1 a second rate, 2 what else there is.
-        like: what figure it stands for, told but once.
+        rank: 0 for the test's main figure, 1 for a second rate, 2 for others.
+        like: identity of the figure, so that it appears only once; None: its label and key.
     """
 
     rank: int
@@ -58,9 +58,9 @@ class _Candidate:
 
 
 def build_headlines(tests: Sequence[TestResult]) -> tuple[Headline, ...]:
-    """One of each test, as far as there is room, then second ones; in the order of the tests.
+    """Return one headline of each test while there is room, then second ones; in the order of the tests.
 
-    What another test has told already is not told again.
+    A figure that another test already gives does not repeat.
     """
     of_tests = [list(_of_test(test)) for test in tests]
     chosen: dict[tuple[str, str], tuple[int, Headline]] = {}
@@ -79,13 +79,13 @@ def build_headlines(tests: Sequence[TestResult]) -> tuple[Headline, ...]:
 
 
 def _of_test(test: TestResult) -> Iterator[_Candidate]:
-    """In the order of its sections, what each is about before what else it tells.
+    """Yield candidates in the order of rank, then of the sections.
 
-    Where the test has several demands each figure names its own.
+    In a test with several demands each figure names its own.
     """
     sections = [section for section in test.sections if not section.plan.prepares]
     of_sections = [list(_of_section(test, section)) for section in sections]
-    if find_shared(test):  # sections of one quantity: the first of them speaks for all
+    if find_shared(test):  # sections of one quantity: the first of them represents all
         of_sections[1:] = [[replace(one, rank=2) for one in of] for of in of_sections[1:]]
     peaks = find_peaks_of_demands(sections)
     demands = {
@@ -126,7 +126,7 @@ def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate
         return
     cells = choose_cells(section.cells)
     for number, cell in enumerate(cells):
-        # A second latency tells less than a second rate.
+        # A second latency is worth less than a second rate.
         later = number if first.better is Better.HIGHER else 2
         yield from _figure(test, section, cell, first, rank=later if number else 0)
     if _TAIL in shown:
@@ -142,7 +142,7 @@ def _of_stream(
     settled, course = find_settled(section, cell), find_course(section, IOPS)
     changes = course is not None and course.changes
     if shown[0] is IOPS and steady is not None and settled and changes and not section.steady:
-        # All of it together is of fresh and settled, and another number than the sentence has.
+        # The mean over the whole stream mixes fresh and settled, and differs from the sentence's number.
         level = _made(
             test,
             section,
@@ -167,7 +167,7 @@ def _of_stream(
 
 
 def _with_state(candidate: _Candidate, state: str) -> _Candidate:
-    """The figure with the state that it is of; those of several states are alike, and one of them speaks."""
+    """Add the state to the figure's label; figures of several states count as one, and the first is used."""
     if not state:
         return candidate
     headline = candidate.headline
@@ -176,7 +176,7 @@ def _with_state(candidate: _Candidate, state: str) -> _Candidate:
 
 
 def _sought(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
-    """How far an offered rate could be raised, a recovery time."""
+    """Yield sought results: the highest offered rates, a recovery time, the share of the first rate."""
     for measure, of in (
         (NO_BACKLOG, NO_BACKLOG.label),
         (SATURATED, SATURATED.label),
@@ -237,7 +237,7 @@ def _figure(
     rank: int,
     most: str = "",
 ) -> Iterator[_Candidate]:
-    """Nothing of what was not measured. ``most`` says by what it was chosen from a grid of demands."""
+    """Yield the figure if it was measured; ``most`` describes its choice from a grid of demands."""
     value = cell.value(quantity)
     if value is None:
         return

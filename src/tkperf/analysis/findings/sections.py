@@ -1,4 +1,4 @@
-"""A section in a sentence, by what was measured in it."""
+"""A section as a sentence, by its kind of measurement."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NEGLIGIBLE_WAIT = 0.01  # of the mean latency
 
 
 def describe_section(section: SectionResult) -> str:
-    """What was found in it; empty where nothing was measured to its end."""
+    """Describe the section's results; empty if it has none to describe."""
     if section.slices:
         return describe_stream(section) + ("; steady state was reached" if section.steady else "")
     if not section.cells or not find_shown(section):
@@ -52,7 +52,7 @@ def describe_section(section: SectionResult) -> str:
 
 
 def _describe_cells(section: SectionResult) -> str:
-    """``Random 4 KiB writes run at 27,000 IOPS, reads at 98,000 IOPS``."""
+    """Return ``Random 4 KiB writes run at 27,000 IOPS, reads at 98,000 IOPS``."""
     shown = find_shown(section)
     lead, *others = choose_cells(section.cells)
     words = say(lead, shown[0])
@@ -69,7 +69,7 @@ def _describe_cells(section: SectionResult) -> str:
 
 
 def _describe_grid(section: SectionResult) -> str:
-    """``Random 4 KiB writes reach 98,000 IOPS at TC32 QD32 (10.4 ms on average), and 9,800 IOPS with ...``."""
+    """Return ``Random 4 KiB writes reach 98,000 IOPS at TC32 QD32 (10.4 ms on average), and 9,800 IOPS with ...``."""
     rate = find_rate(section)
     sentences = []
     for peak in choose_peaks(section):
@@ -87,7 +87,7 @@ def _describe_grid(section: SectionResult) -> str:
 
 
 def _name_rivals(rivals: Sequence[CellResult]) -> str:
-    """``TC16 QD32``; of many the number."""
+    """Return ``TC16 QD32``; for many rivals their number."""
     if len(rivals) > _MOST_RIVALS:
         return f"{len(rivals)} other demands"
     return " and ".join(name_demand(cell.workload) for cell in rivals)
@@ -98,13 +98,13 @@ def _at(cell: CellResult, quantity: Quantity) -> str:
 
 
 def _mean(cell: CellResult) -> str:
-    """``(10.4 ms on average)``; empty: not measured."""
+    """Return ``(10.4 ms on average)``; empty: not measured."""
     mean = cell.value(LATENCY_MEAN)
     return "" if mean is None else f" ({format_latency(mean)} on average)"
 
 
 def _describe_offered(section: SectionResult, found: Characteristic) -> str:
-    """``Random 4 KiB reads have no backlog up to 91,000 IOPS and saturate at 93,900 IOPS; at 91,000 they take ...``."""
+    """Return ``Random 4 KiB reads have no backlog up to 91,000 IOPS and saturate at 93,900 IOPS; ...``."""
     load = capital(name_load(found.workload))
     saturated = find_characteristic(section, SATURATED)
     at = ""
@@ -127,7 +127,7 @@ def _describe_offered(section: SectionResult, found: Characteristic) -> str:
 
 
 def _with_wait(cell: CellResult) -> str:
-    """``take 60.3 ms on average with the wait to be issued; once issued 345 µs``; empty: they hardly wait."""
+    """Return ``take 60.3 ms on average with the wait to be issued; once issued 345 µs``; empty: they hardly wait."""
     issued_us, whole_us = cell.value(LATENCY_MEAN), cell.value(LATENCY_WITH_WAIT)
     if issued_us is None or whole_us is None or whole_us <= (1 + _NEGLIGIBLE_WAIT) * issued_us:
         return ""
@@ -138,7 +138,7 @@ def _with_wait(cell: CellResult) -> str:
 
 
 def _describe_areas(section: SectionResult) -> str:
-    """``Random 64 KiB reads run at 180 IOPS on average over the disk (220 in its first area, 150.0 in its last), ...``."""
+    """Return ``Random 64 KiB reads run at 180 IOPS on average over the disk (220 in its first area, ...), ...``."""
     quantity = find_shown(section)[0]
     words = ""
     for cell in choose_cells(section.cells):
@@ -156,7 +156,7 @@ def _describe_areas(section: SectionResult) -> str:
 
 
 def _ends(section: SectionResult, workload: Workload, quantity: Quantity) -> tuple[str, ...]:
-    """In the first and in the last area; empty where there are no two."""
+    """Return the values in the first and the last area; empty with fewer than two areas."""
     values = [
         value
         for area in section.rounds

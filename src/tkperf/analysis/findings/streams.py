@@ -1,4 +1,4 @@
-"""A stream in a sentence: where it settled, from where it came, and how long its I/Os took."""
+"""A stream as a sentence: its settled rate, its first rate, and the latency of its I/Os."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tkperf.model.units import format_duration, format_number
 
 
 def describe_stream(section: SectionResult) -> str:
-    """``Random 4 KiB writes settle at 27,000 IOPS (median), 30.4 % of fresh out of box, after 41 min 00 s; 99.9 % of all I/Os ...``."""
+    """Return ``Random 4 KiB writes settle at 27,000 IOPS (median), 30.4 % of fresh out of box, after 41 min ...``."""
     shown, rate = find_shown(section), find_rate(section)
     cell = section.cells[0] if section.cells else section.slices[-1].values
     leads = shown[0] if shown else rate
@@ -23,14 +23,14 @@ def describe_stream(section: SectionResult) -> str:
     settled = _settles(section, cell, rate) if leads is rate else ""
     words = settled or say(cell, leads)
     parts = [f"{load} {words}" if words else f"{load}: {leads.label} not measured"]
-    # What it settles at is of its end.
+    # The settled rate describes the end of the stream, the tail all of it.
     of = "all I/Os" if settled and not section.steady else ""
     parts += filter(None, (say_tail(cell, shown, of),))
     return "; ".join(parts)
 
 
 def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
-    """Empty where nobody looked whether it is level, or where that is all of it."""
+    """Describe the course of the rate; empty if levels were not sought, or if the rate was not measured."""
     course = find_course(section, rate)
     if course is None or find_characteristic(section, STEADY) is None:
         return ""
@@ -55,7 +55,7 @@ def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
 
 
 def describe_recovery(section: SectionResult, first: str) -> Iterator[str]:
-    """What it is beside the first section with the same load, of that name."""
+    """Yield the share and the recovery against the first section with the same load, named ``first``."""
     share = find_characteristic(section, SHARE_OF_FIRST)
     if share is not None and share.value is not None:
         yield f"that is {format_number(share.value)} % of the rate of {first}"

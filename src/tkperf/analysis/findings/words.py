@@ -1,4 +1,4 @@
-"""Loads, figures and their parts in the words of a sentence."""
+"""Words for loads, figures and their parts in a sentence."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from tkperf.model.quantity import (
 from tkperf.model.units import format_block_size_kib, format_latency
 from tkperf.model.workload import Access, Workload
 
-# The highest percentile that a sentence names: higher ones are of few I/Os.
+# The highest percentile in a sentence: higher ones rest on few I/Os.
 _HIGHEST = "p99.9_us"
 _ORDERS = {Access.RANDOM: "random", Access.SEQUENTIAL: "sequential"}
 
 
 def name_blocks(workload: Workload) -> str:
-    """``4 KiB``, ``12 block sizes``."""
+    """Return ``4 KiB``, ``12 block sizes``."""
     if workload.block_mix:
         return f"{len(workload.block_mix)} block sizes"
     return f"{format_block_size_kib(workload.block_size_bytes)} KiB"
 
 
 def name_direction(workload: Workload) -> str:
-    """``reads``, ``writes``, ``mixed I/Os (65 % reads)``."""
+    """Return ``reads``, ``writes``, ``mixed I/Os (65 % reads)``."""
     return {100: "reads", 0: "writes"}.get(
         workload.read_percent, f"mixed I/Os ({workload.read_percent} % reads)"
     )
 
 
 def name_load(workload: Workload) -> str:
-    """``random 4 KiB writes``, ``random writes of 12 block sizes``."""
+    """Return ``random 4 KiB writes``, ``random writes of 12 block sizes``."""
     order, direction = _ORDERS[workload.access], name_direction(workload)
     if workload.block_mix:
         return f"{order} {direction} of {name_blocks(workload)}"
@@ -45,12 +45,12 @@ def name_load(workload: Workload) -> str:
 
 
 def name_demand(workload: Workload) -> str:
-    """``TC4 QD32``."""
+    """Return ``TC4 QD32``."""
     return f"{JOBS.words(workload)} {DEPTH.words(workload)}"
 
 
 def name_figure(workload: Workload) -> str:
-    """``4 KiB random write``: what stands above a figure."""
+    """Return ``4 KiB random write``: the label of a figure."""
     direction = {100: " read", 0: " write"}.get(
         workload.read_percent, f", {workload.read_percent} % reads"
     )
@@ -59,14 +59,14 @@ def name_figure(workload: Workload) -> str:
 
 
 def say_value(value: float, quantity: Quantity) -> str:
-    """``27,000 IOPS``, ``1.204 ms``."""
+    """Return ``27,000 IOPS``, ``1.204 ms``."""
     if quantity.unit == LATENCY_MEAN.unit:
         return format_latency(value)
     return quantity.text(value)
 
 
 def say(cell: CellResult, quantity: Quantity) -> str:
-    """What a load does: ``run at 27,000 IOPS``, ``take 37.2 µs on average``; empty: not measured."""
+    """Describe a load's result: ``run at 27,000 IOPS``, ``take 37.2 µs on average``; empty: not measured."""
     value = cell.value(quantity)
     if value is None:
         return ""
@@ -78,9 +78,9 @@ def say(cell: CellResult, quantity: Quantity) -> str:
 
 
 def say_tail(cell: CellResult, shown: Sequence[Quantity], of: str = "") -> str:
-    """``99.9 % complete within 1.204 ms, the slowest in 35.1 ms``, of a mix reads and writes apart.
+    """Return ``99.9 % complete within 1.204 ms, the slowest in 35.1 ms``; a mix gives reads and writes separately.
 
-    Empty where the section is not about it. ``of``: what it is of, where that is to be said.
+    Empty if the section does not show latencies of the tail. ``of`` names the I/Os, if the sentence needs it.
     """
     parts = []
     asked = [quantity for quantity in shown if quantity in PERCENTILES]
@@ -99,7 +99,7 @@ def say_tail(cell: CellResult, shown: Sequence[Quantity], of: str = "") -> str:
 
 
 def _join(limits: Sequence[tuple[str, str, str]]) -> str:
-    """``99.9 % of the reads complete within 354 µs, of the writes within 305 µs``."""
+    """Return ``99.9 % of the reads complete within 354 µs, of the writes within 305 µs``."""
     share, of, time = limits[0]
     words = f"{share}{of} complete within {time}"
     for other, of_other, its_time in limits[1:]:
@@ -119,7 +119,7 @@ def _directions(cell: CellResult) -> tuple[Direction, ...]:
 
 
 def _within(cell: CellResult, direction: Direction, of: str) -> tuple[str, str, str] | None:
-    """The highest share that is known, of what, and the time within which it completes."""
+    """Return the highest known share, its I/Os, and the time within which it completes."""
     names = [quantity.key for quantity in PERCENTILES]
     for quantity in reversed(PERCENTILES[: names.index(_HIGHEST) + 1]):
         value = cell.value(quantity, direction)

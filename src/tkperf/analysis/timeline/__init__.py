@@ -1,1 +1,1 @@
-"""What a series shows over time: levels, sudden drops, spikes that come back. Pure."""
+"""Analysis of a series over time: levels, sudden drops, periodic spikes. Pure."""

@@ -1,4 +1,4 @@
-"""A rate that falls to less than half from one value to the next: a stall, a cliff."""
+"""Sudden drops: a rate falls to less than half from one value to the next, as in a stall or a cliff."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tkperf.analysis.timeline.series import Series, running_median, spread
 from tkperf.model.seconds import FloatArray
 
 LEAST_VALUES = 10
-# The level that is fallen from: the median of so many values before, three quarters of which kept it.
+# Level before a drop: the median of so many values. A drop is below half of their lower quartile.
 BEFORE, LEAST_BEFORE = 9, 5
 DEEP = 0.5
 BACK = 0.75
 NOISE_SIGMAS = 8.0
-# So long, and noise alone does not do it; what is shorter must nearly reach nothing, far from the
-# noise and deep beside the highest rise: heavy tails reach to both sides.
+# Noise alone does not last so long. A shorter drop must nearly reach zero, far from the noise, and be
+# deep compared with the highest rise: heavy tails reach to both sides.
 LASTING = 3
 NEARLY_NOTHING = 0.1
 STALL_SIGMAS = 25.0
@@ -26,9 +26,9 @@ NEIGHBOURS = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:
-    """From ``start`` to ``end`` (places), from the level ``before`` to the least value ``least``.
+    """A drop from the level ``before`` to the lowest value ``least``, between the places ``start`` and ``end``.
 
-    ``recovered``: three quarters of the level before were reached again.
+    ``recovered``: the rate reached three quarters of the level again.
     """
 
     start: float
@@ -39,7 +39,7 @@ class Drop:
 
 
 def find_drops(series: Series) -> tuple[Drop, ...]:
-    """Every sudden drop of a rate, in order."""
+    """Return every sudden drop of a rate, in order."""
     if len(series) < LEAST_VALUES:
         return ()
     values = series.values
@@ -59,7 +59,7 @@ def find_drops(series: Series) -> tuple[Drop, ...]:
         stalled = least <= NEARLY_NOTHING * before and before - least > deep_for_stalls
         if stalled or end - index >= LASTING:
             drops.append(_drop(series, index, end, before))
-        # What follows is judged by the level after it, not by the one it fell from.
+        # Later values are judged by the level after the drop, not by the level before it.
         if end == values.size:
             index += BEFORE
         else:
@@ -68,7 +68,7 @@ def find_drops(series: Series) -> tuple[Drop, ...]:
 
 
 def _levels_before(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Lower quartile and median of the values before each; NaN for the first, which have too few."""
+    """Return lower quartile and median of the values before each; NaN for the first values, which have too few."""
     levels = np.full((2, values.size), np.nan)
     for index in range(LEAST_BEFORE, min(BEFORE, values.size)):
         levels[:, index] = np.percentile(values[:index], (25, 50))

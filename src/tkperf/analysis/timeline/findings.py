@@ -1,4 +1,4 @@
-"""What was found in a series over time, as data."""
+"""Findings in a series over time, as data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tkperf.model.workload import Workload
 
 
 class Recorded(StrEnum):
-    """What a value of a series is of. Of rounds places are their numbers, else seconds."""
+    """Unit of a series' values. Places are numbers of rounds, else seconds."""
 
     ROUNDS = "rounds"
     SLICES = "slices"
@@ -21,7 +21,7 @@ class Recorded(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bursts:
-    """Values of bursts with idle time between them, which are no course: how far they lie apart."""
+    """Spread of a rate that comes in bursts with idle time between them, so it has no course."""
 
     median: float
     least: float
@@ -30,18 +30,18 @@ class Bursts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """One quantity of one workload over time, and what shows in it.
+    """One quantity of one workload over time, and its findings.
 
     Places count from the start of the stream in seconds, or are numbers of rounds.
 
     Attributes:
-        quantity: its key.
-        values: how many the series has.
-        levels: of a rate its phases in order; empty where they were not looked for.
-        settled: whether the rate is level at the end; None: not looked for.
-        drops: sudden falls of a rate, without those of its transition.
-        spikes: those of a latency that come back at equal distances; None: none.
-        bursts: of a rate with idle time between its values, of which nothing else is looked for; None: it has none.
+        quantity: key of the quantity.
+        values: number of values in the series.
+        levels: phases of a rate in order; empty if levels were not sought.
+        settled: the rate is level at the end; None: not sought.
+        drops: sudden falls of a rate, without falls in its transition.
+        spikes: periodic spikes of a latency; None: none.
+        bursts: spread of a rate with idle time between its values, for which nothing else is sought; None: no bursts.
     """
 
     workload: Workload
@@ -56,7 +56,7 @@ class Timeline:
 
     @property
     def changes(self) -> bool:
-        """Whether its rate has more than the one level."""
+        """Return whether the rate has more than one level."""
         return self.settled is False or any(
             level.kind is not LevelKind.STEADY for level in self.levels
         )

@@ -1,7 +1,7 @@
-"""Where a rate is level: fresh out of the box, in transition, steady.
+"""Levels of a rate: fresh out of the box, in transition, steady.
 
-Robust on purpose: medians of few neighbours, so that single spikes and stalls move no boundary, and
-a band around the last level as wide as the noise there.
+The search is robust: medians of few neighbours keep single spikes and stalls from moving a boundary,
+and the band around the last level is as wide as the noise there.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from tkperf.analysis.timeline.series import Series, running_median, spread
 from tkperf.model.seconds import FloatArray
 
 LEAST_VALUES = 10
-# A level is left by a tenth of itself, and another level differs by a fifth: the PTS's own limits
+# A value leaves a level at a tenth of it, and another level differs by a fifth: the PTS's own limits
 # for slope and range.
 BAND = 0.10
 OTHER_LEVEL = 0.20
-FIRST_BAND = 0.05  # a first level is left sooner: what begins to fall goes on
-# What noise may do by itself, in standard deviations.
+FIRST_BAND = 0.05  # narrower for a first level: a decline that begins goes on
+# Reach of noise alone, in standard deviations.
 NOISE_SIGMAS = 5.0
-# The median of several normally distributed values strays so much more than their mean.
+# Standard deviation of the median of several normally distributed values, relative to their mean's.
 _MEDIAN_STRAYS = 1.25
-# Correlation of neighbours that can be told from a change of level, at most.
+# The highest correlation of neighbours that differs from a change of level.
 _MOST_CORRELATION = 0.97
-# So much of the steady part may lie outside its band, but never for long.
+# This share of the steady part may lie outside its band, but never for long.
 MOST_OUTSIDE = 0.05
 SHORTEST_PHASE = 3
-# Longer series are reduced to as many medians: boundaries are then as exact as a part is long.
+# Longer series become as many medians; a boundary is then as precise as one part is long.
 MOST_VALUES = 3000
 
 
@@ -44,7 +44,7 @@ class LevelKind(StrEnum):
 class Level:
     """A phase of a series, from its first value to the end of its last.
 
-    ``value`` is the median there; of a transition it says little.
+    ``value`` is the median there; for a transition it means little.
     """
 
     kind: LevelKind
@@ -55,19 +55,22 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """``settled``: the end is level; else the last phase is a transition that was still going on."""
+    """Phases of a series.
+
+    ``settled``: the end is level; otherwise the last phase is a transition that still went on.
+    """
 
     phases: tuple[Level, ...]
     settled: bool
 
 
 def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
-    """The phases of a rate; None of fewer than ten values.
+    """Return the phases of a rate; None with fewer than ten values.
 
     Args:
-        series: of a rate that falls, or rises, to where it stays.
-        as_new: it began on a purged device that nothing had been written to since: then a first
-            level above the last is called fresh out of box.
+        series: a rate that falls, or rises, to its last level.
+        as_new: the series began on a purged device without any writes since: a first level above the
+            last is then fresh out of box.
     """
     if len(series) < LEAST_VALUES:
         return None
@@ -97,23 +100,23 @@ def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Noise:
-    """Of single values the standard deviation, and the correlation of neighbours (AR(1))."""
+    """Noise of single values: standard deviation, and correlation of neighbours (AR(1))."""
 
     sigma: float
     correlation: float
 
     def of_median(self, count: int) -> float:
-        """The standard deviation of the median of so many neighbours."""
+        """Return the standard deviation of the median of so many neighbours."""
         lags = np.arange(1, count)
         together = count + 2 * float(np.sum((count - lags) * self.correlation**lags))
         return self.sigma * min(1.0, _MEDIAN_STRAYS * float(np.sqrt(together)) / count)
 
 
 def _find_noise(tail: FloatArray) -> _Noise:
-    """How values stray from the parabola through the second half: a bend is no noise.
+    """Measure deviations from a parabola through the second half of a series, so that a bend is no noise.
 
-    Few values, or values that hang together, say little of their spread: both figures are taken as
-    large as they may well be.
+    Few or correlated values give a poor estimate of their spread, so both figures are at the upper end
+    of what is plausible.
     """
     at = np.arange(tail.size, dtype=float)
     strays = tail - np.polyval(np.polyfit(at, tail, 2), at)
@@ -128,7 +131,7 @@ def _find_noise(tail: FloatArray) -> _Noise:
 
 
 def _reduced(series: Series) -> Series:
-    """Medians of equal parts where there are more values than boundaries need."""
+    """Return medians of equal parts if the series has more values than boundaries need."""
     part_length = -(-len(series) // MOST_VALUES)
     if part_length == 1:
         return series
@@ -145,7 +148,7 @@ def _reduced(series: Series) -> Series:
 
 
 def _find_steady(smooth: FloatArray, last: float, band: float) -> int:
-    """From which value on all stay within the band, but for few and short excursions."""
+    """Return the first index from which all values stay within the band, except few and short excursions."""
     outside = np.abs(smooth - last) > band
     longest = max(2, smooth.size // 100)
     begin, run, total = smooth.size, 0, 0
@@ -160,7 +163,7 @@ def _find_steady(smooth: FloatArray, last: float, band: float) -> int:
 
 
 def _is_level(steady: FloatArray, last: float, noise: _Noise) -> bool:
-    """Whether its last third lies where its first does, by the slope that the PTS allows."""
+    """Return whether the last third lies at the level of the first, by the slope that the PTS allows."""
     third = max(1, steady.size // 3)
     risen = float(np.median(steady[-third:]) - np.median(steady[:third]))
     by_chance = NOISE_SIGMAS * 2**0.5 * noise.of_median(third)
@@ -168,7 +171,7 @@ def _is_level(steady: FloatArray, last: float, noise: _Noise) -> bool:
 
 
 def _find_first_end(smooth: FloatArray, values: FloatArray, last: float, noise: _Noise) -> int:
-    """How many values, from the first on, lie on a level of their own; 0: there is none."""
+    """Return how many values, from the first on, form a level of their own; 0: none."""
     if smooth.size < SHORTEST_PHASE:
         return 0
     count = SHORTEST_PHASE
@@ -181,7 +184,7 @@ def _find_first_end(smooth: FloatArray, values: FloatArray, last: float, noise: 
 
 
 def _is_apart(values: FloatArray, last: float, noise: _Noise) -> bool:
-    """Whether these are another level than the last."""
+    """Return whether these values are another level than the last."""
     if values.size < SHORTEST_PHASE:
         return False
     distance = abs(float(np.median(values)) - last)

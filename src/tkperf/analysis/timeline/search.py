@@ -1,4 +1,4 @@
-"""What is looked for in which series: levels and drops of a rate, periodic spikes of a latency."""
+"""Searches of series: levels and drops of a rate, periodic spikes of a latency."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SPIKING = (LATENCY_MAX, LATENCY_MEAN)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Track:
-    """The figures of one workload, in the order in which they were measured."""
+    """Figures of one workload, in the order of measurement."""
 
     workload: Workload
     recorded: Recorded
@@ -33,19 +33,20 @@ class Track:
 
     @property
     def has_idle(self) -> bool:
-        """Whether its slices are bursts."""
+        """Return whether its slices are bursts."""
         return self.recorded is Recorded.SLICES and has_idle(self.place, self.width)
 
     def series(self, key: str) -> Series:
-        """One quantity of it."""
+        """Return the series of one quantity."""
         return make_series(self.place, [figures[key] for figures in self.figures], self.width)
 
 
 def find_timelines(tracks: Iterable[Track], *, as_new: bool) -> tuple[Timeline, ...]:
-    """What each workload's IOPS and latencies show over rounds or slices.
+    """Return the findings in each workload's IOPS and latencies over rounds or slices.
 
     Args:
-        as_new: the series begin on a purged device that nothing had been written to since.
+        tracks: figures of the workloads.
+        as_new: the series begin on a purged device without any writes since.
     """
     return tuple(timeline for track in tracks for timeline in _find(track, as_new))
 
@@ -53,10 +54,13 @@ def find_timelines(tracks: Iterable[Track], *, as_new: bool) -> tuple[Timeline, 
 def find_in_seconds(
     workload: Workload, seconds: Seconds, *, as_new: bool, levels: bool
 ) -> tuple[Timeline, ...]:
-    """What the seconds of a long step, or of a stream, show.
+    """Return the findings in the seconds of a long step or of a stream.
 
     Args:
-        levels: look for them, too: nobody has them from slices.
+        workload: workload of the step.
+        seconds: the seconds.
+        as_new: they begin on a purged device without any writes since.
+        levels: report levels, too, because slices do not give them.
     """
 
     def series(key: str) -> Series:
@@ -66,7 +70,7 @@ def find_in_seconds(
     timelines = list(_spikes(about, {quantity.key: series(quantity.key) for quantity in SPIKING}))
     rate = series(IOPS.key)
     if len(rate) >= LEAST_FOR_LEVELS:
-        # Levels of seconds that slices have are not said twice, but tell drops from transitions.
+        # Levels separate drops from transitions even if slices already report them.
         levels_of_rate = find_levels(rate, as_new=as_new)
         timelines.insert(
             0, _rate(about, rate, levels_of_rate if levels else None, _drops(rate, levels_of_rate))
@@ -109,14 +113,14 @@ def _rate(
 
 
 def _drops(series: Series, levels: Levels | None) -> tuple[Drop, ...]:
-    """Those that are no part of the way from the first level to the steady one."""
+    """Return the drops that are not part of the transition from the first level to the steady one."""
     last = None if levels is None else levels.phases[-1]
     steady = last if last is not None and last.kind is LevelKind.STEADY else None
     return tuple(drop for drop in find_drops(series) if not _is_transition(drop, steady))
 
 
 def _is_transition(drop: Drop, steady: Level | None) -> bool:
-    """Whether a fall leads to the steady level, or may: as at the end of a fast burst after idle time."""
+    """Return whether a fall leads to the steady level, or may: as at the end of a fast burst after idle time."""
     if steady is None:
         return not drop.recovered and drop.least > NEARLY_NOTHING * drop.before
     falls_to_it = not drop.recovered and steady.value < BACK * drop.before

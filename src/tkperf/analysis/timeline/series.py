@@ -1,4 +1,4 @@
-"""A value over rounds or seconds, and the robust statistics that the searches share."""
+"""A value over rounds or seconds, and robust statistics for the searches."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tkperf.model.seconds import FloatArray
 
-# Of normally distributed values the median distance from the median, as a standard deviation.
+# Standard deviation of normally distributed values, in median distances from their median.
 _MAD_TO_SIGMA = 1.4826
-_IDLE_S = 0.5  # a fio that was not ready in time takes 0.3 s
+_IDLE_S = 0.5  # a fio that starts late takes 0.3 s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Series:
-    """Values in the order in which they were measured; places ascend.
+    """Values in the order of measurement; places ascend.
 
     Attributes:
-        place: where each value begins: the number of a round, or seconds.
-        width: how far it reaches: 0 for rounds, which are numbered.
-        values: measured, without NaN.
+        place: start of each value: the number of a round, or seconds.
+        width: length of each value; 0 for rounds, which have numbers.
+        values: measured values, without NaN.
     """
 
     place: FloatArray
@@ -34,12 +34,12 @@ class Series:
 
     @property
     def step(self) -> float:
-        """How far two neighbours are apart: 1 of rounds, about 1 s of seconds."""
+        """Distance of two neighbours: 1 for rounds, about 1 s for seconds."""
         return float(np.median(np.diff(self.place))) if len(self) > 1 else 1.0
 
 
 def has_idle(starts_s: Sequence[float], durations_s: Sequence[float]) -> bool:
-    """Whether the device was idle between two neighbours: what it did before and after is no course."""
+    """Return whether the device was idle between two neighbours, so that they form no course."""
     ends_s = (start + duration for start, duration in zip(starts_s, durations_s, strict=True))
     return any(start - end > _IDLE_S for start, end in zip(starts_s[1:], ends_s, strict=False))
 
@@ -49,7 +49,7 @@ def make_series(
     values: Sequence[float | None] | FloatArray,
     width: Sequence[float] | FloatArray | None = None,
 ) -> Series:
-    """A series of what was measured: None and NaN are left out.
+    """Return a series of the measured values, without None and NaN.
 
     Raises:
         ValueError: the lengths differ.
@@ -69,17 +69,17 @@ def make_series(
 
 
 def running_median(values: FloatArray, window: int) -> FloatArray:
-    """The median of the ``window`` values around each, fewer at the ends; ``window`` is odd."""
+    """Return the median of the ``window`` values around each, fewer at the ends; ``window`` is odd."""
     half = min(window // 2, max(0, (values.size - 1) // 2))
     if half == 0:
         return values.copy()
     padded = np.pad(values, half, mode="reflect")
-    # A third of the time of np.median, which also looks for NaN.
+    # np.median takes three times as long: it also looks for NaN.
     return np.partition(sliding_window_view(padded, 2 * half + 1), half, axis=1)[:, half]
 
 
 def spread(values: FloatArray) -> float:
-    """A standard deviation that outliers do not widen: 1.4826 times the median distance to the median."""
+    """Return a standard deviation that outliers do not widen: 1.4826 times the median distance to the median."""
     if not values.size:
         return 0.0
     return float(_MAD_TO_SIGMA * np.median(np.abs(values - np.median(values))))

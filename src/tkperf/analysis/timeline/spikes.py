@@ -1,11 +1,10 @@
-"""Spikes that come back at equal distances, and how likely chance would have set them so.
+"""Periodic spikes, and the probability that chance set them at equal distances.
 
-Two steps. Where spikes could be is found by the spectrum of the highest peaks as events (the
-Rayleigh statistic of every frequency at once, by one Fourier transform). Whether they are there is
-decided by folding: of all places a share is expected to hold a spike; how many of the highest peaks
-lie there by chance is hypergeometric. Only the order of the values counts, so that heavy tails do
-not look like signals; the probability is multiplied by the number of periods, phases and numbers of
-peaks that were tried.
+The search has two steps. The spectrum of the highest peaks as events gives candidates (the Rayleigh
+statistic of every frequency at once, by one Fourier transform). Folding decides: a share of all places
+should hold a spike, and the number of the highest peaks that lie there by chance is hypergeometric.
+Only the order of the values counts, so heavy tails do not look like signals. The probability is
+multiplied by the number of periods, phases and numbers of peaks that were tried.
 """
 
 from __future__ import annotations
@@ -26,30 +25,34 @@ ComplexArray = NDArray[np.complex128]
 LEAST_VALUES = 30
 LEAST_SPIKES = 5
 SHORTEST_PERIOD = 4  # in values
-# A peak is a spike from so much above its neighbourhood on, and so many of the places must have one.
+# Least height of a spike over its neighbourhood, and least share of the places that have one.
 LEAST_HEIGHT = 1.10
 LEAST_SHARE = 0.7
-# Chance of one false alarm in a series without any.
+# Chance of one false alarm in a series without spikes.
 MOST_CHANCE = 1e-3
-# Values that make up the neighbourhood.
+# Size of the neighbourhood, in values.
 NEIGHBOURS = 21
 MOST_PEAKS = 2000
-# Spectra are of all places, also of those without a value: twelve days of seconds. Of a damaged file there
-# may be years between two, in which no pattern is looked for.
+# Spectra cover all places, also places without a value: up to twelve days of seconds. A damaged file may
+# have years between two places; no pattern is sought there.
 MOST_PLACES, MOST_PLACES_PER_VALUE = 1 << 20, 16
-# How far a spike may lie from its place: within a value, its neighbours, or a twentieth of the period.
+# Distance of a spike from its place: within a value, its neighbours, or a twentieth of the period.
 _NEAR, _BESIDE, _WITHIN_PERIOD = 0.5, 1.5, 0.05
 _REACH = 2.0
-# One by one so many take about as long as any number by a Fourier transform.
+# So many events, one by one, take about as long as any number by a Fourier transform.
 _FEW_EVENTS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodicSpikes:
-    """``places`` of those observed: round numbers or seconds; ``expected`` is how many fit in.
+    """A pattern of spikes at equal distances.
 
-    ``height`` is the median of the spikes over their neighbourhood, ``chance`` the probability that
-    any such pattern shows in a series of the same values in random order.
+    Attributes:
+        period, first: distance, and first observed place, in rounds or seconds.
+        expected: number of places that fit in.
+        places: places of the observed spikes: round numbers or seconds.
+        height: median of the spikes, as a multiple of their neighbourhood.
+        chance: probability that any such pattern appears in a series of the same values in random order.
     """
 
     period: float
@@ -77,7 +80,7 @@ class _Comb:
 
 
 def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
-    """The surest pattern of spikes at equal distances; None where chance would do as well."""
+    """Return the surest pattern of spikes at equal distances; None if chance explains it."""
     if len(series) < LEAST_VALUES:
         return None
     if (np.diff(series.place) < 0).any():  # slices may overlap
@@ -119,24 +122,24 @@ def _in_order(series: Series) -> Series:
 def _all_on(
     comb: _Comb, at: FloatArray, height: FloatArray, peaks: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """Of each place of a comb the highest peak, if it is half as high as is typical there."""
+    """Return the highest peak at each place of a comb, if it is half as high as is typical there."""
     typical = float(np.median(height[np.searchsorted(at, comb.events)]))
     high = peaks[height[peaks] - 1 >= 0.5 * (typical - 1)]
     number = np.rint((at[high] - comb.first) / comb.period)
     kept = np.abs(at[high] - comb.first - comb.period * number) <= comb.near + 1e-9
-    # The highest come first, and the first of each number is taken.
+    # Higher peaks come first, so the first of each number is the highest.
     _, firsts = np.unique(number[kept], return_index=True)
     return np.asarray(np.sort(high[kept][firsts]))
 
 
 def _height(values: FloatArray) -> FloatArray:
-    """Each value as a multiple of the median around it."""
+    """Return each value as a multiple of the median around it."""
     base = running_median(values, NEIGHBOURS)
     return np.asarray(np.divide(values, base, out=np.ones_like(values), where=base > 0))
 
 
 def _find_peaks(height: FloatArray) -> NDArray[np.intp]:
-    """Indices of values that no neighbour exceeds, the highest first."""
+    """Return indices of values that no neighbour exceeds, the highest first."""
     before = np.concatenate(([-np.inf], height[:-1]))
     after = np.concatenate((height[1:], [-np.inf]))
     peaks = np.flatnonzero((height >= LEAST_HEIGHT) & (height > before) & (height >= after))
@@ -144,7 +147,7 @@ def _find_peaks(height: FloatArray) -> NDArray[np.intp]:
 
 
 def _sizes(most: int) -> list[int]:
-    """How many of the highest peaks are looked at together."""
+    """Return how many of the highest peaks to examine together."""
     sizes, size = [], float(LEAST_SPIKES)
     while size < most:
         sizes.append(round(size))
@@ -157,10 +160,10 @@ def power_of(spectrum: ComplexArray) -> FloatArray:
 
 
 class Spectra:
-    """What the first events of several, in values, have at the frequencies that are looked at.
+    """Spectra of the first few events, for several numbers of events, at the examined frequencies.
 
-    These are those of a Fourier transform of four times the length, so that no line falls between two,
-    from the lowest of which enough periods fit in to that of the shortest period.
+    The frequencies are from a Fourier transform of four times the length, so that no line falls between two.
+    They reach from the lowest with enough periods to the frequency of the shortest period.
     """
 
     def __init__(self, events: FloatArray, length: int) -> None:
@@ -169,12 +172,12 @@ class Spectra:
         self.lowest = ceil((LEAST_SPIKES - 1) / length * self.size)
         self.highest = self.size // SHORTEST_PERIOD
         self._events = events.astype(np.int64)
-        # Of all values alike: what the mean has at low frequencies is no period.
+        # Spectrum of equal values: the mean's part at low frequencies is no period.
         self._mean = self._transform(np.ones(length)) / length
         self._summed, self._sum = 0, np.zeros_like(self._mean)
 
     def of_first(self, count: int) -> ComplexArray:
-        """Of so many, no fewer than the last time, less what as many spread evenly have."""
+        """Return the spectrum of the first ``count`` events, less the mean's part; ``count`` never decreases."""
         added = self._events[self._summed : count]
         if added.size <= _FEW_EVENTS:
             self._sum = self._sum + self._transform_few(added)
@@ -184,9 +187,9 @@ class Spectra:
         return self._sum - count * self._mean
 
     def may_reach(self, count: int, power: float) -> bool:
-        """Whether the first so many may have such a power anywhere: a coarser look, that takes half as long.
+        """Return whether the first ``count`` may have such a power at any frequency, in half the time.
 
-        Between two frequencies of a transform of at least twice the length nothing is more than twice as
+        Between two frequencies of a transform of at least twice the length, nothing is more than twice as
         strong as the strongest of all (Bernstein's inequality; Ehlich and Zeller, 1964).
         """
         if count - self._summed <= _FEW_EVENTS:
@@ -195,18 +198,18 @@ class Spectra:
         return bool(2 * power_of(np.fft.rfft(marks, self.size // 2)).max() >= power)
 
     def _mark(self, count: int) -> FloatArray:
-        """How many of the first so many are in each place: of uneven distances two may be in one."""
+        """Count the first so many events in each place: with uneven distances two may share one."""
         return np.bincount(self._events[:count], minlength=self.length).astype(np.float64)
 
     def _transform(self, marks: FloatArray) -> ComplexArray:
         return np.fft.rfft(marks, self.size)[self.lowest : self.highest + 1]
 
     def _transform_few(self, events: IntArray) -> ComplexArray:
-        """The same as a sum of turns: those of the frequency's high digit times those of its low one."""
+        """Return the transform of a few events as a sum of turns: the frequency's high digit times its low one."""
         digits = 1 << (self.size.bit_length() // 2)
         turn = -2j * np.pi / self.size
         high, low = (
-            # Whole turns are left out before they cost digits.
+            # Whole turns are removed before they cost digits.
             np.exp(turn * (np.multiply.outer(events, digit) % self.size))
             for digit in (np.arange(0, self.highest + 1, digits), np.arange(digits))
         )
@@ -214,7 +217,7 @@ class Spectra:
 
 
 def _find_combs(events: FloatArray, spectra: Spectra, values: int, tried: int) -> Iterator[_Comb]:
-    """Periods in which many of these events recur, with the probability of so many by chance."""
+    """Yield periods in which many of these events recur, with the probability of so many by chance."""
     for period, first in _candidates(spectra, events.size):
         for near in (_NEAR, _BESIDE, _WITHIN_PERIOD * period):
             comb = _fold(events, spectra.length, values, tried, period, first, near)
@@ -223,11 +226,11 @@ def _find_combs(events: FloatArray, spectra: Spectra, values: int, tried: int) -
 
 
 def _candidates(spectra: Spectra, count: int) -> Iterator[tuple[float, float]]:
-    """Periods and first places at which so many events have a strong Rayleigh statistic.
+    """Yield periods and first places at which so many events have a strong Rayleigh statistic.
 
-    Of pulses all multiples of the frequency are about as strong, so the lowest ones are taken, too.
+    Pulses are about equally strong at all multiples of their frequency, so the lowest are candidates, too.
     """
-    # Of events half of which recur, the statistic is at least a quarter of its greatest value.
+    # If half of the events recur, the statistic is at least a quarter of its greatest value.
     least = 0.25 * LEAST_SHARE * count**2
     if not spectra.may_reach(count, least):
         return
@@ -256,7 +259,7 @@ def _fold(
     first: float,
     near: float,
 ) -> _Comb | None:
-    # From what lies about right to what lies right: the line through the events is fitted anew.
+    # Narrow the reach step by step; each step fits the line through the events anew.
     for reach in (max(near, period / 6), max(near, period / 12), near, near):
         number = np.rint((events - first) / period)
         kept = np.abs(events - first - period * number) <= reach + 1e-9
@@ -274,7 +277,7 @@ def _fold(
     expected = _count_places(first, period, length)
     if hits.size < max(LEAST_SPIKES, LEAST_SHARE * expected):
         return None
-    # Peaks have neighbours that are none, so there is room for half as many.
+    # No two neighbours are both peaks, so there is room for half as many.
     room = values // 2
     covered = max(1, round((2 * near + 1) / 2))
     log_chance = _log_tail(hits.size, events.size, min(room, expected * covered), room)
@@ -287,7 +290,7 @@ def _fold(
 
 
 def _fit(number: FloatArray, events: FloatArray) -> tuple[float, float]:
-    """Slope and start of the least-squares line."""
+    """Return slope and start of the least-squares line."""
     middle, mean = number.mean(), events.mean()
     aside = number - middle
     slope = float(aside @ (events - mean) / (aside @ aside))
@@ -295,12 +298,12 @@ def _fit(number: FloatArray, events: FloatArray) -> tuple[float, float]:
 
 
 def _count_places(first: float, period: float, length: int) -> int:
-    """How many places of a comb fall on a value."""
+    """Count the places of a comb that fall on a value."""
     return int((length - 0.5 - first) // period) - ceil((-0.5 - first) / period) + 1
 
 
 def _log_tail(hits: int, drawn: int, marked: int, room: int) -> float:
-    """Logarithm of the probability of at least so many hits: hypergeometric."""
+    """Return the logarithm of the probability of at least so many hits: hypergeometric."""
 
     def log_choose(many: int, few: int) -> float:
         return lgamma(many + 1) - lgamma(few + 1) - lgamma(many - few + 1)
@@ -319,5 +322,5 @@ def _log_tail(hits: int, drawn: int, marked: int, room: int) -> float:
 
 
 def describe_chance(chance: float) -> str:
-    """``1 in 10^8``: at most so likely by chance."""
+    """Return ``1 in 10^8``: an upper limit of the probability by chance."""
     return f"1 in 10^{max(3, int(-log10(max(chance, 1e-300))))}"

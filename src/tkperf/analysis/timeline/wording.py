@@ -1,4 +1,4 @@
-"""What was found over time, in sentences for every output."""
+"""Findings over time, as sentences for every output."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MOST_SENTENCES = 8
 
 
 def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
-    """What there is to say of a section, most telling first; nothing where nothing was found.
+    """Return the sentences of a section in the order of its findings; empty without findings.
 
-    A stream that is level throughout says so; of many workloads only those that are not are named.
+    A stream that is level throughout gets a sentence; rounds get one for their levels only if the rate changes.
     """
     axes = find_axes(timeline.workload for timeline in timelines)
     sentences = []
@@ -32,7 +32,7 @@ def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
 
 
 def preferred(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
-    """Each finding once: what every second tells exactly, slices need not repeat."""
+    """Return each finding once: slices do not repeat a quantity that seconds have, except for its levels."""
     finer = {
         (timeline.workload, timeline.quantity)
         for timeline in timelines
@@ -60,7 +60,7 @@ def _without_drops(timeline: Timeline) -> Timeline:
 
 
 def describe_events(timelines: Sequence[Timeline]) -> Iterator[str]:
-    """Drops and spikes alone: what happened beside the levels."""
+    """Yield sentences for drops and spikes only, without levels."""
     for timeline in preferred(timelines):
         yield from _events(timeline)
 
@@ -81,7 +81,7 @@ def _events(timeline: Timeline) -> Iterator[str]:
 
 
 def _describe_levels(timeline: Timeline) -> str:
-    """``Fresh out of box 88,800 IOPS for 9 min 00 s, steady 27,000 IOPS from 41 min 00 s on``."""
+    """Return ``Fresh out of box 88,800 IOPS for 9 min 00 s, steady 27,000 IOPS from 41 min 00 s on``."""
     unit = QUANTITIES[timeline.quantity].unit
     in_rounds = timeline.recorded is Recorded.ROUNDS
     words = []
@@ -117,7 +117,7 @@ def _until(level: Level, in_rounds: bool) -> str:
 
 
 def _describe_bursts(timeline: Timeline, bursts: Bursts) -> str:
-    """``60 bursts, idle time between them: median 44,500 IOPS, 43,900 to 94,100``."""
+    """Return ``60 bursts, idle time between them: median 44,500 IOPS, 43,900 to 94,100``."""
     return (
         f"{format_count(timeline.values, 'burst')}, idle time between them: median "
         f"{format_number(bursts.median)} {QUANTITIES[timeline.quantity].unit}, "
@@ -126,7 +126,7 @@ def _describe_bursts(timeline: Timeline, bursts: Bursts) -> str:
 
 
 def _describe_drops(timeline: Timeline) -> str:
-    """``3 sudden drops, the deepest from 27,000 to 120 IOPS at 5 min 00 s for 12 s``."""
+    """Return ``3 sudden drops, the deepest from 27,000 to 120 IOPS at 5 min 00 s for 12 s``."""
     unit = QUANTITIES[timeline.quantity].unit
     deepest: Drop = min(timeline.drops, key=lambda drop: drop.least / drop.before)
     in_rounds = timeline.recorded is Recorded.ROUNDS
@@ -146,7 +146,7 @@ def _describe_drops(timeline: Timeline) -> str:
 
 
 def _describe_spikes(timeline: Timeline, spikes: PeriodicSpikes) -> str:
-    """``Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places ...``."""
+    """Return ``Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places ...``."""
     if timeline.recorded is Recorded.ROUNDS:
         period, first = f"{_number(spikes.period)} rounds", f"in round {spikes.first:.0f}"
     else:
@@ -163,6 +163,6 @@ def _describe_spikes(timeline: Timeline, spikes: PeriodicSpikes) -> str:
 
 
 def _number(value: float) -> str:
-    """At most a decimal place; none for what is a whole number as far as it was measured."""
+    """Format with at most one decimal place; none within 0.05 of a whole number."""
     whole = round(value)
     return f"{whole:,}" if abs(value - whole) < 0.05 else f"{value:,.1f}"

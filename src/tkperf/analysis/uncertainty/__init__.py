@@ -1,4 +1,4 @@
-"""How far a figure can be trusted: standard uncertainty and the interval of 95 % coverage, and from what.
+"""Uncertainty of a figure: standard uncertainty, the interval of 95 % coverage, and their basis.
 
-Terms are those of the GUM (JCGM 100:2008); docs/method.md, uncertainty, has methods and sources.
+Terms are from the GUM (JCGM 100:2008); docs/method.md, uncertainty, has methods and sources.
 """

@@ -1,4 +1,4 @@
-"""The uncertainty of every figure of a section's cells, from the steps that they are of."""
+"""Uncertainty of every figure of a section's cells, from their steps."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _WHY_NONE = {IOS: COUNT, LATENCY_WITH_WAIT: "found from counts of each second, n
 
 
 def needs_seconds(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
-    """Whether a figure of the section is of one step, a whole stream, areas that differ or an offered rate."""
+    """Return whether a figure rests on one step, a whole stream, areas that differ or an offered rate."""
     of_cells = find_window_steps(steps, section.window)
     once = any(
         len(of_cell) == 1 or workload.offered_iops is not None
@@ -57,7 +57,7 @@ def needs_seconds(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
 
 
 def _is_one(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
-    """Whether slices are parts of one measurement; with idle time between them each is one of its own."""
+    """Return whether slices are parts of one measurement; with idle time between them each is its own."""
     return is_whole_stream(steps, section.window) and not has_idle(
         [one.start_s for one in section.slices], [one.duration_s for one in section.slices]
     )
@@ -66,11 +66,12 @@ def _is_one(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
 def with_uncertainty(
     section: SectionResult, steps: Sequence[StepRecord], seconds: Mapping[int, Seconds]
 ) -> SectionResult:
-    """The section, each of its cells with the uncertainties of its figures.
+    """Return the section; each of its cells has the uncertainties of its figures.
 
     Args:
-        steps: of the section.
-        seconds: of each step, by its ``id``; of those not kept there are none.
+        section: the section.
+        steps: steps of the section.
+        seconds: seconds of each step, by its ``id``; steps without kept seconds are missing.
     """
     of_cells = find_window_steps(steps, section.window)
     whole = _is_one(section, steps)
@@ -98,7 +99,7 @@ def with_uncertainty(
 
 
 def rounds_before(window: Sequence[int]) -> tuple[int, ...]:
-    """As many rounds before a window as it has, as far apart; of a stream not every slice is one."""
+    """Return as many rounds before a window as it has, at the same distance: not every slice of a stream is one."""
     if len(window) < 2:
         return ()
     apart = window[1] - window[0]
@@ -115,7 +116,7 @@ def _of_cell(
     *,
     whole: bool,
 ) -> CellUncertainty:
-    # Areas differ, and slices follow each other: what they do is no spread of rounds.
+    # Areas differ and slices follow each other: their differences are no spread of rounds.
     apart = whole or section.areas is not None
     within: dict[str, Spread | None] = {}
     if apart or len(steps) == 1:
@@ -149,7 +150,7 @@ def _changes(section: SectionResult, workload: Workload) -> bool:
 
 
 def _within(pieces: Sequence[Seconds], *, as_one: bool) -> dict[str, Spread | None]:
-    """By what the seconds of each step do; none where a step has no seconds."""
+    """Return the spread of each mean by the seconds of each step; empty if a step has no seconds."""
     if not all(len(piece) for piece in pieces):
         return {}
     if as_one:
@@ -197,7 +198,7 @@ def _of_percentiles(
 
 
 def _of_others(cell: CellResult, window: Window) -> dict[str, Uncertainty]:
-    """Extremes and counts, of which nothing can be said."""
+    """Return the reasons why extremes and counts have no uncertainty."""
     return {
         quantity.key: Uncertainty(reason=_WHY_NONE.get(quantity, EXTREME))
         for quantity in QUANTITIES.values()
@@ -206,7 +207,7 @@ def _of_others(cell: CellResult, window: Window) -> dict[str, Uncertainty]:
 
 
 def _step(quantity: Quantity, window: Window) -> float:
-    """What the mean is resolved to: of rates one I/O more or less in all the time."""
+    """Return the resolution of the mean; for rates one I/O in the whole time."""
     if quantity is LATENCY_MEAN:
         return _LATENCY_STEP_US
     if quantity is CPU:

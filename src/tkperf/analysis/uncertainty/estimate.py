@@ -1,4 +1,4 @@
-"""What a figure's uncertainty is, as data, and how that of a ratio follows from two of them."""
+"""Uncertainty of a figure as data, and of ratios and differences of two figures."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ COUNT = "a count of what was measured"
 
 
 class Basis(StrEnum):
-    """What an uncertainty was found from: of several the one that told the greatest."""
+    """Source of an uncertainty; of several, the source of the greatest."""
 
     ROUNDS = "rounds"
     SECONDS = "seconds"
     SLICES = "slices"
     LEVELS = "levels"
-    """Of what saturates: the levels that offer more than it does."""
+    """For saturation: the levels that offer more than the saturated rate."""
     COUNTS = "counts"
     RESOLUTION = "resolution"
     FIGURES = "figures"
-    """Of a ratio: the uncertainties of the two figures that it is of."""
+    """For a ratio or a difference: the uncertainties of its two figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """From one value to another; ``high`` is None where nothing bounds it from above."""
+    """Interval between two values; ``high`` is None without an upper end."""
 
     low: float
     high: float | None
@@ -39,18 +39,18 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uncertainty:
-    """Of one figure, in its unit; or, with ``reason``, why it has none.
+    """Uncertainty of one figure, in its unit; or ``reason``, why it has none.
 
     Attributes:
-        standard: standard uncertainty u; of an interval that is not even to both sides half its width by the coverage factor.
+        standard: standard uncertainty u; for a lopsided interval half its width divided by the coverage factor;
             None without an upper end.
-        low, high: the interval that covers, with 95 %, a measurement twice as long right after; ``high`` is None
-            where nothing bounds it from above.
-        level: the narrower one that covers the level of the figure, for comparing; None: the same,
-            as where steady state was not reached.
-        degrees_of_freedom: of ``standard``; None: unlimited.
-        at_least: the true one may be greater, as what it was found from is correlated over longer than it lasted.
-        reason: why there is none; None: there is.
+        low, high: interval that covers, with 95 %, a measurement twice as long right after; ``high`` is None
+            without an upper end.
+        level: narrower interval that covers the level of the figure, for comparisons; None: ``low`` and ``high``
+            serve for both, as without steady state.
+        degrees_of_freedom: degrees of freedom of ``standard``; None: unlimited.
+        at_least: the true uncertainty may be greater, since its source is correlated over longer than it lasted.
+        reason: reason for a missing uncertainty; None: it is present.
     """
 
     standard: float | None = None
@@ -74,7 +74,7 @@ class Uncertainty:
         return (self.high - self.low) / 2
 
     def is_even(self, value: float) -> bool:
-        """Whether the interval reaches as far to both sides of the value."""
+        """Return whether the interval is symmetric about the value."""
         if self.low is None or self.high is None:
             return False
         width = self.high - self.low
@@ -82,7 +82,7 @@ class Uncertainty:
 
     @property
     def of_level(self) -> Uncertainty:
-        """The uncertainty of the figure's level, by which it is compared with others."""
+        """Uncertainty of the figure's level, for comparisons with others."""
         if self.level is None:
             return self
         low, high = self.level.low, self.level.high
@@ -91,7 +91,7 @@ class Uncertainty:
         return replace(self, standard=standard, low=low, high=high, level=None)
 
     def covers(self, value: float) -> bool | None:
-        """Whether a value lies in the interval; None: there is none."""
+        """Return whether a value lies in the interval; None without an interval."""
         if not self.known or self.low is None:
             return None
         return self.low <= value <= (inf if self.high is None else self.high)
@@ -101,7 +101,7 @@ Uncertainties = Mapping[str, Uncertainty]
 
 
 def build_from_spread(value: float, spread: Spread, basis: Basis, *, at_least: bool) -> Uncertainty:
-    """Even to both sides."""
+    """Return a symmetric uncertainty."""
     return Uncertainty(
         standard=spread.standard,
         low=value - spread.expanded,
@@ -114,7 +114,7 @@ def build_from_spread(value: float, spread: Spread, basis: Basis, *, at_least: b
 
 
 def build_from_resolution(value: float, step: float) -> Uncertainty:
-    """Of a value that is known to within a step, anywhere in it as likely (GUM F.2.2.1)."""
+    """Return the uncertainty of a value known to within a step, uniformly distributed in it (GUM F.2.2.1)."""
     standard = step / 12**0.5
     half = coverage_factor() * standard
     return Uncertainty(
@@ -123,7 +123,7 @@ def build_from_resolution(value: float, step: float) -> Uncertainty:
 
 
 def build_between(low: float, high: float) -> Uncertainty:
-    """Of a value that can only lie between two, anywhere as likely: all of it is the interval."""
+    """Return the uncertainty of a value uniformly distributed between two; the interval is all of it."""
     return Uncertainty(standard=(high - low) / 12**0.5, low=low, high=high, basis=Basis.RESOLUTION)
 
 
@@ -135,10 +135,10 @@ def build_ratio(
     *,
     times: float = 1,
 ) -> Uncertainty:
-    """Of the ratio of both levels, ``times`` 1 or 100: each end from the distances of both intervals' ends, as logarithms.
+    """Return the uncertainty of the ratio of both levels; ``times`` is 1 or 100.
 
-    Zou and Donner (2008): no evenness to both sides is assumed, and few degrees of freedom of either
-    count by its own interval.
+    Each end follows from the distances of both intervals' ends, as logarithms. Zou and Donner (2008): the
+    method assumes no symmetry, and few degrees of freedom of either count by its own interval.
     """
     for one in (of, to):
         if one is None or not one.known:
@@ -165,7 +165,7 @@ def build_ratio(
 def build_difference(
     value: float, of: Uncertainty | None, to_value: float, to: Uncertainty | None
 ) -> Uncertainty:
-    """Of ``value - to_value``, each end likewise; what is exact has an uncertainty of 0."""
+    """Return the uncertainty of ``value - to_value``, each end likewise; an exact value has an uncertainty of 0."""
     for one in (of, to):
         if one is None or not one.known:
             return Uncertainty(reason=NOT_KNOWN if one is None else one.reason)
@@ -185,12 +185,12 @@ def build_difference(
 
 
 def build_exact(value: float) -> Uncertainty:
-    """Of a number that is laid down, not measured."""
+    """Return the uncertainty of a defined number, which is 0."""
     return Uncertainty(standard=0.0, low=value, high=value, basis=Basis.RESOLUTION)
 
 
 def scale(uncertainty: Uncertainty | None, factor: float) -> Uncertainty | None:
-    """Of so many times the figure."""
+    """Return the uncertainty of ``factor`` times the figure."""
     if uncertainty is None:
         return None
     standard, low, high = (

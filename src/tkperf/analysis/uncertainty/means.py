@@ -1,4 +1,4 @@
-"""Of figures that are means: rates, mean latencies, CPU use."""
+"""Uncertainty of means: rates, mean latencies, CPU use."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tkperf.analysis.uncertainty.estimate import (
 from tkperf.analysis.uncertainty.series import Spread, spread_of_few, spread_of_series
 from tkperf.model.seconds import FloatArray, Seconds
 
-# So many rounds are a series of their own, in which neighbours may be alike.
+# So many rounds are a series in which neighbours may be correlated.
 ROUNDS_IN_SERIES = 20
 
-# Of normally distributed values the median strays by sqrt(pi / 2) of what the mean does.
+# Standard deviation of the median of normally distributed values, relative to the mean's: sqrt(pi / 2).
 _MEDIAN_STRAYS = sqrt(pi / 2)
 
 ONCE = "measured once, and fewer than 4 seconds are kept of it"
@@ -34,15 +34,16 @@ def uncertainty_of_mean(
     *,
     earlier: Sequence[float] = (),
 ) -> Uncertainty:
-    """Of a mean over rounds by their spread, of what was measured once by its seconds.
+    """Return the uncertainty of a mean: over rounds by their spread, for a single measurement by its seconds.
 
-    The spread of the rounds contains whatever their seconds do, but for what comes back in each of
-    them: a transient after the step before it is no chance.
+    The spread of the rounds includes the effect of their seconds, except effects that recur in each round:
+    a transient after the preceding step is not chance.
 
     Args:
-        rounds: none where their spread is none of chance, as of areas of a disk.
-        within: of the same mean, by the seconds in it; None: not known.
-        step: what the value is resolved to.
+        value: the mean.
+        rounds: values of the rounds; empty if their spread is not chance, as for areas of a disk.
+        within: spread of the same mean by its seconds; None: not known.
+        step: resolution of the value.
         earlier: rounds before these, in order.
     """
     spread, basis = spread_of_rounds(np.array(rounds), np.array(earlier)), Basis.ROUNDS
@@ -56,7 +57,7 @@ def uncertainty_of_mean(
 
 
 def uncertainty_of_median(value: float, values: Sequence[float], basis: Basis) -> Uncertainty:
-    """Of the median of a level's slices or rounds: that of their mean, times what it strays more."""
+    """Return the uncertainty of the median of a level's slices or rounds, from the mean's by a factor."""
     spread = spread_of_rounds(np.array(values))
     if spread is None:
         return Uncertainty(reason="fewer than two slices or rounds are at hand")
@@ -69,7 +70,7 @@ def uncertainty_of_median(value: float, values: Sequence[float], basis: Basis) -
 
 
 def uncertainty_of_levels(value: float, rates: Sequence[float]) -> Uncertainty:
-    """Of the mean rate of levels that offer more and more: what differs between them is no course in time."""
+    """Return the uncertainty of the mean rate of levels with rising offers, which are no course in time."""
     spread = spread_of_few(np.array(rates), in_time=False)
     if spread is None:
         return Uncertainty(reason=ONCE)
@@ -77,21 +78,21 @@ def uncertainty_of_levels(value: float, rates: Sequence[float]) -> Uncertainty:
 
 
 def spread_of_rounds(values: FloatArray, earlier: FloatArray | None = None) -> Spread | None:
-    """Of many rounds neighbours show how much they are alike, of few that is assumed."""
+    """Return the spread of rounds; many show the correlation of neighbours, few assume it."""
     if values.size >= ROUNDS_IN_SERIES:
         return spread_of_series([values])
     return spread_of_few(values, earlier)
 
 
 def rates_within(seconds: Sequence[Seconds], column: str) -> Spread | None:
-    """Of the mean of the rounds' rates, by the seconds of each round; ``column`` is a rate's."""
+    """Return the spread of the mean of the rounds' rates by the seconds of each round; ``column`` is a rate's."""
     return spread_of_series(
         [_ratio_series(getattr(one, column) * one.duration_s, one.duration_s) for one in seconds]
     )
 
 
 def latencies_within(seconds: Sequence[Seconds]) -> Spread | None:
-    """Of the mean of the rounds' mean latencies; in a round each I/O weighs the same."""
+    """Return the spread of the mean of the rounds' mean latencies; in a round each I/O has the same weight."""
     return spread_of_series([_latency_series(one) for one in seconds])
 
 
@@ -102,10 +103,10 @@ def _latency_series(seconds: Seconds) -> FloatArray:
 
 
 def _ratio_series(above: FloatArray, below: FloatArray) -> FloatArray:
-    """A series with the mean 0, of which the spread is that of sum(above) / sum(below).
+    """Return a series with the mean 0 and the spread of sum(above) / sum(below).
 
-    A ratio of two sums, linearised (Cochran 1977, 6.4): a short last second and seconds with few I/Os
-    count as little as they weigh.
+    The ratio of two sums is linearised (Cochran 1977, 6.4): a short last second and seconds with few I/Os
+    count by their small weight.
     """
     whole = below.sum()
     if not below.size or not whole > 0:

@@ -1,10 +1,11 @@
-"""Of percentiles: where they would lie if other I/Os of the same kind had been measured.
+"""Uncertainty of percentiles: their range if other I/Os of the same kind had been measured.
 
-The share of I/Os up to the percentile has an uncertainty that is found as of any share: by counting,
-as if I/Os were independent (binomial), and by what the share does from round to round, as slow I/Os come
-in bursts. A burst is one event however many I/Os it has: of those that are rarer than rounds, a window has none or
-one, which tells little of how many follow. Intervals beyond ``SUREST_PERCENT`` are therefore lower limits. The wider of the two is turned into latencies by the histogram: the interval's ends are the
-percentiles that lie that much lower and higher (Woodruff 1952). No distribution is assumed.
+The share of I/Os up to the percentile has the uncertainty of any share. It is found in two ways: by counting,
+as if I/Os were independent (binomial), and by the spread of the share from round to round, since slow I/Os come in
+bursts. A burst is one event however many I/Os it has: a window has none or one of the bursts that are rarer than
+rounds, and so shows little about how many follow. Intervals beyond ``SUREST_PERCENT`` are therefore lower limits.
+The histogram turns the wider of the two into latencies: the interval's ends are the percentiles that lie that much
+lower and higher (Woodruff 1952). No distribution is assumed.
 """
 
 from __future__ import annotations
@@ -31,18 +32,21 @@ from tkperf.model.measurement import IoStats
 from tkperf.model.seconds import FloatArray
 
 SUREST_PERCENT = 99.0
-"""A burst that moves a percentile up to this one has a percent of a window's I/Os; slow as they are, that takes long."""
+"""Percentile above which every interval is a lower limit.
+
+A burst that moves a percentile up to it has a percent of a window's I/Os; they are slow, so that takes long.
+"""
 
 
 def uncertainties_of_percentiles(
     whole: IoStats, rounds: Sequence[Histogram], basis: Basis
 ) -> tuple[Uncertainty | None, ...]:
-    """In us, of each of ``REPORTED_PERCENTILES``; None of those that were not measured.
+    """Return the uncertainty of each of ``REPORTED_PERCENTILES``, in us; None if it was not measured.
 
     Args:
-        whole: the I/Os of all rounds together.
-        rounds: their histograms, or of a stream those of its slices.
-        basis: what these are.
+        whole: I/Os of all rounds together.
+        rounds: their histograms, or the histograms of a stream's slices.
+        basis: kind of these histograms.
     """
     histogram = whole.histogram
     total = histogram.total
@@ -82,13 +86,13 @@ def uncertainties_of_percentiles(
 def _intervals(
     whole: IoStats, running: IntArray, shares: FloatArray, halves: FloatArray
 ) -> list[Interval]:
-    """In us, between the percentiles whose shares are so much lower and higher."""
-    # Of a rare share it is times, not percent points, that chance makes of it: as logarithms of the odds.
+    """Return intervals in us, between the percentiles whose shares are so much lower and higher."""
+    # Chance changes a rare share by a factor, not by percent points: hence logarithms of the odds.
     odds, apart = shares / (1 - shares), halves / (shares * (1 - shares))
     low_shares, high_shares = (1 - 1 / (1 + odds * np.exp(by)) for by in (-apart, apart))
     total = whole.histogram.total
     lows = _edges_us(whole, running, np.floor(low_shares * total), BUCKET_LOWER_NS)
-    # One I/O at least is beyond an upper end.
+    # At least one I/O is beyond an upper end.
     highs = _edges_us(whole, running, np.ceil(high_shares * total) + 1, BUCKET_UPPER_NS)
     return [
         Interval(low=low, high=high if high < inf else None)
@@ -108,18 +112,18 @@ def _build(
         level=level,
         degrees_of_freedom=spread.degrees_of_freedom if spread else None,
         basis=basis,
-        # Counting alone takes I/Os as independent, which in bursts they are not.
+        # Counting assumes independent I/Os; in bursts they are not.
         at_least=at_least or (spread is not None and spread.at_least),
     )
 
 
 def _spreads_of_shares(rounds: Sequence[Histogram], buckets: IntArray) -> tuple[Spread | None, ...]:
-    """Of the share of the I/Os below each of the buckets, or up to it, whichever spreads more."""
+    """Return the spread of the share of I/Os below each bucket, or up to it; the wider of the two."""
     filled = [one for one in rounds if one.total]
     if len(filled) < 2:
         return (None,) * len(buckets)
     totals = np.array([[one.total] for one in filled], dtype=np.float64)
-    # A bucket may hold many I/Os: at its lower edge and at its upper one.
+    # A bucket may hold many I/Os: take its lower and its upper edge.
     edges = np.concatenate((buckets, buckets + 1))
     counts = np.array(
         [
@@ -137,9 +141,9 @@ def _spreads_of_shares(rounds: Sequence[Histogram], buckets: IntArray) -> tuple[
 def _edges_us(
     whole: IoStats, running: IntArray, ranks: FloatArray, edges_ns: IntArray
 ) -> list[float]:
-    """The edges of the buckets with the I/Os of these ranks, within what was measured.
+    """Return the edges of the buckets with the I/Os of these ranks, within the measured range.
 
-    Infinite beyond the slowest.
+    An edge beyond the slowest I/O is infinite.
     """
     histogram = whole.histogram
     places = np.searchsorted(running, np.clip(ranks, 1, histogram.total), side="left")

@@ -1,19 +1,19 @@
-"""The uncertainty of a mean of values in time, which hang together: of few rounds, and of many by blocking.
+"""Uncertainty of a mean of correlated values in time: from few rounds, and from many values by blocking.
 
-Each spread is of two quantities: the mean of ``FURTHER`` times as many values that follow, which a figure
-by itself promises, and the level that the values stray around, by which two figures are compared.
+Each spread has two quantities: for the mean of ``FURTHER`` times as many values that follow, which a single figure
+promises, and for the level around which the values stray, by which two figures are compared.
 
-Five values cannot show how much neighbours are alike. Of few, a lag-1 correlation is assumed, as measured
-rounds have; the values before the window count, as a window that was chosen because it is quiet is quieter than
-its drive; and a line through the values goes on over those that follow. bench/coverage.py tries it.
+Five values cannot show the correlation of neighbours. For few values: a lag-1 correlation is assumed, from measured
+rounds; the values before the window count, since a window chosen because it is quiet is quieter than its drive; and a
+line through the values continues over the values that follow. bench/coverage.py tests it.
 
-Neighbouring seconds of a drive are alike, too (its garbage collection goes on for longer than one), so that
-n of them tell less than n independent values would. Means of blocks of neighbours are the less alike the
+Neighbouring seconds of a drive are correlated, too (its garbage collection lasts longer than one), so n of
+them carry less information than n independent values. Means of blocks of neighbours are less correlated the
 longer the blocks are: the uncertainty found from them grows with their length until blocks are
-independent, and stays there (Flyvbjerg and Petersen 1989). Lengths are 1, 2, 4 ...; taken is
-the shortest that exceeds the correlation it shows: B**3 > 2 n (u_B / u_1)**4 (Lee et al. 2011; n of the
-longest piece, as no block is longer). If no length does, the series is correlated over longer than can be told from it: the greatest uncertainty
-found is then a lower limit.
+independent, and stays there (Flyvbjerg and Petersen 1989). Lengths are 1, 2, 4 ...; the result is from the
+shortest that exceeds the correlation it shows: B**3 > 2 n (u_B / u_1)**4 (Lee et al. 2011; n is for the longest
+piece, as no block is longer). If no length does, the series is correlated over longer than it can show: the
+greatest uncertainty is then a lower limit.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _LEAST_DEGREES = 3
 FURTHER = 2
 """The interval is for the mean of so many times as many values: of ten rounds after a window of five."""
 ASSUMED_CORRELATION = 0.31
-"""Of neighbouring rounds: the median of measured series (docs/method.md, uncertainty)."""
-# Of as many that follow, the mean strays, too.
+"""Correlation of neighbouring rounds: the median of measured series (docs/method.md, uncertainty)."""
+# The mean of the values that follow strays, too.
 PREDICTED = sqrt(1 + 1 / FURTHER)
 _MEDIAN_OF_ABSOLUTE = 0.6745  # of normally distributed values, in standard deviations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Standard uncertainties of a mean, of how many degrees of freedom, and whether they are lower limits.
+    """Standard uncertainties of a mean, with their degrees of freedom; ``at_least``: they are lower limits.
 
     Attributes:
-        standard: as a promise of what follows.
-        of_level: as the level that the values stray around.
+        standard: uncertainty as a promise of the values that follow.
+        of_level: uncertainty of the level around which the values stray.
     """
 
     standard: float
@@ -56,23 +56,24 @@ class Spread:
 
     @property
     def expanded(self) -> float:
-        """Half the width of the interval of 95 % coverage, of what follows."""
+        """Half the width of the interval of 95 % coverage, for the values that follow."""
         return coverage_factor(self.degrees_of_freedom) * self.standard
 
     @property
     def expanded_of_level(self) -> float:
-        """Half the width of the interval of 95 % coverage, of the level."""
+        """Half the width of the interval of 95 % coverage, for the level."""
         return coverage_factor(self.degrees_of_freedom) * self.of_level
 
 
 def spread_of_few(
     values: FloatArray, earlier: FloatArray | None = None, *, in_time: bool = True
 ) -> Spread | None:
-    """Of the mean of few rounds, one after the other; None of fewer than two.
+    """Return the spread of the mean of a few successive rounds; None with fewer than two.
 
     Args:
+        values: the rounds.
         earlier: rounds before these, in order.
-        in_time: a line through the values goes on in time; False: it does not.
+        in_time: whether a line through the values continues in time.
     """
     if values.size < 2:
         return None
@@ -92,17 +93,20 @@ def spread_of_few(
 
 
 def _usual_spread(values: FloatArray) -> float:
-    """Standard deviation by the median step from value to value: neither a level that falls nor one that strays moves it far."""
+    """Return the standard deviation from the median step between values.
+
+    A falling level or a straying value changes it little.
+    """
     step = float(np.median(np.abs(np.diff(values))))
     return step / _MEDIAN_OF_ABSOLUTE / sqrt(2 * (1 - ASSUMED_CORRELATION))
 
 
 @cache
 def _of_correlated(count: int) -> tuple[float, float]:
-    """Standard deviations from the mean of so many values: of the next values' mean, and of the level.
+    """Return deviations from the mean of so many values: of the following values' mean, and of the level.
 
-    In standard deviations seen in the values. Of a series of AR(1), with what its few values show too
-    little of their spread.
+    Both are in standard deviations seen in the values, for an AR(1) series. They include that few values
+    show too little of their spread.
     """
     following = FURTHER * count
     places = np.arange(count + following)
@@ -114,9 +118,9 @@ def _of_correlated(count: int) -> tuple[float, float]:
 
 
 def spread_of_series(pieces: Sequence[FloatArray]) -> Spread | None:
-    """Of the mean of the means of pieces of a series; None where there are too few values.
+    """Return the spread of the mean of the means of pieces of a series; None with too few values.
 
-    What differs from piece to piece is not in it, only what their values do within each.
+    It includes the variation within each piece, not from piece to piece.
     """
     if not pieces or any(piece.size < LEAST_VALUES for piece in pieces):
         return None
@@ -133,13 +137,13 @@ def spread_of_series(pieces: Sequence[FloatArray]) -> Spread | None:
 
 
 def _degrees(pieces: Sequence[FloatArray], length: int) -> int:
-    """Degrees of freedom of blocks of a length; 0 where a piece is of fewer than two."""
+    """Return the degrees of freedom of blocks of a length; 0 if a piece has fewer than two blocks."""
     blocks = [piece.size // length for piece in pieces]
     return sum(blocks) - len(blocks) if min(blocks) > 1 else 0
 
 
 def _of_blocks(pieces: Sequence[FloatArray], length: int) -> Spread:
-    """As if blocks of this length were independent; what is left over at a piece's start is left out."""
+    """Return the spread as if blocks of this length were independent, without the remainder at a piece's start."""
     squares, inverse = 0.0, 0.0
     for piece in pieces:
         blocks = piece.size // length

@@ -1,6 +1,6 @@
-"""Quantiles of Student's t: the coverage factor of a standard uncertainty found from few values.
+"""Quantiles of Student's t: the coverage factor of a standard uncertainty from few values.
 
-Written here because scipy, which has it, is 40 MB more on the host of the drive under test.
+They are computed here because scipy would add 40 MB to the host of the drive under test.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from math import atan2, cos, inf, pi, sin, sqrt
 from statistics import NormalDist
 
 COVERAGE_PERCENT = 95
-_MANY = 100  # degrees of freedom, from which on an expansion is exact to six digits
+_MANY = 100  # degrees of freedom; above it an expansion is exact to six digits
 
 
 @cache
 def coverage_factor(degrees_of_freedom: float = inf) -> float:
-    """What a standard uncertainty is multiplied by for a two-sided coverage of 95 %.
+    """Return the factor of a standard uncertainty for a two-sided coverage of 95 %.
 
-    From the distribution's finite series (Abramowitz and Stegun, 26.7.3 and 26.7.4), of many degrees of
-    freedom from its expansion around the normal distribution (26.7.5).
+    It follows from the distribution's finite series (Abramowitz and Stegun, 26.7.3 and 26.7.4); for many degrees
+    of freedom from its expansion around the normal distribution (26.7.5).
 
     Args:
         degrees_of_freedom: a whole number, or infinite.
@@ -49,7 +49,7 @@ def coverage_factor(degrees_of_freedom: float = inf) -> float:
 
 
 def _covered(t: float, n: int) -> float:
-    """The share of Student's t with n degrees of freedom between -t and t."""
+    """Return the share of Student's t with n degrees of freedom between -t and t."""
     angle = atan2(t, sqrt(n))
     odd = n % 2
     term = cos(angle) if odd else 1.0

@@ -1,4 +1,4 @@
-"""Uncertainties in words: beside a figure, below a table, in a sentence."""
+"""Words for uncertainties: next to a figure, below a table, in a sentence."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MEANING = (
     f"A {INTERVAL} (±) of a figure holds, in {COVERAGE_PERCENT} of 100 cases, the result of a measurement twice as "
     "long right after."
 )
-"""What every interval of a single figure is of: it holds what the device does next."""
+"""Meaning of the interval of a single figure: it covers the device's next results."""
 MEANING_OF_RATIO = (
     f"The {INTERVAL} of a ratio holds, in {COVERAGE_PERCENT} of 100 cases, the ratio of the levels around which both "
     "runs strayed."
 )
 _AT_LEAST = "at least"
-_MOST_PERCENT = 100  # more only says that the figure is not known
+_MOST_PERCENT = 100  # beyond it a percentage only shows that the figure is not known
 _OR_WIDER = " or wider"
 _FROM = {
     Basis.ROUNDS: "from the spread of the rounds",
@@ -38,9 +38,9 @@ _FROM = {
 def describe_interval(
     value: float | None, uncertainty: Uncertainty | None, digits: int | None = None
 ) -> str:
-    """``± 310 (0.35 %)``, ``12.1 to 14.9`` if it is not even to both sides; empty if there is none.
+    """Return ``± 310 (0.35 %)``, ``12.1 to 14.9`` if it is not symmetric; empty without an interval.
 
-    Of a lower limit ``at least ± 310 (0.35 %)``, ``12.1 to 14.9 or wider``.
+    A lower limit reads ``at least ± 310 (0.35 %)``, ``12.1 to 14.9 or wider``.
     """
     if value is None or uncertainty is None or uncertainty.low is None:
         return ""
@@ -58,9 +58,9 @@ def describe_interval(
 def add_interval(
     value: float | None, uncertainty: Uncertainty | None, digits: int | None = None
 ) -> str:
-    """The value to the last digit of its interval: ``93,883 ± 86``, ``1,352 (1,344 to 1,360)``.
+    """Format the value to the last digit of its interval: ``93,883 ± 86``, ``1,352 (1,344 to 1,360)``.
 
-    Of a lower limit ``93,883, at least ± 86``, ``1,352 (1,344 to 1,360 or wider)``.
+    A lower limit reads ``93,883, at least ± 86``, ``1,352 (1,344 to 1,360 or wider)``.
     """
     if value is None or uncertainty is None or uncertainty.low is None:
         return format_number(value, digits)
@@ -78,7 +78,7 @@ def add_interval(
 
 
 def describe_share(percent: float, *, at_least: bool = False) -> str:
-    """``± 0.35 %``, of a lower limit ``at least ± 0.35 %``; from 100 % on ``at least ± 100 %``."""
+    """Return ``± 0.35 %``, a lower limit ``at least ± 0.35 %``; from 100 % on ``at least ± 100 %``."""
     if percent >= _MOST_PERCENT:
         percent, at_least = _MOST_PERCENT, True
     return f"{_AT_LEAST} " * at_least + f"± {two_digits(percent)} %"
@@ -94,7 +94,7 @@ def _describe_ends(uncertainty: Uncertainty, digits: int | None) -> str:
 
 
 def _to_same_place(value: float, uncertainty: Uncertainty, digits: int | None) -> str:
-    """As finely as two digits of the interval's width, so that value and ends read differently."""
+    """Format to two digits of the interval's width, so that value and ends differ."""
     low, high = uncertainty.low, uncertainty.high
     if digits is not None or low is None or high is None or high <= low:
         return format_number(value, digits)
@@ -102,12 +102,12 @@ def _to_same_place(value: float, uncertainty: Uncertainty, digits: int | None) -
 
 
 def _second_place(value: float) -> int:
-    """The place of a number's second digit."""
+    """Return the place of a number's second digit."""
     return floor(log10(abs(value))) - 1 if isfinite(value) else 0
 
 
 def describe(value: float | None, uncertainty: Uncertainty | None, measure: Measure) -> str:
-    """In a sentence, for who asks: the value in full, its interval, what that is from, or why there is none."""
+    """Describe the value in full, with its interval and basis, or the reason for a missing one."""
     if value is None:
         return ""
     exact = f"{format_exact(value)} {measure.unit}".rstrip()
@@ -128,9 +128,9 @@ def describe(value: float | None, uncertainty: Uncertainty | None, measure: Meas
 def summarise(
     figures: Iterable[tuple[Measure, float | None, Uncertainty | None]],
 ) -> tuple[str, ...]:
-    """Below a table: how far its figures can be trusted, each measure in percent of its values.
+    """Return lines below a table: the uncertainty of each measure in percent of its values.
 
-    Empty where nothing was worked out, or of what can have none.
+    Empty if nothing was calculated, or if the figures can have none.
     """
     by_measure: dict[str, tuple[Measure, list[tuple[float, Uncertainty]]]] = {}
     for measure, value, uncertainty in figures:
@@ -162,7 +162,7 @@ def summarise(
 
 
 def _list_labels(labels: Sequence[str]) -> str:
-    """``mean, p50, p99 latency``: the word that all end with is said once."""
+    """Return ``mean, p50, p99 latency``: a common last word appears once."""
     last = labels[-1].rpartition(" ")[2]
     short = [label.removesuffix(f" {last}") for label in labels[:-1]]
     alike = all(label.endswith(f" {last}") for label in labels)
@@ -188,10 +188,10 @@ def _range_of(known: list[tuple[float, Uncertainty]]) -> str:
 
 
 def two_digits(value: float) -> str:
-    """An uncertainty is given to two digits (GUM 7.2.6): ``0.35``, ``1.4``, ``310``."""
+    """Format with two digits (GUM 7.2.6): ``0.35``, ``1.4``, ``310``."""
     if not value:
         return "0"
-    if not isfinite(value):  # of a damaged file
+    if not isfinite(value):  # from a damaged file
         return str(value)
     value = float(f"{value:.1e}")
     after = 1 - floor(log10(abs(value)))

@@ -1,1 +1,1 @@
-"""Job files of fio as own workloads of tkperf: options are carried over, refused, or named as not carried over."""
+"""Conversion of fio's job files to own workloads: options are carried over, refused, or listed as not carried over."""

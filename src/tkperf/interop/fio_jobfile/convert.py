@@ -1,4 +1,4 @@
-"""Converter from the text of a job file to that of a workload file."""
+"""Converter from the text of a job file to the text of a workload file."""
 
 from __future__ import annotations
 
@@ -63,12 +63,15 @@ def convert_job_file(
     """Return the workload file of a job file.
 
     Args:
-        name: of the test.
+        text: the job file.
+        file: name of the job file.
+        name: name of the test.
+        read_included: reader of included files.
         without: options that the user gives up.
 
     Raises:
         OptionsRefusedError: options cannot be kept.
-        UsageError: no job file, an impossible value, or nothing to give up of an option.
+        UsageError: it is no job file, a value is impossible, or an option in ``without`` need not be given up.
     """
     waived = {ALIASES.get(option, option) for option in without}
     for option in sorted(waived - WAIVABLE):
@@ -85,14 +88,14 @@ def convert_job_file(
     given_up = tuple(dict.fromkeys(refusal.given for refusal in refusals))
     options = list_outcomes(jobs)
     written = _render_toml(name, on_one_line(file), phases, options, given_up)
-    # As a run reads it, with the numbers of any profile in the place of what it leaves out.
+    # Check it as a run does, with a profile's numbers for missing values.
     table = parse_workload_file(written, file=f"of {file}")
     with_workload(load_profile(ANY_PROFILE), ANY_SUITE, table, file=f"of {file}")
     return Converted(text=written, options=options)
 
 
 def name_of_test(stem: str, taken: Sequence[str]) -> str:
-    """Name of the test, from the name of the job file."""
+    """Return the name of the test, from the name of the job file."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._")[:56] or "job"
     return f"{name}-fio" if name in taken else name
 
@@ -154,7 +157,7 @@ def _value(value: object) -> str:
 
 
 def _string(text: str) -> str:
-    # What is left are characters that TOML and JSON write alike.
+    # The remaining characters are the same in TOML and JSON.
     return json.dumps(on_one_line(text), ensure_ascii=False)
 
 

@@ -1,7 +1,7 @@
 """Loads of a workload file from the jobs of a job file, one by one.
 
-A load comes out even of a job with refused options, with fio's defaults (3.33) in their places, so that
-everything wrong with a file is found at once.
+A job with refused options still gives a load, with fio's defaults (3.33) in their place, so that one
+pass finds every fault of a file.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tkperf.model.workload import Access, Arrival, Zone
 from tkperf.procedures.own_workloads.parts import Load
 from tkperf.procedures.profiles.tables import LARGEST_BLOCK_KIB, LONGEST_S, MOST_PASSES
 
-# fio's default on Linux. These wait for each I/O: their queue depth is 1, whatever iodepth says.
+# fio's default on Linux. Waiting engines wait for each I/O: their queue depth is 1, whatever iodepth says.
 DEFAULT_IOENGINE = "psync"
 WAITING_IOENGINES = ("psync", "sync", "vsync", "pvsync", "pvsync2")
 QUEUEING_IOENGINES = ("io_uring", "libaio", "posixaio", "windowsaio", "solarisaio")
 READ_PERCENT = {"read": 100, "write": 0, "randread": 100, "randwrite": 0}
 MIXED = ("rw", "readwrite", "randrw")
-# Of a mix that says no more.
+# fio's default for a mix.
 DEFAULT_READ_PERCENT = 50
 
 T = TypeVar("T")
@@ -35,12 +35,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLoad:
-    """Load of one job, and how long it lasts.
+    """Load of one job, and its length.
 
     Attributes:
-        runtime_s: None where it ends with its amount.
-        passes: how often it goes over its range, where there is no runtime.
-        stonewall: it begins when all before it have ended.
+        runtime_s: None if the load ends with its amount.
+        passes: number of passes over its range, if there is no runtime.
+        stonewall: the load begins after the end of all earlier ones.
     """
 
     options: JobOptions
@@ -52,7 +52,7 @@ class JobLoad:
 
 
 def read_load(options: JobOptions) -> JobLoad:
-    """Return the load of a job; the account of its options is in ``options``."""
+    """Return the load of a job; ``options`` records the outcome of each option."""
     _check_direct(options)
     access, read_percent = _read_pattern(options)
     blocks = _read_blocks(options, access, read_percent)
@@ -94,7 +94,7 @@ def read_load(options: JobOptions) -> JobLoad:
 
 
 def _check_direct(options: JobOptions) -> None:
-    """Refuse I/O through the page cache; of ``direct`` and ``buffered`` the one given last counts."""
+    """Refuse I/O through the page cache; the later one of ``direct`` and ``buffered`` counts."""
     given = options.given("direct", "buffered")
     is_direct = False
     for name in given:
@@ -110,7 +110,7 @@ def _check_direct(options: JobOptions) -> None:
 
 
 def _read_pattern(options: JobOptions) -> tuple[Access, int]:
-    """Random or sequential, and the percentage of reads."""
+    """Return the access, and the percentage of reads."""
     name, colon, _ = (options.text("rw") or "read").partition(":")
     if "trim" in name:
         options.refuse("rw", "tkperf's loads read and write; they do not trim")
@@ -124,7 +124,7 @@ def _read_pattern(options: JobOptions) -> tuple[Access, int]:
 
 
 def _read_mix(options: JobOptions, *, is_mixed: bool) -> int:
-    """The percentage of reads of a mix."""
+    """Return the percentage of reads of a mix."""
     names = options.given("rwmixread", "rwmixwrite")
     percents = [options.count(name, 50, least=0, most=100) for name in names]
     if not is_mixed:
@@ -137,9 +137,9 @@ def _read_mix(options: JobOptions, *, is_mixed: bool) -> int:
 
 
 def _read_blocks(options: JobOptions, access: Access, read_percent: int) -> Blocks:
-    """Sizes and shares of the directions that are used, which have to be the same.
+    """Return sizes and shares of the used directions, which have to be equal.
 
-    As in fio, of ``bs`` and ``bsrange`` the one given last counts, ``bssplit`` before them.
+    The later one of ``bs`` and ``bsrange`` counts, and ``bssplit`` overrides both, as in fio.
     """
     names = [*options.given("bs", "bsrange"), *options.given("bssplit")]
     name = names[-1] if names else "bs"
@@ -163,7 +163,10 @@ def _read_blocks(options: JobOptions, access: Access, read_percent: int) -> Bloc
 def _check_alignment(
     options: JobOptions, access: Access, blocks: Blocks, read_percent: int
 ) -> None:
-    """fio begins I/Os at multiples of the smallest block, tkperf those of a random mix at 4 KiB."""
+    """Refuse a different alignment: fio begins I/Os at multiples of the smallest block.
+
+    tkperf aligns the I/Os of a random mix to 4 KiB if it has blocks of that size or more.
+    """
     sizes = [size_bytes for size_bytes, _ in blocks]
     default = min(sizes)
     sides = options.value(
@@ -182,7 +185,7 @@ def _check_alignment(
 
 
 def _used(sides: tuple[T, T], read_percent: int) -> list[T]:
-    """Those values of reads and of writes that a mix has a use for."""
+    """Return the values of the directions that a mix uses."""
     shares = (read_percent, 100 - read_percent)
     return [side for side, share in zip(sides, shares, strict=True) if share]
 
@@ -200,7 +203,7 @@ def _read_io_depth(options: JobOptions) -> int:
 
 
 def _read_rate(options: JobOptions, read_percent: int) -> int:
-    """I/Os a second of one thread, reads and writes together; 0: as fast as the device answers."""
+    """Return the I/Os a second of one thread, reads and writes together; 0: as fast as the device answers."""
     rates = options.value("rate_iops", values.read_rates, (0, 0))
     used = _used(rates, read_percent)
     if len(used) == 2 and rates[0] * 100 != read_percent * sum(rates):
@@ -222,7 +225,7 @@ def _read_compressible(options: JobOptions, read_percent: int) -> int:
 
 
 def _read_range(options: JobOptions) -> tuple[int, int]:
-    """Begin and end in percent of the device."""
+    """Return begin and end in percent of the device."""
     begin = options.value("offset", values.read_percent, 0)
     end = begin + options.value("size", values.read_percent, 100 - begin)
     if end > 100 or begin >= end:
@@ -232,7 +235,7 @@ def _read_range(options: JobOptions) -> tuple[int, int]:
 
 
 def _set_apart(options: JobOptions, load: Load) -> Load:
-    """Sequential threads of tkperf have parts of their own, as fio's with a fitting ``offset_increment``."""
+    """Give sequential threads separate parts, as fio does with a matching ``offset_increment``."""
     name, jobs = "offset_increment", load.jobs or 1
     text = options.text(name)
     is_random = load.access is Access.RANDOM
@@ -254,7 +257,7 @@ def _set_apart(options: JobOptions, load: Load) -> Load:
 
 
 def _read_times(options: JobOptions) -> tuple[float | None, float]:
-    """Runtime in s, None where the amount ends the load, and the time in s before it counts."""
+    """Return the runtime in s (None if the amount ends the load), and the warm-up in s."""
     times = []
     for name in ("runtime", "ramp_time"):
         time_s = options.value(name, values.read_time_s, 0.0)

@@ -1,6 +1,6 @@
-"""Options of a job, and the tables of what becomes of them: carried over, without effect, refused.
+"""Options of a job, and tables of their outcomes: carried over, without effect, refused.
 
-All others are named as not carried over. The names are those of ``fio --cmdhelp=all`` (3.33) and of the
+All others are listed as not carried over. The names are from ``fio --cmdhelp=all`` (3.33) and from the
 engines io_uring and libaio.
 """
 
@@ -16,7 +16,7 @@ from tkperf.model.units import on_one_line
 
 T = TypeVar("T")
 
-# Each with the key of a workload file that has it. A value that tkperf has no way to do is refused.
+# Options with their key in a workload file. A value that tkperf cannot run is refused.
 CARRIED_OVER = {
     "rw": "access, read_percent",
     "rwmixread": "read_percent",
@@ -41,8 +41,8 @@ CARRIED_OVER = {
     "kb_base": "the units of this job file",
 }
 
-# tkperf does so anyway, or has no use for it: I/O is always direct, every load goes on for its whole
-# time, addresses are drawn independently, every write has new random data, every second is recorded.
+# tkperf does so anyway, or has no use for them: I/O is always direct, every load lasts its whole time,
+# addresses are drawn independently, every write has new random data, every second is recorded.
 WITHOUT_EFFECT = frozenset({
     "direct", "buffered", "ba", "invalidate", "thread", "group_reporting", "time_based", "name",
     "description", "norandommap", "random_generator", "randrepeat", "allrandrepeat", "randseed",
@@ -53,7 +53,7 @@ WITHOUT_EFFECT = frozenset({
     "log_unix_epoch",
 })  # fmt: skip
 
-# Options that would change what is measured, by the reason; a value given here does nothing.
+# Options that would change the measurement, by the reason; a value given here is harmless.
 _REFUSED = {
     "it makes the device do other work than the reads and writes that tkperf counts": """
         fsync=0 fdatasync=0 write_barrier=0 end_fsync=0 fsync_on_close=0 sync=0 sync=none
@@ -104,7 +104,7 @@ _REFUSED = {
 }
 REFUSED = {word.partition("=")[0]: why for why, words in _REFUSED.items() for word in words.split()}
 _HARMLESS = {word for words in _REFUSED.values() for word in words.split() if "=" in word}
-# Those that --without may name.
+# Options that --without may name.
 WAIVABLE = (
     frozenset({"filename", "direct", "buffered", "ba"}) | CARRIED_OVER.keys() | REFUSED.keys()
 )
@@ -112,7 +112,7 @@ WAIVABLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """One option that cannot be kept, as given; ``option`` is None if it cannot be given up either."""
+    """One option that cannot be kept, as given; ``option`` is None if the user cannot give it up."""
 
     place: str
     job: str
@@ -125,10 +125,10 @@ class Refusal:
 
 
 class JobOptions:
-    """Options of one job, and the account of them.
+    """Options of one job, and their outcomes.
 
     Attributes:
-        refusals: options that cannot be kept. Where one is given up, it counts as fio's default.
+        refusals: options that cannot be kept. An option that the user gives up counts as fio's default.
     """
 
     def __init__(self, job: Job) -> None:
@@ -145,16 +145,16 @@ class JobOptions:
                 self.refuse(name, REFUSED[name])
 
     def given(self, *names: str) -> list[str]:
-        """Names that the job has, in the order of the file: the last one counts in fio."""
+        """Return the names that the job has, in the order of the file: the last one counts in fio."""
         return [name for name in self.job.options if name in names]
 
     def text(self, name: str) -> str | None:
-        """Value of an option as given; None if it is not given."""
+        """Return the value of an option as given; None if it is not given."""
         option = self.job.options.get(name)
         return None if option is None else option.value or ""
 
     def value(self, name: str, read: Callable[[str | None], T], default: T) -> T:
-        """Value of an option by ``read``; an unclear one is refused and counts as the default."""
+        """Return the value of an option by ``read``; an unclear one is refused and counts as the default."""
         option = self.job.options.get(name)
         if option is None:
             return default
@@ -165,15 +165,15 @@ class JobOptions:
             return default
 
     def count(self, name: str, default: int, *, least: int, most: int) -> int:
-        """Value of an option that is a whole number."""
+        """Return the value of an option that is a whole number."""
         return self.value(name, lambda text: read_count(text, least, most), default)
 
     def flag(self, name: str) -> bool:
-        """State of a switch; a switch that is not given is off."""
+        """Return the state of a switch; a missing switch is off."""
         return self.value(name, read_flag, False)
 
     def leave_out(self, *names: str) -> None:
-        """Note options that have no use in this job, though others carry them over."""
+        """Note options without use in this job, though others carry them over."""
         self._unused.update(names)
 
     def refuse(
@@ -182,8 +182,10 @@ class JobOptions:
         """Refuse an option.
 
         Args:
-            default: fio's default as it is named where the job does not give the option.
-            for_good: nothing would be left without it, so that it cannot be given up.
+            name: the option.
+            why: the reason.
+            default: text for fio's default if the job does not give the option.
+            for_good: nothing would remain without it, so the user cannot give it up.
         """
         option = self.job.options.get(name)
         refusal = Refusal(
@@ -196,7 +198,7 @@ class JobOptions:
         self.refusals.append(refusal)
 
     def outcomes(self) -> Iterator[str]:
-        """Each option that is worth a line, as given, with its key or the reason for refusing it."""
+        """Yield each option that needs a line, as given, with its key or the reason for the refusal."""
         refused = {refusal.option: refusal for refusal in reversed(self.refusals)}
         for name, option in self.job.options.items():
             if name in refused or name in self._silent:
@@ -210,7 +212,7 @@ class JobOptions:
 
 
 def list_refusals(jobs: Sequence[JobOptions]) -> tuple[Refusal, ...]:
-    """Refusals of all jobs; an option of a global section is one, not one for each job."""
+    """List the refusals of all jobs; an option of a global section counts once."""
     first: dict[tuple[str, str], Refusal] = {}
     for options in jobs:
         for refusal in options.refusals:
@@ -219,7 +221,7 @@ def list_refusals(jobs: Sequence[JobOptions]) -> tuple[Refusal, ...]:
 
 
 def list_outcomes(jobs: Sequence[JobOptions]) -> tuple[str, ...]:
-    """Lines such as ``carried over: iodepth=4 -> io_depth (all jobs)``, the same of several jobs in one."""
+    """List lines such as ``carried over: iodepth=4 -> io_depth (all jobs)``; equal lines of jobs become one."""
     names: dict[str, list[str]] = {}
     for options in jobs:
         for line in options.outcomes():

@@ -1,4 +1,4 @@
-"""Phases from jobs in their order: jobs that run at the same time are one load, or refused."""
+"""Phases from jobs in their order: jobs at the same time become one load, or are refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tkperf.model.units import on_one_line
 from tkperf.model.workload import Access
 from tkperf.procedures.own_workloads.parts import LONGEST_LOAD_NAME, FillPhase, Load, StreamPhase
 
-# A stream is recorded in the longest that divide it and its warm-up, and are a few. fio reports once a second.
+# Lengths of a stream's slices, the longest first: they divide it and its warm-up, and give a few slices.
+# fio reports once a second.
 SLICES_S = (60, 30, 10, 5, 2)
 FEWEST_SLICES = 5
 SHORTEST_SLICES_S = (1, 0.5, 0.2, 0.1)
@@ -23,7 +24,7 @@ SHORTEST_SLICES_S = (1, 0.5, 0.2, 0.1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedPhase:
-    """A phase with the one load that it names, and the jobs it comes from."""
+    """A phase with its load, and the jobs of its origin."""
 
     phase: StreamPhase | FillPhase
     name: str
@@ -32,7 +33,7 @@ class NamedPhase:
 
 
 def build_phases(jobs: Sequence[JobOptions]) -> tuple[NamedPhase, ...]:
-    """Return the phases of a job file; options that cannot be kept are refused in ``jobs``."""
+    """Return the phases of a job file; ``jobs`` receive the refusals of options."""
     _check_one_device(jobs)
     phases: list[NamedPhase] = []
     last: JobLoad | None = None
@@ -50,7 +51,7 @@ def build_phases(jobs: Sequence[JobOptions]) -> tuple[NamedPhase, ...]:
 
 
 def _merge(job_loads: Sequence[JobLoad]) -> list[tuple[JobLoad, tuple[Job, ...]]]:
-    """Loads one after the other, each with the jobs that run it at the same time."""
+    """Return successive loads, each with the jobs that run it at the same time."""
     merged: list[tuple[JobLoad, tuple[Job, ...]]] = []
     for job_load in job_loads:
         job = job_load.options.job
@@ -71,7 +72,7 @@ def _merge(job_loads: Sequence[JobLoad]) -> list[tuple[JobLoad, tuple[Job, ...]]
 
 
 def _list_differences(one: JobLoad, other: JobLoad) -> list[str]:
-    """Reasons why two jobs are not one load with the threads of both."""
+    """Return the reasons why two jobs are not one load with the threads of both."""
     pairs = {
         name: (getattr(one.load, name), getattr(other.load, name))
         for name in Load.__struct_fields__
@@ -122,7 +123,7 @@ def _refuse_no_runtime(job_load: JobLoad, why: str) -> None:
 
 
 def _slice_s(runtime_s: float, ramp_s: float) -> float:
-    """The longest slice that both can be cut into without a rest, and that leaves a few."""
+    """Return the longest slice that divides both times and gives a few slices."""
     tenths = [round(10 * time_s) for time_s in (runtime_s, ramp_s)]
     fewest = dict.fromkeys(SLICES_S, FEWEST_SLICES) | dict.fromkeys(SHORTEST_SLICES_S, 1)
     return next(
@@ -133,7 +134,7 @@ def _slice_s(runtime_s: float, ramp_s: float) -> float:
 
 
 def _new_name(job: str, taken: set[str]) -> str:
-    """A heading and a load's name that no other phase has."""
+    """Return a heading and load name that no other phase has."""
     plain = on_one_line(job)[:LONGEST_LOAD_NAME] or "job"
     name, number = plain, 1
     while name in taken:

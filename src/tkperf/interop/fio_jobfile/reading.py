@@ -1,9 +1,9 @@
-"""Reader of fio's job files: jobs with their options, in fio's dialect. Pure: files come through a function.
+"""Reader of fio's job files: jobs with their options, in fio's dialect. Pure: a function reads files.
 
-The dialect (fio's HOWTO, "Job file format", and tried with fio 3.33) is no INI file that configparser
-could read: sections of the same name are different jobs, each ``[global]`` holds for the jobs below it
-only, whatever begins with ``global`` is one, indented lines are options, not continuations, and
-``;`` and ``#`` end a line anywhere.
+The dialect (fio's HOWTO, "Job file format", and tests with fio 3.33) differs from INI files, so
+configparser cannot read it: sections of the same name are different jobs, each ``[global]`` applies only
+to the jobs below it, every section whose name begins with ``global`` is one, indented lines are
+options, not continuations, and ``;`` and ``#`` end a line anywhere.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tkperf.model.errors import InputFileError, UsageError
 
-# Of the options that are carried over or refused.
+# Aliases of the options that are carried over or refused.
 ALIASES = {
     "readwrite": "rw", "blocksize": "bs", "blockalign": "ba", "blocksize_range": "bsrange",
     "blocksize_unaligned": "bs_unaligned", "iodepth_batch_submit": "iodepth_batch",
@@ -32,9 +32,9 @@ ReadFile = Callable[[str, str], tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One option of a file; ``value`` is None where there is no ``=``.
+    """One option of a file; ``value`` is None without a ``=``.
 
-    ``name`` is fio's own, where ``spelled`` may be an alias.
+    ``name`` is fio's own name; ``spelled`` may be an alias.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Option:
     place: str
 
     def __str__(self) -> str:
-        """``bs=4k``, shortened."""
+        """Return ``bs=4k``, shortened."""
         return shown(self.spelled if self.value is None else f"{self.spelled}={self.value}")
 
 
@@ -51,7 +51,7 @@ class Option:
 class Job:
     """A section that is a job, with the options of the global sections above it.
 
-    ``options`` are by fio's own name, in the order of the file; of repeated ones the last counts.
+    ``options`` have fio's own names, in the order of the file; the last of repeated ones counts.
     """
 
     name: str
@@ -78,11 +78,13 @@ def read_jobs(file: str, text: str, read_included: ReadFile) -> tuple[Job, ...]:
     """Return the jobs of a file, in order.
 
     Args:
-        read_included: takes the name in an ``include`` line and that of the file it is in; returns
+        file: name of the file.
+        text: text of the file.
+        read_included: takes the name in an ``include`` line and the name of the file with that line; returns
             the path of the included file and its text.
 
     Raises:
-        InputFileError: it is no job file, with file and line.
+        InputFileError: it is no job file; names file and line.
     """
     jobs: list[Job] = []
     shared: dict[str, Option] = {}
@@ -110,7 +112,7 @@ def read_jobs(file: str, text: str, read_included: ReadFile) -> tuple[Job, ...]:
 
 
 def shown(text: str) -> str:
-    """Text of a file for a message, shortened."""
+    """Return text of a file for a message, shortened."""
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 
 
@@ -142,7 +144,7 @@ def _option(line: _Line) -> Option:
 
 
 def _follow_includes(file: str, text: str, read_included: ReadFile) -> Iterator[_Line]:
-    """Yield the lines of a file, with those of included files in the place of ``include``."""
+    """Yield the lines of a file; lines of included files replace ``include``."""
     waiting = [_lines(file, text)]
     included = 0
     while waiting:
@@ -173,7 +175,7 @@ def _read_included(line: _Line, read_included: ReadFile) -> tuple[str, str]:
 
 
 def _lines(file: str, text: str) -> Iterator[_Line]:
-    """Yield the lines that are more than a comment, without comments."""
+    """Yield lines without comments, except empty ones."""
     if "\0" in text:
         raise InputFileError(f"{file}: it is not a job file but holds binary data")
     for number, line in enumerate(text.split("\n"), 1):

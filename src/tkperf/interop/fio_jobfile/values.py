@@ -1,6 +1,6 @@
 """Readers of fio's values, stricter than fio: it takes ``4q`` for 4 and ``4.5k`` for 4 bytes.
 
-A value that fio reads otherwise than it looks is unclear. Sizes, times and their units are those of
+A value is unclear if fio reads it differently from its look. Sizes, times and their units follow
 ``interop.fio_options``.
 """
 
@@ -18,32 +18,32 @@ _MOST_BYTES = 1 << 50
 
 
 class Unclear(Exception):  # noqa: N818 - what a value is, not what went wrong
-    """Value that fio refuses, or reads otherwise than it looks; the message says what it should be."""
+    """Value that fio refuses, or reads differently from its look; the message describes a valid one."""
 
 
 def read_flag(value: str | None) -> bool:
-    """State of a switch: ``stonewall`` and ``stonewall=1`` are on, ``stonewall=0`` is off."""
+    """Return the state of a switch: ``stonewall`` and ``stonewall=1`` are on, ``stonewall=0`` is off."""
     if value in (None, "1", "0"):
         return value != "0"
     raise Unclear("it is 1 or 0")
 
 
 def read_needed_flag(value: str | None) -> bool:
-    """State of a switch that fio takes only with a value, as ``direct=1``."""
+    """Return the state of a switch that needs a value in fio, such as ``direct=1``."""
     if value is None:
         raise Unclear("it needs a value, 1 or 0, which fio insists on")
     return read_flag(value)
 
 
 def read_count(value: str | None, least: int, most: int) -> int:
-    """Whole number without unit."""
+    """Return a whole number without unit."""
     if value is None or not re.fullmatch(r"[0-9]{1,12}", value) or not least <= int(value) <= most:
         raise Unclear(f"it is a whole number from {least} to {most:,}")
     return int(value)
 
 
 def read_percent(value: str | None) -> int:
-    """Part of the range in percent: ``25%``, or ``0``."""
+    """Return a part of the range in percent: ``25%``, or ``0``."""
     text = value or ""
     if not text.endswith("%") and text != "0":
         raise Unclear(
@@ -54,21 +54,21 @@ def read_percent(value: str | None) -> int:
 
 
 def read_arrival(value: str | None) -> Arrival:
-    """Spacing of the I/Os of an offered rate."""
+    """Return the spacing of the I/Os of an offered rate."""
     if value not in tuple(Arrival):
         raise Unclear(f"it is {' or '.join(Arrival)}")
     return Arrival(value)
 
 
 def read_kb_base(value: str | None) -> int:
-    """Base of ``k`` and its like in sizes."""
+    """Return the base of ``k`` and larger units in sizes."""
     if value not in ("1000", "1024"):
         raise Unclear("it is 1000 or 1024")
     return int(value)
 
 
 def read_time_s(value: str | None) -> float:
-    """Time in s, 0 included."""
+    """Return a time in s, 0 included."""
     text = value or ""
     time_s = parse_time_s(text)
     if time_s is None and not re.fullmatch(r"0+\s*[a-z]*", text):
@@ -77,19 +77,19 @@ def read_time_s(value: str | None) -> float:
 
 
 def read_rates(value: str | None) -> tuple[int, int]:
-    """Rates of reads and of writes in ``rate_iops``; a missing one is 0, no limit."""
+    """Return the rates of reads and of writes in ``rate_iops``; a missing one is 0, no limit."""
     read, write = _for_sides(value, "0")
     return read_count(read, 0, 10**9), read_count(write, 0, 10**9)
 
 
 def read_sizes_bytes(value: str | None, kb_base: int) -> tuple[int, int]:
-    """Sizes of reads and of writes in bytes, as ``bs`` has them."""
+    """Return the sizes of reads and of writes in bytes, in the notation of ``bs``."""
     read, write = _for_sides(value, str(DEFAULT_BLOCK_BYTES))
     return _size_bytes(read, kb_base), _size_bytes(write, kb_base)
 
 
 def read_blocks(name: str, value: str | None, kb_base: int) -> tuple[Blocks, Blocks]:
-    """Sizes of reads and of writes with their percentages, in ``bs``, ``bsrange`` or ``bssplit``."""
+    """Return sizes of reads and of writes with their percentages, from ``bs``, ``bsrange`` or ``bssplit``."""
     if name == "bs":
         read, write = read_sizes_bytes(value, kb_base)
         return (BlockShare(read, 100),), (BlockShare(write, 100),)
@@ -99,7 +99,7 @@ def read_blocks(name: str, value: str | None, kb_base: int) -> tuple[Blocks, Blo
 
 
 def read_zones(value: str | None) -> tuple[Zone, ...]:
-    """Zones of ``zoned:50/5:30/15:20/``, a missing number is the rest; none of ``random``."""
+    """Return the zones of ``zoned:50/5:30/15:20/`` (a missing number is the rest); none for ``random``."""
     kind, _, zones = (value or "").partition(":")
     if value == "random":
         return ()
@@ -115,7 +115,7 @@ def read_zones(value: str | None) -> tuple[Zone, ...]:
 
 
 def _for_sides(value: str | None, default: str) -> tuple[str, str]:
-    """Values of reads and of writes in ``read,write,trim``; one value is for all."""
+    """Return the values of reads and of writes in ``read,write,trim``; one value applies to all."""
     sides = [part.strip() or default for part in (value or "").split(",")]
     if len(sides) > 3:
         raise Unclear("it is one value, or those of reads, writes and trims")
@@ -123,7 +123,7 @@ def _for_sides(value: str | None, default: str) -> tuple[str, str]:
 
 
 def _size_bytes(text: str, kb_base: int) -> int:
-    """Size such as ``4k``, ``4KiB``, ``4096``."""
+    """Return a size such as ``4k``, ``4KiB``, ``4096``, in bytes."""
     if not re.fullmatch(r"[0-9]{1,15} ?(?:[kmgtp](?:i?b)?|b)?", text, re.IGNORECASE):
         raise Unclear("it is a size such as 4k, 1m or 4096")
     size_bytes = parse_number(text.replace(" ", ""), kb_base)
@@ -150,7 +150,7 @@ def _parse_split(text: str, kb_base: int) -> Blocks:
 
 
 def _percentages(texts: Sequence[str]) -> list[int]:
-    """Whole percentages that add up to 100; the missing ones share the rest equally."""
+    """Return whole percentages with the sum 100; missing ones share the rest equally."""
     given = [read_count(text.strip(), 0, 100) if text.strip() else None for text in texts]
     left, blank = 100 - sum(number or 0 for number in given), given.count(None)
     if left < 0 or (left and not blank) or (blank and left % blank):
