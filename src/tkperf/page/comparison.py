@@ -82,7 +82,7 @@ def build_comparison_view(comparison: Comparison) -> ReportView:
 def build_plots(comparison: Comparison) -> tuple[ChartView, ...]:
     """Return the pictures that tkperf-cmp made, keyed by the names of its files.
 
-    The pages of tkperf-cmp have headline figures instead.
+    The page of a comparison has headline figures instead.
     """
     tests = dict.fromkeys(row.test for row in comparison.rows)
     charts = tuple(chart for test in tests for chart in build_tkperf_charts(comparison, test))
@@ -198,7 +198,7 @@ def _section(
 def _tables(
     comparison: Comparison, rows: Sequence[ComparedRow], scale: Scale
 ) -> Iterator[TableView]:
-    """Yield ratio matrices and the values for two plain runs; otherwise a table with a column of ratios for each run."""
+    """Yield ratio matrices and values for two plain runs; otherwise a table with a column of ratios for each run."""
     if comparison.arrangement is not Arrangement.RUNS or len(comparison.names) > 2:
         yield show(build_ratios(comparison, rows, scale))
         if len(comparison.names) <= MOST_ACROSS:
