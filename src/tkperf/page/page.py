@@ -17,12 +17,15 @@ Stretches = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableView:
-    """A table of texts; ``notes`` are footnotes below.
+    """A table of texts.
 
-    ``labels`` says how many cells at the start of each row are its name. ``links`` has, for each
-    row, what a click on each cell after these opens (``address`` in naming.py), or ""; ``hints`` likewise what is
-    told of it when it is pointed at. ``heat``, likewise, how strongly it is coloured, from 0 to 1 in one
-    colour, from 0 to -1 in another, None not at all. ``folded``: a page shows it when asked.
+    Attributes:
+        labels: number of cells at the start of each row that are its name.
+        notes: footnotes below the table.
+        links: for each row the address that a click on each further cell opens (``address`` in naming.py), or "".
+        hints: likewise the text that a cell shows under the pointer.
+        heat: likewise the strength of its colour: 0 to 1 in one colour, 0 to -1 in another, None without colour.
+        folded: a page shows the table on demand.
     """
 
     title: str
@@ -111,10 +114,16 @@ class ScopeView:
 class PartsView:
     """Each round, area or slice (``name``) of a cell by its number, as columns packed by ``pack``.
 
-    They go from ``start_s`` to ``end_s``; ``seconds`` is where their seconds begin among the cell's, and where the last
-    end. ``facts`` has a text for each part and name, ``latencies`` a number in us for each part and name. ``counts``
-    has the histogram of each part, then of a mix those of its reads and its writes, in the
-    buckets from ``lower`` to ``upper``; ``marks`` what is marked in them, by ``mark_names``.
+    Attributes:
+        start_s: start of each part.
+        end_s: end of each part.
+        seconds: index of each part's first second among the cell's seconds, and the end of the last part's.
+        facts: a text for each part and name.
+        latencies: a number in us for each part and name.
+        lower: lower edges of the buckets.
+        upper: upper edges of the buckets.
+        counts: the histogram of each part, for a mix followed by the histograms of its reads and its writes.
+        marks: marked values in each histogram, by ``mark_names``.
     """
 
     name: str

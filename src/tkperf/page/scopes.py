@@ -55,9 +55,9 @@ _DIRECTIONS = {Direction.READ: "reads", Direction.WRITE: "writes"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scope:
-    """Part of a cell before it is put into words: what it is made of, and whose uncertainties it has.
+    """A part of a cell before it becomes words: its I/Os, and the result that has its uncertainties.
 
-    ``parts`` and ``rows`` are as in ``ScopeView``; None: the same.
+    ``parts`` and ``rows`` are as in ``ScopeView``; ``rows`` None: equal to ``parts``.
     """
 
     key: str
