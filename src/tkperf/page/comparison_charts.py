@@ -38,7 +38,7 @@ def build_test_charts(comparison: Comparison, test: str) -> tuple[ChartView, ...
 def build_bars(
     comparison: Comparison, key: str, rows: Sequence[ComparedRow], *, title: str, text: str
 ) -> ChartView:
-    """Return the chart of one quantity over several workloads: a bar for each run, or a line of points for many runs."""
+    """Return the chart of one quantity over several workloads: a bar for each run, for many runs a line of points."""
     quantity = rows[0].quantity
     if len(comparison.names) > MOST_ACROSS:
         return ChartView(

@@ -292,7 +292,10 @@ def shorten(names: Iterable[str]) -> dict[str, str]:
 
 
 def _rounded(value: float) -> float:
-    """Return the value in seven digits, more than a chart shows: each digit is a byte, and many runs have thousands of points."""
+    """Return the value in seven digits, more than a chart shows.
+
+    Each digit is a byte, and many runs have thousands of points.
+    """
     return float(f"{value:.7g}")
 
 
