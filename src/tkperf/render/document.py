@@ -25,8 +25,8 @@ _TOO_LONG = re.compile(r"(\S{40})(?=\S)")
 MOST_OF_BANNER = 120
 MOST_OF_ABOUT = 160
 MOST_OF_FACT = 64
-# Heights in print relative to the screen: six charts of half the width fill a page, and names next to curves need as much.
-# Charts over time have no such names, and have others of the same time below them.
+# Heights in print relative to the screen: six charts of half the width fill a page, and names next to curves need as
+# much. Charts over time have no such names, and have others of the same time below them.
 CHART_SCALE, TIMELINE_SCALE = 190 / 300, 110 / 300
 # Size of an axis, an entry of a legend and its letters, in pixels: the same as on the page, where capitals are few.
 _AXIS_PX, _ENTRY_PX, _LETTER_PX, _CAPITAL_PX = 60, 30, 7, 10

@@ -125,9 +125,9 @@ def _demand(result: RunResult) -> str | None:
 def _by_section(
     result: RunResult, describe: Callable[[RunResult, SectionResult], str | None]
 ) -> str | None:
-    """What was done before each section; the sections are named if it was not the same for all.
+    """Return the preparation of each section; with the sections' names if it differs between them.
 
-    A section that goes on where the one before it ended, as the latency histogram does, is not told.
+    A section that continues the one before it, such as the latency histogram, is left out.
     """
     names: dict[str | None, list[str]] = {}
     for test in result.tests:

@@ -31,7 +31,7 @@ from tkperf.render.export_json import finite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TkperfXml:
-    """The document; ``left_out`` says what of the run is not in it."""
+    """TKperf's document; ``left_out`` names the parts of the run that it lacks."""
 
     text: str
     left_out: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Uncertainties as columns and rows of tables: half the interval next to each figure, all details in rows of their own."""
+"""Uncertainties as columns and rows of tables: half the interval next to each figure, all details in own rows."""
 
 from __future__ import annotations
 

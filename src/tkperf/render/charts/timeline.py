@@ -39,7 +39,7 @@ LEGEND_CHARACTERS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Loads that are drawn as one line. Times of a chart count from ``origin_s``."""
+    """Loads that form one line. Times of a chart count from ``origin_s``."""
 
     name: str
     loads: tuple[TimedLoad, ...]
@@ -205,7 +205,7 @@ def _flagged(curves: Sequence[Curve], begin_s: float, end_s: float, unit_s: floa
 def _points(
     curve: Curve, quantity: Quantity, begin_s: float, end_s: float
 ) -> Iterator[tuple[float, float, float, float]]:
-    """Time in seconds, lowest, value and highest: as many as a plot can show of the curve's part of it."""
+    """Yield time in seconds, lowest, value and highest: as many as a plot can show of the curve's part of it."""
     at_s, values = _series(curve, quantity, (end_s - begin_s) / COLUMNS)
     within = (at_s >= begin_s) & (at_s <= end_s)
     at_s, values = at_s[within], values[within]

@@ -42,7 +42,7 @@ NEUTRAL = "#7D858C"
 DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
 
 MANY_COLOURS = [*PALETTE, "#D0772B", "#4F7FE0", "#2F9E44", "#B0479F"]
-"""Colours for parts of a chart that do not overlap; with more of them than in ``PALETTE`` they are harder to tell apart."""
+"""Colours for parts of a chart that do not overlap: more than in ``PALETTE``, so harder to tell apart."""
 
 INK = "#1B1F24"
 TEXT_PX, TITLE_PX = 12, 14
@@ -188,14 +188,17 @@ def find_curve(spec: Any) -> Any:
 def quantity_axis(
     rows: Iterable[Row], title: str, *, log: bool, fields: Sequence[str] = ("value",)
 ) -> dict[str, object]:
-    """Return the y axis of field ``value``, beyond all values of ``fields``; logarithmic only if all can be shown so."""
+    """Return the y axis of field ``value``, beyond all values of ``fields``; logarithmic only if all fit on it."""
     values = [row[field] for row in rows for field in fields]
     axis = log_axis(values) if log else linear_axis(values)
     return {"field": "value", "type": "quantitative", "title": title} | axis
 
 
 def linear_axis(values: Iterable[object], *, zero: bool = True) -> dict[str, object]:
-    """Return scale and axis from a tick below all values to one above them; ticks are 1, 2 or 5 times a power of ten apart."""
+    """Return scale and axis from a tick below all values to one above them.
+
+    Ticks are 1, 2 or 5 times a power of ten apart.
+    """
     numbers = _finite(values)
     if not numbers:
         return {"scale": {"zero": zero, "nice": True}}

@@ -98,7 +98,7 @@ def _value(cell: CellResult | None, quantity: Quantity) -> float | None:
 def _over_time(
     lasted_s: float, count: str, courses: Courses, width: int, blocks: Blocks
 ) -> Iterator[Text]:
-    """A line for each quantity that the stream is about."""
+    """Yield a line for each quantity of the stream."""
     if not courses:
         return
     heading = (

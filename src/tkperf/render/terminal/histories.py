@@ -11,7 +11,8 @@ from tkperf.model.units import NOT_MEASURED
 from tkperf.model.workload import Workload
 from tkperf.render.terminal.blocks import UNICODE, Blocks, Values, sparkline, squeeze
 
-# Bars of one cell: a wider one shows no more of a few rounds; in less room first the number next to it goes, then columns.
+# Bars of one cell: more of them show no more of a few rounds. In less room first the number next to them goes, then
+# columns.
 WIDEST, FEWEST, NARROWEST = 40, 6, 3
 _NUMBER = 5
 _GAP = 2
@@ -27,7 +28,9 @@ def draw_histories(
     blocks: Blocks = UNICODE,
     newest: bool = False,
 ) -> list[Text]:
-    """Return a heading and a line for each row of cells: each cell's values as bars and, if it fits, the last as a number.
+    """Return a heading and a line for each row of cells.
+
+    A cell shows its values as bars and, if it fits, the last value as a number.
 
     Args:
         title: name of the values.
