@@ -79,7 +79,7 @@ class ChartView:
 
     @property
     def switches(self) -> tuple[tuple[str, ...], ...]:
-        """Return the names that each switch offers, in their order; a chart without other views has no switch."""
+        """Return the names that each switch offers, in their order; a single name is no switch."""
         if not self.others:
             return ()
         names = zip(*(view.choice for view in self.views), strict=True)
@@ -112,7 +112,7 @@ class ScopeView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartsView:
-    """Each round, area or slice (``name``) of a cell by its number, as columns packed by ``pack``.
+    """Parts of a cell, each a round, area or slice (``name``) by its number, as columns packed by ``pack``.
 
     Attributes:
         start_s: start of each part.

@@ -172,7 +172,7 @@ def steady_state_window(
     }
 
 
-# Place identifies each line better than colour, so all five have names next to the plot.
+# Places identify the lines, so all five have names next to the plot.
 _LINES = {
     "measured": PALETTE[0],
     "average": PALETTE[1],
