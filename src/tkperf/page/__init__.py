@@ -1,1 +1,1 @@
-"""What is shown, as data: results in sentences, tables and figures. Renderers draw it."""
+"""Results as data: sentences, tables and figures. Renderers draw them."""

@@ -1,4 +1,4 @@
-"""What a click on a cell opens, as plain data small enough to travel within the page."""
+"""Content of the dialog that a click on a cell opens, as plain data small enough to travel within the page."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from tkperf.render.charts.seconds import (
 )
 from tkperf.render.charts.vega import Spec
 
-# A day of minutes would make the page larger by all that nothing happened in.
+# Rows for every minute of a day would fill the page with parts in which nothing happened.
 MOST_HOST_ROWS = 100
-# The page draws five digits; what single precision has beyond them would only make it larger.
+# The page draws five digits; the further digits of single precision would only make it larger.
 _FORGOTTEN_BITS = 6
 
 
 def build_cell_charts() -> dict[str, Spec]:
-    """The charts of a cell by name, without data: the page fills them for the cell clicked."""
+    """Return the charts of a cell by name, without data: the page fills them for the cell clicked."""
     seconds = {IOPS.key: (IOPS,), THROUGHPUT.key: (THROUGHPUT,), "latency": LATENCIES}
     return {
         **{
@@ -53,7 +53,7 @@ def build_cell_charts() -> dict[str, Spec]:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """What opens at a click, built when it is asked for: paper has no use for it."""
+    """Cells that open at a click. Each is built on iteration: paper has no use for them."""
 
     subjects: Sequence[Subject]
 
@@ -67,7 +67,7 @@ class Cells:
 
 
 def _build_cell(subject: Subject, detail: CellDetail) -> CellView:
-    """What lies behind a cell of a section, or behind a stream."""
+    """Return the view of one cell of a section, or of one stream."""
     section = subject.section
     rate = subject.rate.key
     buckets = histogram_rows(detail.whole)
@@ -87,7 +87,7 @@ def _build_cell(subject: Subject, detail: CellDetail) -> CellView:
             name: pack(np.array([row[name] for row in buckets], dtype=np.float64))
             for name in (buckets[0] if buckets else ())
         },
-        # Of a stream with a window, too, the fine ones are of all its I/Os.
+        # The fine buckets of a stream count all its I/Os, even if it has a window.
         buckets_of=ALL if section.slices else scopes[0].key,
         scopes=scopes,
         apart=apart,
@@ -102,7 +102,7 @@ def _build_cell(subject: Subject, detail: CellDetail) -> CellView:
 
 
 def _words(subject: Subject, detail: CellDetail, scopes: Sequence[ScopeView]) -> str:
-    """What the plots show, whatever part of the cell they are of."""
+    """Return the explanation of the plots, which holds for every part of the cell."""
     name, parts = name_parts(subject), detail.parts
     several = "" if subject.section.slices or len(parts) < 2 else f", {name}s end to end"
     apart = any(len(scope.parts) > 1 for scope in scopes)
@@ -123,27 +123,27 @@ def _words(subject: Subject, detail: CellDetail, scopes: Sequence[ScopeView]) ->
 
 
 def _seconds_alone(subject: Subject, detail: CellDetail) -> str:
-    """How to get at the histogram of some seconds."""
+    """Return the hint how to get the histogram of single seconds."""
     if not len(detail.seconds):
         return ""
-    # A section has one stream; of several workloads the name is needed, too.
+    # A section has one stream; among several workloads the hint also needs the name.
     mix = f", {detail.workload.mix_and_size}" if len(subject.details) > 1 else ""
     return f" Those of any seconds: tkperf report RUN --histogram '{subject.section.name}{mix}: 12-40s'."
 
 
 def _shorten(values: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Single precision, rounded to the bits that a drawing can show."""
+    """Return the values in single precision, rounded to the bits that a drawing can show."""
     bits = values.astype(np.float32).view(np.uint32)
     half = np.uint32(1 << (_FORGOTTEN_BITS - 1))
     kept = (bits + half) >> _FORGOTTEN_BITS << _FORGOTTEN_BITS
-    # NaN is "not measured" and must stay one.
+    # NaN means "not measured" and has to stay NaN.
     return np.where(np.isnan(values), np.float32(np.nan), kept.view(np.float32))
 
 
 def _rounds(
     detail: CellDetail, rounds: Sequence[RoundResult], *, areas: int | None
 ) -> TableView | None:
-    """The cell in every round, or area, that it was measured in."""
+    """Return a table of the cell in every round, or area, that measured it."""
     of_cell: list[tuple[int, CellResult]] = [
         (round_result.number, cell)
         for round_result in rounds
@@ -166,7 +166,7 @@ def _rounds(
 
 
 def _host(detail: CellDetail, areas: int | None) -> TableView | None:
-    """What the host did beside each round, area or slice of a cell, of what is known of any."""
+    """Return a table of the host's work during each round, area or slice of a cell; None without any known fact."""
     parts = [(part, part.host) for part in detail.parts if part.host is not None]
     of = "area" if areas else "round or slice"
     title = f"Host beside each {of}"

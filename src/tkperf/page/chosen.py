@@ -1,4 +1,4 @@
-"""Histograms that were asked for, each as a section of its test's."""
+"""Histograms that the user asked for, each as a section of its test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COARSE = " Of single seconds histograms are kept in buckets of up to 1/16 of th
 
 
 def build_chosen(test: str, chosen: Sequence[Chosen]) -> tuple[SectionView, ...]:
-    """Those of a test, numbered."""
+    """Return the numbered histogram sections of one test."""
     of_test = [asked for asked in chosen if asked.test == test]
     return tuple(
         SectionView(
@@ -62,7 +62,7 @@ def _quantiles(chosen: Chosen) -> TableView:
 
 def _charts(key: str, chosen: Chosen) -> Iterator[ChartView]:
     directions = directions_of(chosen.workload, apart=True)
-    for direction, words in directions[:2]:  # reads and writes of a mix each
+    for direction, words in directions[:2]:  # reads and writes of a mix, one chart each
         stats = stats_of(chosen.measurement, direction)
         if buckets := histogram_rows(stats):
             of = f"{words} of {chosen.words}"

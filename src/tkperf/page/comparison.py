@@ -1,4 +1,4 @@
-"""A comparison as a report: the same page, with runs in the place of rounds. Pure."""
+"""A comparison as a report: the same page, with runs in place of rounds. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _WORDS = (
 
 
 def build_comparison_view(comparison: Comparison) -> ReportView:
-    """Everything the report of a comparison says."""
+    """Return everything that the report of a comparison says."""
     titles = {test.name: test.title for test in comparison.results[0].tests}
     scale = find_comparison_scale(comparison)
     view = ReportView(
@@ -80,7 +80,10 @@ def build_comparison_view(comparison: Comparison) -> ReportView:
 
 
 def build_plots(comparison: Comparison) -> tuple[ChartView, ...]:
-    """The pictures that tkperf-cmp made, by the names of its files; its pages have headline figures instead."""
+    """Return the pictures that tkperf-cmp made, keyed by the names of its files.
+
+    The page of a comparison has headline figures instead.
+    """
     tests = dict.fromkeys(row.test for row in comparison.rows)
     charts = tuple(chart for test in tests for chart in build_tkperf_charts(comparison, test))
     view = replace(build_comparison_view(comparison), overview_charts=charts, tests=())
@@ -88,7 +91,7 @@ def build_plots(comparison: Comparison) -> tuple[ChartView, ...]:
 
 
 def show(table: ComparedTable, *, folded: bool = False) -> TableView:
-    """A table of a comparison on a page."""
+    """Return a table of a comparison as a page shows it."""
     return TableView(
         title=table.title,
         columns=table.head,
@@ -130,7 +133,7 @@ def _subtitle(comparison: Comparison) -> str:
 
 
 def _summarise(comparison: Comparison) -> str:
-    """What stands below, for a line; empty where nothing does."""
+    """Return a one-line summary of the warnings below; empty without warnings."""
     counts = (f"{len(group.texts)} {group.title.lower()}" for group in comparison.conditions)
     told = ", ".join(counts)
     return f"Conditions that differ, and what the runs say of themselves: {told}" if told else ""
@@ -195,7 +198,7 @@ def _section(
 def _tables(
     comparison: Comparison, rows: Sequence[ComparedRow], scale: Scale
 ) -> Iterator[TableView]:
-    """Of two runs matrices of ratios, and the values; of several a column of ratios for each."""
+    """Yield ratio matrices and values for two plain runs; otherwise a table with a column of ratios for each run."""
     if comparison.arrangement is not Arrangement.RUNS or len(comparison.names) > 2:
         yield show(build_ratios(comparison, rows, scale))
         if len(comparison.names) <= MOST_ACROSS:
@@ -206,14 +209,14 @@ def _tables(
     others = rows if not matrices else [row for row in rows if row not in cells]
     if others:
         yield show(build_values(comparison, others, scale))
-    # Matrices stand side by side: colours and marks are explained above, and at the end.
+    # Matrices appear side by side: the page explains colours and marks above them, and at its end.
     yield from (replace(show(matrix), notes=()) for matrix in matrices)
     if matrices:
         yield show(build_values(comparison, cells, scale), folded=True)
 
 
 def _steady_state(comparison: Comparison, row: ComparedRow) -> tuple[str, str]:
-    """The state of the row's section over all runs, and what each run did unless all are steady."""
+    """Return the state of the row's section over all runs, and each run's ending unless all are steady."""
     by_run = {
         name: section
         for name, result in zip(comparison.names, comparison.results, strict=True)

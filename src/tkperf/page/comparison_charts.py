@@ -27,7 +27,7 @@ Sections = dict[str, dict[str, SectionResult]]
 
 
 def build_test_charts(comparison: Comparison, test: str) -> tuple[ChartView, ...]:
-    """The charts that any test gets whose sections are streams or areas."""
+    """Return the charts of any test whose sections are streams or areas."""
     return (
         *_courses(comparison, test),
         *_exceedances(comparison, test),
@@ -38,7 +38,7 @@ def build_test_charts(comparison: Comparison, test: str) -> tuple[ChartView, ...
 def build_bars(
     comparison: Comparison, key: str, rows: Sequence[ComparedRow], *, title: str, text: str
 ) -> ChartView:
-    """One quantity of several workloads, a bar for each run; of many runs a line of points each."""
+    """Return the chart of one quantity over several workloads: a bar for each run, for many runs a line of points."""
     quantity = rows[0].quantity
     if len(comparison.names) > MOST_ACROSS:
         return ChartView(
@@ -55,7 +55,7 @@ def build_bars(
 
 
 def build_over_time(sections: dict[str, SectionResult], key: str, title: str) -> ChartView:
-    """IOPS of the runs' streams over time."""
+    """Return the chart of IOPS over time of the runs' streams."""
     lasted_s = max(
         section.slices[-1].start_s + section.slices[-1].duration_s for section in sections.values()
     )
@@ -75,12 +75,12 @@ def build_over_time(sections: dict[str, SectionResult], key: str, title: str) ->
 
 
 def find_streams(comparison: Comparison, test: str) -> Sections:
-    """Streams of several slices that every run has: by section, then by run."""
+    """Return the streams of several slices that every run has: by section, then by run."""
     return _in_all(comparison, test, lambda section: len(section.slices) > 1)
 
 
 def _courses(comparison: Comparison, test: str) -> Iterator[ChartView]:
-    """Of each stream its course over time and, where it is known, over drive fills: views of one chart."""
+    """Yield one chart per stream: over time and, if known, over drive fills as a second view."""
     fills = dict(_fills(comparison, test))
     for number, (name, sections) in enumerate(find_streams(comparison, test).items()):
         chart = build_over_time(sections, f"{test}time{number or ''}", name)
@@ -91,7 +91,7 @@ def _courses(comparison: Comparison, test: str) -> Iterator[ChartView]:
 
 
 def _fills(comparison: Comparison, test: str) -> Iterator[tuple[str, ChartView]]:
-    """By section, where every run recorded what it wrote."""
+    """Yield a chart by section if every run recorded the amount that it wrote."""
     ranges = {
         name: result.info.active_range_length_bytes
         for name, result in zip(comparison.names, comparison.results, strict=True)
@@ -147,7 +147,7 @@ def _areas(comparison: Comparison, test: str) -> Iterator[ChartView]:
 
 
 def _in_all(comparison: Comparison, test: str, wanted: Callable[[SectionResult], bool]) -> Sections:
-    """By section the runs' parts of it; only sections that every run has."""
+    """Return the runs' results by section; only sections that every run has."""
     by_section: Sections = {}
     for name, result in zip(comparison.names, comparison.results, strict=True):
         for section in _sections(result, test):

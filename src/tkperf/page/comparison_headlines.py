@@ -1,4 +1,4 @@
-"""The charts that a comparison opens with: one question, by how much and how sure."""
+"""Charts that open a comparison: each answers one question, with the size of a difference and its certainty."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tkperf.render.charts.vega import Row
 
 
 def build_headline_charts(comparison: Comparison) -> Iterator[ChartView]:
-    """None without headline figures."""
+    """Yield the charts of the headline figures; none without headline figures."""
     if not comparison.headlines:
         return
     if comparison.history is not None:
@@ -112,7 +112,7 @@ def _spread(comparison: Comparison) -> Iterator[ChartView]:
 def _named(
     comparison: Comparison, headline: Headline, ratios: Sequence[float | None]
 ) -> Iterator[tuple[str, str]]:
-    """The runs to look at, each with its tone."""
+    """Yield the runs to look at, each with its tone."""
     if comparison.cohort is not None:
         for figure in comparison.cohort.figures:
             if figure.headline is headline:
@@ -124,12 +124,12 @@ def _named(
         if ratio is not None
     ]
     for _, name, tone in (min(known), max(known)):
-        if name != comparison.names[0]:  # it is where the line is
+        if name != comparison.names[0]:  # the line of the chart marks the first run already
             yield name, tone
 
 
 def _tone(change: Change | None) -> str:
-    """What is within noise, or may be, has none."""
+    """Return the tone of a change; a change within noise, or possibly within it, has none."""
     return change.value if change in (Change.BETTER, Change.WORSE) else ""
 
 

@@ -1,4 +1,4 @@
-"""The disclosure: what was tested, with what, on what, in full (PTS User Guide, section 10)."""
+"""Full disclosure of what was tested, with what and on what (PTS User Guide, section 10)."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ NOT_KNOWN_AT_ALL = "Not known"
 
 
 def build_disclosure(result: RunResult, told: Told = NOTHING_TOLD) -> Blocks:
-    """Blocks of named facts, a block with one unnamed fact being a long text.
+    """Return blocks of named facts; a block with one unnamed fact is a long text.
 
-    What is not known is named in one block at the end.
+    One block at the end names all unknown facts.
     """
     device, host = result.info.device, result.info.host
     blocks: list[tuple[str, MaybeFacts]] = [
@@ -61,7 +61,7 @@ def build_disclosure(result: RunResult, told: Told = NOTHING_TOLD) -> Blocks:
             for test in result.tests
         ),
     ]
-    # Of a file the audit knows the queue of the disk below it.
+    # For a file the audit knows the queue of the disk below it.
     audit = host_findings(host)
     audited = {finding.title.lower() for finding in audit if finding.level != UNKNOWN}
     names = [name for _, facts in blocks for name in name_unknown(facts)]
@@ -77,7 +77,7 @@ def build_disclosure(result: RunResult, told: Told = NOTHING_TOLD) -> Blocks:
 
 
 def _unknown(names: Sequence[str]) -> Blocks:
-    """One line for all, instead of a row for each."""
+    """Return one line for all unknown facts, instead of a row for each."""
     return ((NOT_KNOWN_AT_ALL, ((format_count(len(names), "fact"), ", ".join(names)),)),) * bool(
         names
     )
@@ -104,7 +104,7 @@ def _run(result: RunResult, told: Told) -> MaybeFacts:
 
 
 def _not_in_profile(info: RunInfo) -> str | None:
-    """Tests of the PTS that a profile of it does not run, as their numbers were not seen; None: it runs all."""
+    """Return the PTS tests that a PTS profile leaves out, as their numbers were not seen; None if it runs all."""
     if info.imported or not (info.specification or "").startswith("SNIA PTS"):
         return None
     profile = read_stored_profile(info.profile)
@@ -176,7 +176,7 @@ def _moment(utc: str | None) -> str | None:
 
 
 def _host_audit(host: dict[str, object]) -> Blocks:
-    """Everything that the audit before the run found; left out where there was none."""
+    """Return everything that the audit before the run found; empty without an audit."""
     findings = tuple(
         (_capital(finding.title), finding.text)
         for finding in host_findings(host)
@@ -187,13 +187,13 @@ def _host_audit(host: dict[str, object]) -> Blocks:
 
 
 def _capital(title: str) -> str:
-    """As the other facts are written; a name of a program or interface keeps its form."""
+    """Return the title with a capital, like the other facts; a name of a program or interface keeps its form."""
     is_name = title.partition(" ")[0] in ("io_uring", "irqbalance", "smartd", "udisksd")
     return title if is_name else title[:1].upper() + title[1:]
 
 
 def _members(device: dict[str, object]) -> Blocks:
-    """The drives of a RAID set, a line each."""
+    """Return the drives of a RAID set, a line each."""
     members = device.get("members")
     if not isinstance(members, list):
         return ()
@@ -212,7 +212,7 @@ def _words(member: dict[str, object]) -> Sequence[str]:
 
 
 def _long_texts(result: RunResult) -> Blocks:
-    """Facts that need a block of their own; left out where there are none."""
+    """Return the facts that need a block of their own; empty without any."""
     info = result.info
     texts = (
         ("Command line", info.command_text),

@@ -1,4 +1,4 @@
-"""How to read a report: what its figures are, in a few sentences, and only those that apply."""
+"""Reading guide of a report: explains its figures in a few sentences, and only the figures that it has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OVER_TIME = (
 
 
 def explain(result: RunResult) -> tuple[str, ...]:
-    """Sentences for the sections that the run has."""
+    """Return the sentences for the sections that the run has."""
     sections = [section for test in result.tests for section in test.sections]
     words = []
     if any(section.verdict for section in sections):

@@ -1,4 +1,4 @@
-"""Facts of a run in the words of every header and list; None is not known."""
+"""Facts of a run, worded for every header and list; None means not known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MaybeFacts = Sequence[tuple[str, str | None]]
 
 
 def keep_known(facts: Iterable[tuple[str, str | None]]) -> Facts:
-    """Those that are known."""
+    """Return the known facts."""
     return tuple((name, fact) for name, fact in facts if fact is not None)
 
 
@@ -23,7 +23,7 @@ def name_unknown(facts: Iterable[tuple[str, str | None]]) -> tuple[str, ...]:
 
 
 def word(value: object) -> str | None:
-    """A recorded fact for people."""
+    """Return a recorded fact in words for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return None if value is None or value in ("", NOT_KNOWN) else str(value)
@@ -34,7 +34,7 @@ def capacity(value: object) -> str | None:
 
 
 def name_test_id(info: RunInfo) -> str:
-    """What finds the raw data again: the name of the run file and when it began."""
+    """Return the ID that leads back to the raw data: the name of the run file and its start time."""
     begun = (info.started_utc or "").partition("+")[0].replace("-", "").replace(":", "")
     return "-".join(filter(None, (info.name, begun)))
 
@@ -51,7 +51,7 @@ def describe_sector(device: Mapping[str, object]) -> str | None:
 
 
 def describe_load_generator(info: RunInfo) -> str | None:
-    """fio and how it issues I/O; of an imported run only what its file says."""
+    """Return fio and its way of issuing I/O; for an imported run only the entries of its file."""
     if info.fio_version is None:
         return word(info.ioengine)  # simulated, or not known
     engine = word(info.ioengine)
@@ -59,7 +59,7 @@ def describe_load_generator(info: RunInfo) -> str | None:
 
 
 def describe_link(device: Mapping[str, object]) -> str | None:
-    """What was negotiated, and what the drive could do if that is more."""
+    """Return the negotiated link, with the drive's fastest link if that is faster."""
     negotiated = word(device.get("link"))
     if device.get("link_downgraded"):
         fastest = word(device.get("link_fastest")) or NOT_KNOWN
@@ -72,7 +72,7 @@ def describe_data_pattern(info: RunInfo) -> str | None:
 
 
 def describe_segments(info: RunInfo) -> str | None:
-    """How many the active range has; one range has none."""
+    """Return the number of segments of the active range; a single range has none."""
     count = info.table("active_range").get("segments")
     if isinstance(count, int) and count > 1:
         return f"{count:,}"
@@ -80,7 +80,7 @@ def describe_segments(info: RunInfo) -> str | None:
 
 
 def list_purges(result: RunResult, test: TestResult | None = None) -> str | None:
-    """How the device was purged before this test, or any."""
+    """Return the purge methods of this test, or of all tests."""
     tests = result.tests if test is None else (test,)
     purges = {
         f"{section.purge.method} ({section.purge.note})"
@@ -99,7 +99,7 @@ def list_purges(result: RunResult, test: TestResult | None = None) -> str | None
 
 
 def describe_demand(section: SectionResult) -> str | None:
-    """Threads and queue depth of a section: ``TC 4 / QD 32``; of many the least and the greatest."""
+    """Return threads and queue depth of a section: ``TC 4 / QD 32``; for many pairs the least and the greatest."""
     cells = section.cells or tuple(one.values for one in section.slices)
     pairs = dict.fromkeys((cell.workload.jobs, cell.workload.io_depth) for cell in cells)
     return describe_demands(tuple(pairs))
@@ -110,7 +110,7 @@ def describe_demands(pairs: Sequence[tuple[int, int]]) -> str | None:
         return None
     most = 3
     if len(pairs) > most:
-        # By outstanding I/Os, as the points of a grid are chosen.
+        # Sort by outstanding I/Os, like the points of a grid.
         pairs = sorted(pairs, key=lambda pair: (pair[0] * pair[1], pair[0]))
     told = [f"TC {jobs} / QD {depth}" for jobs, depth in pairs]
     return ", ".join(told) if len(told) <= most else f"{told[0]} to {told[-1]}, {len(told)} of them"
@@ -122,7 +122,7 @@ def list_mixes(section: SectionResult) -> str | None:
 
 
 def list_block_sizes(section: SectionResult) -> str | None:
-    """In KiB, in the order in which they were run."""
+    """Return the block sizes in KiB, in the order of the run."""
     sizes = dict.fromkeys(
         cell.workload.blocks_name
         if cell.workload.block_mix

@@ -1,4 +1,4 @@
-"""A chart taken out of its report still says what the report says: SIMULATED, IMPORTED ..., disturbed."""
+"""Marks that keep a chart honest outside its report: SIMULATED, IMPORTED ..., disturbed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_CHARACTERS = 40
 
 
 def mark_charts(view: ReportView) -> ReportView:
-    """The view with what is flagged in each chart, and the keywords of its banners, below its title."""
+    """Return the view with each chart's flags and the keywords of its banners below the chart's title."""
     keywords = find_keywords(view)
 
     def mark(spec: Spec) -> Spec:
@@ -51,10 +51,10 @@ def mark_charts(view: ReportView) -> ReportView:
 
 
 def find_keywords(view: ReportView) -> str:
-    """What the banners say, in a few words; empty without banners."""
+    """Return the banners in a few words; empty without banners."""
     return " · ".join(list_keywords(view))
 
 
 def list_keywords(view: ReportView) -> tuple[str, ...]:
-    """Each banner in a few words."""
+    """Return each banner in a few words."""
     return tuple(shorten(banner.split(":")[0], _MOST_CHARACTERS) for banner in view.banners)

@@ -1,4 +1,4 @@
-"""What workloads, axes and quantities are called on a page."""
+"""Names of workloads, axes and quantities on a page."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _NOT_IN_A_LINK = re.compile(r"[^a-z0-9.]+")
 
 
 def capitalise(text: str) -> str:
-    """With a capital where it begins with a word: ``p99 latency`` stays."""
+    """Return the text with a capital if it begins with a word: ``p99 latency`` stays."""
     first = text.split(" ", maxsplit=1)[0].rstrip(",")
     return text[:1].upper() + text[1:] if first.isalpha() else text
 
 
 def list_words(words: Sequence[str]) -> str:
-    """``a, b and c``."""
+    """Return a list such as ``a, b and c``."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def describe_axes(titles: Iterable[str]) -> str:
-    """``block size and R/W mix`` of axes by their titles."""
+    """Return axes in words by their titles: ``block size and R/W mix``."""
     words = []
     for title in titles:
         word = title.split(" (")[0].replace(" %", " mix")
@@ -34,12 +34,12 @@ def describe_axes(titles: Iterable[str]) -> str:
 
 
 def describe_curves(axes: Sequence[Axis]) -> str:
-    """``, one curve for each R/W mix``: what tells a chart's curves apart; nothing of a single curve."""
+    """Return the axes that tell a chart's curves apart: ``, one curve for each R/W mix``; empty for a single curve."""
     return f", one curve for each {describe_axes(axis.title for axis in axes)}" if axes else ""
 
 
 def describe_together(quantities: Sequence[Quantity]) -> str:
-    """What an axis of several quantities is: ``Latency (µs)``."""
+    """Return the title of an axis of several quantities: ``Latency (µs)``."""
     if len(quantities) == 1:
         return quantities[0].title
     kinds = {(quantity.label.split(" ")[-1], quantity.unit) for quantity in quantities}
@@ -48,24 +48,24 @@ def describe_together(quantities: Sequence[Quantity]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
-    """How the curves or bars of a chart are told apart: by the axes of what is in it."""
+    """Names of a chart's curves or bars, by the axes that tell them apart."""
 
     axes: tuple[Axis, ...]
 
     @property
     def title(self) -> str:
-        """Of a legend or an axis."""
+        """Return the title of the legend or axis."""
         if len(self.axes) == 1:
             return self.axes[0].title
         if not self._has_both:
             return ", ".join(axis.title for axis in self.axes)
         titles = [axis.title for axis in self.axes if axis not in (MIX, BLOCKS)]
-        # In the order in which they stand in a name.
+        # The titles keep the order of the words in a name.
         return ", ".join(("R/W %, block size", *titles))
 
     @property
     def _has_both(self) -> bool:
-        """Whether names say mix and block size; what does not differ between curves is not told."""
+        """Return whether names include mix and block size; a name leaves out an axis that does not differ."""
         return {MIX, BLOCKS} <= set(self.axes)
 
     def of(self, workload: Workload) -> str:
@@ -76,7 +76,7 @@ class Naming:
         return name_within(workload, self.axes)
 
     def words(self, workload: Workload) -> str:
-        """The name where no title stands above it: ``4 KiB`` for ``4``."""
+        """Return the name for a place without a title above it: ``4 KiB`` for ``4``."""
         if len(self.axes) != 1:
             return self.of(workload)
         (axis,) = self.axes
@@ -85,12 +85,12 @@ class Naming:
 
 
 def find_naming(workloads: Iterable[Workload]) -> Naming:
-    """Names that tell these workloads apart; a single one is called by its block size."""
+    """Return names that tell these workloads apart; a single workload gets its block size as name."""
     return Naming(axes=find_axes(workloads) or (BLOCKS,))
 
 
 def describe_load(workload: Workload, axes: Iterable[Axis]) -> str:
-    """``RND 4k read``, and what tells it from others with the same blocks and mix."""
+    """Return ``RND 4k read``, followed by the words of all other axes that tell workloads apart."""
     mix = workload.read_percent
     direction = {100: "read", 0: "write"}.get(mix, MIX.words(workload))
     others = (axis.words(workload) for axis in axes if axis not in (ACCESS, MIX, BLOCKS))
@@ -98,7 +98,7 @@ def describe_load(workload: Workload, axes: Iterable[Axis]) -> str:
 
 
 def describe_direction(workloads: Iterable[Workload], read_percent: int) -> str:
-    """``SEQ reads``: those of one mix; without their order of addresses if it differs."""
+    """Return the name of one mix: ``SEQ reads``; without the order of addresses if it differs within the mix."""
     of_mix = [workload for workload in workloads if workload.read_percent == read_percent]
     orders = {ACCESS.text(workload) for workload in of_mix}
     direction = {100: "reads", 0: "writes"}.get(read_percent, MIX.words(of_mix[0]))
@@ -106,9 +106,9 @@ def describe_direction(workloads: Iterable[Workload], read_percent: int) -> str:
 
 
 def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
-    """A key for each workload of a section that can stand in an address.
+    """Return a key for each workload of a section that an address can contain.
 
-    Mix and block size come first, as in all reports so far; then what else tells them apart.
+    Mix and block size come first, as in all reports so far; then the other axes that tell them apart.
     """
     several = list(dict.fromkeys(workloads))
     axes = [
@@ -128,10 +128,13 @@ def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
 
 
 def address(link: str, part: str = "", mark: str = "") -> str:
-    """What a click opens, as it stands in an address: a cell, of that a part, of its latencies one.
+    """Return the address of a click's target: a cell, a part of it, and one of its latencies.
 
-    ``link`` is of ``name_links``, ``part`` a number or the key of a ``ScopeView``, ``mark`` the short name
-    of a quantity; empty is what the section's figures are of, and no mark. ``iops0-0-4096``, ``lat0-0-4096//p99.9``,
-    ``writesat0-0-4096/12/max``.
+    Args:
+        link: from ``name_links``; empty: no address.
+        part: a number or the key of a ``ScopeView``; empty: the part that the section's figures describe.
+        mark: the short name of a quantity; empty: no mark.
+
+    Examples: ``iops0-0-4096``, ``lat0-0-4096//p99.9``, ``writesat0-0-4096/12/max``.
     """
     return "/".join((link, part, mark)).rstrip("/") if link else ""

@@ -1,4 +1,4 @@
-"""What a report opens with: the figures asked for first, and what was found, test by test."""
+"""Opening of a report: the headline figures first, then the findings, test by test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tkperf.page.subject import Subject
 def build_headline_views(
     result: RunResult, subjects: Mapping[str, Sequence[Subject]]
 ) -> tuple[HeadlineView, ...]:
-    """Each with the key of what lies behind it, or of its section."""
+    """Return the headline figures, each with the key of its section and of the cell behind it, if any."""
     titles = {test.name: test.title for test in result.tests}
     views = []
     for headline in result.headlines:
@@ -43,7 +43,7 @@ def build_headline_views(
 
 
 def build_findings_views(result: RunResult) -> tuple[FindingsView, ...]:
-    """The sentences of each test that has any."""
+    """Return the sentences of each test that has any."""
     return tuple(
         FindingsView(
             key=test.name,

@@ -1,4 +1,4 @@
-"""The parts a report is made of, as plain data; templates render them."""
+"""Parts of a report as plain data; templates render them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from tkperf.render.charts.vega import Spec
 
 Facts = tuple[tuple[str, str], ...]
 Blocks = tuple[tuple[str, Facts], ...]
-"""Named facts under a title each."""
+"""Blocks of named facts, each under a title."""
 Stretches = tuple[tuple[int, int], ...]
-"""Of each the first place and the one after the last."""
+"""Stretches of places: the first place of each, and the place after its last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableView:
-    """A table of texts; ``notes`` are footnotes below.
+    """A table of texts.
 
-    ``labels`` says how many cells at the start of each row are its name. ``links`` has, for each
-    row, what a click on each cell after these opens (``address`` in naming.py), or ""; ``hints`` likewise what is
-    told of it when it is pointed at. ``heat``, likewise, how strongly it is coloured, from 0 to 1 in one
-    colour, from 0 to -1 in another, None not at all. ``folded``: a page shows it when asked.
+    Attributes:
+        labels: number of cells at the start of each row that are its name.
+        notes: footnotes below the table.
+        links: for each row the address that a click on each further cell opens (``address`` in naming.py), or "".
+        hints: likewise the text that a cell shows under the pointer.
+        heat: likewise the strength of its colour: 0 to 1 in one colour, 0 to -1 in another, None without colour.
+        folded: a page shows the table on demand.
     """
 
     title: str
@@ -38,16 +41,18 @@ class TableView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartView:
-    """A chart, or one of several views of it; ``key`` is unique in the report, ``text`` says what it shows.
+    """A chart, or one of its several views.
 
     Attributes:
+        key: unique in the report.
+        text: describes the chart.
         cell: the key of the ``CellView`` whose seconds it draws, so that zooming in shows more.
-        below: it has the time axis of the chart before it, so a page shows it below that one, as long as
-            that shows a view that is ``aligned``.
-        question: that the chart answers; empty: nobody said which.
-        choice: what the view is called, a name for each switch.
+        below: it has the time axis of the chart before it. A page shows it below that chart, as long as
+            that chart shows a view that is ``aligned``.
+        question: the question that the chart answers; empty: no plan gives one.
+        choice: the name of the view, a name for each switch.
         others: more views, in their order; this one is shown first.
-        printed: where nothing can be switched, it is shown as well as others.
+        printed: paper, which has no switches, shows this view in addition to other printed ones.
     """
 
     key: str
@@ -63,18 +68,18 @@ class ChartView:
 
     @property
     def views(self) -> tuple[ChartView, ...]:
-        """Itself and the others."""
+        """Return this view and the others."""
         return (self, *self.others)
 
     @property
     def on_paper(self) -> tuple[ChartView, ...]:
-        """The views that are shown where nothing can be switched: the first if none is meant for it."""
+        """Return the views for paper, which has no switches: the printed ones, or else the first."""
         alone = tuple(replace(view, others=()) for view in self.views)
         return tuple(view for view in alone if view.printed) or alone[:1]
 
     @property
     def switches(self) -> tuple[tuple[str, ...], ...]:
-        """The names that each switch offers, in their order; one name is no switch."""
+        """Return the names that each switch offers, in their order; a single name is no switch."""
         if not self.others:
             return ()
         names = zip(*(view.choice for view in self.views), strict=True)
@@ -86,10 +91,14 @@ Views = Iterator[TableView | ChartView]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeView:
-    """What of a cell can be shown: the window's rounds, all of them, its reads ...
+    """A part of a cell that its dialog can show: the window's rounds, all of them, its reads ...
 
-    ``key`` stands for it in addresses, ``words`` in titles. ``parts`` are those in ``PartsView`` that it
-    has; ``rows`` likewise the histograms that add up to its own. ``latencies`` are in us, by their short names.
+    Attributes:
+        key: name of the part in addresses.
+        words: name of the part in titles.
+        latencies: in us, by their short names.
+        parts: its parts in ``PartsView``.
+        rows: likewise the histograms that add up to its own.
     """
 
     key: str
@@ -103,12 +112,18 @@ class ScopeView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartsView:
-    """Each round, area or slice (``name``) of a cell by its number, as columns packed by ``pack``.
+    """Parts of a cell, each a round, area or slice (``name``) by its number, as columns packed by ``pack``.
 
-    They go from ``start_s`` to ``end_s``; ``seconds`` is where their seconds begin among the cell's, and where the last
-    end. ``facts`` has a text for each part and name, ``latencies`` a number in us for each part and name. ``counts``
-    has the histogram of each part, then of a mix those of its reads and its writes, in the
-    buckets from ``lower`` to ``upper``; ``marks`` what is marked in them, by ``mark_names``.
+    Attributes:
+        start_s: start of each part.
+        end_s: end of each part.
+        seconds: index of each part's first second among the cell's seconds, and the end of the last part's.
+        facts: a text for each part and name.
+        latencies: a number in us for each part and name.
+        lower: lower edges of the buckets.
+        upper: upper edges of the buckets.
+        counts: the histogram of each part, for a mix followed by the histograms of its reads and its writes.
+        marks: marked values in each histogram, by ``mark_names``.
     """
 
     name: str
@@ -129,12 +144,16 @@ class PartsView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellView:
-    """What a click on a cell opens: its numbers, every second, its histogram, its fio job.
+    """A cell that a click opens: its numbers, every second, its histogram, its fio job.
 
-    ``seconds`` and ``buckets`` are columns of numbers by name, each packed by ``pack``. ``scopes`` are what can
-    be shown of it, what the section's figures are of first; ``buckets`` has the fine histogram of the one with key ``buckets_of``,
-    ``apart`` each round, area or slice, None where there is nothing beside the whole. ``words`` say what the plots show. ``flagged`` are stretches that something else than the device
-    had a part in; ``host`` is what the host did in each part, None where nobody looked.
+    Attributes:
+        seconds: columns of numbers by name, each packed by ``pack``.
+        buckets: likewise; the fine histogram of the scope with the key ``buckets_of``.
+        scopes: its parts to show, first the part that the section's figures describe.
+        words: explain the plots.
+        apart: each round, area or slice; None if the cell has nothing but the whole.
+        flagged: stretches that were not the device's work alone.
+        host: the host's work in each part; None without a record of it.
     """
 
     key: str
@@ -156,7 +175,7 @@ class CellView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionView:
-    """A section of a test; ``over_time`` are sentences on what shows over its rounds or seconds."""
+    """A section of a test; ``over_time`` are sentences on its course over rounds or seconds."""
 
     key: str
     title: str
@@ -170,7 +189,7 @@ class SectionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CourseView:
-    """What happened over a test's time, by the clock."""
+    """Events of a test's time, by the clock."""
 
     tables: tuple[TableView, ...] = ()
     charts: tuple[ChartView, ...] = ()
@@ -180,8 +199,10 @@ class CourseView:
 class TestView:
     """A test: its procedure in words and as pseudo code, its sections, tables and charts of all of it.
 
-    ``course`` is what was done to the device over the test's time, and what the device told of itself meanwhile: it
-    stands below the answers. ``header`` is what stands on top of its printed pages, block by block.
+    Attributes:
+        course: the load on the device over the test's time, and the drives' own reports meanwhile; it comes
+            below the answers.
+        header: the head of its printed pages, block by block.
     """
 
     __test__ = False
@@ -199,7 +220,7 @@ class TestView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadlineView:
-    """A figure asked for first; ``exact`` is it in full, ``cell`` the key of what lies behind it, or empty."""
+    """A headline figure; ``exact`` is its full value, ``cell`` the key of the cell behind it, or empty."""
 
     label: str
     text: str
@@ -214,7 +235,7 @@ class HeadlineView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingsView:
-    """What a test found: sentences without their full stops, each with whether it is an alarm."""
+    """Findings of a test: sentences without their full stops, each with a flag for an alarm."""
 
     key: str
     title: str
@@ -223,11 +244,21 @@ class FindingsView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportView:
-    """The whole report. ``banners`` stand on top of every page; ``claims`` is None without any.
+    """A whole report.
 
-    ``headlines`` and ``findings`` are the answer; ``grouped_warnings`` stand below it, ``warnings_line`` says how
-    many they are of what. ``about`` stands at the top, and, with ``header`` on pages that are of no test, on top of printed
-    pages. ``answer`` has the sentences, ``overview`` and its charts the figures of a comparison. ``words`` explain what the figures are. ``cells`` may be built only when they are looked at. ``cell_charts`` are the charts that a ``CellView`` is drawn with, by name, without data.
+    Attributes:
+        banners: appear on top of every page.
+        words: explain the figures.
+        about: appears at the top, and on top of printed pages.
+        header: appears with ``about`` on printed pages that belong to no test.
+        headlines: the answer, together with ``findings``.
+        warnings_line: counts the warnings by kind.
+        grouped_warnings: appear below the answer.
+        answer: the sentences of a comparison.
+        overview: the figures of a comparison, with ``overview_charts``.
+        claims: None without any.
+        cells: may be built on iteration.
+        cell_charts: the charts that draw a ``CellView``, by name, without data.
     """
 
     title: str

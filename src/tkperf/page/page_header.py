@@ -1,4 +1,4 @@
-"""The header of every printed page: the four blocks of the PTS User Guide's sample (section 10)."""
+"""Header of every printed page: the four blocks of the PTS User Guide's sample (section 10)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ROUNDS = "Steady state"
 
 
 def build_page_header(result: RunResult, told: Told, test: TestResult | None = None) -> Blocks:
-    """What is known of the four blocks, of one test or of the run."""
+    """Return the known facts of the four blocks, for one test or for the run."""
     return (
         ("Test platform", _platform(result, told)),
         ("Device under test", _device(result, told, test)),
@@ -50,7 +50,7 @@ def build_page_header(result: RunResult, told: Told, test: TestResult | None = N
 
 
 def describe_run(result: RunResult, told: Told) -> str:
-    """Dates, specification, sponsor: what stands above the blocks."""
+    """Return the line above the blocks: dates, specification, sponsor."""
     words = (
         f"Test run date {format_moment(started)}" if (started := result.info.started_utc) else None,
         f"report date {told.report_date}" if told.report_date else None,
@@ -109,7 +109,10 @@ def _set_up(result: RunResult, test: TestResult | None) -> Facts:
 
 
 def build_preconditioning(result: RunResult, test: TestResult) -> Iterator[tuple[str, str | None]]:
-    """What was written before: whatever is measured (1), and by the test's own load until it was steady (2)."""
+    """Yield the facts of both preconditionings.
+
+    The first (1) does not depend on the workload. The second (2) is the test's own load until steady state.
+    """
     if result.info.imported:
         yield "Precondition 1", None
         return
@@ -134,14 +137,14 @@ def build_preconditioning(result: RunResult, test: TestResult) -> Iterator[tuple
 
 
 def _find_dependent(test: TestResult) -> SectionResult | None:
-    """What brought the device into the state that was measured, by the load of the test itself."""
+    """Return the section whose load, the test's own, brought the device into its measured state."""
     prepared = [section for section in test.sections if section.plan.prepares and section.slices]
     judged = [section for section in test.sections if section.verdict and not section.slices]
     return next(iter((*prepared, *judged)), None)
 
 
 def describe_rounds(section: SectionResult) -> str | None:
-    """``rounds 1-5``, whether that was steady; None: there is no such rule."""
+    """Return the window as ``rounds 1-5``, with a note if it was not steady; None without a steady-state rule."""
     if section.verdict is None:
         return None
     if not section.verdict.judged:
@@ -151,7 +154,7 @@ def describe_rounds(section: SectionResult) -> str | None:
 
 
 def build_parameters(test: TestResult) -> Facts:
-    """The stimuli, as far as a header has room: two of them."""
+    """Return the first two stimuli; a header has no room for more."""
     told = [section for section in test.sections if not section.plan.prepares]
     facts: list[tuple[str, str | None]] = []
     for number, section in enumerate(told[:2], start=1):

@@ -1,4 +1,4 @@
-"""What was written before a test's rounds, in the words of every header, table and procedure."""
+"""Preconditioning before a test's rounds, worded for every header, table and procedure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tkperf.page.wording import format_fact, format_known_capacity
 def describe_fill(
     info: RunInfo, load: str, filled_bytes: int | None = None, *, passes: int | None = None
 ) -> str:
-    """How much was written, where and how.
+    """Return amount, place and load of the preconditioning.
 
     Args:
-        load: in words, as ``describe_load`` has it.
-        filled_bytes: what was measured; without, what the profile asks for.
-        passes: asked for, where they are not the profile's.
+        load: in words, as ``describe_load`` returns them.
+        filled_bytes: the measured amount; without it the text has the profile's amount.
+        passes: the requested passes, if they differ from the profile's.
     """
     times = format_fact(passes or info.table("preconditioning").get("passes"))
     if info.fills_members:
@@ -33,6 +33,6 @@ def describe_fill(
 
 
 def describe_load(fill: Workload) -> str:
-    """``SEQ 128 KiB writes, TC 4 / QD 32``."""
+    """Return the load in words: ``SEQ 128 KiB writes, TC 4 / QD 32``."""
     size = format_block_size_kib(fill.block_size_bytes)
     return f"SEQ {size} KiB writes, TC {fill.jobs} / QD {fill.io_depth}"

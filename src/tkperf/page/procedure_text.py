@@ -1,4 +1,4 @@
-"""Each test's course in words, with the numbers of the run's own profile."""
+"""Procedure of each test in words, with the numbers of the run's own profile."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tkperf.procedures.descriptor import Circumstances
 
 
 def describe_procedure(info: RunInfo, test: str) -> str:
-    """What the test does, line by line; empty where its table is not known whole."""
+    """Return the test's steps, line by line; empty if its table is not known in full."""
     definition = find_test(info.suite, test, info.profile)
     if definition is None:
         return ""

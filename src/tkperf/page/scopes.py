@@ -1,7 +1,7 @@
-"""What of a cell its dialog can show: the window, all of it, reads or writes, each round, area or slice.
+"""Parts of a cell that its dialog can show: the window, all of it, reads or writes, each round, area or slice.
 
-Each has its own numbers, histogram, marks and time, so that a click on a figure opens what that figure
-is made of, and the reader can go on to the others.
+Each has its own numbers, histogram, marks and time. A click on a figure opens the part that the figure
+comes from, and the reader can go on to the others.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _DIRECTIONS = {Direction.READ: "reads", Direction.WRITE: "writes"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scope:
-    """Part of a cell before it is put into words: what it is made of, and whose uncertainties it has.
+    """A part of a cell before it becomes words: its I/Os, and the result that has its uncertainties.
 
-    ``parts`` and ``rows`` are as in ``ScopeView``; None: the same.
+    ``parts`` and ``rows`` are as in ``ScopeView``; ``rows`` None: equal to ``parts``.
     """
 
     key: str
@@ -72,7 +72,7 @@ class _Scope:
 
 
 def name_parts(subject: Subject) -> str:
-    """What a cell comes apart into: ``slice``, ``area`` or ``round``."""
+    """Return the name of a cell's parts: ``slice``, ``area`` or ``round``."""
     section = subject.section
     return "slice" if section.slices else "area" if section.areas else "round"
 
@@ -80,9 +80,9 @@ def name_parts(subject: Subject) -> str:
 def build_scopes(
     subject: Subject, detail: CellDetail
 ) -> tuple[tuple[ScopeView, ...], PartsView | None]:
-    """What can be shown, what the section's figures are of first; then each round, area or slice.
+    """Return the scopes to show, first the scope of the section's figures; then each round, area or slice.
 
-    The latter is None where there is nothing beside the whole.
+    The second is None for a single part without reads and writes apart.
     """
     scopes = tuple(_scopes(subject, detail, name_parts(subject)))
     directions = [scope.stats for scope in scopes if scope.direction is not Direction.ALL]
@@ -142,7 +142,7 @@ def _scopes(subject: Subject, detail: CellDetail, name: str) -> Iterator[_Scope]
 
 
 def _whole(subject: Subject, detail: CellDetail, name: str, known: CellResult | None) -> _Scope:
-    """``known``: the section's own figures, where they are of all of it."""
+    """Return the scope of the whole cell; ``known``: the section's own figures, if they cover all of it."""
     parts = detail.parts
     if subject.section.slices:
         figures = _whole_stream(subject.section.slices, detail)
@@ -162,7 +162,7 @@ def _whole(subject: Subject, detail: CellDetail, name: str, known: CellResult | 
 
 
 def _directions(detail: CellDetail, of: _Scope) -> Iterator[_Scope]:
-    """Reads and writes of a mix, of what the section's figures are of."""
+    """Yield the reads and the writes of a mix, over the parts that the section's figures cover."""
     if not all(detail.of(direction).histogram.total for direction in _DIRECTIONS):
         return
     parts = _parts_of(of, detail)
@@ -182,7 +182,7 @@ def _directions(detail: CellDetail, of: _Scope) -> Iterator[_Scope]:
 
 
 def _stretches(places: Iterable[int]) -> Stretches:
-    """Ascending places; those of a stream's window lie apart."""
+    """Return the stretches of ascending places; a stream's window may have gaps."""
     found: list[tuple[int, int]] = []
     for place in places:
         begin = found.pop()[0] if found and found[-1][1] == place else place
@@ -199,7 +199,7 @@ def _sum(parts: Sequence[Part], direction: Direction = Direction.ALL) -> IoStats
 
 
 def _cell(subject: Subject, detail: CellDetail) -> CellResult | None:
-    """The section's own figures of it, if they are of it alone."""
+    """Return the section's own figures of the cell, if they belong to it alone."""
     section = subject.section
     if section.slices:
         return section.cells[0] if len(section.cells) == 1 else None
@@ -207,7 +207,7 @@ def _cell(subject: Subject, detail: CellDetail) -> CellResult | None:
 
 
 def _whole_stream(slices: Sequence[SliceResult], detail: CellDetail) -> Figures:
-    """A stream as a single measurement."""
+    """Return the figures of a stream as a single measurement."""
     figures = combine(
         [
             Measurement(
@@ -226,7 +226,7 @@ def _whole_stream(slices: Sequence[SliceResult], detail: CellDetail) -> Figures:
 
 
 def list_numbers(parts: Sequence[Part]) -> str:
-    """``2 to 6``, ``1, 4``."""
+    """Return the numbers of parts: ``2 to 6``, ``1, 4``."""
     numbers = [part.number for part in parts]
     if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
         return f"{numbers[0]:,} to {numbers[-1]:,}"
@@ -249,7 +249,7 @@ def _sure(scope: _Scope, quantity: Quantity) -> Uncertainty | None:
 
 
 def _apart(scope: _Scope, detail: CellDetail) -> Facts:
-    """Of a mix the reads and the writes, where they were told apart."""
+    """Return the reads and the writes of a mix, if the results keep them apart."""
     return () if scope.known is None else _in_lines(scope.known, detail)
 
 
@@ -262,7 +262,7 @@ def _in_lines(cell: CellResult, detail: CellDetail) -> Facts:
 
 
 def _in_a_line(figures: Figures) -> str:
-    """The most telling values of one direction."""
+    """Return the most telling values of one direction."""
     return ", ".join(
         f"{quantity.short} {format_number(figures[quantity.key], quantity.digits)}"
         for quantity in IN_A_LINE
@@ -270,7 +270,7 @@ def _in_a_line(figures: Figures) -> str:
 
 
 def _beside(cell: CellResult) -> Facts:
-    """What the host and others had to do with it."""
+    """Return the effects of the host and of other programs on the cell."""
     return (
         ("Limited by the host's CPUs", format_fact(cell.host_limited)),
         ("Disturbed", describe_disturbances(cell, cell.foreign_bytes)),
@@ -278,7 +278,7 @@ def _beside(cell: CellResult) -> Facts:
 
 
 def _latencies(figures: Figures) -> dict[str, float]:
-    """What can be marked in the histogram, in us, by its short name."""
+    """Return the latencies that the histogram can mark, in us, by their short names."""
     values = ((quantity.short, figures.get(quantity.key)) for quantity in MARKABLE)
     return {name: value for name, value in values if value is not None}
 
@@ -311,15 +311,15 @@ def _build_parts(subject: Subject, detail: CellDetail, directions: Sequence[IoSt
 
 
 def _places(detail: CellDetail) -> NDArray[np.float64]:
-    """Where the seconds of each part begin among all of the cell, and where the last end."""
+    """Return the index of each part's first second among the cell's seconds, and the end of the last part's."""
     at_s = detail.seconds.start_s
-    # A part's first second may begin a rounding error before it.
+    # A part's first second may begin a rounding error before the part.
     starts = np.searchsorted(at_s, [part.start_s - 1e-6 for part in detail.parts])
     return np.array([*starts, at_s.size], dtype=np.float64)
 
 
 def _cells_of(subject: Subject, detail: CellDetail) -> Mapping[int, CellResult]:
-    """What was measured of each part, by its number."""
+    """Return the results of each part, by its number."""
     section = subject.section
     if section.slices:
         return {each.number: each.values for each in section.slices}
@@ -342,9 +342,9 @@ def _part_facts(cell: CellResult | None, detail: CellDetail) -> dict[str, str]:
 
 
 def _histograms(stats: Sequence[IoStats]) -> dict[str, str]:
-    """Each in coarse buckets, with its marks (``MARKS``).
+    """Return the histograms in coarse buckets, with their marks (``MARKS``).
 
-    Counts stand row by row: all buckets of the first, then those of the second ...
+    Counts come row by row: all buckets of the first histogram, then all of the second ...
     """
     histograms = [coarsen(of_part.histogram) for of_part in stats]
     if not any(histogram.total for histogram in histograms):
@@ -368,12 +368,12 @@ def _or_nan(value: float | None) -> float:
 
 
 def pack(values: NDArray[np.float32] | NDArray[np.float64]) -> str:
-    """Numbers as the page unpacks them: little-endian, compressed (zlib), base 64."""
+    """Return numbers in the form that the page unpacks: little-endian, compressed (zlib), base 64."""
     return _compress(values.astype(values.dtype.newbyteorder("<")).tobytes())
 
 
 def pack_texts(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of texts, none of which has a line break or a tab, likewise."""
+    """Return rows of texts in the same form; no text may have a line break or a tab."""
     return _compress("\n".join("\t".join(row) for row in rows).encode())
 
 

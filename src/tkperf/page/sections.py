@@ -1,4 +1,4 @@
-"""The sections of each test: its tables and its charts, as their plans ask for."""
+"""Sections of each test: the tables and charts that their plans ask for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tkperf.page.wording import describe_end, describe_state
 
 
 def build_section(subject: Subject) -> SectionView:
-    """A section with what its plan asks for."""
+    """Return a section with the tables and charts that its plan asks for."""
     section = subject.section
     cut_off = not section.cells and not section.slices
     tables, charts = ((), ()) if cut_off else build_figures(subject)
@@ -44,7 +44,7 @@ def _stream(subject: Subject) -> TableView:
 
 
 def _directions(subject: Subject) -> Iterator[TableView]:
-    """Reads and writes of mixed workloads apart, where anybody kept them so."""
+    """Yield a folded table of the reads and writes of mixed workloads, if the results keep them apart."""
     for quantity in subject.quantities:
         table = build_directions(subject.section, quantity)
         if table is not None:
@@ -52,7 +52,7 @@ def _directions(subject: Subject) -> Iterator[TableView]:
 
 
 def _cut_off(subject: Subject) -> Iterator[TableView]:
-    """What there is of a first round that was never finished."""
+    """Yield a table of an unfinished first round."""
     if not subject.section.rounds or not subject.quantities:
         return
     last = subject.section.rounds[-1]
@@ -62,7 +62,7 @@ def _cut_off(subject: Subject) -> Iterator[TableView]:
 
 
 def _determination(verdicts: Sequence[SteadyStateVerdict]) -> TableView:
-    """The PTS's steady-state determination block, a column for each tracking variable."""
+    """Return the PTS's steady-state determination block, a column for each tracking variable."""
     facts = [_facts_of(verdict) for verdict in verdicts]
     labels = dict.fromkeys(label for of_verdict in facts for label in of_verdict)
     return TableView(
@@ -101,7 +101,7 @@ def _facts_of(verdict: SteadyStateVerdict) -> dict[str, str]:
 
 
 def describe_fit(fit: Fit) -> str:
-    """``-12.15 x round + 47,625.5``, of a steep one ``11,104 x round - 3,954.54``."""
+    """Return the fit as ``-12.15 x round + 47,625.5``, a steep one as ``11,104 x round - 3,954.54``."""
     slope, start = f"{fit.slope:,.4g}", f"{abs(fit.intercept):,.6g}"
     if "e+" in slope:
         slope = f"{fit.slope:,.0f}"

@@ -1,4 +1,4 @@
-"""A section on its way into a report: its results, what lies behind them, and how it is linked."""
+"""A section on its way into a report: its results, the details behind them, and its links."""
 
 from __future__ import annotations
 
@@ -27,18 +27,21 @@ from tkperf.page.naming import address, capitalise, describe_axes, name_links
 from tkperf.page.page import TableView
 
 MARKABLE = (LATENCY_MEAN, LATENCY_MIN, *PERCENTILES, LATENCY_MAX)
-"""What can be marked in a histogram of response times."""
+"""Quantities that a histogram of response times can mark."""
 
 NO_COURSES: Mapping[str, Course] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A section that is reported; ``key`` is unique in the report.
+    """A section that a report shows.
 
-    ``details`` has what lies behind its cells, where samples and histograms are at hand; ``links``
-    the key of what a click on each of them opens. ``capacity_bytes`` is what a drive fill is, None
-    is not known. ``course`` is what drives told during its stream, None where nothing was.
+    Attributes:
+        key: unique in the report.
+        details: the samples and histograms behind its cells, as far as they are at hand.
+        links: the key that a click on each cell opens.
+        capacity_bytes: size of one drive fill; None: not known.
+        course: the drives' own reports during its stream; None without any.
     """
 
     section: SectionResult
@@ -50,12 +53,12 @@ class Subject:
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
-        """What the section is about, the first above all."""
+        """Return the quantities of the section's plan, the main one first."""
         return find_quantities(self.section.plan.quantities)
 
     @property
     def rate(self) -> Quantity:
-        """IOPS, or throughput where the section is about that."""
+        """Return IOPS, or throughput if the section's plan names it first."""
         rates = [quantity for quantity in self.quantities if quantity in (IOPS, THROUGHPUT)]
         return rates[0] if rates else IOPS
 
@@ -66,7 +69,7 @@ def build_subjects(
     capacity_bytes: int | None,
     courses: Mapping[str, Course] = NO_COURSES,
 ) -> tuple[Subject, ...]:
-    """The sections of a test with what lies behind them, ``courses`` by their names."""
+    """Return the sections of a test with their details; ``courses`` by the sections' names."""
     subjects = []
     for number, section in enumerate(test.sections):
         key = f"{test.name}{number}"
@@ -89,15 +92,15 @@ def build_subjects(
 
 
 def find_quantities(keys: Sequence[str]) -> tuple[Quantity, ...]:
-    """Quantities by their keys; one that this version does not know is left out."""
+    """Return quantities by their keys; a key that this version does not know is left out."""
     return tuple(QUANTITIES[key] for key in keys if key in QUANTITIES)
 
 
 def show_table(table: Table, links: Mapping[Workload, str], *, folded: bool = False) -> TableView:
-    """A table as texts, each figure with the link to what lies behind it."""
+    """Return a table as texts, each figure with the link to the cell behind it."""
 
     by = describe_axes((*table.head[: table.labels], table.across)) if table.across else ""
-    # A mix is known by its stroke, a number by what stands before it.
+    # A mix is clear by its stroke; a number needs the axis title before it.
     across = f"{table.across} " if table.across not in ("", MIX.title) else ""
     title = capitalise(table.title) + (f" by {by}" if by else "")
     return TableView(
@@ -125,7 +128,7 @@ def show_table(table: Table, links: Mapping[Workload, str], *, folded: bool = Fa
 
 
 def _address(figure: str | Figure, links: Mapping[Workload, str]) -> str:
-    """Of what a figure is made of, and of itself among the latencies; empty where nothing lies behind it."""
+    """Return the address of a figure's part and, for a latency, its mark; empty if nothing lies behind the figure."""
     if not isinstance(figure, Figure) or figure.workload is None:
         return ""
     part = "" if figure.part is None else str(figure.part)

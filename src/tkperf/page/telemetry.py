@@ -1,4 +1,4 @@
-"""What drives told of themselves, below the charts of what they did in the same time."""
+"""Drives' own reports of themselves, below the charts of their work in the same time."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _FLASH = "How much went to the flash?"
 
 
 def show_course(course: Course, of: str) -> Iterator[ChartView]:
-    """Charts of what is known, each on the time axis of the one before it.
+    """Yield the charts that have data, each on the time axis of the chart before it.
 
     Args:
-        of: whose time that is, for captions.
+        of: name of that time, for captions.
     """
     charts = list(_charts(course, of))
     for chart in charts:
@@ -31,7 +31,7 @@ def show_course(course: Course, of: str) -> Iterator[ChartView]:
 
 
 def show_course_below(course: Course) -> Iterator[ChartView]:
-    """The same, below a chart of what the drive did."""
+    """Yield the charts of the course below a chart of the drive's work."""
     for chart in _charts(course, "the same time"):
         yield replace(chart, below=True)
 
@@ -75,7 +75,7 @@ def _charts(course: Course, of: str) -> Iterator[ChartView]:
 def find_test_course(
     result: RunResult, loads: LoadsOfTest | None, readings: Sequence[Reading]
 ) -> Course | None:
-    """What was told from the first I/O of a test to its last; None: nothing."""
+    """Return the drives' reports from the first I/O of a test to its last; None without any."""
     if loads is None or not loads.loads:
         return None
     return _find(result, loads.loads, readings)
@@ -84,7 +84,7 @@ def find_test_course(
 def find_section_courses(
     result: RunResult, loads: LoadsOfTest | None, readings: Sequence[Reading]
 ) -> dict[str, Course]:
-    """The same of each section that is a stream, by its name."""
+    """Return the drives' reports of each section that is a stream, by its name."""
     streams: dict[str, list[TimedLoad]] = {}
     for load in () if loads is None else loads.loads:
         if load.step.kind is StepKind.CONTINUOUS:
@@ -103,7 +103,7 @@ def _find(
 
 
 def describe_telemetry(device: Mapping[str, object]) -> str:
-    """By what each drive's log was read, and what it does not tell."""
+    """Return the sources of each drive's log, and the gaps in it."""
     drives = parse_drives(device)
     if not drives:
         return "none" if "telemetry" in device else NOT_KNOWN

@@ -1,6 +1,6 @@
-"""The four charts of tkperf-cmp, by the names of its tests and of its files.
+"""Four charts of tkperf-cmp, by the names of its tests and of its files.
 
-Part of the codec of TKperf's format: which cells each chart shows is TKperf's choice.
+Part of the codec of TKperf's format: TKperf chose the cells that each chart shows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BARS: dict[str, tuple[Quantity, str, str, tuple[int, ...]]] = {
 
 
 def build_tkperf_charts(comparison: Comparison, test: str) -> Iterator[ChartView]:
-    """Those of one test; none of tests that TKperf does not have."""
+    """Yield the charts of one test; none for a test that TKperf does not have."""
     rows = [row for row in comparison.rows if row.test == test]
     if test == "writesat":
         for sections in list(find_streams(comparison, test).values())[:1]:

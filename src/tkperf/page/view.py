@@ -1,4 +1,4 @@
-"""A run's results as a report: what was found, tests, disclosure. Pure; html.py and pdf.py render it."""
+"""A run's results as a report: findings, tests, disclosure. Pure; html.py and pdf.py render it."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ def build_view(
     telemetry: Sequence[Reading] = (),
     told: Told = NOTHING_TOLD,
 ) -> ReportView:
-    """Everything the report of a run says.
+    """Return everything that the report of a run says.
 
     Args:
-        checked: what became of claims; without, there is no such section.
-        details: what lies behind the cells; without, none can be opened.
-        loads_of_tests: what was done in each test, by its name; without, no whole test is drawn.
-        chosen: parts of the run whose histograms were asked for.
-        telemetry: what the drives told of themselves; drawn where ``loads_of_tests`` has the time.
-        told: what is not in the run file.
+        checked: the outcome of the claims; without it the report has no such section.
+        details: the details behind the cells; without them no cell opens.
+        loads_of_tests: the loads of each test, by its name; without them no chart covers a whole test.
+        chosen: parts of the run whose histograms the user asked for.
+        telemetry: the drives' own reports; drawn if ``loads_of_tests`` has the time.
+        told: facts that the run file does not have.
     """
     groups = group_warnings(result)
     subjects = {
@@ -124,7 +124,7 @@ def _claims(checked: Checked) -> TableView:
 
 
 def _count(checked: Checked) -> str:
-    """How the claims fared: 2 met, 1 not met."""
+    """Return the count of claims in each state: 2 met, 1 not met."""
     states = Counter(finding.state.value for finding in checked.findings)
     return ", ".join(f"{count} {state}" for state, count in states.items())
 

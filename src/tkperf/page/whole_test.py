@@ -1,4 +1,4 @@
-"""Each kind of figure of a whole test as tables and charts of a page, whatever test asks for it."""
+"""Figures of a whole test as tables and charts of a page, independent of the test."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tkperf.render.charts.telemetry import align
 from tkperf.render.charts.timeline import FILL, Curve, curves_by_section, over_test
 
 Charts = Iterator[ChartView]
-# Around a change this share of the shorter of the two sections is drawn on either side, at least so
-# many seconds if there are.
+# Around a change the chart draws this share of the shorter of the two sections on either side, and at least
+# this many seconds if the section has them.
 ZOOMED_SHARE = 1 / 12
 LEAST_ZOOMED_S = 20.0
 
@@ -39,15 +39,16 @@ def build_test_figures(
     loads: LoadsOfTest | None,
     course: Course | None = None,
 ) -> tuple[tuple[TableView, ...], tuple[ChartView, ...], CourseView]:
-    """The tables and charts that the test's plan asks for and that have something to show; what was done to the device apart.
+    """Return the tables, the charts and the course of a test, as its plan asks for them.
 
-    Below the first chart of the whole test's time stands what the drives told of themselves, ``course``.
+    Charts without values are left out. The course has the charts of the work done on the device. The drives'
+    own reports (``course``) come below the first chart of the whole test's time.
 
     Args:
         subjects: the sections of the test.
     """
     together = _put_together(test, subjects)
-    # Means of rounds so far do not belong beside those of a window.
+    # Means of the rounds so far do not belong next to means of a window.
     complete = tuple(section for section in test.sections if section.complete)
     ended = _put_together(replace(test, sections=complete), subjects)
     links = {} if together is None else together.links
@@ -71,7 +72,7 @@ def build_test_figures(
     answers = join_charts(charts, test.name)
     below = CourseView(
         tables=() if telemetry is None else (show_table(telemetry, {}, folded=True),),
-        # Together, so that keys are unique.
+        # One call joins both groups, so that keys are unique.
         charts=join_charts([*charts, *done], test.name)[len(answers) :],
     )
     return views, answers, below
@@ -89,7 +90,7 @@ def _put_together(test: TestResult, subjects: Sequence[Subject]) -> Subject | No
 
 
 def _over_sections(figure: Figure, together: Subject | None) -> Charts:
-    """What is of all sections put together; their tables are asked of the analysis."""
+    """Yield a figure's charts over all sections put together; the analysis builds their tables."""
     if together is None or figure.kind in TABLES:
         return
     if figure.kind is FigureKind.OVER_AXIS:
@@ -103,7 +104,7 @@ def _charts(views: Views) -> Charts:
 
 
 def _over_loads(figure: Figure, loads: LoadsOfTest | None) -> Charts:
-    """What places loads by the time they began, where that is at hand."""
+    """Yield charts of loads by their start times, if the loads are at hand."""
     if loads is not None and figure.kind in _BUILD:
         yield from _BUILD[figure.kind](figure, loads)
 
@@ -135,13 +136,13 @@ def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:
             key="timeline",
             text=f"{text}. {_explain(quantities)}",
             spec=over_test(curves, quantities, title, log=figure.log, order=order),
-            # Of neighbours the one in the middle is what the chart is about.
+            # Among neighbours the section in the middle is the chart's subject.
             choice=(group[len(group) // 2],) if group else (),
         )
 
 
 def _names(loads: LoadsOfTest) -> tuple[str, ...]:
-    """Of all curves of the whole test: each keeps its colour wherever it is drawn."""
+    """Return the names of all curves of the whole test: each curve keeps its colour in every chart."""
     return tuple(dict.fromkeys(curve.name for curve in curves_by_section(loads)))
 
 
@@ -149,7 +150,7 @@ def _preconditioning(figure: Figure, loads: LoadsOfTest) -> Charts:
     quantities = find_quantities(figure.quantities)
     fills = loads.fills().loads
     for load in fills:
-        # A single point tells no more than the whole test does.
+        # A single point shows no more than the chart of the whole test.
         if len(load.seconds) < 2:
             continue
         section = load.step.section
@@ -165,7 +166,7 @@ def _preconditioning(figure: Figure, loads: LoadsOfTest) -> Charts:
 
 
 def _overlaid(figure: Figure, loads: LoadsOfTest) -> Charts:
-    """Groups of sections, each from its own beginning."""
+    """Yield a chart of groups of sections, each from its own beginning."""
     quantities = find_quantities(figure.quantities)
     groups = [(group, loads.of_sections(group)) for group in figure.groups]
     curves = tuple(

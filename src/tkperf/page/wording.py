@@ -1,4 +1,4 @@
-"""How a report words facts and numbers."""
+"""Wording of facts and numbers in a report."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ NOT_KNOWN = "not known"
 
 
 def format_moment(utc: str | None) -> str:
-    """``2026-11-20 23:41:40 UTC`` of an ISO 8601 time in UTC."""
+    """Return an ISO 8601 time in UTC as ``2026-11-20 23:41:40 UTC``."""
     if not utc:
         return NOT_KNOWN
-    # Of an imported run only the day is known.
+    # An imported run has only the day.
     return f"{utc[:10]} {utc[11:19]} UTC" if len(utc) > 10 else utc
 
 
@@ -34,7 +34,7 @@ def format_written(written_bytes: int | None) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """A text of at most that many characters, cut between words where it can be."""
+    """Return the text with at most that many characters, cut between words if possible."""
     if len(text) <= most:
         return text
     between_words = textwrap.shorten(text, most, placeholder=" …")
@@ -42,14 +42,14 @@ def shorten(text: str, most: int) -> str:
 
 
 def describe_state(steady: bool | None) -> str:
-    """Whether steady state was reached, as ``SectionResult.steady`` has it."""
+    """Return the state in words; ``steady`` is ``SectionResult.steady``."""
     if steady is None:
         return "not judged"
     return "reached" if steady else "NOT reached"
 
 
 def describe_end(section: SectionResult) -> str:
-    """Why a section ended, and why nothing was judged although there is a rule."""
+    """Return the reason for a section's end, and the reason for a missing verdict despite a rule."""
     verdict = section.verdict
     if verdict is None or verdict.judged:
         return section.ended_because + describe_window(section.disturbed_in_window)

@@ -1,1 +1,1 @@
-"""Outputs: HTML, print, terminal, Markdown, CSV, JSON, Parquet, series. Loaded only by the commands that write them."""
+"""Outputs: HTML, print, terminal, Markdown, CSV, JSON, Parquet, series. Only the commands that write them load them."""

@@ -1,4 +1,4 @@
-"""A view on its way to paper, as plain data: rows of charts with what is drawn of each, the PTS's header of each page."""
+"""A view on its way to paper, as plain data: rows of charts with their drawings, and the PTS's header of each page."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from tkperf.render.charts.vega import Spec
 from tkperf.render.fonts import FAMILY
 from tkperf.render.paper import Document, charts_of, parts_of
 
-# In pixels of Vega, all of a chart, for half the width of the text and for all of it: in both its letters of 12 px get 7.5 pt.
+# Widths of a chart in pixels of Vega, for half the width of the text and for all of it: letters of 12 px become 7.5 pt.
 HALF_WIDTH, WHOLE_WIDTH = 390, 806
 _TOO_LONG = re.compile(r"(\S{40})(?=\S)")
-# In characters: a line of a page's header, two of a column's.
+# Lengths in characters: a line of a page's header, two lines of a column.
 MOST_OF_BANNER = 120
 MOST_OF_ABOUT = 160
 MOST_OF_FACT = 64
-# What charts are lower in print than on the screen, so that six of half the width fill a page; names beside curves need as much.
-# Those over time have none, and others of the same time below them.
+# Heights in print relative to the screen: six charts of half the width fill a page, and names next to curves need as
+# much. Charts over time have no such names, and have others of the same time below them.
 CHART_SCALE, TIMELINE_SCALE = 190 / 300, 110 / 300
-# What an axis, an entry of a legend and a letter of it take, in pixels: as on the page, where capitals are few.
+# Size of an axis, an entry of a legend and its letters, in pixels: the same as on the page, where capitals are few.
 _AXIS_PX, _ENTRY_PX, _LETTER_PX, _CAPITAL_PX = 60, 30, 7, 10
 
 
 def compose(view: ReportView, *, footer: str) -> Document:
-    """A view as what ``pdf.py`` sets.
+    """Return a view as a document for ``pdf.py``.
 
     Args:
-        footer: what stands at the bottom of every page.
+        footer: the text at the bottom of every page.
     """
     report: Document = msgspec.to_builtins(
         replace(view, overview_charts=(), tests=(), cells=(), cell_charts=None)
@@ -58,19 +58,19 @@ def compose(view: ReportView, *, footer: str) -> Document:
         part["charts"] = _lay_out(part["charts"])
     specs = [_for_print(chart, keywords) for chart in charts_of(report)]
     document: Any = _clean(report)
-    # What is drawn is cleaned as a drawing: a word in it is no line to be broken.
+    # Drawings are cleaned as drawings: a word in them is no line to break.
     for chart, spec in zip(charts_of(document), specs, strict=True):
         chart["spec"] = spec
     return dict(document)
 
 
 def compose_run(view: ReportView, result: RunResult) -> Document:
-    """A run's view with the PTS's header."""
+    """Return a run's view as a document with the PTS's header."""
     return compose(view, footer=f"{result.info.software}, run {result.info.name}")
 
 
 def _on_paper(tests: tuple[TestView, ...]) -> tuple[TestView, ...]:
-    """The tests, each chart in the views that the specification asks for."""
+    """Return the tests, each chart in the views that the specification asks for."""
 
     def lay_out(charts: tuple[ChartView, ...]) -> tuple[ChartView, ...]:
         return tuple(view for chart in charts for view in chart.on_paper)
@@ -97,17 +97,17 @@ def _shorten(blocks: Blocks) -> Blocks:
 
 
 def _lay_out(charts: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Rows of charts: two that are half as wide as the page; or a wide one, below it those of the same time."""
+    """Return rows of charts: two of half the page's width, or a wide one with charts of the same time below it."""
     groups: list[list[dict[str, Any]]] = []
     for chart in charts:
         if chart["below"] and groups:
-            # Below the view that has its time axis, which others may follow.
+            # It belongs below the latest chart with its time axis, even if other charts follow that one.
             aligned = (group for group in reversed(groups) if group[0]["aligned"])
             next(aligned, groups[-1]).append(chart)
         else:
             groups.append([chart])
     rows: list[list[dict[str, Any]]] = []
-    pairs = False  # whether the last row may take a second one
+    pairs = False  # the last row has room for a second chart
     for group in groups:
         if pairs and len(group) == 1:
             rows[-1] += group
@@ -124,7 +124,7 @@ def _lay_out(charts: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def _for_print(chart: dict[str, Any], keywords: str) -> Spec:
-    """What is drawn of a chart; its title and what is marked below it are set as texts."""
+    """Return the drawing of a chart; its title and the marks below it become texts."""
     spec: Spec = chart.pop("spec")
     height, config, title = spec["height"], spec["config"], spec["title"]
     assert isinstance(height, int)
@@ -133,7 +133,7 @@ def _for_print(chart: dict[str, Any], keywords: str) -> Spec:
     chart["title"] = title["text"]
     marked = title.get("subtitle", [])
     lines = [marked] if isinstance(marked, str) else marked
-    # What every figure is to be read with stands on top of the page.
+    # The keywords apply to every figure, so they are on top of the page.
     chart["marked"] = [line for line in lines if line != keywords]
     width = WHOLE_WIDTH if chart["wide"] else HALF_WIDTH
     orient = config.get("legend", {}).get("orient", "right")
@@ -148,10 +148,10 @@ def _for_print(chart: dict[str, Any], keywords: str) -> Spec:
 
 
 def _settle(part: Mapping[str, Any], orient: str, width: int) -> Spec:
-    """A chart or a layer that nobody zooms, so that it needs no clipping; with legends no wider than the chart.
+    """Return a chart or a layer without zoom, so that it needs no clipping, with legends no wider than the chart.
 
     Args:
-        orient: where legends are that do not say it.
+        orient: the place of legends that do not name one.
     """
     settled = dict(part)
     if "params" in part:
@@ -167,7 +167,7 @@ def _settle(part: Mapping[str, Any], orient: str, width: int) -> Spec:
 
 
 def _fit_legend(channel: Any, orient: str, width: int) -> Any:
-    """With as many columns as there is room for, where its legend is above or below the plot."""
+    """Return the channel with as many legend columns as there is room for, if the legend is above or below the plot."""
     names = channel.get("scale", {}).get("domain", []) if channel else []
     legend = channel.get("legend", {}) if names else None
     if legend is None or legend.get("orient", orient) == "right":
@@ -187,7 +187,7 @@ def _letter_px(letter: str) -> int:
 
 
 def _clean(value: object) -> object:
-    """Text from outside as it can be printed; words may break where they are too long."""
+    """Return text from outside in printable form; overlong words get places to break."""
     if isinstance(value, str):
         return _TOO_LONG.sub("\\1\u200b", drop_controls(value))
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Charts drawn by Vega, for print and as pictures. It knows only the fonts that the package and vl-convert bring."""
+"""Charts drawn by Vega, for print and as pictures. Vega has only the fonts of the package and of vl-convert."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TWO_IN_VEGA = re.compile("[\U00010000-\U0010ffff]")
 
 @cache
 def load_vega() -> ModuleType:
-    """Load V8, which takes half a second and 100 MB, and draw something: it is slow only the first time."""
+    """Load V8, which takes half a second and 100 MB, and draw something: only the first drawing is slow."""
     fonts = resources.files("tkperf.render") / "templates/no-system-fonts.conf"
     with _environment(
         "FONTCONFIG_FILE", str(fonts)
@@ -57,10 +57,10 @@ def draw_png(spec: Spec) -> bytes:
 
 
 def _for_vega(value: object) -> Any:
-    """Texts that vl-convert can draw.
+    """Return texts that vl-convert can draw.
 
-    At a NUL in one of them it aborts the process. What JavaScript has as two characters Vega may cut in half, which
-    vl-convert refuses; it has no letters for these, so they are spelled out.
+    A NUL in a text aborts the process. Vega may cut a character in half that JavaScript stores as two, and vl-convert
+    refuses the half. It has no letters for such characters, so they are spelled out.
     """
     if isinstance(value, str):
         return _TWO_IN_VEGA.sub(lambda found: f"U+{ord(found[0]):X}", drop_controls(value))

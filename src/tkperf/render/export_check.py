@@ -1,6 +1,6 @@
-"""What became of claims, as documents for programs: JSON and, for CI systems, JUnit XML.
+"""Outcome of claims as documents for programs: JSON and, for CI systems, JUnit XML.
 
-Both say what the run says on every page, such as SIMULATED. ``docs/claims.md`` has the layouts.
+Both carry the run's notices, such as SIMULATED. ``docs/claims.md`` has the layouts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _UNCHECKED = (State.NOT_MEASURED, State.CANNOT_BE_TOLD)
 
 
 def render_check_json(checked: Checked, result: RunResult) -> str:
-    """The findings with the run's name and notices. "Not measured" is null."""
+    """Return the findings with the run's name and notices. "Not measured" is null."""
     document = {
         "schema": SCHEMA,
         "run": result.info.name,
@@ -31,10 +31,10 @@ def render_check_json(checked: Checked, result: RunResult) -> str:
 
 
 def render_junit(checked: Checked, result: RunResult, *, confirmed: bool = False) -> str:
-    """A test suite named after the run, a test case a claim; notices and warnings as properties.
+    """Return a test suite named after the run, a test case for each claim; notices and warnings are properties.
 
     Args:
-        confirmed: what is met, but not beyond the uncertainty, is an error, too.
+        confirmed: a claim that is met, but not beyond the uncertainty, is an error, too.
     """
     findings = checked.findings
     failures = sum(finding.state is State.NOT_MET for finding in findings)
@@ -66,7 +66,7 @@ def render_junit(checked: Checked, result: RunResult, *, confirmed: bool = False
         if finding.state is State.NOT_MET:
             ET.SubElement(case, "failure", message=message)
         elif finding.state in _UNCHECKED or finding in doubted:
-            # As the exit code has it: a promise that nobody checked is not kept.
+            # Like the exit code: an unchecked promise is not kept.
             ET.SubElement(case, "error", message=message)
         if finding.note:
             ET.SubElement(case, "system-out").text = drop_controls(finding.note)

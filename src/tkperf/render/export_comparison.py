@@ -30,7 +30,7 @@ _DEVICE = ("kind", "model", "serial", "firmware", "capacity_bytes", "write_cache
 
 
 def render_comparison_json(comparison: Comparison) -> str:
-    """The whole comparison. "Not measured" is null; rows of headline figures are told by their number."""
+    """Return the whole comparison. "Not measured" is null; headline figures give the number of their row."""
     document = {
         "schema": SCHEMA,
         "arrangement": comparison.arrangement.value,
@@ -132,7 +132,7 @@ def _history(history: History, rows: tuple[ComparedRow, ...]) -> dict[str, objec
 
 
 def render_comparison_markdown(comparison: Comparison) -> str:
-    """Findings, headline figures, every section's values, conditions."""
+    """Return findings, headline figures, every section's values, conditions."""
     scale = find_comparison_scale(comparison)
     lines = [f"# {inert(' / '.join(comparison.names))}", ""]
     lines += [f"**{inert(notice)}**\n" for notice in comparison.notices]

@@ -11,12 +11,12 @@ from tkperf.analysis.results import RunResult
 
 
 def render_json(result: RunResult) -> str:
-    """The whole result. "Not measured" is null; keys and units are stable within a schema."""
+    """Return the whole result. "Not measured" is null; keys and units are stable within a schema."""
     return json.dumps(finite(msgspec.to_builtins(result)), indent=2, allow_nan=False)
 
 
 def finite(value: object) -> object:
-    """The same data with NaN, which JSON lacks, as None."""
+    """Return the data with NaN, which JSON lacks, as None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

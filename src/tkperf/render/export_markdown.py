@@ -29,7 +29,7 @@ from tkperf.render.markdown_text import inert_line, render_rows
 
 
 def render_markdown(result: RunResult) -> str:
-    """Disclosure, verdicts and the tables of the window; what was not measured is a dash."""
+    """Return disclosure, verdicts and the tables of the window; an unmeasured value is a dash."""
     info, device = result.info, result.info.device
     lines = [f"# {_text(info.name)}", ""]
     lines += [f"**{_text(badge)}**\n" for badge in find_badges(result)]
@@ -84,7 +84,7 @@ def render_markdown(result: RunResult) -> str:
 
 
 def _opening(result: RunResult) -> list[str]:
-    """The figures asked for first, and what each test found."""
+    """Return the headline figures first, then the findings of each test."""
     lines = []
     if result.headlines:
         titles = {test.name: test.title for test in result.tests}
@@ -104,7 +104,7 @@ def _opening(result: RunResult) -> list[str]:
 
 
 def _warnings(result: RunResult) -> list[str]:
-    """Each once, under what it is about."""
+    """Return each warning once, under its subject."""
     groups = group_warnings(result)
     if not groups:
         return []
@@ -113,7 +113,7 @@ def _warnings(result: RunResult) -> list[str]:
 
 
 def _demand(result: RunResult) -> str | None:
-    """Of all tests; with their titles where it is not the same for all."""
+    """Return the demand of all tests; with their titles if it differs between them."""
     titles: dict[str | None, list[str]] = {}
     for test in result.tests:
         titles.setdefault(describe_demand(test), []).append(test.title)
@@ -125,9 +125,9 @@ def _demand(result: RunResult) -> str | None:
 def _by_section(
     result: RunResult, describe: Callable[[RunResult, SectionResult], str | None]
 ) -> str | None:
-    """What was done before each section; the sections are named if it was not the same for all.
+    """Return the preparation of each section; with the sections' names if it differs between them.
 
-    A section that goes on where the one before it ended, as the latency histogram does, is not told.
+    A section that continues the one before it, such as the latency histogram, is left out.
     """
     names: dict[str | None, list[str]] = {}
     for test in result.tests:

@@ -1,7 +1,7 @@
 """A run as series over absolute time, for databases that dashboards read: OpenMetrics and line protocol.
 
-Every second of every step, and every reading of the drives. What was not measured has no point, never a 0.
-``docs/exports.md`` explains names and labels.
+The series have every second of every step, and every reading of the drives. An unmeasured value has no point,
+never a 0. ``docs/exports.md`` explains names and labels.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Series of one quantity: its unit in OpenMetrics' words, which its name ends with, and what it is."""
+    """Series of one quantity: its meaning, and its unit in OpenMetrics' words, which ends its name."""
 
     unit: str
     meaning: str
@@ -46,7 +46,7 @@ def _percentile(percent: float) -> str:
     return f"tkperf_latency_p{percent:g}_seconds".replace(".", "_")
 
 
-# Units are those that OpenMetrics calls base units: seconds, bytes; of rates there is none.
+# Units are OpenMetrics' base units: seconds, bytes; rates have none.
 SECONDS: dict[str, tuple[Family, Callable[[Sample], float | None]]] = {
     "tkperf_read_iops": (Family("", "I/Os read a second"), lambda of: of.read.ios / of.duration_s),
     "tkperf_write_iops": (Family("", "I/Os written a second"), lambda of: of.write.ios / of.duration_s),
@@ -77,10 +77,10 @@ def build_points(
     samples: Samples,
     readings: Readings = (),
 ) -> Iterator[Point]:
-    """Of one series after the other, each in the order of time; the drives' readings last.
+    """Yield the points of one series after the other, each in the order of time; the drives' readings last.
 
     Args:
-        began_s: when the run began, in seconds since 1970 (UTC).
+        began_s: start of the run, in seconds since 1970 (UTC).
     """
     run = {"run": result.info.name, "device": str(result.info.device.get("model") or result.info.device.get("kind") or "")}  # fmt: skip
     if result.info.device.get("serial"):
@@ -97,7 +97,7 @@ def build_points(
         }
         for sample in samples(test, step):
             values = {name: value(sample) for name, (_, value) in SECONDS.items()}
-            # The point stands at the second's end, when its values were known.
+            # The point is at the second's end, when its values were known.
             at_s = began_s + step.started_s + sample.start_s + sample.duration_s
             yield Point(at_s, labels, values)
     for _, reading in sorted(readings, key=lambda each: (each[1].drive, each[1].at_s)):
@@ -108,9 +108,9 @@ def build_points(
 
 
 def render_openmetrics(points: Iterable[Point]) -> Iterator[str]:
-    """As OpenMetrics 1.0 with time stamps, in pieces: a family after the other, a series after the other."""
+    """Yield OpenMetrics 1.0 with time stamps, in pieces: a family after the other, a series after the other."""
     families = {name: family for name, (family, _) in (*SECONDS.items(), *READINGS.items())}
-    # All points of a family stand together: each is collected on disk, as days do not fit in memory.
+    # All points of a family have to be together: each family collects on disk, as days do not fit in memory.
     with ExitStack() as stack:
         spools = {name: stack.enter_context(tempfile.TemporaryFile("w+")) for name in families}
         for point in points:
@@ -134,7 +134,10 @@ def render_openmetrics(points: Iterable[Point]) -> Iterator[str]:
 
 
 def render_line_protocol(points: Iterable[Point]) -> Iterator[str]:
-    """As InfluxDB's line protocol, a line a moment, time in ns: measurements ``tkperf_second`` and ``tkperf_drive``."""
+    """Yield InfluxDB's line protocol, a line for each moment, time in ns.
+
+    Measurements are ``tkperf_second`` and ``tkperf_drive``.
+    """
     for point in points:
         known = {name: value for name, value in point.values.items() if value is not None}
         if known:
@@ -153,7 +156,7 @@ def _seconds(value_ns: float | None) -> float | None:
 
 
 def _number(value: float) -> str:
-    """Whole numbers with all their digits, as counters of bytes have sixteen."""
+    """Return a number as text; whole numbers keep all their digits, as counters of bytes have sixteen."""
     return str(value) if isinstance(value, int) else repr(float(value))
 
 
@@ -162,6 +165,6 @@ def _quoted(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """As line protocol has it in tags: what ends one is escaped; a line's end cannot be."""
+    """Return a tag of line protocol: characters that end a tag are escaped; a line's end cannot be."""
     text = " ".join(text.split("\n")).rstrip("\\")
     return "".join(f"\\{letter}" if letter in ",= " else letter for letter in text)

@@ -27,14 +27,14 @@ if TYPE_CHECKING:  # tables of a run have no use for it
 
 SAMPLE_PERCENTILES = (50.0, 99.0, 99.9)
 _PIECE_CHARACTERS = 1 << 20
-# Before what begins a formula: the start of a field, in whatever way fields are divided.
+# Start of a formula: the start of a field, whatever character divides fields.
 _FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\t\r])")
 
 Samples = Callable[[str, StepRecord], Iterable[Sample]]
 
-# ``target`` says whether a device, a file or a simulation was measured.
+# ``target`` names the measured kind: a device, a file or a simulation.
 _PLACE = ("run", "target", "test", "section")
-# A row for all I/Os of a cell, and of a mix one for its reads and one for its writes.
+# A row for all I/Os of a cell; a mix also has one for its reads and one for its writes.
 _CELL = (*WORKLOAD, "direction", *QUANTITIES, "host_limited", "disturbances", "foreign_bytes")
 _SAMPLE = (
     "kind", "number", "position", *WORKLOAD, "step_started_s", "start_s", "duration_s", "read_iops", "write_iops",
@@ -53,7 +53,7 @@ _RESUMPTION = (
     "set_aside_steps", "set_aside_written_bytes", "repeated", "added", "changes",
 )  # fmt: skip
 
-# What was beside each step; of steps that nobody watched there is no row.
+# State of the host during each step; a step that was not watched has no row.
 _HOST = (
     "kind", "number", "position", *WORKLOAD, "step_started_s", "duration_s", "host_limited", "disturbances",
     "disturbed_by", "seen_s", *(fact.key for fact in HOST_FACTS), "throttled_times", "others",
@@ -81,7 +81,7 @@ _COMPARISON = (
     "not_found",
 )
 _CHARACTERISTIC = (*WORKLOAD, "measure", "key", "unit", "value", "found", "at_least", "at_most")  # fmt: skip
-# Every column that is not a real number, whichever table it is in.
+# All columns of any table that are not real numbers.
 TEXTS = frozenset((
     *_PLACE, "kind", "access", "part", "tracking", "unit", "reason", "measure", "range_over", "change",
     "disturbances", "block_mix", "arrival", "zones", "direction", "not_found", "key", "basis",
@@ -105,7 +105,7 @@ COUNTS = frozenset((
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """One table; ``rows`` may be given once only, as a long run's seconds do not fit in memory."""
+    """A table; ``rows`` may allow only one pass, as a long run's seconds do not fit in memory."""
 
     name: str
     columns: tuple[str, ...]
@@ -118,13 +118,13 @@ def build_tables(
     samples: Samples,
     telemetry: Iterable[tuple[str | None, Reading]] = (),
 ) -> Iterator[Table]:
-    """Every table of a run: the results', then every second of every step.
+    """Yield every table of a run: the results first, then every second of every step.
 
     Args:
         result: the run's results.
         steps: each step with the name of its test.
         samples: the seconds of such a step.
-        telemetry: what the drives told of themselves, each with the name of its test.
+        telemetry: the drives' own readings, each with the name of its test.
     """
     for name, columns, rows in (
         ("cells", (*_CELL, "rounds", "section_complete", *U95), _cells(result)),
@@ -145,14 +145,14 @@ def build_tables(
 
 
 def build_comparison_table(comparison: Comparison) -> Table:
-    """A comparison with a row for each value of each run."""
+    """Return a comparison with a row for each value of each run."""
     return Table(
         name="comparison", columns=(*_PLACE, *_COMPARISON), rows=tuple(_comparison(comparison))
     )
 
 
 def render_csv(table: Table) -> Iterator[str]:
-    """A table as pieces of one CSV text."""
+    """Yield a table as pieces of one CSV text."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
@@ -206,7 +206,7 @@ def _place(result: RunResult, test: TestResult) -> Row:
 
 
 def _cell(cell: CellResult) -> Iterator[Row]:
-    """All I/Os of a cell, and of a mix its reads and its writes."""
+    """Yield a row for all I/Os of a cell; for a mix also one for its reads and one for its writes."""
     mixed = cell.workload.read_percent not in (0, 100)
     for direction in Direction if mixed else (Direction.ALL,):
         yield (
@@ -241,7 +241,7 @@ def _uncertainties(result: RunResult) -> Iterator[Row]:
 
 
 def _ends(result: RunResult) -> Iterator[Row]:
-    """How each section ended; of a test that did not, those of which nothing was measured, too."""
+    """Yield the end of each section; an unfinished test also has a row for each unmeasured section."""
     for test in result.tests:
         place = _place(result, test)
         for section in test.sections:
@@ -291,7 +291,7 @@ def _verdicts(result: RunResult) -> Iterator[Row]:
 
 
 def _verdict_values(result: RunResult) -> Iterator[Row]:
-    """The window of each verdict, a round a row, so that it can be computed again."""
+    """Yield the window of each verdict, a row for each round, so that a reader can compute it again."""
     for test, section in _sections(result):
         for verdict in section.verdicts:
             for number, value in zip(verdict.rounds, verdict.values, strict=True):
@@ -302,7 +302,7 @@ def _verdict_values(result: RunResult) -> Iterator[Row]:
 
 
 def _characteristics(result: RunResult) -> Iterator[Row]:
-    """What the course of each section shows; what was looked for and not found has no value."""
+    """Yield the characteristics of each section's course; one that was not found has no value."""
     for test, section in _sections(result):
         for found in section.characteristics:
             measure = found.measure
@@ -331,7 +331,7 @@ def _host(result: RunResult) -> Iterator[Row]:
 
 
 def _resumptions(result: RunResult) -> Iterator[Row]:
-    """A row for each time the run was taken up again, of the test and section that were cut off."""
+    """Yield a row for each resumption of the run, with the test and section that were cut off."""
     for each in result.resumptions:
         yield (
             *_target(result), each.test, each.section, each.resumed_utc, each.stopped_s,
@@ -370,12 +370,12 @@ def _comparison(comparison: Comparison) -> Iterator[Row]:
 
 
 def _disturbances(codes: tuple[DisturbanceCode, ...] | None) -> str | None:
-    """Codes with blanks between them; empty text: none, an empty field: nobody watched."""
+    """Return codes with blanks between them; empty text: none, an empty field: not watched."""
     return None if codes is None else " ".join(codes)
 
 
 def _field(value: object) -> object:
-    """Booleans as 0/1; text that a spreadsheet would take for a formula is quoted.
+    """Return booleans as 0/1, and a quote before text that a spreadsheet would take for a formula.
 
     A spreadsheet set to a country with decimal commas divides fields at semicolons.
     """

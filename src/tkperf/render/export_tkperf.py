@@ -1,8 +1,8 @@
-"""Results in the XML format of TKperf 2.2, so that tkperf-cmp and scripts around it go on working.
+"""Results in the XML format of TKperf 2.2, so that tkperf-cmp and scripts around it keep working.
 
 The root element is named after the run; every text is JSON; rounds count from 0; throughput is in
-KiB/s, latencies in us (TKperf 2.2's source, and files it wrote). What TKperf has no
-place for (percentiles, samples, more than one verdict, other block sizes) is left out.
+KiB/s, latencies in us (TKperf 2.2's source, and files it wrote). Data without a place in TKperf's
+format (percentiles, samples, more than one verdict, other block sizes) are left out.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from tkperf.render.export_json import finite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TkperfXml:
-    """The document; ``left_out`` says what of the run is not in it."""
+    """TKperf's document; ``left_out`` names the parts of the run that it lacks."""
 
     text: str
     left_out: tuple[str, ...]
 
 
 def render_tkperf_xml(result: RunResult) -> TkperfXml:
-    """The run in TKperf's format, which knows values by their place in TKperf's loops.
+    """Return the run in TKperf's format, which identifies values by their place in TKperf's loops.
 
     Raises:
         UsageError: TKperf's format has no place for the run.
@@ -47,7 +47,7 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
         raise UsageError("TKperf's XML of hard disk runs is not documented: use --csv or --json")
     if result.tests and not any(test.name in TABLES for test in result.tests):
         raise UsageError("TKperf's XML has no place for results of fio: use --csv or --json")
-    # Names of elements are narrower than names of runs.
+    # Names of elements allow fewer characters than names of runs.
     root = ET.Element(
         re.sub(r"^(?![A-Za-z_])", "_", re.sub(r"[^A-Za-z0-9._-]", "_", result.info.name))
     )
@@ -76,7 +76,7 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
 
 
 def _rounds(test: TestResult) -> tuple[object, tuple[str, ...]]:
-    """``roundmat`` of a test, None if it cannot be had; and what is left out."""
+    """Return ``roundmat`` of a test, None if it has none; and the parts left out."""
     if test.name not in TABLES:
         return None, ("no test of TKperf",)
     if not any(section.cells for section in test.sections):
@@ -125,7 +125,7 @@ def _add_steady_state(
     fit = verdict.fit
     _add(element, "stdyrounds", [number - 1 for number in verdict.rounds])
     _add(element, "stdyvalues", [value * scale for value in verdict.values])
-    # The line is fitted over rounds from 0 there.
+    # TKperf fits the line over rounds from 0.
     slope = [fit.slope * scale, (fit.intercept + fit.slope) * scale] if fit else []
     _add(element, "stdyslope", slope)
     _add(element, "stdyavg", verdict.average * scale)
@@ -139,7 +139,7 @@ def _by_round(
     sizes_kib: Sequence[float],
     value: Callable[[CellResult], object],
 ) -> list[object] | None:
-    """[round][mix][block size] in the order of TKperf's loops; None if a cell of them is missing."""
+    """Return [round][mix][block size] in the order of TKperf's loops; None if a cell of them is missing."""
     rounds: list[object] = []
     measured = {cell.workload.block_size_bytes for cell in section.cells}
     sizes_bytes = [round(size_kib * KIB) for size_kib in sizes_kib]
@@ -158,7 +158,7 @@ def _by_round(
 def _throughput_rounds(
     sections: Sequence[SectionResult],
 ) -> tuple[list[object] | None, tuple[str, ...]]:
-    """[block size][reads, writes] of TKperf's block sizes, as far as none of them is missing."""
+    """Return [block size][reads, writes] of TKperf's block sizes, up to the first missing one."""
     by_size = {
         cell.workload.block_size_bytes: section for section in sections for cell in section.cells
     }
@@ -173,7 +173,7 @@ def _throughput_rounds(
 
 
 def _throughput(section: SectionResult) -> list[list[float | None]]:
-    """[reads, writes] of one block size, a value a round."""
+    """Return [reads, writes] of one block size, a value for each round."""
     return [
         [
             None if (value := cell.value(THROUGHPUT)) is None else value * 1e6 / KIB

@@ -1,4 +1,4 @@
-"""Uncertainties as columns and rows of tables: beside each figure half its interval, apart all that is known."""
+"""Uncertainties as columns and rows of tables: half the interval next to each figure, all details in own rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tkperf.model.workload import Workload
 from tkperf.render.export_workload import WORKLOAD, Row, workload_row
 
 _UNCERTAIN = tuple(quantity for quantity in QUANTITIES.values() if quantity is not IOS)
-# Half the width of the interval of 95 %, in the unit that the name ends with.
+# Half the width of the interval of 95 %, in the unit at the end of the name.
 U95 = tuple(f"u95_{quantity.key}" for quantity in _UNCERTAIN)
 UNCERTAINTY = (
     *WORKLOAD, "direction", "measure", "key", "unit", "value", "standard_uncertainty", "low_95", "high_95",
@@ -20,13 +20,13 @@ UNCERTAINTY = (
 
 
 def u95_row(cell: CellResult, direction: Direction) -> Row:
-    """Of each quantity but the count; None: none, or without an upper end."""
+    """Return half the interval of each quantity but the count; None: no interval, or one without an upper end."""
     of_cell = (cell.uncertainty_of(quantity, direction) for quantity in _UNCERTAIN)
     return tuple(None if known is None else known.expanded for known in of_cell)
 
 
 def uncertainty_rows(section: SectionResult) -> Iterator[Row]:
-    """A row for each figure that has an uncertainty, or a reason to have none."""
+    """Yield a row for each figure that has an uncertainty, or a reason to have none."""
     for cell in section.cells:
         mixed = 0 < cell.workload.read_percent < 100
         for direction in Direction if mixed else (Direction.ALL,):

@@ -1,4 +1,4 @@
-"""A workload as columns of tables, the same in each."""
+"""Columns of a workload, the same in every table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report as one self-contained HTML file: no network, works from a mail attachment."""
+"""Report as one self-contained HTML file: no network, works from a mail attachment."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tkperf.render.export_json import finite
 from tkperf.render.fonts import build_font_faces
 from tkperf.system.output_files import replace_file
 
-# In the order in which they run: each may use what comes before it.
+# In the order of execution: each script may use the ones before it.
 SCRIPTS = ("charts", "seconds", "views", "figures", "scopes", "dialog", "tables", "page")
 
-# A number with its unit, and a range: no line ends within.
+# A number with its unit, and a range: no line may end within.
 _FIGURE = re.compile(
     r"(?<![\w#.,-])\d[\d.,]*(?:-\d+| (?:%|µs|ms|s|min|h|IOPS|[KMGT]i?B(?:/s)?|°C))(?![\w/-])"
 )
-# Asked for as this is loaded: what is missing is found out before anything is written.
+# Looked up on import: a missing package shows before anything is written.
 _VL_CONVERT = metadata.version("vl-convert-python")
-# A cached file that lacks it was cut short.
+# A cached file without it was cut short.
 _END_OF_BUNDLE = "\n/* end of Vega */\n"
 
 # Characters that turn the direction of the text after them: a name could pass for another.
@@ -38,7 +38,7 @@ _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def render_view(view: ReportView) -> str:
-    """The whole page. Every text from outside is escaped; scripts come from the package."""
+    """Return the whole page. Every text from outside is escaped; scripts come from the package."""
     environment = Environment(
         loader=PackageLoader("tkperf.render"),
         autoescape=True,
@@ -60,15 +60,15 @@ def render_view(view: ReportView) -> str:
         keywords=find_keywords(view),
         script=_chart_script(),
     )
-    # At the end, so that no text from outside is left out, in JSON neither.
+    # At the end, so that it covers every text from outside, in JSON too.
     return _DIRECTIONS.sub("", page)
 
 
 def _script_json(value: object) -> str:
-    """JSON that cannot end the script element it stands in; what JSON has no number for is null."""
+    """Return JSON that cannot end its script element; a value that JSON has no number for is null."""
     try:
         text = msgspec.json.encode(value).decode()
-    except UnicodeEncodeError:  # half a surrogate, as a stranger's file may have
+    except UnicodeEncodeError:  # half a surrogate, as a file from outside may have
         plain = json.dumps(finite(msgspec.to_builtins(value)), ensure_ascii=False)
         text = plain.encode(errors="backslashreplace").decode()
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
@@ -79,7 +79,7 @@ def _unbroken(sentence: str) -> Markup:
 
 
 def _css_text(text: str) -> str:
-    """A text as a CSS string: every character that could end it, or the style element, escaped."""
+    """Return a text as a CSS string: every character that could end it, or the style element, is escaped."""
     return (
         '"'
         + "".join(
@@ -92,17 +92,17 @@ def _css_text(text: str) -> str:
 
 @cache
 def _chart_script() -> str:
-    """Vega, Vega-Lite and what the page does itself in one script."""
+    """Return Vega, Vega-Lite and the page's own scripts as one script."""
     folder = resources.files("tkperf.render") / "templates/script"
     ours = "\n".join((folder / f"{name}.js").read_text("utf-8") for name in SCRIPTS)
     return (_vega_bundle() + ours).replace("</script", "<\\/script")
 
 
 def _vega_bundle() -> str:
-    """The libraries as they came with vl-convert; no download.
+    """Return the libraries that came with vl-convert; no download.
 
-    Putting them together takes a second, so the result is kept in the user's cache folder. Reports
-    are as well made without one.
+    Putting them together takes a second, so the user's cache folder keeps the result. Reports do not
+    depend on that cache.
     """
     kept = _kept_bundle()
     if kept is not None:
@@ -121,7 +121,7 @@ def _vega_bundle() -> str:
 
 
 def _kept_bundle() -> Path | None:
-    """Where the bundle is kept; None without a home."""
+    """Return the place of the kept bundle; None without a home."""
     try:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:

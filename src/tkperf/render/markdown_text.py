@@ -1,4 +1,4 @@
-"""Texts and tables of Markdown: what comes from outside stays text."""
+"""Texts and tables of Markdown; text from outside stays text."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from tkperf.model.units import drop_controls
 
 
 def inert(value: object) -> str:
-    """Text from outside, on one line and inert: no markup, HTML, link, mention, control character."""
+    """Return text from outside, on one line and inert: no markup, HTML, link, mention, control character."""
     if value is None:
         return "not known"
     line = " ".join(str(value).split())
     visible = drop_controls(line)
-    # A word joiner, which nobody sees, keeps wikis from making links and mentions.
+    # An invisible word joiner keeps wikis from making links and mentions.
     unlinked = re.sub(r"(://|www\.|@)", "\\1\u2060", visible)
     no_html = unlinked.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_{}\[\]|#!~])", r"\\\1", no_html)
 
 
 def inert_line(text: str) -> str:
-    """A line of its own; one that begins with a dash would be an item of a list."""
+    """Return a line of its own; a line that begins with a dash would be an item of a list."""
     return f"\\{inert(text)}" if text.startswith("-") else inert(text)
 
 
 def render_rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The lines of a table, figures to the right."""
+    """Yield the lines of a table, figures to the right."""
     yield f"| {' | '.join(map(inert, head))} |"
     yield "|" + "---:|" * len(head)
     yield from (f"| {' | '.join(map(inert, row))} |" for row in rows)

@@ -1,4 +1,4 @@
-"""What the base install lacks, and how to get it."""
+"""Packages that the base install lacks, and the way to install them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tkperf.model.version import __version__
 
 @contextmanager
 def packages_of(extra: str, *, whose: str) -> Iterator[None]:
-    """Imports from an extra's packages.
+    """Guard imports from an extra's packages.
 
     Args:
         extra: its name in ``pyproject.toml``.
-        whose: what needs them, as the subject of a sentence.
+        whose: subject and verb of the error's sentence, such as ``Parquet needs``.
 
     Raises:
-        UsageError: one is missing.
+        UsageError: a package is missing.
     """
     try:
         yield
@@ -32,13 +32,13 @@ def packages_of(extra: str, *, whose: str) -> Iterator[None]:
 
 
 def _how_to_install(extra: str) -> str:
-    """What fits how tkperf itself was installed; none but these have a pip of their own."""
+    """Return the way that fits tkperf's own installation; only these have a pip of their own."""
     checkout = Path(__file__).parents[3]
     script = checkout / "scripts/setup.sh"
     if script.is_file() and Path(sys.prefix) == checkout / ".venv":
         return f"sh {shlex.quote(str(script))} {extra}"
     try:
-        # Written by make install and make archive.
+        # make install and make archive write this file.
         command = (Path(sys.prefix) / "more-packages.txt").read_text(encoding="utf-8").strip()
     except OSError:
         wheel = f"tkperf-{__version__}-py3-none-any.whl"

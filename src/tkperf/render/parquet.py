@@ -12,7 +12,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 def require_parquet() -> None:
-    """Find out before anything is written.
+    """Check for pyarrow before anything is written.
 
     Raises:
         UsageError: pyarrow is missing.
@@ -22,7 +22,7 @@ def require_parquet() -> None:
 
 
 def render_parquet(table: Table) -> bytes:
-    """A table as one Parquet file; what was not measured is null.
+    """Return a table as one Parquet file; an unmeasured value is null.
 
     Raises:
         UsageError: pyarrow is missing.

@@ -1,7 +1,7 @@
-"""The report for print: charts are drawn, and typst sets the document.
+"""Report for print: Vega draws the charts, and typst sets the document.
 
 The same run file gives the same bytes: nothing in it comes from the clock or the machine that
-prints. Only texts in scripts that typst has no fonts for are set in the system's.
+prints. Only texts in scripts that typst has no fonts for use the system's fonts.
 
 Run as a module, this is the process that a ``Printer`` starts: a document comes in, a PDF goes out.
 """
@@ -21,12 +21,12 @@ from tkperf.render.drawing import draw_all, load_vega
 from tkperf.render.fonts import FOLDER
 from tkperf.render.paper import Document, charts_of
 
-# What typst's own fonts lack: all but Latin, Greek, Cyrillic and punctuation.
+# Characters that typst's own fonts lack: all but Latin, Greek, Cyrillic and punctuation.
 _OTHER_SCRIPT = re.compile(r"[^\u0000-\u052f\u2000-\u206f]")
 
 
 def set_document(document: Document) -> bytes:
-    """The PDF, fonts embedded. Drawings take the place of specifications in the document."""
+    """Return the PDF, fonts embedded. Drawings take the place of specifications in the document."""
     charts = charts_of(document)
     drawings = draw_all([chart.pop("spec") for chart in charts])
     for chart, drawing in zip(charts, drawings, strict=True):

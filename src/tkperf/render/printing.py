@@ -1,6 +1,6 @@
-"""A PDF is made by a process of its own, which gets ready while results are still being read.
+"""Process that makes a PDF, and gets ready while results are still being read.
 
-Meanwhile this one renders the page for the screen.
+Meanwhile the main process renders the page for the screen.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from tkperf.system.worker import Aside
 
 
 class Printer(Aside):
-    """Makes one PDF. Make it early."""
+    """Maker of one PDF. Create it early."""
 
     def __init__(self) -> None:
         super().__init__("tkperf.render.pdf")
         self._document = b""
 
     def start(self, document: Document) -> None:
-        """Begin with it. To be called once."""
+        """Start the process on the document. Call it once."""
         self._document = pickle.dumps(document)
         self.send(self._document)
 
     def finish(self) -> bytes:
-        """The PDF; made here if the process failed. To be called once."""
+        """Return the PDF; made here if the process failed. Call it once."""
         made = self.receive()
         if made is not None:
             return made

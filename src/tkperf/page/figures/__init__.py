@@ -1,4 +1,4 @@
-"""Each kind of figure as a table or a chart of a page, whatever test asks for it."""
+"""Figures of every kind as tables or charts of a page, independent of the test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tkperf.page.subject import Subject
 
 
 def build_figures(subject: Subject) -> tuple[tuple[TableView, ...], tuple[ChartView, ...]]:
-    """The tables and the charts that the section's plan asks for and that have something to show."""
+    """Return the tables and charts that the section's plan asks for, as far as they have something to show."""
     tables: list[TableView] = []
     charts: list[ChartView] = []
     for figure in subject.section.plan.figures:

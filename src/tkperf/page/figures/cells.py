@@ -1,4 +1,4 @@
-"""Tables and charts of a section's cells, the means over its window, by what their workloads differ in."""
+"""Tables and charts of a section's cells, the means over its window, by the axes that tell workloads apart."""
 
 from __future__ import annotations
 
@@ -104,14 +104,14 @@ def show_bars_3d(subject: Subject, figure: Figure) -> Views:
 
 
 def show_heat_map(subject: Subject, figure: Figure) -> Views:
-    """As the matrix that it repeats, unless that is there."""
+    """Yield the matrix of each quantity that no matrix of the plan already shows."""
     shown = matrix_keys(subject.section.plan)
     quantities = tuple(key for key in figure.quantities if key not in shown)
     yield from show_matrix(subject, replace(figure, quantities=quantities))
 
 
 def show_against(subject: Subject, figure: Figure) -> Views:
-    """Nothing is drawn over what a single cell has."""
+    """Yield one quantity drawn over another; nothing for a single cell."""
     cells = subject.section.cells
     quantities = find_quantities(figure.quantities)
     if len(cells) < 2 or len(quantities) != 2:
@@ -143,7 +143,7 @@ def show_over_demand(subject: Subject, figure: Figure) -> Views:
 
 
 def _name_by_axes(section: SectionResult, quantity: str, axis: str = "") -> str:
-    """``IOPS by block size and R/W mix``."""
+    """Return a title such as ``IOPS by block size and R/W mix``."""
     axes = (axis.title for axis in _axes(section, axis))
     return f"{capitalise(quantity)} by {describe_axes(axes)}"
 

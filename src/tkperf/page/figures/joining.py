@@ -12,7 +12,7 @@ from tkperf.render.charts.vega import has_values
 
 
 def name_views(figure: Figure, charts: Iterable[ChartView]) -> Iterator[ChartView]:
-    """What a figure came to, as its plan names it; what is shown below it has a question of its own."""
+    """Yield a figure's charts, named by its plan; a chart shown below has a question of its own."""
     for chart in charts:
         if chart.below:
             yield chart
@@ -26,10 +26,10 @@ def name_views(figure: Figure, charts: Iterable[ChartView]) -> Iterator[ChartVie
 
 
 def join_charts(charts: Iterable[ChartView], key: str) -> tuple[ChartView, ...]:
-    """One chart for each question, in the order of their first views; without a question each is one.
+    """Return one chart for each question, in the order of their first views; a chart without a question stays alone.
 
-    Left out is what has nothing to show. Keys become unique in the report: the first view of a kind has
-    the kind's name after ``key``, the others are numbered.
+    Charts without values are left out. Keys become unique in the report: the first view of a kind has the
+    kind's name after ``key``, the others have a number.
     """
     groups: dict[str, list[ChartView]] = {}
     below: dict[str, list[ChartView]] = {}
@@ -64,9 +64,9 @@ def _key(charts: Iterable[ChartView], key: str) -> Iterator[ChartView]:
 
 
 def _join(views: list[ChartView]) -> ChartView:
-    """The first view with the others in it."""
+    """Return the first view with the others in it."""
     names = [chart.choice for chart in views]
-    # Names that do not tell them apart, as a plan made elsewhere may have.
+    # A plan made elsewhere may have names that do not tell the views apart.
     if len(set(names)) < len(names) or len(set(map(len, names))) > 1:
         views = [
             replace(view, choice=(f"{number}: {_title(view)}",))

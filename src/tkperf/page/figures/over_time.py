@@ -1,4 +1,4 @@
-"""Charts over the rounds, over time, and over what was written."""
+"""Charts over the rounds, over time, and over the amount written."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tkperf.render.charts.telemetry import align
 
 
 def show_over_rounds(subject: Subject, figure: Figure) -> Views:
-    """One chart for the mixes that the figure names; one for each mix if it names none."""
+    """Yield one chart for the mixes that the figure names; one for each mix if it names none."""
     section = subject.section
     measured = {cell.workload for round_result in section.rounds for cell in round_result.cells}
     mixes = sorted({workload.read_percent for workload in measured})
@@ -72,7 +72,7 @@ def show_over_rounds(subject: Subject, figure: Figure) -> Views:
 
 
 def show_window(subject: Subject, figure: Figure) -> Views:
-    """The window that was judged, if one was, once for each tracking variable."""
+    """Yield the judged window, once for each tracking variable; nothing without a judged window."""
     section, verdicts = subject.section, subject.section.window_verdicts
     for number, verdict in enumerate(verdict for verdict in verdicts if verdict.judged):
         title = figure.title or "Steady state verification: the window"
@@ -198,7 +198,7 @@ def show_seconds(subject: Subject, figure: Figure) -> Views:
                 ),
                 _timelines_of(subject, Recorded.SECONDS),
                 quantities,
-                scale=1000,  # its axis has ms
+                scale=1000,  # its axis is in ms
                 x="t",
             ),
             cell=subject.links[detail.workload],
@@ -209,7 +209,7 @@ def show_seconds(subject: Subject, figure: Figure) -> Views:
 def _timelines_of(
     subject: Subject, recorded: Recorded, workloads: Sequence[Workload] | None = None
 ) -> tuple[Timeline, ...]:
-    """What was found over time, of these workloads."""
+    """Return the timelines of these workloads and this kind of record."""
     return tuple(
         timeline
         for timeline in subject.section.timelines

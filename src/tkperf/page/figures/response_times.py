@@ -40,7 +40,9 @@ def _distribution(
 ) -> Views:
     for detail in subject.details.values():
         directions = directions_of(detail.workload, apart=figure.apart)
-        directions = directions[:-1] or directions  # of a mix reads and writes, not all together
+        directions = (
+            directions[:-1] or directions
+        )  # of a mix only reads and writes, not all together
         for direction, words in directions:
             stats = detail.of(direction)
             of = f"{words} of {detail.workload}" if figure.apart else str(detail.workload)

@@ -1,7 +1,7 @@
-"""The specifications' 3-D bars: a quantity over block size and read/write mix, or any two axes.
+"""3-D bars of the specifications: a quantity over block size and read/write mix, or any two axes.
 
-Vega-Lite has no third dimension, so the bars' faces are projected here and drawn as polygons, those
-behind before those in front: what stands in front really covers what stands behind.
+Vega-Lite has no third dimension, so this module projects the bars' faces and draws them as polygons. Far
+faces come first, so that near ones cover them.
 """
 
 from __future__ import annotations
@@ -35,19 +35,18 @@ Point = tuple[float, float]
 _RIGHT: Point = (1.0, 0.26)
 _BACK: Point = (-0.82, 0.40)
 _HIGHEST = 5.0
-# A table of few cells is not stretched to bars as wide as the page.
+# A table of few cells keeps narrow bars instead of bars as wide as the page.
 _LEAST_WIDTH = 10.0
 _HALF_WIDTH = 0.36
-# Light falls from above: how bright each face is; beyond 1, how much white it has.
+# Light falls from above. Brightness of each face; the part beyond 1 is its share of white.
 _FACES = {"left": 1.0, "right": 0.8, "top": 1.25}
 
 
 def bars_3d(section: SectionResult, quantity: Quantity, title: str) -> Spec | None:
-    """Means over the window as bars: columns of the table to the right, rows to the back in their own order.
+    """Draw means over the window as bars: columns of the table to the right, rows to the back in their own order.
 
-    It begins in front with the lower end, so that high bars stand behind.
-
-    None unless the workloads differ in exactly two fields and something was measured.
+    The end with the lower bars is in front, so that high bars are behind. Return None unless the workloads
+    differ in exactly two fields and at least one cell has a value.
     """
     layout = arrange(cell.workload for cell in section.cells)
     if min(len(layout.rows), len(layout.columns)) < 2 or len(layout.row_axes) > 1:
@@ -84,7 +83,7 @@ def bars_3d(section: SectionResult, quantity: Quantity, title: str) -> Spec | No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plot:
-    """What is drawn: ``rows`` from the front to the back, each with its colour; ``values`` of what was measured."""
+    """Data of the plot: ``rows`` from the front to the back, each with its colour; ``values`` of the measured cells."""
 
     layout: Layout
     rows: tuple[Workload, ...]
@@ -128,7 +127,7 @@ class _Plot:
         return _HIGHEST * value / self.ticks[-1]
 
     def datum(self, back: int, right: int) -> Row:
-        """What is told of a bar."""
+        """Return the facts that a bar's tooltip shows."""
         column, row = self.layout.columns[right], self.rows[back]
         return {
             "column": self.layout.column_axis.text(column),
@@ -139,7 +138,7 @@ class _Plot:
 
 
 def _faces(plot: _Plot) -> Iterator[Row]:
-    """The painter's order: from the far corner to the near one."""
+    """Yield the faces in the painter's order: from the far corner to the near one."""
     axis = plot.layout.row_axes[0]
     for back, right in sorted(plot.values, reverse=True):
         colour = plot.colours.get(axis.order(plot.rows[back]), PALETTE[back % len(PALETTE)])
@@ -190,7 +189,7 @@ def _layers(domain: list[float], tip: list[dict[str, object]]) -> list[Spec]:
 
 
 def _marks(plot: _Plot) -> Iterator[Row]:
-    """The mark of each flagged bar, above it."""
+    """Yield the mark of each flagged bar, above it."""
     for (back, right), value in plot.values.items():
         cell = plot.cells[back, right]
         if found := flag(cell):
@@ -225,7 +224,7 @@ def _project(right: float, back: float, height: float) -> Point:
 
 
 def _bar(right: int, back: int, height: float, colour: str, datum: Row) -> list[Row]:
-    """The three faces that are seen, as corners of polygons."""
+    """Return the three visible faces, as corners of polygons."""
     near, far = -_HALF_WIDTH, _HALF_WIDTH
     corners = {
         "left": ((near, near, 0), (near, far, 0), (near, far, height), (near, near, height)),
@@ -255,7 +254,7 @@ def _bar(right: int, back: int, height: float, colour: str, datum: Row) -> list[
 
 
 def _floor(width: int, depth: int, ticks: list[float]) -> Iterator[Row]:
-    """Edges of the floor, and a line along both walls behind it at each tick."""
+    """Yield the edges of the floor, and a line along both walls behind it at each tick."""
     left, right, front, back = -0.5, width - 0.5, -0.5, depth - 0.5
 
     def line(a: Point, b: Point) -> Row:
@@ -272,7 +271,7 @@ def _floor(width: int, depth: int, ticks: list[float]) -> Iterator[Row]:
 
 
 def _label(axis: Axis, workload: Workload) -> str:
-    """Its place along an edge; a mix is known by its stroke, a block size by the edge's title."""
+    """Return the label of a place along an edge; a mix is clear by its stroke, a block size by the edge's title."""
     return axis.text(workload) if axis in (MIX, BLOCKS) else axis.words(workload)
 
 
@@ -290,7 +289,7 @@ def _labels(columns: list[str], rows: list[str], ticks: list[float]) -> Iterator
 
 
 def _titles(layout: Layout, quantity: Quantity) -> Iterator[Row]:
-    """Of the three axes: beside the middle of each edge of the floor, and above the upright scale."""
+    """Yield the titles of the three axes: next to the middle of each edge of the floor, and above the upright scale."""
     width, depth = len(layout.columns), len(layout.rows)
     for edge, away, text in (
         (_project((width - 1) / 2, -1.0, 0), (1.5, -0.9), layout.column_axis.title),

@@ -1,15 +1,15 @@
-"""The figure that was clicked, marked in the charts of the response times that it comes from."""
+"""Marks of the clicked figure in the charts of the response times that it comes from."""
 
 from __future__ import annotations
 
 from tkperf.render.charts.vega import Spec, tooltip
 
 CLICKED = "#9467BD"
-"""Told from every curve, with a contrast of more than 4 on light and on dark pages."""
+"""Distinct from every curve, with a contrast of more than 4 on light and on dark pages."""
 
 
 def with_clicked(spec: Spec) -> Spec:
-    """The chart with a line at each row (``mark``, ``us``) of data set ``clicked``, which the page brings."""
+    """Return the chart with a line at each row (``mark``, ``us``) of data set ``clicked``, which the page fills."""
     datasets = spec["datasets"]
     assert isinstance(datasets, dict)
     x = {"field": "us", "type": "quantitative"}

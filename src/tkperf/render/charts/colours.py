@@ -1,4 +1,4 @@
-"""Which colour what has: a block size, a mix, a quantity has the same one in every chart, of any report."""
+"""Colours of block sizes, mixes and quantities: each value has the same one in every chart, of any report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tkperf.render.charts.vega import PALETTE
     _BLUE, _VERMILION, _GREEN, _AMBER, _VIOLET, _SKY, _PINK, _BROWN, _OLIVE, _CRIMSON, _SLATE, _TEAL,
 ) = PALETTE  # fmt: skip
 
-# Those of the specifications' matrices have the eight that are told apart best.
+# The sizes of the specifications' matrices have the eight most distinct colours.
 _BLOCK_SIZES = {
     512: _VIOLET, 1 * KIB: _CRIMSON, 2 * KIB: _OLIVE, 4 * KIB: _BLUE, 8 * KIB: _SKY, 16 * KIB: _GREEN,
     32 * KIB: _AMBER, 64 * KIB: _PINK, 128 * KIB: _VERMILION, 256 * KIB: _SLATE, 512 * KIB: _TEAL,
@@ -36,14 +36,15 @@ _QUANTITIES = {
 
 
 def colour_quantity(key: str) -> str:
-    """Of a quantity by its key."""
+    """Return the colour of a quantity by its key."""
     return _QUANTITIES.get(key, _BLUE)
 
 
 def colour_values(axis: Axis, workloads: Iterable[Workload]) -> dict[Order, str]:
-    """A colour for each value that these workloads have on an axis, by ``axis.order``.
+    """Return a colour for each value that these workloads have on an axis, by ``axis.order``.
 
-    Values that specifications use have one of their own; others those that are left. Empty if there are not as many.
+    Each value that specifications use has a fixed colour; the others get the colours that are left. Empty if there
+    are more values than colours.
     """
     values = {axis.order(work): work for work in workloads}
     if len(values) > len(PALETTE):

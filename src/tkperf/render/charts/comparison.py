@@ -1,4 +1,4 @@
-"""Charts of comparisons: runs beside each other, a colour for each of few; of many the ones to look at are named."""
+"""Charts of comparisons: few runs side by side, a colour each; among many runs only the notable ones have names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tkperf.render.charts.vega import (
 # Lower and upper edge in us, I/Os.
 Bucket = tuple[float, float, int]
 
-# Of a name in a legend more is not shown.
+# Characters of a name; a legend shows no more.
 _LONGEST_NAME = 40
 _RUN_PX = 18
 _TAIL_PERCENT = 0.1
@@ -43,7 +43,7 @@ _FRAME_PX = 60
 def compared_bars(
     rows: Sequence[ComparedRow], names: Sequence[str], quantity: Measure, title: str
 ) -> Spec:
-    """A bar for each run of each workload, with its range; the axis says what the range is over."""
+    """Draw a bar for each run of each workload, with its range; the axis title names what the range covers."""
     naming = Naming(axes=listing_axes(row.workload for row in rows))
     values: list[Row] = [
         {
@@ -111,7 +111,7 @@ def compared_bars(
 def compared_points(
     rows: Sequence[ComparedRow], names: Sequence[str], quantity: Measure, title: str
 ) -> Spec:
-    """Many runs: a line of points for each run, named beside it, a colour for each workload."""
+    """Draw many runs: a line of points for each run next to its name, a colour for each workload."""
     naming = Naming(axes=listing_axes(row.workload for row in rows))
     values: list[Row] = [
         {"series": naming.of(row.workload), "run": name, "value": entry.value, **flag(entry)}
@@ -137,7 +137,7 @@ def compared_points(
 
 
 def _marks_layer() -> list[Spec]:
-    """A mark above each bar that is flagged."""
+    """Return a layer with a mark above each flagged bar."""
     return [
         {
             "transform": [{"filter": "isValid(datum.flag)"}],
@@ -153,7 +153,7 @@ def _marks_layer() -> list[Spec]:
 
 
 def describe_ranges(rows: Sequence[ComparedRow], text: str) -> str:
-    """``text`` with what the rows' ranges are over in place of ``{}``; nothing without ranges."""
+    """Return ``text`` with the span of the rows' ranges in place of ``{}``; empty without ranges."""
     spans = dict.fromkeys(entry.span.value for row in rows for entry in row.entries if entry.span)
     return text.format(" or ".join(spans)) if spans else ""
 
@@ -166,11 +166,11 @@ def compared_streams(
     over: Mapping[str, Over],
     x_title: str,
 ) -> Spec:
-    """A quantity of every slice, a curve for each run.
+    """Draw a quantity of every slice, a curve for each run.
 
     Args:
-        sections: of each run, by its name.
-        over: what each run's slices are placed by; ``x_title`` says it with its unit.
+        sections: the section of each run, by the run's name.
+        over: the place of each run's slices; ``x_title`` names it with its unit.
     """
     called = shorten(sections)
     rows: list[Row] = [
@@ -199,7 +199,7 @@ def compared_streams(
 def _curves(
     title: str, rows: Sequence[Row], encoding: dict[str, object], ranks: Mapping[str, float]
 ) -> Spec:
-    """A curve for each run: of many all are grey but the first and those that rank lowest and highest."""
+    """Draw a curve for each run; among many runs all are grey but the first, the lowest and the highest by rank."""
     names = list(dict.fromkeys(str(row["series"]) for row in rows))
     mark = {"type": "line"}
     if len(names) <= MOST_ACROSS or not ranks:
@@ -219,7 +219,7 @@ def _curves(
 
 
 def find_named(ranks: Mapping[str, float]) -> tuple[str, ...]:
-    """Of many curves the first, the lowest and the highest."""
+    """Return the names of the first curve, the lowest and the highest."""
     lowest, highest = (
         min(ranks, key=lambda name: ranks[name]),
         max(ranks, key=lambda name: ranks[name]),
@@ -228,7 +228,7 @@ def find_named(ranks: Mapping[str, float]) -> tuple[str, ...]:
 
 
 def _ends(rows: Sequence[Row]) -> dict[str, float]:
-    """Of each curve the mean over its last quarter."""
+    """Return each curve's mean over its last quarter."""
     of_names: dict[str, list[float]] = {}
     for row in rows:
         if isinstance(value := row["value"], int | float):
@@ -240,7 +240,7 @@ def _ends(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def _tails(rows: Sequence[Row]) -> dict[str, float]:
-    """Of each run's exceedance how long all but a thousandth of its I/Os took at most."""
+    """Return for each run the longest response time that at least a thousandth of its I/Os exceed."""
     found: dict[str, float] = {}
     for row in rows:
         at, share = row["x"], row["value"]
@@ -255,7 +255,7 @@ def _tails(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def compared_exceedance(sections: Mapping[str, SectionResult], *, title: str) -> Spec:
-    """The share of a stream's I/Os that took longer than a response time, a curve for each run."""
+    """Draw the share of a stream's I/Os that took longer than a response time, a curve for each run."""
     many, called = len(sections) > MOST_ACROSS, shorten(sections)
     rows: list[Row] = [
         {"x": us, "value": _rounded(beyond_percent), "series": called[name]}
@@ -278,9 +278,9 @@ def compared_exceedance(sections: Mapping[str, SectionResult], *, title: str) ->
 
 
 def shorten(names: Iterable[str]) -> dict[str, str]:
-    """What runs are called at their curves: of a long name both ends, numbered where these are alike.
+    """Return the runs' names at their curves: a long name keeps both ends, with a number if these are alike.
 
-    Each point of a curve carries it, so a name of 200 letters would be most of the page.
+    Each point of a curve carries the name, so a name of 200 letters would be most of the page.
     """
     called: dict[str, str] = {}
     for number, name in enumerate(names, start=1):
@@ -292,12 +292,18 @@ def shorten(names: Iterable[str]) -> dict[str, str]:
 
 
 def _rounded(value: float) -> float:
-    """To more digits than anybody sees: each is a byte, and of many runs there are thousands of points."""
+    """Return the value in seven digits, more than a chart shows.
+
+    Each digit is a byte, and many runs have thousands of points.
+    """
     return float(f"{value:.7g}")
 
 
 def _gather(buckets: Iterable[Bucket]) -> list[Bucket]:
-    """Neighbours as one, up to a sixteenth of the response time wide: a curve of many is a few pixels off at most."""
+    """Return the buckets with neighbours merged, up to a sixteenth of the response time wide.
+
+    A curve of many runs is a few pixels off at most.
+    """
     gathered: list[Bucket] = []
     for lower, upper, count in buckets:
         if gathered:
@@ -312,9 +318,9 @@ def _gather(buckets: Iterable[Bucket]) -> list[Bucket]:
 def compared_areas(
     sections: Mapping[str, SectionResult], quantity: Quantity, *, title: str
 ) -> Spec:
-    """A quantity over the areas of hard disks: a colour for each run, a dash for each workload.
+    """Draw a quantity over the areas of hard disks: a colour for each run, a dash for each workload.
 
-    Disks may be cut into different numbers of areas, so an area is placed by its share of the disk.
+    Disks may have different numbers of areas, so each area's place is its share of the disk.
     """
     naming = find_naming(
         cell.workload

@@ -1,4 +1,4 @@
-"""How the curves of a chart are told apart: by colours, and by dashes where there are more of them."""
+"""Styles that tell the curves of a chart apart: colours, and dashes if there are more curves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tkperf.page.naming import Naming
 from tkperf.render.charts.colours import colour_values
 from tkperf.render.charts.vega import DASHES, PALETTE, Row, Spec, build_chart, name_channel, tooltip
 
-# From cold to warm; each can be seen on white and on a dark page, and so can what lies between two.
+# From cold to warm. Each colour is visible on white and on dark pages, and so is each mix of two neighbours.
 RAMP = ("#9A5CF0", "#0B6BB8", "#0A8D6E", "#5F8A12", "#B08F2E", "#C94A16")
 
 
@@ -24,12 +24,12 @@ def build_curves(
     *,
     bars: bool = False,
 ) -> Spec:
-    """A curve, or bars, for each ``series`` of the rows.
+    """Draw a curve, or bars, for each ``series`` of the rows.
 
     Args:
-        fields: what is told of a point, with titles.
-        naming: of the curves; without axes there is one only, which needs no name.
-        workloads: those of the rows.
+        fields: fields of a point's tooltip, with titles.
+        naming: names of the curves; without axes there is only one, which needs no name.
+        workloads: the workloads of the rows.
     """
     if naming.title:
         encoding |= style_curves(naming, workloads, dashed=not bars)
@@ -42,20 +42,21 @@ def build_curves(
 
 
 def name_ends(naming: Naming, workloads: Iterable[Workload]) -> dict[str, str]:
-    """What stands beside each curve: its name with what it is of, ``4k`` for ``4``."""
+    """Return the label next to each curve: its name with its unit, ``4 KiB`` for ``4``."""
     return {naming.of(work): naming.words(work) for work in workloads}
 
 
 def style_curves(
     naming: Naming, workloads: Iterable[Workload], *, dashed: bool = True
 ) -> dict[str, object]:
-    """The channels that tell curves apart, no two of them alike; they are named in the order of their axes.
+    """Return the channels that tell curves apart, no two of them alike, with names in the order of their axes.
 
-    Of one axis each value has its colour. Of several the one of most values has the colours, and dashes tell what
-    else differs; where these are too few, each curve has a colour of its own between cold and warm.
+    A single axis has a colour for each value. Among several axes the one with the most values has the colours,
+    and dashes show the other differences. If there are too few dashes, each curve has a colour of its own: from
+    the palette, or for more curves between cold and warm.
 
     Args:
-        dashed: whether marks can be; bars cannot, and have a scale of colours alone.
+        dashed: whether the marks can have dashes; bars cannot, and have only colours.
     """
     of_names = {naming.of(workload): workload for workload in reversed(list(workloads))}
     if not naming.axes:
@@ -110,7 +111,7 @@ def _ramp(axis: Axis, workloads: Iterable[Workload]) -> dict[Order, str]:
 
 
 def _on_ramp(place: int, count: int) -> str:
-    """The colour of one of ``count`` places, between those of the ramp."""
+    """Return the colour of one of ``count`` places, between the colours of the ramp."""
     at = place / max(1, count - 1) * (len(RAMP) - 1)
     below = min(int(at), len(RAMP) - 2)
     share = at - below

@@ -26,7 +26,7 @@ OUTSTANDING = "Outstanding I/Os in total (TC x QD)"
 def against(
     cells: Sequence[CellResult], upright: Quantity, across: Quantity, title: str, *, log: bool
 ) -> Spec:
-    """One quantity over another: a point for each cell, a curve along the demand."""
+    """Draw one quantity over another: a point for each cell, a curve along the demand."""
     along, others = split_demand(cell.workload for cell in cells)
     naming = Naming(axes=others)
     ordered = sorted(cells, key=lambda cell: along.order(cell.workload))
@@ -59,7 +59,7 @@ def against(
 
 
 def over_demand(cells: Sequence[CellResult], quantity: Quantity, title: str, *, log: bool) -> Spec:
-    """A quantity over threads x queue depth; cells of an equal product stand above each other."""
+    """Draw a quantity over threads x queue depth; cells of an equal product are above each other."""
     _, others = split_demand(cell.workload for cell in cells)
     naming = Naming(axes=others)
     rows: list[Row] = [
@@ -88,7 +88,7 @@ def over_demand(cells: Sequence[CellResult], quantity: Quantity, title: str, *, 
 
 
 def split_demand(workloads: Iterable[Workload]) -> tuple[Axis, tuple[Axis, ...]]:
-    """The field along which demand grows within a curve, and those that tell the curves apart."""
+    """Return the axis along which demand grows within a curve, and the axes that tell the curves apart."""
     axes = find_axes(workloads)
     along = next((axis for axis in (DEPTH, JOBS, OFFERED) if axis in axes), DEPTH)
     return along, tuple(axis for axis in axes if axis is not along)

@@ -1,6 +1,6 @@
-"""Marks at points that may not be the device's alone: rings, segments, and what they mean below the title.
+"""Marks at points that may not show the device alone: rings, shades, and their meaning below the title.
 
-A row of a chart that has a ``flag`` is such a point; the flag says why.
+Such a point is a row of a chart with a ``flag``, which gives the reason.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from typing import Any
 from tkperf.analysis.flags import Flagged, describe_flags, join_flags
 from tkperf.render.charts.vega import Row, Spec, layers_of, with_layers
 
-# Seen on white and on dark pages, and by nobody taken for a curve's.
+# Visible on white and on dark pages, and distinct from the curves' colours.
 FLAGGED = "#D62728"
 RING = "\N{WHITE CIRCLE}"
-# Of a day of disturbed seconds the first are enough to see it.
+# The first disturbed seconds of a day are enough to show it.
 MOST_RINGS = 2000
 _LISTED = "flagged"
 
 
 def flag(flagged: Flagged | None) -> Row:
-    """What a row of a chart has more where it is flagged."""
+    """Return the extra field of a chart's row if its result is flagged; empty otherwise."""
     words = "" if flagged is None else describe_flags(flagged)
     return {"flag": words} if words else {}
 
 
 def with_flags(spec: Spec, flagged: Iterable[Flagged | None]) -> Spec:
-    """A chart whose points are not of one step each: it is told of all of them together."""
+    """Return the chart with a list of all flags, for a chart whose points do not belong to one step each."""
     words = [describe_flags(result) for result in flagged if result is not None]
     return _list(spec, [text for text in words if text])
 
 
 def segments(rows: Sequence[Row], x: Spec) -> list[Spec]:
-    """A shade over each stretch that was flagged, its rows with ``from``, ``to`` and ``flag``."""
+    """Return a shade over each flagged stretch; its rows have ``from``, ``to`` and ``flag``."""
     if not rows:
         return []
     tip = [{"field": "flag", "type": "nominal", "title": "Not the device alone"}]
@@ -52,7 +52,7 @@ def segments(rows: Sequence[Row], x: Spec) -> list[Spec]:
 
 
 def explain_flagged(spec: Spec) -> Spec:
-    """The chart with a ring around each flagged point, and with what is flagged below its title."""
+    """Return the chart with a ring around each flagged point, and with the flags below its title."""
     meta = dict(spec.get("usermeta") or {})  # type: ignore[call-overload]
     words: list[str] = meta.pop(_LISTED, [])
     own: list[Any] = layers_of(spec) or [spec]
@@ -87,7 +87,7 @@ def _rows(part: Any) -> list[Row]:
 
 
 def _rings(layer: Any) -> list[Spec]:
-    """Around the points of a curve or the tops of bars that have data and axes of their own."""
+    """Return rings around the points of a curve or the tops of bars that have data and axes of their own."""
     rows = [row for row in _rows(layer) if row.get("flag") and row.get("value") is not None]
     encoding = layer.get("encoding", {})
     kind = layer.get("mark", {})

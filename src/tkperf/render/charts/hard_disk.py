@@ -19,7 +19,7 @@ from tkperf.render.charts.vega import (
 
 
 def over_areas(section: SectionResult, quantity: Quantity, title: str) -> Spec:
-    """A quantity over the areas of a hard disk, a curve for each workload."""
+    """Draw a quantity over the areas of a hard disk, a curve for each workload."""
     naming = _naming(section)
     rows = _area_rows(section, quantity, naming)
     workloads = [cell.workload for area in section.rounds for cell in area.cells]
@@ -44,7 +44,7 @@ def over_areas(section: SectionResult, quantity: Quantity, title: str) -> Spec:
 
 
 def box_plot(section: SectionResult, quantity: Quantity, title: str) -> Spec:
-    """The spread of a quantity over the areas of a hard disk, a box for each workload."""
+    """Draw the spread of a quantity over the areas of a hard disk, a box for each workload."""
     naming = _naming(section)
     rows = _area_rows(section, quantity, naming)
     workloads = {cell.workload for area in section.rounds for cell in area.cells}

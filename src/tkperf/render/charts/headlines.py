@@ -1,4 +1,4 @@
-"""Charts of headline figures: ratios with their intervals, how runs are spread, how they go with time."""
+"""Charts of headline figures: ratios with their intervals, spread of the runs, values over dates."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tkperf.render.charts.vega import NEUTRAL, PALETTE, Row, Spec, build_frame, 
 
 _LINE_PX = 14
 _FRAME_PX = 50
-_BETWEEN_PX = 11  # runs of one row
+_BETWEEN_PX = 11  # between runs of one row
 DAY_MS = 86_400_000
-# Ticks of a logarithmic axis: where all ratios are within a few times each other, and else.
+# Ticks of a logarithmic axis: tenths if all ratios are within a few times each other, otherwise steps of 1, 2, 5.
 _NARROW = 4
 _TENTHS = [step / 10 for step in range(1, 60)]
 _STEPS = [step * 10.0**power for power in range(-9, 10) for step in (1, 2, 5)]
@@ -24,12 +24,12 @@ COLOURS = {"better": BETTER, "worse": WORSE, "": NEUTRAL}
 def ratios_with_intervals(
     rows: Sequence[Row], loads: Sequence[str], names: Sequence[str], title: str, x_title: str
 ) -> Spec:
-    """A point for each headline figure and run with the interval of its ratio, around a line at 1.
+    """Draw a point for each headline figure and run with the interval of its ratio, around a line at 1.
 
     Args:
         rows: ``load``, ``run``, ``value`` (the ratio), ``low``, ``high``, ``tone`` (a key of COLOURS), ``told``.
         loads: the figures, from the top.
-        names: the runs set against the first; one needs no name of its own.
+        names: the runs compared with the first; a single one needs no name of its own.
     """
     several = len(names) > 1
     y = _rows_of(loads)
@@ -42,7 +42,7 @@ def ratios_with_intervals(
             "type": "nominal",
             "title": None,
             "sort": list(names),
-            # The first colour is the first run's, in whose terms the others are told.
+            # The first colour belongs to the first run, the reference of all others.
             "scale": {"domain": list(names), "range": PALETTE[1 : len(names) + 1]},
             "legend": {"orient": "top"},
         }
@@ -78,11 +78,11 @@ def ratios_with_intervals(
 
 
 def spread_of_runs(rows: Sequence[Row], loads: Sequence[str], title: str, x_title: str) -> Spec:
-    """Each run a point in the row of each figure, beside the middle half; those with a ``label`` are named.
+    """Draw each run as a point in the row of each figure, with the middle half as a bar; a ``label`` names a point.
 
     Args:
-        rows: ``load``, ``run``, ``value`` (the ratio), ``tone``, ``told``, ``label`` ("" without), ``below`` (it stands
-            on the left of the point).
+        rows: ``load``, ``run``, ``value`` (the ratio), ``tone``, ``told``, ``label`` ("" without), ``below`` (the label
+            is on the left of the point).
         loads: the figures, from the top.
     """
     y = _rows_of(loads)
@@ -132,7 +132,7 @@ def values_over_dates(
     title: str,
     y_title: str,
 ) -> Spec:
-    """A figure's value of each run with its interval by the run's date, its trend, and firmware changes.
+    """Draw a figure's value and interval of each run by the run's date, with its trend and firmware changes.
 
     Args:
         rows: ``t`` (ms since 1970), ``value``, ``low``, ``high``, ``run``, ``told``.
@@ -189,7 +189,7 @@ def _trend_layer(trend: Trend | None, ends: tuple[float, float], x: Row, y: Row)
 
 
 def _firmware_layers(firmware: Sequence[FirmwareChange], x: Row) -> Iterator[Spec]:
-    """A line at each change, with the new version beside it."""
+    """Yield a line at each change, with the new version next to it."""
     if not firmware:
         return
     changes = [
@@ -210,7 +210,7 @@ def _firmware_layers(firmware: Sequence[FirmwareChange], x: Row) -> Iterator[Spe
 
 
 def _row_px(loads: Sequence[str]) -> int:
-    """Room for the lines of the longest name."""
+    """Return the height that the lines of the longest name need."""
     return 10 + _LINE_PX * max(1 + name.count(", ") + name.count(": ") for name in loads)
 
 
@@ -218,7 +218,7 @@ def _rows_of(loads: Sequence[str]) -> Row:
     return {
         "field": "load", "type": "nominal", "title": None, "sort": list(loads),
         "scale": {"domain": list(loads)},
-        # In lines, so that a narrow screen has room for the points.
+        # Names split into lines, so that a narrow screen has room for the points.
         "axis": {"labelExpr": "split(replace(datum.label, /, /g, ': '), ': ')", "labelLimit": 200, "grid": False},
     }  # fmt: skip
 
@@ -229,13 +229,13 @@ def _first_of(axis: Any) -> float:
 
 
 def _numbers(rows: Sequence[Row]) -> list[float]:
-    """All that the points and intervals of rows reach."""
+    """Return all values that the points and intervals of the rows reach."""
     values = (row.get(key) for row in rows for key in ("low", "value", "high"))
     return [float(value) for value in values if isinstance(value, int | float)]
 
 
 def _ratio_axis(rows: Sequence[Row], title: str) -> Row:
-    """Logarithmic, so that twice and half are as far from 1; linear where all are close to it."""
+    """Return a logarithmic axis, so that twice and half are equally far from 1; linear if all are close to 1."""
     bounds = [value for value in _numbers(rows) if value > 0]
     least, most = min([*bounds, 1.0]), max([*bounds, 1.0])
     axis: Row = {"field": "value", "type": "quantitative", "title": title}
@@ -246,7 +246,7 @@ def _ratio_axis(rows: Sequence[Row], title: str) -> Row:
         }
     narrow = most / least < _NARROW
     steps = _TENTHS if narrow else _STEPS
-    # An interval may reach next to 0, or any number: the axis ends somewhere.
+    # An interval may reach close to 0, or any number, so the axis ends at the steps.
     first = max((step for step in steps if step <= least / 1.02), default=steps[0])
     last = min((step for step in steps if step >= most * 1.02), default=steps[-1])
     ticks = [step for step in steps if first <= step <= last]

@@ -1,4 +1,4 @@
-"""Curves are named where they end: up to four beside the plot, more of them in a legend in that order."""
+"""Names of curves at their ends: up to four next to the plot; more curves have a legend in the same order."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Spec = dict[str, object]
 Row = dict[str, object]
 
 MOST_DIRECT = 4
-# Two lines of text, in shares of the plot's height: enough where it is least, in print.
+# Two lines of text as a share of the plot's height: enough for the lowest plots, in print.
 _GAP = 15 / 190
-# The sample of the line in front of a label, in pixels from the edge of the plot.
+# Sample of the line in front of a label, in pixels from the edge of the plot.
 _SAMPLE_PX = (5, 19)
 _TEXT_PX = 23
 _WIDEST_PX = 170
 _CHANNELS = ("color", "strokeDash")
-# The script of a page leaves layers of such names out where there is no room for them.
+# The page's script leaves out layers with such names if it has no room for them.
 _NAMED = "end-"
 
 
@@ -29,16 +29,16 @@ def name_curves(
     *,
     most: int = MOST_DIRECT,
 ) -> tuple[Spec, list[Spec]]:
-    """The channels of a chart whose curves are told apart by ``series``, and layers with their names.
+    """Return the channels of a chart whose curves differ by ``series``, and layers with the curves' names.
 
-    Few curves have a sample of their line and their name beside the plot, at the height at which they end. Of more there
-    are no such layers: a legend has them in the order of their ends.
+    A few curves have a sample of their line and their name next to the plot, at the height of their ends. More
+    curves have no such layers: a legend lists them in the order of their ends.
 
     Args:
-        encoding: its x, y, color and perhaps strokeDash; these have a domain and a range each.
-        rows: all that is drawn.
-        words: what stands beside a curve instead of its name.
-        most: so many are few.
+        encoding: its x, y, color and perhaps strokeDash; the last two have a domain and a range each.
+        rows: all rows that the chart draws.
+        words: labels that replace the names of curves.
+        most: the largest number of curves with layers.
     """
     x, y = encoding["x"], encoding["y"]
     assert isinstance(x, dict)
@@ -57,7 +57,7 @@ def name_curves(
 
 
 def with_legend_on_top(spec: Any) -> Spec:
-    """The chart with a legend in place of names beside the plot, which is then as wide as any."""
+    """Return the chart with a legend instead of names next to the plot, which leaves it the full width."""
     layers = spec.get("layer", ())
     if not any(is_name(layer) for layer in layers):
         return {**spec}
@@ -70,12 +70,12 @@ def with_legend_on_top(spec: Any) -> Spec:
 
 
 def is_name(layer: Mapping[str, object]) -> bool:
-    """Whether a layer has names beside the plot, or the samples of lines before them."""
+    """Return whether a layer has names next to the plot, or the samples of lines before them."""
     return str(layer.get("name", "")).startswith(_NAMED)
 
 
 def _find_ends(rows: Sequence[Row], x: Mapping[str, object]) -> dict[str, float]:
-    """The last value of each series along the x axis, from the highest to the lowest."""
+    """Return the last value of each series along the x axis, from the highest to the lowest."""
     field, order = str(x["field"]), x.get("sort")
     places = {each: place for place, each in enumerate(order)} if isinstance(order, list) else {}
     last: dict[str, tuple[float, float]] = {}
@@ -92,7 +92,7 @@ def _find_ends(rows: Sequence[Row], x: Mapping[str, object]) -> dict[str, float]
 
 
 def _order(channel: Mapping[str, Any], names: Sequence[str]) -> dict[str, object]:
-    """A channel with its names in this order; those that are not drawn come last."""
+    """Return a channel with its names in this order; names without a curve come last."""
     style = dict(zip(channel["scale"]["domain"], channel["scale"]["range"], strict=True))
     names = [
         *(name for name in names if name in style),
@@ -105,7 +105,7 @@ def _order(channel: Mapping[str, Any], names: Sequence[str]) -> dict[str, object
 def _build_labels(
     ends: Mapping[str, float], y: Spec, apart: Mapping[str, Spec], words: Mapping[str, str]
 ) -> list[Spec]:
-    """Beside the plot, moved apart where they would cover each other."""
+    """Return the layers of labels next to the plot, moved apart if they would cover each other."""
     scale: Any = y["scale"]
     log = scale.get("type") == "log"
     low, high = (math.log(edge) if log else edge for edge in scale["domain"])
@@ -116,9 +116,9 @@ def _build_labels(
         {"series": name, "label": words.get(name, name), "at": math.exp(at) if log else at}
         for name, at in zip(ends, places, strict=True)
     ]
-    # Not clipped where the plot can be zoomed, which also gives them their room.
+    # Unclipped in a zoomable plot; that also gives them their room.
     begin, end, text = ({"value": {"expr": f"width + {px}"}} for px in (*_SAMPLE_PX, _TEXT_PX))
-    # What the chart's own channels are of is not among these rows.
+    # These rows lack the fields of the chart's own channels.
     at: Spec = {"y": y | {"field": "at"}, "tooltip": None, "order": None}
     return [
         {
@@ -139,7 +139,7 @@ def _build_labels(
 
 
 def _move_apart(shares: Sequence[float]) -> list[float]:
-    """The same places from the highest to the lowest, at least a gap between them, within the plot if they fit."""
+    """Return the places from the highest to the lowest, at least a gap apart, within the plot if they fit."""
     moved = list(shares)
     for number in range(1, len(moved)):
         moved[number] = min(moved[number], moved[number - 1] - _GAP)

@@ -1,4 +1,4 @@
-"""Charts of response times: how they are distributed, and how far the slowest ones reach."""
+"""Charts of response times: their distribution, and the reach of the slowest ones."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterable, Iterator
 from tkperf.model.measurement import IoStats
 from tkperf.render.charts.vega import NEUTRAL, PALETTE, Row, Spec, build_frame, log_axis, tooltip
 
-# What is marked; the median lies near the mean and would cover it.
+# Marked percentiles; the median is close to the mean and would cover it.
 MARKED_PERCENTILES = (99.0, 99.9, 99.99, 99.999)
 LEAST_MARK_RATIO = 1.05
 BINS_A_DECADE = 40
-"""A bar of a histogram is 5.9 % of the response time wide: several of fio's buckets."""
-# Of so many the bars are taller than three labels of powers of ten can tell.
+"""Bars of a histogram are 5.9 % of the response time wide: several of fio's buckets."""
+# From this count on the bars are too tall for three labels at powers of ten.
 _MANY_IOS = 10**8
-# The first bucket begins at 0, which has no logarithm; half of the finest one is fine enough.
+# The first bucket begins at 0, which has no logarithm; half of the finest bucket is small enough.
 _LEAST_US = 0.0005
 
 
 def _x(field: str, rows: list[Row]) -> Spec:
-    """The axis of response times; it suits the data, or what the page brings instead of none."""
+    """Return the axis of response times; without data it suits the data that the page brings."""
     axis = log_axis(row[edge] for row in rows for edge in ("lower", "upper"))
     return {
         "field": field,
@@ -29,7 +29,7 @@ def _x(field: str, rows: list[Row]) -> Spec:
     }
 
 
-# Buckets come in ascending order; what they add up to is worked out where they are drawn.
+# Buckets come in ascending order; the chart itself adds them up.
 _SUMS = [
     {"window": [{"op": "sum", "field": "count", "as": "seen"}], "sort": [{"field": "lower"}]},
     {"joinaggregate": [{"op": "sum", "field": "count", "as": "total"}]},
@@ -38,9 +38,9 @@ _SUMS = [
 # In bins, not in us.
 _PLACE = f"{BINS_A_DECADE} * log(max({{}}, {_LEAST_US})) / LN10"
 _BY_BIN = [{"field": "bin"}]
-# Bars of equal logarithmic width. The width of fio's buckets doubles at each power of two, so their counts step where the
-# response times do not. A bucket's I/Os are shared out to the bins that it reaches into as the curve has them, evenly by
-# the logarithm of the time, and rounded where they are added up: whole I/Os, none lost, none twice.
+# Bars of equal logarithmic width. The width of fio's buckets doubles at each power of two, so their counts step
+# where the response times do not. The I/Os of a bucket go to the bins that it overlaps, like the curve evenly by
+# the logarithm of the time. Rounding applies to the running sum: whole I/Os, none lost, none twice.
 _BINS = [
     {"calculate": _PLACE.format("datum.lower"), "as": "from"},
     {"calculate": _PLACE.format("datum.upper"), "as": "to"},
@@ -71,9 +71,9 @@ _BUCKET_TOOLTIP = tooltip(
 
 
 def _curve(share: str) -> list[Spec]:
-    """A point at each edge of each bucket, where ``share`` of the I/Os ``{counted}`` is exact.
+    """Return transforms to a point at each edge of each bucket, where ``share`` of the I/Os ``{counted}`` is exact.
 
-    A bucket's I/Os lie somewhere between its edges, none lies between two filled buckets: so the
+    The I/Os of a bucket are somewhere between its edges, and no I/O is between two filled buckets. So the
     curve may be straight within a bucket, a 64th of its value, and is level from one to the next.
     """
     at_edges = [
@@ -87,9 +87,9 @@ def _curve(share: str) -> list[Spec]:
 
 
 def exceedance_points(buckets: Iterable[tuple[float, float, int]]) -> Iterator[tuple[float, float]]:
-    """The same curve in numbers: response time, and how many percent of the I/Os took longer.
+    """Yield the same curve in numbers: response time, and percentage of the I/Os that took longer.
 
-    It ends where the bucket of the slowest begins: beyond that bucket is nothing, which has no
+    The curve ends at the lower edge of the slowest bucket: beyond that bucket the share is 0, which has no
     place on a logarithmic axis.
 
     Args:
@@ -105,7 +105,7 @@ def exceedance_points(buckets: Iterable[tuple[float, float, int]]) -> Iterator[t
 
 
 def histogram_rows(whole: IoStats) -> list[Row]:
-    """The filled buckets: edges in us, I/Os."""
+    """Return the filled buckets: edges in us, I/Os."""
     return [
         {"lower": lower / 1000, "upper": (upper + 1) / 1000, "count": count}
         for lower, upper, count in whole.histogram.buckets()
@@ -116,7 +116,7 @@ def _percentile(percent: float) -> Callable[[IoStats], float | None]:
     return lambda whole: whole.percentile_ns(percent)
 
 
-# The mean, percentiles and the maximum: what each is called, and its value in ns.
+# Mean, percentiles and maximum: the name of each, and its value in ns.
 MARKS: tuple[tuple[str, Callable[[IoStats], float | None]], ...] = (
     ("ART", lambda whole: whole.latency_mean_ns),
     *((f"{percent:g} %", _percentile(percent)) for percent in MARKED_PERCENTILES),
@@ -125,9 +125,9 @@ MARKS: tuple[tuple[str, Callable[[IoStats], float | None]], ...] = (
 
 
 def mark_rows(whole: IoStats) -> list[Row]:
-    """The mean (ART), percentiles and the maximum (MRT), in us; none that is not known.
+    """Return the mean (ART), percentiles and the maximum (MRT), in us, as far as they are known.
 
-    Marks too close to be told apart share one label, at the last of them.
+    Marks too close to tell apart share one label, at the last of them.
     """
     values_ns = ((name, mark(whole)) for name, mark in MARKS)
     marks_us = sorted((value / 1000, name) for name, value in values_ns if value is not None)
@@ -143,14 +143,14 @@ def mark_rows(whole: IoStats) -> list[Row]:
 
 
 def response_time_histogram(rows: list[Row], marked: list[Row], title: str) -> Spec:
-    """I/Os by response time, both logarithmic, with the share that took no longer (confidence)."""
+    """Draw I/Os by response time, both logarithmic, with the share that took no longer (confidence)."""
     count = {
         "field": "count",
         "type": "quantitative",
         "title": "I/Os (bars)",
-        # Half an I/O below the least bar there can be, and some room above the highest.
+        # The axis begins at half an I/O, below the lowest possible bar, and has some room above the highest.
         "scale": {"type": "log", "domainMin": 0.5, "nice": False, "padding": 8},
-        # Of more there would be a line for each 2, 3 ... 9, where powers of ten are fewer than these.
+        # More ticks would draw a line for each 2, 3 ... 9 if there are fewer powers of ten than ticks.
         "axis": {"format": "~s", "tickCount": 3 if _count(rows) < _MANY_IOS else 4},
     }
     share = {
@@ -192,7 +192,7 @@ def _count(rows: Iterable[Row]) -> float:
 
 
 def exceedance(rows: list[Row], marked: list[Row], title: str) -> Spec:
-    """The share of I/Os that took longer than a response time, both logarithmic."""
+    """Draw the share of I/Os that took longer than a response time, both logarithmic."""
     return {
         **build_frame(title),
         "datasets": {"buckets": rows, "marks": marked},
@@ -200,7 +200,7 @@ def exceedance(rows: list[Row], marked: list[Row], title: str) -> Spec:
         "transform": [
             *_SUMS,
             *_curve("100 * (datum.total - {counted}) / datum.total"),
-            # None is slower than the slowest, which has no place on a logarithmic axis.
+            # No I/O is slower than the slowest, and a share of 0 has no place on a logarithmic axis.
             {"filter": "datum.at_edge > 0"},
         ],
         "layer": [

@@ -1,4 +1,4 @@
-"""Charts over the rate that was offered: what was achieved beside the ideal, and what it cost."""
+"""Charts over the offered rate: the achieved rate next to the ideal, and its cost."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def over_offered(
     links: Mapping[Workload, str] | None = None,
     log: bool = False,
 ) -> Spec:
-    """A quantity over the offered rate, the ideal line with achieved IOPS.
+    """Draw a quantity over the offered rate; a chart of IOPS also has the ideal line.
 
     Args:
-        naming: how the curves of other fields are told apart.
-        marks: rates that are marked.
-        links: what a click on a point opens.
+        naming: names of the curves by their other fields.
+        marks: rates to mark.
+        links: the key that a click on a point opens.
     """
     rows = _rows(cells, quantity, naming, links or {})
     ideal: list[Row] = []
@@ -105,7 +105,7 @@ def _rows(
 
 
 def describe_marks(marks: Sequence[Characteristic]) -> str:
-    """``no backlog up to 91,000 IOPS, saturates at 93,900 IOPS``."""
+    """Return the marks in words: ``no backlog up to 91,000 IOPS, saturates at 93,900 IOPS``."""
     return ", ".join(map(_name_mark, marks))
 
 
@@ -114,7 +114,7 @@ def _name_mark(mark: Characteristic) -> str:
 
 
 def _mark_layers(marks: Sequence[Characteristic]) -> list[Spec]:
-    """A rule at each rate; the names one below the other, as the rates may lie close together."""
+    """Return a rule at each rate; the names are one below the other, as the rates may be close together."""
     rows = [{"x": mark.value, "label": _name_mark(mark)} for mark in marks]
     x = {"field": "x", "type": "quantitative"}
     rules: Spec = {

@@ -1,6 +1,6 @@
-"""Marks of what was found over time, on the charts of a stream, of rounds and of seconds.
+"""Marks of findings over time, on the charts of a stream, of rounds and of seconds.
 
-Levels are lines at their value with a boundary at their start, drops and periodic spikes points.
+Levels are lines at their value with a boundary at their start, drops and periodic spikes are points.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tkperf.analysis.timeline.levels import LevelKind
 from tkperf.model.quantity import QUANTITIES, Quantity
 from tkperf.render.charts.vega import Row, Spec, find_curve, tooltip, with_layers
 
-# Seen on white and on dark pages, and by nobody taken for a curve's.
+# Visible on white and on dark pages, and distinct from the curves' colours.
 LEVEL, DROP, SPIKE = "#C0305A", "#C94A16", "#B08F2E"
 MOST_MARKS = 2000
 
@@ -25,10 +25,10 @@ def mark_over_time(
     scale: float = 1.0,
     x: str = "x",
 ) -> Spec:
-    """The chart with marks of what was found in these quantities; the same if nothing was.
+    """Return the chart with marks of the findings in these quantities; unchanged without findings.
 
     Args:
-        scale: what a place is multiplied with to get a value of the chart's axis.
+        scale: factor from a place to a value on the chart's axis.
         x: the field of that axis.
     """
     keys = {quantity.key for quantity in quantities}
@@ -57,7 +57,7 @@ def _level_rows(timeline: Timeline, scale: float, x: str) -> Iterable[Row]:
         return
     levels = [level for level in timeline.levels if level.kind is not LevelKind.TRANSITION]
     for number, level in enumerate(levels):
-        # The curve comes from the level before; from the first it goes to the next.
+        # The curve comes from the level before; from the first level it goes to the next.
         other = levels[number - 1] if number else levels[min(1, len(levels) - 1)]
         yield {
             x: level.start * scale,
@@ -84,13 +84,13 @@ def _spike_rows(timeline: Timeline, scale: float, x: str) -> Iterable[Row]:
 
 
 def _axes(spec: Spec) -> tuple[Spec, Spec]:
-    """The x and y channels of the chart's curve."""
+    """Return the x and y channels of the chart's curve."""
     encoding = find_curve(spec)["encoding"]
     return encoding["x"], encoding["y"]
 
 
 def _level_layers(rows: list[Row], spec: Spec, x: str) -> list[Spec]:
-    """Levels with their names, each on the side of its line that the curve does not come from."""
+    """Return levels with their names, each name on the side of the line that the curve does not come from."""
     if not rows:
         return []
     x_axis, y_axis = _axes(spec)
@@ -123,7 +123,7 @@ def _level_layers(rows: list[Row], spec: Spec, x: str) -> list[Spec]:
 
 
 def _point_layers(rows: list[Row], colour: str, spec: Spec, x: str) -> list[Spec]:
-    """Points at a value, or, of what has none here, triangles at the top of the chart."""
+    """Return points at a value, or triangles at the top of the chart for rows without a value."""
     if not rows:
         return []
     x_axis, y_axis = _axes(spec)

@@ -49,10 +49,10 @@ def convergence(
     log: bool = False,
     links: Mapping[Workload, str] = MappingProxyType({}),
 ) -> Spec:
-    """A quantity over the rounds, a curve for each workload of these mixes.
+    """Draw a quantity over the rounds, a curve for each workload of these mixes.
 
     Args:
-        links: the key of each workload's cell: a point opens its round of it.
+        links: the key of each workload's cell; a point opens its round of the cell.
     """
     shown = shown_over_rounds(section, read_percents, most_threads=most_threads)
     naming = find_naming(shown)
@@ -85,14 +85,14 @@ def convergence(
 def naming_over_rounds(
     section: SectionResult, read_percents: Sequence[int] | None, *, most_threads: bool = False
 ) -> Naming:
-    """How the curves of these mixes are told apart."""
+    """Return the names that tell the curves of these mixes apart."""
     return find_naming(shown_over_rounds(section, read_percents, most_threads=most_threads))
 
 
 def shown_over_rounds(
     section: SectionResult, read_percents: Sequence[int] | None, *, most_threads: bool
 ) -> tuple[Workload, ...]:
-    """The workloads of these mixes, in their order; of those with the most threads alone."""
+    """Return the workloads of these mixes, in their order; ``most_threads`` keeps only the largest thread count."""
     measured = dict.fromkeys(
         cell.workload
         for round_result in section.rounds
@@ -110,11 +110,11 @@ def steady_state_window(
     tracked: Mapping[int, CellResult] = MappingProxyType({}),
     links: Mapping[Workload, str] = MappingProxyType({}),
 ) -> Spec:
-    """The tracking variable in the window, its average, 110 % and 90 % lines and best fit.
+    """Draw the tracking variable in the window, its average, 110 % and 90 % lines and best fit.
 
     Args:
-        tracked: the cell of each round or slice, as ``tracked_cells`` tells them.
-        links: the key of each workload's cell: a point opens its round or slice of it.
+        tracked: the cell of each round or slice, as ``tracked_cells`` returns them.
+        links: the key of each workload's cell; a point opens its round or slice of the cell.
     """
     first, last = verdict.rounds[0], verdict.rounds[-1]
     edges = {
@@ -124,7 +124,7 @@ def steady_state_window(
     }
     if verdict.fit is not None:
         edges["best linear fit"] = (verdict.fit.at(first), verdict.fit.at(last))
-    # None of a window with a round in which nothing was measured.
+    # A window with an unmeasured round has no such lines.
     lines: list[Row] = [
         {"round": number, "value": value, "series": name}
         for name, ends in edges.items()
@@ -172,7 +172,7 @@ def steady_state_window(
     }
 
 
-# What they are is known by where they lie, so all five are named beside the plot.
+# Places identify the lines, so all five have names next to the plot.
 _LINES = {
     "measured": PALETTE[0],
     "average": PALETTE[1],
@@ -192,7 +192,7 @@ def over_axis(
     axis: str = "",
     links: Mapping[Workload, str] = MappingProxyType({}),
 ) -> Spec:
-    """A quantity over one axis of its workloads, a curve, or bars, for each value of the others.
+    """Draw a quantity over one axis of its workloads, a curve, or bars, for each value of the others.
 
     Args:
         links: the key of each workload's cell, which its point opens.
@@ -227,7 +227,7 @@ def over_axis(
 
 
 def tracked_cells(section: SectionResult, verdict: SteadyStateVerdict) -> dict[int, CellResult]:
-    """The cells whose values a verdict is about, by their round or slice, as far as they can be told."""
+    """Return the cells behind a verdict's values, by their round or slice, as far as the values identify them."""
     of_number = {each.number: (each.values,) for each in section.slices} | {
         each.number: each.cells for each in section.rounds
     }
@@ -240,9 +240,9 @@ def tracked_cells(section: SectionResult, verdict: SteadyStateVerdict) -> dict[i
 
 
 def split_axes(workloads: Iterable[Workload], axis: str = "") -> tuple[Axis, tuple[Axis, ...]]:
-    """What such a chart is drawn over, and the other axes: the one asked for by its key, else block sizes.
+    """Return the x axis of a chart of cells, and the other axes.
 
-    Where these do not differ it is the first that does.
+    The x axis is the one with the requested key, otherwise the block size, or the first axis if that does not differ.
     """
     axes = find_axes(workloads) or (BLOCKS,)
     asked = (candidate for candidate in axes if candidate.key == axis)
@@ -252,7 +252,7 @@ def split_axes(workloads: Iterable[Workload], axis: str = "") -> tuple[Axis, tup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Over:
-    """What a stream is drawn over: ``at`` places a slice; its unit depends on how long it takes."""
+    """An x axis of a stream's charts: ``at`` places a slice; the unit of time depends on the stream's length."""
 
     title: str
     at: Callable[[SliceResult], float]
@@ -267,7 +267,7 @@ TOTAL_WRITTEN = Over(
 
 
 def drive_fills(capacity_bytes: float) -> Over:
-    """The amount written in multiples of the capacity."""
+    """Return the axis of the amount written in multiples of the capacity."""
     return Over(
         title="Drive fills", at=lambda slice_result: _written_bytes(slice_result) / capacity_bytes
     )
@@ -278,7 +278,8 @@ def _written_bytes(slice_result: SliceResult) -> int:
     return slice_result.total_written_bytes
 
 
-# A day of minutes, all of them; of more, the lowest and the highest of neighbours, or the page of days gets heavy.
+# A day of minutes fits in full. A longer stream has only the lowest and the highest of neighbours, or the page
+# of several days gets heavy.
 MOST_SLICES_DRAWN = 1500
 
 
@@ -292,11 +293,11 @@ def stream(
     directions: Sequence[tuple[Direction, str]] = ((Direction.ALL, ""),),
     link: str = "",
 ) -> Spec:
-    """Values of a stream's slices over time, or over what was written.
+    """Draw values of a stream's slices over time, or over the amount written.
 
     Args:
-        directions: a curve for each, with what it is called.
-        link: what a click on a slice opens.
+        directions: a curve for each, with its name.
+        link: the key that a click on a slice opens.
     """
     apart = len(directions) > 1
     unit_s, x_title = 1.0, over.title
@@ -343,7 +344,7 @@ def stream(
 def _drawn_slices(
     section: SectionResult, quantity: Quantity, direction: Direction
 ) -> Iterator[tuple[SliceResult, float]]:
-    """As many as can be seen, the extremes and what is flagged among them; none without a value."""
+    """Yield as many slices as a chart can show, with the extremes and the flagged ones; none without a value."""
     measured = [
         (slice_result, value)
         for slice_result in section.slices
@@ -356,13 +357,13 @@ def _drawn_slices(
 
 
 def stream_unit(section: SectionResult) -> tuple[str, float]:
-    """The unit of the time axis of a stream's charts, and its seconds."""
+    """Return the unit of the time axis of a stream's charts, and its length in seconds."""
     last = section.slices[-1]
     return find_time_unit(last.start_s + last.duration_s)
 
 
 def find_time_unit(total_s: float) -> tuple[str, float]:
-    """The unit that suits a length of time, and its seconds."""
+    """Return the unit that suits a length of time, and its length in seconds."""
     if total_s > 7200:
         return "h", 3600.0
     return ("min", 60.0) if total_s > 300 else ("s", 1.0)

@@ -24,12 +24,12 @@ from tkperf.render.charts.vega import (
 
 # More columns than a page has dots across would only make files larger.
 COLUMNS = 400
-# As many rounds as the PTS allows; more lines between them would hide the curve.
+# The PTS allows as many rounds; more lines between them would hide the curve.
 MOST_MARKED_PARTS = 25
 _RECORDED = {field.name for field in fields(Seconds)}
 
 # Hours may go beyond 24: a clock's format would begin again.
-# Milliseconds only where there are any, as on the axis of a few seconds.
+# Milliseconds only if there are any, like on the axis of a few seconds.
 _CLOCK = "floor({0} / 3600000) + utcFormat({0}, {0} % 1000 ? ':%M:%S.%L' : ':%M:%S')"
 
 
@@ -37,7 +37,7 @@ LATENCIES = (LATENCY_MEAN, LATENCY_MAX)
 
 
 def find_recorded(quantities: Sequence[Quantity]) -> tuple[Quantity, ...]:
-    """Those that are kept of every second."""
+    """Return the quantities that the run keeps for every second."""
     return tuple(quantity for quantity in quantities if quantity.key in _RECORDED)
 
 
@@ -48,13 +48,13 @@ def _name(quantity: Quantity) -> str:
 
 
 def seconds_rows(detail: CellDetail, quantities: Sequence[Quantity]) -> list[Row]:
-    """Rows for ``over_seconds``: time in ms, extremes and the value of the curve."""
+    """Return rows for ``over_seconds``: time in ms, extremes and the value of the curve."""
     rows: list[Row] = []
     for quantity in quantities:
         name = _name(quantity)
         values: FloatArray = getattr(detail.seconds, quantity.key)
         reduced = reduce_to_columns(detail.seconds.start_s, values, COLUMNS)
-        # The maximum of a second is drawn as such: a mean of maxima would mean nothing.
+        # The curve of maxima has the maximum of each column: a mean of maxima would mean nothing.
         line = reduced.high if quantity is LATENCY_MAX else reduced.mean
         columns = (reduced.at_s * 1000, reduced.low, line, reduced.high)
         rows += [
@@ -65,7 +65,7 @@ def seconds_rows(detail: CellDetail, quantities: Sequence[Quantity]) -> list[Row
 
 
 def window_rows(detail: CellDetail) -> list[Row]:
-    """From where to where the parts in the verdict's window reach, in ms."""
+    """Return start and end of each part in the verdict's window, in ms."""
     return [
         {"from": 1000 * part.start_s, "to": 1000 * part.end_s}
         for part in detail.parts
@@ -74,7 +74,7 @@ def window_rows(detail: CellDetail) -> list[Row]:
 
 
 def flagged_rows(detail: CellDetail) -> list[Row]:
-    """From where to where the parts reach that are flagged, in ms."""
+    """Return start and end of each flagged part, in ms."""
     return [
         {"from": 1000 * part.start_s, "to": 1000 * part.end_s, **found}
         for part in detail.parts
@@ -83,7 +83,7 @@ def flagged_rows(detail: CellDetail) -> list[Row]:
 
 
 def part_rows(detail: CellDetail) -> list[Row]:
-    """Where each part begins, in ms; none if there is one only, or too many to tell apart."""
+    """Return the start of each part, in ms; empty for a single part, or for too many to tell apart."""
     if not 1 < len(detail.parts) <= MOST_MARKED_PARTS:
         return []
     return [{"t": 1000 * part.start_s, "part": part.number} for part in detail.parts]
@@ -97,7 +97,7 @@ def over_seconds(
     quantities: Sequence[Quantity],
     title: str,
 ) -> Spec:
-    """Quantities over time, each point with the extremes of what it stands for."""
+    """Draw quantities over time, each point with the extremes of the seconds that it represents."""
     log = quantities[0].unit == LATENCY_MEAN.unit
     y_title = describe_together(quantities)
     x: Spec = {
@@ -116,7 +116,7 @@ def over_seconds(
     else:  # the page brings them
         scale: Row = {"nice": True} | ({"type": "log"} if log else {"zero": True})
         y = {"field": "value", "type": "quantitative", "title": y_title, "scale": scale}
-    # The highest first, as the curves lie.
+    # The highest first, in the order of the curves.
     names = {_name(quantity): colour_quantity(quantity.key) for quantity in reversed(quantities)}
     datasets = {"seconds": rows, "window": window, "flagged": flagged, "parts": parts}
     colour = name_channel(None, list(names), list(names.values())) | {
@@ -124,7 +124,7 @@ def over_seconds(
     }
     return {
         **build_frame(title),
-        # For the page: which columns to reduce anew when a reader zooms in.
+        # For the page: the columns to reduce again when a reader zooms in.
         "usermeta": {"series": [[_name(quantity), quantity.key] for quantity in quantities]},
         "datasets": datasets,
         "layer": _with_data(datasets, [*_part_layers(x), *_value_layers(x, y, colour, y_title)]),
@@ -132,7 +132,7 @@ def over_seconds(
 
 
 def _part_layers(x: Spec) -> list[Spec]:
-    """The window that was judged, and where each part begins."""
+    """Return the layers of the judged window, of flagged parts and of each part's start."""
     return [
         {
             "data": {"name": "window"},
@@ -162,7 +162,7 @@ def _part_layers(x: Spec) -> list[Spec]:
 
 
 def _value_layers(x: Spec, y: Spec, colour: Spec, title: str) -> list[Spec]:
-    """The curves, each with a shade from its lowest to its highest values."""
+    """Return the curves, each with a shade from its lowest to its highest values."""
     return [
         {
             "data": {"name": "seconds"},
@@ -202,7 +202,7 @@ def _value_layers(x: Spec, y: Spec, colour: Spec, title: str) -> list[Spec]:
 
 
 def _with_data(datasets: dict[str, list[Row]], layers: list[Spec]) -> list[Spec]:
-    """Layers that have something to draw; all where the page will bring the data."""
+    """Return the layers that have data; all layers if the page will bring the data."""
     if not any(datasets.values()):
         return layers
     return [layer for layer in layers if datasets[layer["data"]["name"]]]  # type: ignore[index]

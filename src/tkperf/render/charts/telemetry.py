@@ -1,4 +1,4 @@
-"""Charts of what drives told of themselves, below those of what they did, on the same time axis."""
+"""Charts of the drives' own reports, below the charts of their work, on the same time axis."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tkperf.render.charts.labels import with_legend_on_top
 from tkperf.render.charts.vega import MANY_COLOURS, Row, Spec, build_frame, linear_axis, tooltip
 
 HEIGHT = 170
-# So wide are the labels of an axis: charts below each other begin at the same place.
+# Width of an axis's labels: charts below each other begin at the same place.
 AXIS_PX = 64
 WARM, HOT = "#B08F2E", "#C94A16"
-# A drive that stays as warm as it was is drawn as a level line, not magnified.
+# A drive of constant temperature has a level line, without magnification.
 LEAST_SPAN_C = 10.0
 MOST_DOTTED = 120
 
 
 def align(spec: Spec, from_s: float, to_s: float, unit_s: float) -> Spec:
-    """A chart over time, drawn so that another one with the same times fits below it."""
+    """Return a chart over time, drawn so that another one with the same times fits below it."""
     config = spec["config"]
     assert isinstance(config, dict)
     axis = {**config.get("axisYQuantitative", {}), "minExtent": AXIS_PX}
@@ -35,7 +35,7 @@ def align(spec: Spec, from_s: float, to_s: float, unit_s: float) -> Spec:
 
 
 def temperature(course: Course, title: str, unit: str, unit_s: float) -> Spec:
-    """Temperatures with the drives' own limits; shaded while one was throttled."""
+    """Draw the temperatures with the drives' own limits; shaded while a drive was throttled."""
     rows: list[Row] = [
         {"x": at_s / unit_s, "value": celsius, "series": drive.facts.drive}
         for drive in course.drives
@@ -57,7 +57,7 @@ def temperature(course: Course, title: str, unit: str, unit_s: float) -> Spec:
 
 
 def written(course: Course, title: str, unit: str, unit_s: float) -> Spec:
-    """What the host wrote and what went to the flash, by the drives' counters."""
+    """Draw the bytes that the host wrote and the bytes that went to the flash, by the drives' counters."""
     rows: list[Row] = []
     names = []
     for drive in course.drives:
@@ -76,7 +76,7 @@ def written(course: Course, title: str, unit: str, unit_s: float) -> Spec:
 
 
 def amplification(course: Course, title: str, unit: str, unit_s: float) -> Spec:
-    """Bytes to the flash for each of the host's, from reading to reading."""
+    """Draw the bytes to the flash for each of the host's, from reading to reading."""
     rows: list[Row] = [
         {"x": at_s / unit_s, "value": part.amplification, "series": drive.facts.drive}
         for drive in course.drives
@@ -100,7 +100,7 @@ def _chart(
     colours = [MANY_COLOURS[number % len(MANY_COLOURS)] for number in range(len(names))]
     frame = build_frame(title) | {
         "height": HEIGHT,
-        # Layers bring their own rows; a page asks here whether there are any.
+        # Layers bring their own rows; a page looks here for any rows.
         "data": {"values": [{}]},
         "encoding": {
             "x": {
@@ -123,7 +123,7 @@ def _chart(
 
 
 def _reached(rows: list[Row], drives: Iterable[DriveCourse]) -> list[float]:
-    """What an axis of temperatures has to reach, the drives' own limits included."""
+    """Return the values that an axis of temperatures has to reach, with the drives' own limits."""
     temperatures = [value for row in rows if isinstance(value := row["value"], float | int)]
     if not temperatures:
         return []
@@ -176,7 +176,7 @@ def _throttled(course: Course, unit_s: float) -> list[Spec]:
 
 
 def _limits(drives: Iterable[DriveCourse], scale: dict[str, object]) -> list[Spec]:
-    """A line for each limit that any of the drives has, on the same axis."""
+    """Return a line for each limit that any of the drives has, on the same axis."""
     facts = [drive.facts for drive in drives]
     limits = [
         (celsius, words, colour)

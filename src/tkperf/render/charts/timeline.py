@@ -27,11 +27,11 @@ from tkperf.render.charts.vega import (
 )
 
 FILL = "preconditioning"
-# Of what prepares a section, whatever sections there are.
+# Colour of preconditioning, independent of the sections.
 _FILL_COLOUR = NEUTRAL
 # A pause or an interruption; steps follow each other within milliseconds.
 LEAST_GAP_S = 1.0
-# So many points can be told apart.
+# Number of points that a chart can show apart.
 MOST_DOTTED = 120
 # A wider legend would make a printed chart smaller.
 LEGEND_CHARACTERS = 100
@@ -39,7 +39,7 @@ LEGEND_CHARACTERS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Loads that are drawn as one line. Times of a chart count from ``origin_s``."""
+    """Loads that form one line. Times of a chart count from ``origin_s``."""
 
     name: str
     loads: tuple[TimedLoad, ...]
@@ -47,7 +47,7 @@ class Curve:
 
 
 def curves_by_section(loads: LoadsOfTest, origin_s: float = 0.0) -> tuple[Curve, ...]:
-    """A curve for each stretch of a section; those of one section have its name."""
+    """Return a curve for each stretch of a section; all stretches of a section have its name."""
     return tuple(
         Curve(
             name=FILL if stretch[0].is_fill else stretch[0].step.section,
@@ -68,11 +68,11 @@ def over_test(
     from_s: float | None = None,
     to_s: float | None = None,
 ) -> Spec:
-    """Quantities over the time of a test, each point with the extremes of what it stands for.
+    """Draw quantities over the time of a test, each point with the extremes of the values that it represents.
 
     Args:
         order: names in the order of their colours; others come after them.
-        from_s, to_s: the part of the time that is drawn; None: from the beginning, to the end.
+        from_s, to_s: the part of the time to draw; None: from the beginning, to the end.
     """
     begin_s, end_s = _span(curves, from_s, to_s)
     unit, unit_s = find_time_unit(end_s - begin_s)
@@ -89,7 +89,7 @@ def over_test(
     ]  # fmt: skip
     x_title, y_title = f"Time ({unit})", describe_together(quantities)
     y = quantity_axis(rows, y_title, log=log, fields=("low", "high"))
-    # What zooms cannot be nice, too.
+    # A zooming axis cannot have a nice domain as well.
     x: Row = {
         "field": "x",
         "type": "quantitative",
@@ -114,15 +114,15 @@ def over_test(
 
 
 def _without_gaps(curves: Sequence[Curve], column_s: float) -> Iterator[Curve]:
-    """The curves, broken where nothing was measured for so long that it can be seen."""
+    """Yield the curves, broken at visible gaps without measurements."""
     for curve in curves:
         for loads in LoadsOfTest(loads=curve.loads).without_gaps(max(LEAST_GAP_S, column_s)):
             yield replace(curve, loads=loads)
 
 
 def _layers(y: Row, dashes: Row, tip: list[dict[str, object]], *, dotted: bool) -> list[Spec]:
-    """A shade from the lowest to the highest, a line, and points where there are few or no line reaches them."""
-    # Points of their own layer: as part of the lines they would stand for them in the legend.
+    """Return a shade from the lowest to the highest, a line, and points if there are few or no line reaches them."""
+    # Points form a layer of their own: as part of the lines they would represent them in the legend.
     dots: Spec = {
         **({} if dotted else {"transform": [{"filter": "datum.alone"}]}),
         "mark": {"type": "point", "filled": True, "size": 15, "opacity": 1, "clip": True},
@@ -148,7 +148,7 @@ def _layers(y: Row, dashes: Row, tip: list[dict[str, object]], *, dotted: bool) 
 
 
 def _span(curves: Sequence[Curve], from_s: float | None, to_s: float | None) -> tuple[float, float]:
-    """From when to when is drawn."""
+    """Return the first and the last moment to draw."""
     starts_s = [curve.loads[0].start_s - curve.origin_s for curve in curves]
     ends_s = [curve.loads[-1].end_s - curve.origin_s for curve in curves]
     return (
@@ -158,7 +158,7 @@ def _span(curves: Sequence[Curve], from_s: float | None, to_s: float | None) -> 
 
 
 def _colours(names: Sequence[str], order: Sequence[str]) -> Row:
-    """A colour for each curve's name, with a legend that is no wider than the chart."""
+    """Return a colour for each curve's name, with a legend that is no wider than the chart."""
     columns = max(1, LEGEND_CHARACTERS // (max(map(len, names), default=0) + 4))
     places = [name for name in dict.fromkeys((*order, *names)) if name != FILL]
     colours = [
@@ -170,7 +170,7 @@ def _colours(names: Sequence[str], order: Sequence[str]) -> Row:
 
 
 def _dashes(quantities: Sequence[Quantity]) -> Row:
-    """Tells quantities apart, if there are several."""
+    """Return the dashes that tell quantities apart, if there are several."""
     labels = [quantity.label for quantity in quantities]
     if len(labels) < 2:
         return {}
@@ -187,7 +187,7 @@ def _dashes(quantities: Sequence[Quantity]) -> Row:
 
 
 def _flagged(curves: Sequence[Curve], begin_s: float, end_s: float, unit_s: float) -> list[Row]:
-    """The loads that are flagged, as far as they are drawn."""
+    """Return the flagged loads, as far as the chart shows them."""
     return [
         {
             "from": max(begin_s, load.start_s - curve.origin_s) / unit_s,
@@ -205,7 +205,7 @@ def _flagged(curves: Sequence[Curve], begin_s: float, end_s: float, unit_s: floa
 def _points(
     curve: Curve, quantity: Quantity, begin_s: float, end_s: float
 ) -> Iterator[tuple[float, float, float, float]]:
-    """Time in seconds, lowest, value and highest: as many as a plot can show of the curve's part of it."""
+    """Yield time in seconds, lowest, value and highest: as many as a plot can show of the curve's part of it."""
     at_s, values = _series(curve, quantity, (end_s - begin_s) / COLUMNS)
     within = (at_s >= begin_s) & (at_s <= end_s)
     at_s, values = at_s[within], values[within]
@@ -213,14 +213,14 @@ def _points(
         return
     share = (at_s[-1] - at_s[0]) / (end_s - begin_s or 1.0)
     reduced: Column = reduce_to_columns(at_s, values, max(2, round(COLUMNS * share)))
-    # A maximum is drawn as such: a mean of maxima would mean nothing.
+    # The curve of maxima has the maximum of each column: a mean of maxima would mean nothing.
     drawn = reduced.high if quantity is LATENCY_MAX else reduced.mean
     columns = (reduced.at_s, reduced.low, drawn, reduced.high)
     yield from zip(*(column.tolist() for column in columns), strict=True)
 
 
 def _series(curve: Curve, quantity: Quantity, column_s: float) -> tuple[FloatArray, FloatArray]:
-    """Times and values: a load longer than a column in its seconds, where they are kept, else as one."""
+    """Return times and values: a load longer than a column by its seconds, if the run keeps them, otherwise as one."""
     by_second = bool(find_recorded((quantity,)))
     times: list[FloatArray] = []
     values: list[FloatArray] = []

@@ -1,8 +1,8 @@
-"""What charts are made of: frame, axes, colours, tooltips, zoom and legend.
+"""Building blocks of charts: frame, axes, colours, tooltips, zoom and legend.
 
-Pure: plain dicts of Vega-Lite. Axes name their units and reach beyond the data. Colours follow Okabe and Ito's palette, moved
-until each has a contrast of 3:1 to a white and to a dark page and can be told from the first seven others with any of the
-common colour-vision deficiencies. Text has no colour of its own: the page's, so that it can be read on it.
+Pure: plain dicts of Vega-Lite. Axes name their units and reach beyond the data. Colours follow Okabe and Ito's
+palette, adjusted: each has a contrast of 3:1 to a white and to a dark page, and differs from the first seven others
+under any of the common colour-vision deficiencies. Text has the page's colour, so that it is readable there.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ PALETTE = [
 ]
 
 NEUTRAL = "#7D858C"
-"""Of what is no curve: ideals, edges, marks."""
+"""Colour of everything but curves: ideals, edges, marks."""
 
 DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
 
 MANY_COLOURS = [*PALETTE, "#D0772B", "#4F7FE0", "#2F9E44", "#B0479F"]
-"""For parts of a chart that do not overlap; more of them than in ``PALETTE`` are harder to tell apart."""
+"""Colours for parts of a chart that do not overlap: more than in ``PALETTE``, so harder to tell apart."""
 
 INK = "#1B1F24"
 TEXT_PX, TITLE_PX = 12, 14
-"""On the screen as many pixels; print is not allowed to make them smaller."""
+"""Font sizes in pixels on the screen; print may not make them smaller."""
 
 LEAST_LOG_TICKS, MOST_LOG_TICKS = 4, 10
 MOST_TICKS = 6
 _PLAIN_LABEL = "format(datum.value, ',.10~f')"
-# What is closer to the end of an axis would seem to be cut off.
+# A value closer to the end of an axis would look cut off.
 _LEAST_BEYOND = 0.015
 
-# Fields that hold measured numbers, in every chart.
+# Fields of measured numbers, in every chart.
 MEASURED = {"value", "low", "high", "x", "us", "lower", "upper", "count", "share"}
 
 
@@ -66,10 +66,10 @@ def build_chart(
     mark: object,
     words: Mapping[str, str] | None = None,
 ) -> Spec:
-    """A chart of one kind of mark; curves of several ``series`` are named where they end.
+    """Return a chart of one kind of mark; curves of several ``series`` have names at their ends.
 
     Args:
-        words: what stands beside a curve instead of the name of its series.
+        words: labels that replace the names of series next to the curves.
     """
     spec = {**build_frame(title), "data": {"values": list(rows)}}
     params: list[Row] = []
@@ -93,7 +93,7 @@ def build_chart(
 
 
 def _with_domain(channel: Any, rows: Iterable[Row]) -> object:
-    """Colours of series that say which has which."""
+    """Return the colour channel of series, with each series assigned to its colour."""
     if "domain" in channel["scale"]:
         return channel
     names = list(dict.fromkeys(str(row["series"]) for row in rows))
@@ -103,10 +103,10 @@ def _with_domain(channel: Any, rows: Iterable[Row]) -> object:
 
 
 def has_values(spec: Spec) -> bool:
-    """Whether there is anything to draw. A chart without data would have no size either."""
+    """Return whether there is anything to draw. A chart without data would have no size either."""
     data, datasets = spec.get("data"), spec.get("datasets")
     if not isinstance(data, dict):
-        return True  # of layers, which are left out one by one
+        return True  # a chart of layers, which are left out one by one
     rows = data.get("values")
     if rows is None and isinstance(datasets, dict):
         rows = datasets[data["name"]]
@@ -114,7 +114,7 @@ def has_values(spec: Spec) -> bool:
 
 
 def build_frame(title: str) -> Spec:
-    """What every chart has. The page's dark colours replace those of text."""
+    """Return the parts that every chart has. The page's dark colours replace the text colours."""
     text = {
         "labelFontSize": TEXT_PX,
         "titleFontSize": TEXT_PX,
@@ -149,7 +149,7 @@ def build_frame(title: str) -> Spec:
 
 
 def with_layers(spec: Spec, layers: Sequence[Spec]) -> Spec:
-    """The chart with more layers above its own, which have data and channels of their own."""
+    """Return the chart with more layers above its own; these have data and channels of their own."""
     own = ("data", "mark", "encoding", "params")
     kept = layers_of(spec) or [{key: spec[key] for key in own if key in spec}]
     return {key: value for key, value in spec.items() if key not in own} | {
@@ -158,7 +158,7 @@ def with_layers(spec: Spec, layers: Sequence[Spec]) -> Spec:
 
 
 def layers_of(spec: Any) -> list[Spec]:
-    """The layers of a chart, each with what it shares with the others; none of a chart without."""
+    """Return the layers of a chart, each with the parts that all of them share; empty for a chart without layers."""
     return [_with_shared(layer, spec) for layer in spec.get("layer", ())]
 
 
@@ -173,7 +173,7 @@ def _with_shared(layer: Any, spec: Any) -> Spec:
 
 
 def find_curve(spec: Any) -> Any:
-    """The part of a chart that has an x and an upright axis of its data: all of it, or its first such layer."""
+    """Return the first layer of a chart that has an x and a y axis of its data, or the whole chart."""
     layers: list[Any] = layers_of(spec)
     return next(
         (
@@ -188,14 +188,17 @@ def find_curve(spec: Any) -> Any:
 def quantity_axis(
     rows: Iterable[Row], title: str, *, log: bool, fields: Sequence[str] = ("value",)
 ) -> dict[str, object]:
-    """The y axis of field ``value``, beyond all that ``fields`` have; logarithmic only where all can be shown so."""
+    """Return the y axis of field ``value``, beyond all values of ``fields``; logarithmic only if all fit on it."""
     values = [row[field] for row in rows for field in fields]
     axis = log_axis(values) if log else linear_axis(values)
     return {"field": "value", "type": "quantitative", "title": title} | axis
 
 
 def linear_axis(values: Iterable[object], *, zero: bool = True) -> dict[str, object]:
-    """Scale and axis from a tick below all values to one above them; ticks are 1, 2 or 5 times a power of ten apart."""
+    """Return scale and axis from a tick below all values to one above them.
+
+    Ticks are 1, 2 or 5 times a power of ten apart.
+    """
     numbers = _finite(values)
     if not numbers:
         return {"scale": {"zero": zero, "nice": True}}
@@ -216,7 +219,7 @@ def linear_axis(values: Iterable[object], *, zero: bool = True) -> dict[str, obj
 
 
 def _linear_ticks(low: float, high: float) -> list[float]:
-    """From one that is below to one that is above; 0, where no value is below, or none above, is an end of its own."""
+    """Return ticks from one below to one above; an end at exactly 0 stays at 0."""
     step = _round_step((high - low) / MOST_TICKS)
     beyond = _LEAST_BEYOND * (high - low)
     first = 0 if low == 0 else math.floor((low - beyond) / step)
@@ -225,7 +228,7 @@ def _linear_ticks(low: float, high: float) -> list[float]:
 
 
 def length_axis(values: Iterable[object]) -> dict[str, object]:
-    """The scale of an x axis that can be zoomed, from 0 (or the least) to a little beyond the greatest."""
+    """Return the scale of an x axis that zooms, from 0 (or the least) to a little beyond the greatest."""
     numbers = _finite(values)
     if not numbers:
         return {"scale": {"nice": False}}
@@ -240,15 +243,15 @@ def _finite(values: Iterable[object]) -> list[float]:
 
 
 def _round_step(least: float) -> float:
-    """The next of 1, 2, 5 times a power of ten."""
+    """Return the next of 1, 2, 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(step * power for step in (1, 2, 5, 10) if step * power >= least * (1 - 1e-9))
 
 
 def log_axis(values: Iterable[object]) -> dict[str, object]:
-    """Scale and axis that are logarithmic, from the step of 1, 2, 5 below all values to that above.
+    """Return a logarithmic scale and axis, from the step of 1, 2, 5 below all values to the step above.
 
-    Where that would be too few, steps are 1, 2, 3 ... 9, or evenly apart. Linear if there is a value that has no logarithm.
+    If these are too few, steps are 1, 2, 3 ... 9, or evenly apart. Linear if a value has no logarithm.
     """
     given = [float(value) for value in values if isinstance(value, int | float)]
     if not given or not all(value > 0 and math.isfinite(value) for value in given):
@@ -259,12 +262,12 @@ def log_axis(values: Iterable[object]) -> dict[str, object]:
         within = _log_steps(low, high, range(1, 10))
     if len(within) < LEAST_LOG_TICKS:  # values so close to each other have no use for decades
         within = _linear_ticks(low, high)
-    # Over many powers of ten only these are labelled.
+    # Over many powers of ten only these have labels.
     wide = len(within) > MOST_LOG_TICKS
     ticks = [step for step in within if not wide or _is_power_of_ten(step)]
     return {
         "scale": {"type": "log", "domain": [within[0], within[-1]], "nice": False},
-        # Vega itself leaves ticks beyond the count out, and most labels, whatever the room.
+        # Vega itself leaves out ticks beyond the count, and most labels, whatever the room.
         "axis": {
             "values": ticks,
             "tickCount": len(ticks),
@@ -275,7 +278,7 @@ def log_axis(values: Iterable[object]) -> dict[str, object]:
 
 
 def _log_steps(low: float, high: float, digits: Iterable[int]) -> list[float]:
-    """These digits times powers of ten, from the last below ``low`` to the first above ``high``."""
+    """Return these digits times powers of ten, from the last below ``low`` to the first above ``high``."""
     powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
     digits = tuple(digits)
     steps = [float(f"{digit * 10.0**power:.12g}") for power in powers for digit in digits]
@@ -301,7 +304,7 @@ def colour(title: str | None) -> dict[str, object]:
 def name_channel(
     title: str | None, names: Sequence[str], range_: Sequence[object]
 ) -> dict[str, object]:
-    """Tells the ``series`` of these names apart, each by its colour or dash of ``range_``."""
+    """Return the channel that gives each ``series`` of these names its colour or dash of ``range_``."""
     return {
         "field": "series",
         "type": "nominal",
@@ -312,17 +315,17 @@ def name_channel(
 
 
 SURE = ("sure", f"Interval of {COVERED}")
-"""The field of how far a point can be trusted."""
+"""Tooltip field of a value's interval."""
 
 
 def sure(cell: CellResult, quantity: Quantity) -> str:
-    """Of a cell's figure, for a point's tooltip; a dash where it is not known."""
+    """Return the interval of a cell's value, for a point's tooltip; a dash if it is not known."""
     known = cell.uncertainty_of(quantity)
     return describe_interval(cell.value(quantity), known, quantity.digits) or NOT_MEASURED
 
 
 def tooltip(*fields: tuple[str, str]) -> list[dict[str, object]]:
-    """What is told of a point: fields with their titles, measured numbers to six digits."""
+    """Return the tooltip of a point: fields with their titles, measured numbers to six digits."""
     number: dict[str, object] = {"type": "quantitative", "format": ",.6~r"}
     return [
         {"field": field, "title": title, **(number if field in MEASURED else {})}

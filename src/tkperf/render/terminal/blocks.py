@@ -1,7 +1,7 @@
 """Numbers drawn with characters: lines of bars, shares, histograms.
 
-Blocks of eighths where the terminal's encoding has them, else plain ASCII. A value that was not
-measured is a gap, never a bar of no height.
+Bars are blocks of eighths if the terminal's encoding has them, otherwise plain ASCII. An unmeasured
+value is a gap, never a bar of no height.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The characters to draw with.
+    """Characters to draw with.
 
     Attributes:
         heights: bars from the least to the full height of a line.
-        done, perhaps, left: parts of a bar that lies.
-        line: what a heading is drawn out with.
+        done, perhaps, left: parts of a horizontal bar.
+        line: fills up the line of a heading.
         us, celsius: units.
     """
 
@@ -33,7 +33,7 @@ class Blocks:
     celsius: str
 
     def spell(self, text: str) -> str:
-        """A text of the same length with the characters that there are."""
+        """Return a text of the same length with the available characters."""
         return text.replace("µ", self.us[0])
 
 
@@ -42,7 +42,7 @@ ASCII = Blocks(".:-=+*%#", "#", "=", ".", "-", "us", "C")
 
 
 def blocks_for(encoding: str | None) -> Blocks:
-    """What an encoding can show."""
+    """Return the characters that an encoding can show."""
     try:
         (UNICODE.heights + UNICODE.perhaps + UNICODE.left + UNICODE.line).encode(
             encoding or "ascii"
@@ -53,7 +53,7 @@ def blocks_for(encoding: str | None) -> Blocks:
 
 
 def sparkline(values: Values, blocks: Blocks = UNICODE) -> str:
-    """A bar for each value, between 0 and the greatest of them."""
+    """Return a bar for each value, between 0 and the greatest of them."""
     top = max((value for value in values if value is not None), default=0.0)
     return "".join(_bar(value, top, blocks) for value in values)
 
@@ -66,7 +66,7 @@ def _bar(value: float | None, top: float, blocks: Blocks) -> str:
 
 
 def squeeze(values: Values, width: int) -> list[float | None]:
-    """At most ``width`` values: of more than that each the mean of those in its place."""
+    """Return at most ``width`` values; if there are more, each is the mean of a stretch of them."""
     if len(values) <= width:
         return list(values)
     edges = [round(place * len(values) / width) for place in range(width + 1)]
@@ -79,14 +79,14 @@ def _mean(values: Values) -> float | None:
 
 
 def share_bar(share: float, width: int, blocks: Blocks = UNICODE, *, perhaps: float = 0.0) -> str:
-    """How much is done of a whole, both from 0 to 1; ``perhaps``: up to this much, which nobody knows."""
+    """Return a bar of the share done, from 0 to 1; ``perhaps``: possibly done up to this share."""
     done = int(min(1.0, max(0.0, share)) * width)
     maybe = max(0, int(min(1.0, perhaps) * width) - done)
     return blocks.done * done + blocks.perhaps * maybe + blocks.left * (width - done - maybe)
 
 
 def columns(values: Sequence[float], height: int, blocks: Blocks = UNICODE) -> Iterator[str]:
-    """Upright bars over ``height`` lines, from the top; what is there at all is to be seen."""
+    """Yield upright bars over ``height`` lines, from the top; every value above 0 is visible."""
     top = max(values, default=0.0)
     steps = len(blocks.heights)
     heights = [0 if value <= 0 else max(1, round(value / top * height * steps)) for value in values]

@@ -1,4 +1,4 @@
-"""What tkperf show draws of a section: how it went on, and how its response times are distributed."""
+"""Drawings of a section in tkperf show: its course, and the distribution of its response times."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tkperf.render.terminal.histories import draw_histories, format_short
 WIDEST = 100
 _MOST_BARS = 60
 _HISTOGRAM_LINES = 6
-# As many as fit.
+# The first that fits.
 _BINS_A_DECADE = (32, 24, 16, 12, 8, 4, 2)
-# What the greatest share stands in.
+# Columns that the label of the greatest share takes.
 _SCALE = 9
 
 Courses = dict[Quantity, Values]
@@ -30,7 +30,7 @@ Courses = dict[Quantity, Values]
 def print_drawings(
     section: SectionResult, console: Console, seconds: Seconds | None = None
 ) -> None:
-    """The course of a section that has one, and the histogram of a stream. ``seconds``: of a short stream."""
+    """Print the course of a section that has one, and the histogram of a stream. ``seconds``: of a short stream."""
     blocks = blocks_for(console.encoding)
     width = min(WIDEST, console.width)
     course = draw_course(section, width, blocks, seconds)
@@ -42,7 +42,7 @@ def print_drawings(
 def draw_course(
     section: SectionResult, width: int, blocks: Blocks, seconds: Seconds | None = None
 ) -> Iterator[Text]:
-    """Bars from 0 to the greatest: of a stream over its time, of cells over rounds or areas."""
+    """Yield bars from 0 to the greatest: for a stream over its time, for cells over rounds or areas."""
     if seconds is not None and len(seconds) > max(1, len(section.slices)):
         count = format_count(len(seconds), "second")
         yield from _over_time(seconds.end_s, count, _by_second(section, seconds), width, blocks)
@@ -68,7 +68,7 @@ def _by_slice(section: SectionResult) -> Courses:
 
 
 def _by_second(section: SectionResult, seconds: Seconds) -> Courses:
-    """Of what is kept of each second alone."""
+    """Return the values of each second, for the quantities that the run keeps by second."""
     return {
         quantity: [None if isnan(value) else value for value in getattr(seconds, quantity.key)]
         for quantity in _quantities(section)
@@ -82,7 +82,7 @@ def _quantities(section: SectionResult) -> list[Quantity]:
 
 
 def _histories(section: SectionResult, quantity: Quantity) -> dict[Workload, Values]:
-    """Of each cell its value in each round; of a round that has not come to it none."""
+    """Return the values of each cell by round; None for a round that has not come to it."""
     by_round = [{cell.workload: cell for cell in one.cells} for one in section.rounds]
     workloads = dict.fromkeys(workload for cells in by_round for workload in cells)
     return {
@@ -98,7 +98,7 @@ def _value(cell: CellResult | None, quantity: Quantity) -> float | None:
 def _over_time(
     lasted_s: float, count: str, courses: Courses, width: int, blocks: Blocks
 ) -> Iterator[Text]:
-    """A line for each quantity that the stream is about."""
+    """Yield a line for each quantity of the stream."""
     if not courses:
         return
     heading = (
@@ -118,7 +118,7 @@ def _over_time(
 
 
 def draw_histogram(section: SectionResult, width: int, blocks: Blocks) -> Iterator[Text]:
-    """Response times in bins of equal logarithmic width, so that no step comes from how they were counted."""
+    """Yield response times in bins of equal logarithmic width, so that no step comes from the widths of buckets."""
     buckets = section.histogram_us
     if not buckets:
         return
@@ -138,13 +138,14 @@ def draw_histogram(section: SectionResult, width: int, blocks: Blocks) -> Iterat
 
 
 def spread(buckets: Sequence[tuple[float, float, int]], per_decade: int) -> tuple[int, list[float]]:
-    """I/Os of buckets (lower, upper edge in us, count) in bins of equal logarithmic width, and the first bin's number.
+    """Return the I/Os in bins of equal logarithmic width, and first the number of the first bin.
 
-    A bucket's I/Os are spread evenly over its width. Bin n reaches from 10^(n / per_decade) us to the next.
+    Buckets are (lower, upper edge in us, count); their I/Os are spread evenly over their logarithmic width. Bin n
+    reaches from 10^(n / per_decade) us to the next.
     """
     bins: dict[int, float] = {}
     for lower_us, upper_us, ios in buckets:
-        # Below 1 ns there is nothing to tell apart.
+        # Bins do not distinguish times below 1 ns.
         low, high = (log10(max(edge, 1e-3)) * per_decade for edge in (lower_us, upper_us))
         if high <= low:
             bins[floor(low)] = bins.get(floor(low), 0.0) + ios
@@ -157,7 +158,7 @@ def spread(buckets: Sequence[tuple[float, float, int]], per_decade: int) -> tupl
 
 
 def _axis(first: int, count: int, per_decade: int) -> str:
-    """Powers of ten below the bins that begin with them."""
+    """Return powers of ten below the bins that begin with them."""
     text = ""
     for decade in range(ceil(first / per_decade), (first + count) // per_decade + 1):
         place = decade * per_decade - first
@@ -167,7 +168,7 @@ def _axis(first: int, count: int, per_decade: int) -> str:
 
 
 def _name_us(us: float) -> str:
-    """``100 µs``, ``10 ms``."""
+    """Return a time such as ``100 µs`` or ``10 ms``."""
     for factor, unit in ((1e6, "s"), (1e3, "ms")):
         if us >= factor:
             return f"{us / factor:g} {unit}"

@@ -1,4 +1,4 @@
-"""What was measured of each cell round after round, as a table of sparklines that fits a terminal."""
+"""Values of each cell round after round, as a table of sparklines that fits a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tkperf.model.units import NOT_MEASURED
 from tkperf.model.workload import Workload
 from tkperf.render.terminal.blocks import UNICODE, Blocks, Values, sparkline, squeeze
 
-# Bars of one cell: wider says no more of some rounds; with fewer the number beside them goes first, then columns.
+# Bars of one cell: more of them show no more of a few rounds. In less room first the number next to them goes, then
+# columns.
 WIDEST, FEWEST, NARROWEST = 40, 6, 3
 _NUMBER = 5
 _GAP = 2
@@ -27,14 +28,16 @@ def draw_histories(
     blocks: Blocks = UNICODE,
     newest: bool = False,
 ) -> list[Text]:
-    """A heading and a line for each row of cells, each cell its values as bars and, if it fits, the last as a number.
+    """Return a heading and a line for each row of cells.
+
+    A cell shows its values as bars and, if it fits, the last value as a number.
 
     Args:
-        title: what the values are.
-        histories: of each cell, in the order in which they are run; empty: nothing yet.
-        most_lines: of more rows than fit those around ``current`` are shown; with too few lines nothing is.
+        title: name of the values.
+        histories: values of each cell, in the order of the run; empty: nothing yet.
+        most_lines: if not all rows fit, only rows around ``current`` are shown; with too few lines none.
         current: the cell under way.
-        newest: of more values than fit the newest ones, else all, squeezed.
+        newest: if not all values fit, show the newest ones instead of all, squeezed.
     """
     layout = arrange(histories)
     table = _Table(layout, histories, width, blocks, newest=newest)
@@ -47,7 +50,7 @@ def draw_histories(
 
 
 def _around(layout: Layout, current: Workload | None, most: int) -> range:
-    """The rows that are shown: all, or as many as there is room for around the one under way."""
+    """Return the rows to show: all, or as many as fit around the one under way."""
     count = len(layout.rows)
     at = next((row for row, works in enumerate(layout.at) if current in works), 0)
     first = max(0, min(at - most // 2, count - most))
@@ -74,7 +77,7 @@ class _Table:
         self._number = 1 + _NUMBER
         if room // count - _GAP - self._number < FEWEST and room // count - _GAP >= FEWEST:
             self._number = 0
-        # One column at least, then as many as fit.
+        # At least one column, then as many as fit.
         narrowest = _GAP + NARROWEST + self._number
         if count * narrowest > room:
             room -= len(f" +{count}")
@@ -85,7 +88,7 @@ class _Table:
         self._bars = max(NARROWEST, min(widest, fitting, max(longest, 2 * FEWEST)))
 
     def head(self, title: str) -> list[Text]:
-        """What the values are and what stands where; the names of columns, if there are several."""
+        """Return the heading with the meaning of rows and columns; the names of columns, if there are several."""
         layout, several = self._layout, len(self._layout.columns) > 1
         down = f"; {', '.join(layout.row_titles)} down" if len(layout.rows) > 1 else ""
         across = f"{',' if down else ';'} {layout.column_axis.title} across" if several else ""
@@ -120,7 +123,7 @@ class _Table:
 
 
 def format_short(value: float | None) -> str:
-    """A number in five characters at most: ``88.8k``, ``1.2M``, ``350``, ``12.3``."""
+    """Return a number in five characters at most: ``88.8k``, ``1.2M``, ``350``, ``12.3``."""
     if value is None:
         return NOT_MEASURED
     for factor, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
