@@ -283,7 +283,7 @@ class FioProcess:
         Raises:
             EngineError: fio was silent, its exit failed, or a job has an error.
             StepFailedError: as ``read_while`` raises it, or fio was killed.
-            LostAtGateError: fio was killed or ended with ``ended_at_gate`` and without a job error.
+            LostAtGateError: with ``ended_at_gate``, fio was killed, or exited with 0 and no job error.
         """
         self.read_while(lambda: True, on_reading, until_s=until_s, still_s=still_s)
         self._require_success(ended_at_gate=ended_at_gate)
