@@ -10,8 +10,8 @@ class Misbehaviour:
     """Faults of a drive; all of them are off by default.
 
     Attributes:
-        unrest: the rate lacks up to this share. The share changes under every new load, and
-            every second, every 8 s and every minute under the same load.
+        unrest: up to this share of the rate is missing, three times over: all three change under every new load, and
+            under the same load one each changes every second, every 8 s and every minute.
         cliff_every_s, cliff_lasts_s: interval at which the rate falls to ``cliff_share`` at once, and duration.
         stall_every_s, stall_s: interval of stalls without any answer, and their length, less than a second.
         weaker_per_fill: share of the rate lost with each capacity's worth of writes.
