@@ -327,7 +327,7 @@ class FioEngine:
         return Prepared(load, seed, starts_bytes, process)
 
     def _prepare_next(self, then: Next | None, under_way: Workload) -> None:
-        """Prepare the possible next loads, except those that go on where the current load has yet to stop."""
+        """Prepare the possible next loads, except loads that go on where the current one has yet to stop."""
         self._prepare_loads(then.loads if then else (), under_way)
 
     def _prepare_loads(self, loads: Sequence[Load], under_way: Workload) -> None:

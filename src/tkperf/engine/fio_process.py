@@ -161,7 +161,7 @@ class FioProcess:
         others = self._count_tasks() - self._threads
         self._other_tasks = others if others > 0 else None
         try:
-            # Read the clocks first: on a busy host fio may be well under way when it is tkperf's turn again.
+            # Read the clocks first: on a busy host fio may have done much I/O before tkperf's next turn.
             now_s, wall_clock_s = time.monotonic(), time.time()
             self._gate.open()
         except OSError as error:
@@ -218,7 +218,7 @@ class FioProcess:
         return True
 
     def interrupt(self) -> None:
-        """Ask fio to end its jobs: they finish the I/O under way. ``stop`` has to follow."""
+        """Ask fio to end its jobs: they finish their outstanding I/O. ``stop`` has to follow."""
         if self.ended_s is None:
             self._process.send_signal(signal.SIGINT)
 

@@ -7,7 +7,7 @@ from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, Reading, bu
 from tkperf.model.errors import StepFailedError
 from tkperf.model.measurement import Measurement, Sample
 
-# From this share of a CPU for one thread, or of all CPUs for the whole of fio, the CPU time is taken to be used up.
+# A thread that uses this share of a CPU, or a fio that uses this share of all CPUs, is out of CPU time.
 CPU_EXHAUSTED = 0.95
 
 
@@ -30,7 +30,7 @@ class Recorder:
         return build_sample(earlier, later, origin_s=self._origin.elapsed_s)
 
     def so_far(self, now: Reading) -> Measurement | None:
-        """Return the measurement from the origin to a reading under way; None before the first."""
+        """Return the measurement from the origin to a reading of the running fio; None before the first."""
         if now.elapsed_s <= self._origin.elapsed_s:
             return None
         whole = build_sample(self._origin, now)

@@ -13,7 +13,7 @@ from tkperf.model.errors import EngineError, LostAtGateError
 from tkperf.model.workload import Step
 
 # fio needs a third of a second from its start to the gate, and several times that on a host whose
-# CPUs the step under way keeps busy.
+# CPUs the current step keeps busy.
 PREPARE_AHEAD_S = 3.0
 # A slow machine needs more: so many times fio's recent time to come to its gate.
 START_MARGIN = 2.0

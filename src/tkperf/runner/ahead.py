@@ -129,7 +129,7 @@ class Ahead:
     def first_of_next_test(self) -> Round | Continuous | None:
         """Return the first phase of the next test, if it is measured at once."""
         if not self.later_tests or self.test.finds_demand:
-            return None  # nobody knows yet at which demand that is
+            return None  # the demand is not found yet
         first = upcoming_phase(self._procedure_of(self.later_tests[0]), ())
         return first if isinstance(first, Round | Continuous) else None
 
@@ -142,7 +142,7 @@ class Ahead:
         return self._left_s[case]
 
     def at_most(self, phase: Phase) -> int | None:
-        """Return the greatest number of rounds, areas or slices in the phase's section; None: it is not one of several."""
+        """Return the greatest number of such rounds, areas or slices in the section; None: the phase is a single one."""
         # Compute it as early as the first purge: between a fill and the first round there is no time to lose.
         if self._greatest is None:
             # After an interruption rounds count on, and as many may follow as at the beginning.

@@ -34,7 +34,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResumed:
-    """An earlier run goes on."""
+    """A run that stopped earlier goes on."""
 
     info: RunInfo
     tests: tuple[str, ...]
@@ -169,7 +169,10 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsDropped:
-    """The number of events that one view did not take in time, before the events that follow. Only that view gets it."""
+    """The number of events that one view missed because it was slow; they came before the next event.
+
+    Only that view gets this event.
+    """
 
     samples: int
     others: int

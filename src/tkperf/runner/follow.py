@@ -57,7 +57,7 @@ class Follower:
         self._ended: set[int] = set()
         self._phase: tuple[str, Phase] | None = None
         self._step: StepStarted | None = None
-        self._seen = 0  # seconds of the step under way
+        self._seen = 0  # seconds of the current step
 
     def take(self, growth: Growth) -> Iterator[Event]:
         """Yield the events since the growth before. The first growth has the run from its beginning."""

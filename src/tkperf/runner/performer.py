@@ -1,4 +1,4 @@
-"""The performer of phases: the engine or the target does the work, observers get the events, and the phase its answer."""
+"""The performance of phases: the engine or the target does the work, observers get events, the phase an answer."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ class StepWatch:
         """
         self._forget_short_idle()
         offset_s = started_s + BEGINNING_S if self._offset_s is None else self._offset_s
-        # fio's clock began after the gate was opened, and before any document said so.
+        # fio's clock began after the gate was opened, and before any document showed it.
         offset_s = started_s + min(max(offset_s - started_s, 0.0), BEGINNING_S) / 2
         ended_s = offset_s + measurement.duration_s
         overlap_s = 0.0 if handed_over_s is None else max(0.0, ended_s - handed_over_s)

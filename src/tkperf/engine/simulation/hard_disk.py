@@ -44,7 +44,7 @@ class HardDisk:
         self._at_s += duration_s
 
     def bytes_per_s(self, position: float) -> float:
-        """Return the media's bytes a second at an address: those that pass below the head.
+        """Return the media's bytes a second at an address: as many as pass below the head.
 
         Tracks are equally wide, so an address grows with the area that lies outside of it.
         """

@@ -170,7 +170,7 @@ def _table(
     )
     least, most = np.log(usual_ns.min()), np.log((usual_ns * slow_times).max())
     ios = max(2.0, float(counts.max()))
-    # Less than half an I/O lies outside.
+    # Less than half an I/O lies outside these buckets.
     first = int(np.searchsorted(_UPPER_LN, least - np.log(2 * ios) / spread - 0.2))
     rarest = (
         np.log((usual_ns * rare_times).max()) + np.log(2 * ios * _RARE_SHARE + 2) / _RARE_SPREAD

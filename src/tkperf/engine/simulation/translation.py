@@ -163,7 +163,7 @@ class FlashTranslation:
         return valid
 
     def _find_victim(self) -> tuple[int, float]:
-        """Return the superblock with the least valid data, and the bytes of those."""
+        """Return the superblock with the least valid data, and their bytes."""
         totals = self._valid.sum(axis=0)
         totals[self._free] = totals[self._open] = np.inf
         if self._copies is not None:

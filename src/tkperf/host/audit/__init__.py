@@ -6,7 +6,7 @@
 | ``queue.py`` | the drive's queue: scheduler, requests, completions, merging |
 | ``numa.py``, ``interrupts.py`` | the distance of CPUs and interrupts from the drive |
 | ``links.py``, ``neighbours.py`` | the drive's link, and other drives on it |
-| ``timers.py``, ``scrubs.py`` | work on drives that is due, or under way |
+| ``timers.py``, ``scrubs.py`` | work on drives that is due, or runs already |
 | ``limits.py`` | control groups and limits of the process |
 | ``load.py`` | the present load of the host; swap |
 | ``system.py`` | virtual machine, kernel, services |
