@@ -142,7 +142,7 @@ class Ahead:
         return self._left_s[case]
 
     def at_most(self, phase: Phase) -> int | None:
-        """Return the greatest number of such rounds, areas or slices in the section; None: the phase is a single one."""
+        """Return the greatest number of such rounds, areas or slices in the section; None: the phase is single."""
         # Compute it as early as the first purge: between a fill and the first round there is no time to lose.
         if self._greatest is None:
             # After an interruption rounds count on, and as many may follow as at the beginning.
