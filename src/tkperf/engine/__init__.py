@@ -1,7 +1,6 @@
 """Load generators behind one narrow seam: fio for real devices, a simulation for tests.
 
-An engine executes what a phase asks for and returns what was measured. It never decides what
-comes next.
+An engine executes a phase and returns the measurement. It never decides what comes next.
 """
 
 from __future__ import annotations
@@ -16,18 +15,20 @@ from tkperf.model.plausibility import Witness
 from tkperf.model.workload import Step
 
 OnSample = Callable[[Sample], None]
-# What can be made ready beforehand: a step, or the stream that begins with a slice.
+# A load that can be made ready beforehand: a step, or the stream that begins with a slice.
 Load = Step | Continuous
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """What an engine did. Times are seconds on the engine's monotonic clock.
+    """The record of an executed phase. Times are seconds on the engine's monotonic clock.
 
-    ``job_file`` is the fio job as anyone can run it again; ``output`` fio's last JSON document;
-    ``witness`` what helps to judge whether the measurement can be true. ``handed_over_s`` is when what
-    follows was let go, None if it was not yet. ``earliest_s``: none of its I/O can have been done before; None:
-    that is ``started_s``.
+    Attributes:
+        job_file: the fio job as anyone can run it again.
+        output: fio's last JSON document.
+        witness: evidence to judge whether the measurement can be true.
+        handed_over_s: when the load that follows was let go; None if it was not yet.
+        earliest_s: no I/O of this phase can have been done before; None: that is ``started_s``.
     """
 
     measurement: Measurement
@@ -42,12 +43,15 @@ class Execution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
-    """What may follow what is under way: ``loads`` are made ready meanwhile, to be let go at its end.
+    """The loads that may follow the current one.
 
-    ``choose`` tells which of them it is, given what was measured so far, None while nobody can know or
-    where none of them follows. Engines ask it shortly before the planned end, and again when the
-    totals are known. ``certain``: there is only one, whatever is measured. ``afterwards``: what may
-    follow each of the loads in turn, as far as that is known.
+    Attributes:
+        loads: the engine makes them ready meanwhile and lets one of them go at the end.
+        choose: returns the load that follows, given the measurement so far. It returns None while that cannot be
+            decided, or where none of them follows. Engines ask it shortly before the planned end, and again
+            with the totals.
+        certain: there is only one load, whatever is measured.
+        afterwards: the loads that may follow each of the loads in turn, as far as they can be foreseen.
     """
 
     loads: tuple[Load, ...]
@@ -63,11 +67,13 @@ class Next:
 
 
 class Engine(Protocol):
-    """Every method raises EngineError or DeviceError when the load could not be measured.
+    """A load generator. Every method raises EngineError or DeviceError when the load could not be measured.
 
-    With StepFailedError trying again may help: after ``rest`` the same step can be measured anew.
-    tests/engine/test_conformance.py has what every engine must do. ``io_clock``: by which clock I/Os are stamped,
-    in words; None is not known.
+    With StepFailedError another try may help: after ``rest`` the same step can be measured anew.
+    tests/engine/test_conformance.py has the requirements for every engine.
+
+    Attributes:
+        io_clock: the clock that stamps I/Os, in words; None: unknown.
     """
 
     name: str
@@ -85,25 +91,25 @@ class Engine(Protocol):
     def measure_slice(
         self, phase: Continuous, *, then: Next | None, on_sample: OnSample
     ) -> Execution:
-        """The next slice of a stream, started if it is not the one running.
+        """Measure the next slice of a stream. Start the stream if another one runs or none.
 
         Args:
-            then: what may follow the stream after this slice, if anything may.
+            then: the loads that may follow the stream after this slice, if any.
         """
         ...
 
     def idle(self, duration_s: float, *, then: Next | None) -> None:
-        """No I/O until ``duration_s`` after the end of the last I/O, then let go what is certain."""
+        """Do no I/O until ``duration_s`` after the end of the last I/O, then let go a load that is certain."""
         ...
 
     def start_next(self, load: Load) -> None:
-        """Let something that was made ready start now, if it has not: it is decided to be next."""
+        """Start a load that was made ready, if it has not started: it is decided to be next."""
         ...
 
     def rest(self) -> None:
-        """Stop all I/O, also what was made ready: a purge or the end of a test follows."""
+        """Stop all I/O and all prepared loads: a purge or the end of a test follows."""
         ...
 
     def close(self) -> None:
-        """Stop everything that still runs. Safe to call at any time, more than once."""
+        """Stop everything that still runs. Calls are safe at any time, and more than once."""
         ...

@@ -1,4 +1,4 @@
-"""Steps and fills as fio jobs on one device, or on a set and its members: their text, and their start."""
+"""The fio jobs of steps and fills on one device, or on a set and its members: their text, and their start."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from tkperf.model.workload import ActiveRange, Step
 
 
 class DeviceJobs:
-    """Texts are as anyone can run them again; fio itself is given what the permits hold."""
+    """The fio jobs of one device or set.
+
+    Texts name the devices so that anyone can run them again; fio itself gets the paths that the permits hold.
+    """
 
     def __init__(
         self,
@@ -27,7 +30,11 @@ class DeviceJobs:
         mapped: Mapped | None = None,
         clocksource: str | None = None,
     ) -> None:
-        """``fill_permits``: what is preconditioned instead, each whole: the members of a set."""
+        """Prepare the targets.
+
+        Args:
+            fill_permits: the devices to precondition instead, each of them whole: the members of a set.
+        """
         self._fio = LocalFio(permit, (mapped.drive,) if mapped else fill_permits)
         self._target = FioTarget(
             path=mapped.path if mapped else permit.identity.path,
@@ -54,11 +61,11 @@ class DeviceJobs:
 
     @property
     def fills_members(self) -> bool:
-        """Whether what is preconditioned is not what is measured."""
+        """Return whether fills precondition the members instead of the measured device."""
         return bool(self._members)
 
     def fill_bytes(self, phase: Fill) -> int:
-        """What a fill writes in all."""
+        """Return the bytes that a fill writes, all passes and targets together."""
         targets = self._fill_targets(phase)
         return phase.passes * sum(target.active_range.length_bytes for target in targets)
 
@@ -69,7 +76,7 @@ class DeviceJobs:
         return render_step_job(step, self._target, starts_bytes=starts_bytes, seed=seed)
 
     def start_fill(self, phase: Fill, seed: int) -> FioProcess:
-        """On its way to its gate; raises as ``LocalFio.start``."""
+        """Start the fio of a fill, on its way to its gate. Raises as ``LocalFio.start`` does."""
 
         def render(paths: Sequence[str], prerun: str) -> str:
             targets = [
@@ -81,7 +88,7 @@ class DeviceJobs:
         return self._fio.start_fill(render)
 
     def start_step(self, step: Step, seed: int, starts_bytes: tuple[int, ...] = ()) -> FioProcess:
-        """On its way to its gate; raises as ``LocalFio.start``."""
+        """Start the fio of a step, on its way to its gate. Raises as ``LocalFio.start`` does."""
 
         def render(paths: Sequence[str], prerun: str) -> str:
             target = replace(self._target, path=paths[0])
@@ -92,7 +99,7 @@ class DeviceJobs:
         return self._fio.start(render)
 
     def impatient(self) -> AbstractContextManager[None]:
-        """Within, no room for a job file is waited for: there will be another time."""
+        """Return a context in which nothing waits for room for a job file: there will be another try."""
         return self._fio.impatient()
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
-"""The fio engine: whatever follows is handed over to without idle time, streams are cut into slices.
+"""The fio engine: hands over to the next load without idle time, and cuts streams into slices.
 
-Separate fio processes would leave the device idle for a third of a second in between. So what may
-come next is started some seconds early and waits at its gate; when the planned end of what is under
-way comes, the gate opens while the old fio is still writing its report. Where the end is not known
-beforehand, or what follows depends on the totals, the gate opens as soon as the last I/O is done.
+Separate fio processes would leave the device idle for a third of a second in between. So the engine starts the fio
+of each possible next load some seconds early, and it waits at its gate. At the planned end of the current load
+the gate opens while the old fio still writes its report. Where the end cannot be foreseen, or the next load
+depends on the totals, the gate opens after the last I/O.
 """
 
 from __future__ import annotations
@@ -29,24 +29,29 @@ from tkperf.model.phases import Continuous, Fill
 from tkperf.model.plausibility import Witness
 from tkperf.model.workload import Access, Step, Workload
 
-# Output is not read in the last moments before a hand-over, so that parsing cannot delay it.
+# The engine reads no output in the last moments before a hand-over, so that parsing cannot delay it.
 QUIET_BEFORE_HANDOVER_S = 0.02
-# What follows is asked for this long before the planned end where it depends on what is measured:
-# fio reports within 2 ms when told to, and looking ahead takes up to 50 ms on a busy host.
+# The engine asks this long before the planned end which load follows, where that depends on the measurement:
+# fio reports within 2 ms of a request, and looking ahead takes up to 50 ms on a busy host.
 CHOOSE_AHEAD_S = 0.15
-# How long fio may take to report when told to; later the planned end would be missed.
+# The longest time that fio may take to report on request; a later report would delay the planned end.
 LONGEST_REPORT_S = 0.05
-# How long after the planned end the last I/O is awaited before fio's own end decides.
+# The longest wait for the last I/O after the planned end; then fio's own end decides.
 LONGEST_DRAIN_S = 2.0
 # The interval of fio's reports.
 STATUS_INTERVAL_S = 1.0
-# What a fast drive writes in the time that its follower needs: such fills are not waited with.
+# A fast drive writes so much in the time that its follower needs to start: shorter fills prepare it at once.
 SHORT_FILL_BYTES = 8 << 30
 
 
 @dataclass(slots=True)
 class _Stream:
-    """``step`` is what fio was started with; ``planned_s``: its part that slices were asked of."""
+    """A running stream.
+
+    Attributes:
+        step: the step that fio was started with.
+        planned_s: the part of it that slices were asked of.
+    """
 
     phase: Continuous
     process: FioProcess
@@ -58,9 +63,9 @@ class _Stream:
 
 
 class FioEngine:
-    """Runs one device. Not thread-safe; one step at a time, plus one waiting at its gate.
+    """Engine for one device. It is not thread-safe: one step runs at a time, and others wait at their gates.
 
-    There is no engine without a permit, which its jobs are made with: it writes to the device that the permit
+    An engine needs a permit, which its jobs are made with: it writes to the device that the permit
     names, and only while the permit is in use.
     """
 
@@ -94,12 +99,12 @@ class FioEngine:
         self._waiting.note_start(process)
         recorder = Recorder(on_sample)
         total_bytes = self._jobs.fill_bytes(phase)
-        # What follows the preconditioning of members is a set that does not exist yet.
+        # The preconditioning of members is followed by a set that does not exist yet.
         then = None if self._jobs.fills_members else then
 
         def on_reading(reading: Reading) -> None:
             recorder(reading)
-            # The end of a fill is not known beforehand: prepare twice as early.
+            # The end of a fill cannot be foreseen: prepare twice as early.
             rate = reading.write.bytes / reading.elapsed_s if reading.elapsed_s else 0.0
             if total_bytes - reading.write.bytes < 2 * self._waiting.ahead_s * rate:
                 self._prepare_next(then, phase.workload)
@@ -146,7 +151,7 @@ class FioEngine:
         else:
             self._run_to_cut(stream, phase.duration_s, then, recorder)
         stream.cut = process.last
-        # By now it is known when fio really began.
+        # By now fio has reported when it really began.
         started_s = process.began_s + origin.elapsed_s
         measurement = recorder.measurement(process.last, self._cpus)
         if then and not is_last and (load := then.choose(measurement)):
@@ -196,15 +201,15 @@ class FioEngine:
         self.rest()
         self._jobs.close()
 
-    # The end of what is under way, and the beginning of what follows.
+    # The end of the current load, and the beginning of the next.
 
     def _run_out(
         self, process: FioProcess, step: Step, then: Next | None, recorder: Recorder
     ) -> None:
-        """Run to the planned end, let go what follows then or as soon as it is known, and end."""
+        """Run a step to its end. Let go the next load at the planned end, or as soon as it is chosen."""
 
         def left_s() -> float:
-            # A reading may tell that the step began late and so ends late.
+            # A reading may show that the step began late and so ends late.
             return process.began_s + step.duration_s - time.monotonic()
 
         self._read_until_left(process, left_s, self._waiting.ahead_s, recorder)
@@ -224,7 +229,7 @@ class FioEngine:
     def _read_until_left(
         self, process: FioProcess, left_s: Callable[[], float], until_s: float, recorder: Recorder
     ) -> bool:
-        """Take in readings until so much is left; False if fio ended before."""
+        """Take in readings until ``until_s`` seconds are left. Return False if fio ended before."""
         while process.ended_s is None and (more_s := left_s() - until_s) > 0:
             process.read_until(time.monotonic() + more_s, recorder)
         return process.ended_s is None
@@ -236,7 +241,7 @@ class FioEngine:
         then: Next | None,
         recorder: Recorder,
     ) -> Load | None:
-        """What follows, if that is known shortly before the planned end."""
+        """Return the load that follows, if it can be chosen shortly before the planned end."""
         if then is None or then.certain:
             return then.loads[0] if then else None
         self._read_until_left(process, left_s, CHOOSE_AHEAD_S, recorder)
@@ -247,7 +252,7 @@ class FioEngine:
         return then.choose(so_far) if so_far else None
 
     def _choose_by_totals(self, process: FioProcess, recorder: Recorder, then: Next | None) -> None:
-        """All I/O is done: let go what follows while fio is still on its way to its last document."""
+        """Let go the next load after the last I/O, while fio is still on its way to its last document."""
         if then is None or process.ended_s is not None:
             return
         load: Load | None = then.loads[0]
@@ -264,9 +269,9 @@ class FioEngine:
     def _run_to_cut(
         self, stream: _Stream, slice_s: float, then: Next | None, recorder: Recorder
     ) -> None:
-        """Run a stream to the report nearest to the slice's end: fio's reports go by its own clock.
+        """Run a stream to the report nearest to the slice's end: fio's own clock decides when it reports.
 
-        A slice shorter than their interval ends at a report that fio is told to make.
+        A slice shorter than the interval of reports ends at a report on request.
         """
         process, origin = stream.process, stream.cut
         if then:
@@ -278,7 +283,7 @@ class FioEngine:
             process.read_until(process.began_s + stream.planned_s, recorder)
             process.report_now(time.monotonic() + LONGEST_DRAIN_S, recorder)
             cut_s = origin.elapsed_s
-        # After a report that came late, the one to cut at may be over: take the next.
+        # After a late report, the one to cut at may be over: take the next.
         earliest_s = origin.elapsed_s + SHORTEST_SAMPLE_S
         process.read_while(
             lambda: process.last.elapsed_s < max(cut_s, earliest_s),
@@ -288,14 +293,14 @@ class FioEngine:
         if process.ended_s is not None:
             process.read_to_end(recorder)  # raises if fio did not end well
 
-    # What runs: at most one process measuring, one waiting at its gate, or one stream.
+    # The running processes: at most one that measures, or one stream; others wait at their gates.
 
     def _begin(
         self, start: Callable[[], FioProcess], started: FioProcess | None = None
     ) -> FioProcess:
-        """Let fio go once all its threads wait; one killed before its first I/O is started again.
+        """Let fio go once all its threads wait. Start it again if it was killed before its first I/O.
 
-        Once: what is killed twice is killed for a reason.
+        It is restarted only once: a second kill has a reason.
         """
         self._current = started or start()
         try:
@@ -309,20 +314,20 @@ class FioEngine:
         return self._current
 
     def _prepare(self, load: Load) -> Prepared:
-        """Its fio, on its way to its gate; tried once, as there is another time."""
+        """Start the fio of a load, on its way to its gate. It is tried once, as there is another time."""
         with self._jobs.impatient():
             return self._start_load(load)
 
     def _start_load(self, load: Load) -> Prepared:
         step = step_of(load)
-        # A stream begins at the start of its jobs' regions, a step goes on where the one before ended.
+        # A stream begins at the start of its jobs' regions; a step goes on where the one before ended.
         starts_bytes = self._cursors.starts_bytes(step) if load is step else ()
         seed = self.seeds.next_of(load)
         process = self._jobs.start_step(step, seed, starts_bytes)
         return Prepared(load, seed, starts_bytes, process)
 
     def _prepare_next(self, then: Next | None, under_way: Workload) -> None:
-        """Start what may follow, unless it goes on where what is under way has yet to stop."""
+        """Prepare the possible next loads, except loads that go on where the current one has yet to stop."""
         self._prepare_loads(then.loads if then else (), under_way)
 
     def _prepare_loads(self, loads: Sequence[Load], under_way: Workload) -> None:
@@ -332,10 +337,10 @@ class FioEngine:
                 self._waiting.prepare(load)
 
     def _prepare_after_next(self, then: Next | None) -> None:
-        """Start what comes after what was let go, if that is so short that it is needed in moments.
+        """Prepare the loads after the one just let go, if that one is so short that they are needed in moments.
 
-        Now, not when that is asked for: before it is the last results are written to a disk, which a
-        deep queue on the same disk can make wait for half a second.
+        The caller may ask for them too late: before that it writes the last results to a disk, which a
+        deep queue on the same disk can delay for half a second.
         """
         self._then = then
         under_way = self._waiting.let_go_load
@@ -346,7 +351,7 @@ class FioEngine:
             self._prepare_loads(then.afterwards.get(under_way, ()), step.workload)
 
     def _take(self, load: Load, then: Next | None) -> Prepared:
-        """The process of a load, let go by now; but for what may follow it nothing waits any more."""
+        """Return the process of a load, after its gate has opened. Discard all that cannot follow it."""
         prepared = self._waiting.take(load)
         self._waiting.stop_io()
         if prepared is None:
@@ -367,7 +372,7 @@ class FioEngine:
         if stream and phase.goes_on(stream.phase):
             if stream.step.duration_s - stream.cut.elapsed_s >= SHORTEST_SAMPLE_S:
                 return stream
-            # A device that hung kept fio from reporting for a slice or more, and its time is up.
+            # A hanging device kept fio from reporting for a slice or more, and the time of this fio is up.
             step = replace(step, duration_s=stream.step.duration_s - stream.planned_s)
             phase = replace(phase, longest_s=step.duration_s)
         self._end_stream()

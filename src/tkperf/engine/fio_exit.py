@@ -1,4 +1,4 @@
-"""What the end of a fio means: exit status, errors of its jobs and its output together. Pure."""
+"""The judgement of fio's end, by its exit status, the errors of its jobs and its output together. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tkperf.model.errors import EngineError, LostAtGateError, StepFailedError
 
-# fio's own exit status after SIGTERM or SIGINT: cut short by others, nothing has failed.
+# fio's own exit status after SIGTERM or SIGINT: others cut it short, nothing has failed.
 _ENDED_BY_SIGNAL = 128
 
 
@@ -20,7 +20,7 @@ def find_fault(
     ended_at_gate: bool,
     output: str,
 ) -> EngineError | None:
-    """Why what it measured cannot be used; None: it ended as it should.
+    """Return the error that makes a measurement unusable; None: fio ended as it should.
 
     A status of 0 alone says nothing: jobs have errors of their own, and a program that is not fio
     may end well.
@@ -28,8 +28,8 @@ def find_fault(
     Args:
         status: its exit status; that of a signal is negative.
         job_errors: an error number for each job, 0 for none.
-        has_result: whether it printed any document.
-        ended_at_gate: whether it was held before its first I/O.
+        has_result: it printed at least one document.
+        ended_at_gate: it was held before its first I/O.
         output: its own words, for the message.
     """
     failed = sorted({error for error in job_errors if error})

@@ -1,4 +1,4 @@
-"""Workloads as fio job files. Pure: text in, text out, so that every job can be shown and re-run.
+"""Workloads as fio job files. Pure: text in, text out, so that every job can be shown and run again.
 
 Choices that hold for every job, with their reasons:
 
@@ -12,7 +12,7 @@ Choices that hold for every job, with their reasons:
 - sequential jobs own disjoint regions of the active range and go on where they stopped, as far as fio
   can do that (``sequential.py``).
 - a mix of block sizes is aligned to 4 KiB (``blockalign``): fio would align it to its smallest block, and
-  nearly all 4 KiB writes would be two halves of what a drive keeps together.
+  nearly all 4 KiB writes would be two halves of the units that a drive keeps together.
 - ``clocksource=cpu`` where fio would choose that clock anyway: it leaves out a test at each start, a thread on
   every CPU, within the step before (``fio_setup.py``).
 - ``allow_file_create=0``: if the device vanishes, fio must not measure a file of that name.
@@ -29,13 +29,13 @@ from tkperf.model.errors import UsageError
 from tkperf.model.units import KIB, format_block_size, format_capacity, format_count
 from tkperf.model.workload import Access, ActiveRange, Arrival, Step, Workload
 
-# Where I/Os of a mix begin, those smaller than this too.
+# The alignment of I/Os of a mix, including smaller ones.
 MIX_ALIGNMENT_BYTES = 4 * KIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FioTarget:
-    """Where fio does its I/O, and how; ``clocksource`` None: fio chooses."""
+    """A target of fio's I/O and the way to do it; ``clocksource`` None: fio chooses."""
 
     path: str
     ioengine: str
@@ -54,10 +54,10 @@ class Region:
 def split_regions(
     active_range: ActiveRange, jobs: int, block_size_bytes: int
 ) -> tuple[Region, ...]:
-    """Disjoint regions of whole blocks, one for each job, equal to within a block.
+    """Return disjoint regions of whole blocks, one for each job, equal to within a block.
 
     Raises:
-        UsageError: fewer blocks than jobs.
+        UsageError: the range has fewer blocks than jobs.
     """
     blocks = active_range.length_bytes // block_size_bytes
     if blocks < jobs:
@@ -84,12 +84,12 @@ def render_step_job(
     prerun: str | None = None,
     seed: int | None = None,
 ) -> str:
-    """The job file of a timed step.
+    """Return the job file of a timed step.
 
     Args:
-        seed: of its random numbers; None: another one each time that it is run.
-        starts_bytes: for sequential workloads, where in its region each job starts.
-        prerun: command that fio's threads wait for before their first I/O.
+        seed: the seed of its random numbers; None: another one each time that the job is run.
+        starts_bytes: for sequential workloads, the start of each job within its region.
+        prerun: the command that fio's threads wait for before their first I/O.
     """
     workload = step.workload
     span = target.active_range
@@ -129,13 +129,13 @@ def render_fill_job(
     prerun: str | None = None,
     seed: int | None = None,
 ) -> str:
-    """The job file that writes the active range exactly ``passes`` times, whatever the jobs.
+    """Return the job file that writes the active range exactly ``passes`` times, for any number of jobs.
 
     The jobs split the range. A remainder smaller than a block gets a job of its own, so that
     every byte of the range is written. Several targets are written at once, each by as many jobs.
     """
     lines = _global_lines(workload, targets[0], prerun, seed)
-    # A job writes to the files of its section and to those of [global]: named once, or apart.
+    # A job writes to the files of its section and of [global]: name a single file there, several in their sections.
     lines = [line for line in lines if len(targets) == 1 or not line.startswith("filename=")]
     for target in targets:
         name = "" if len(targets) == 1 else f"-{target.path.rpartition('/')[2]}"
@@ -155,7 +155,7 @@ def render_fill_job(
 
 
 def count_threads(job_text: str) -> int:
-    """Job threads that fio starts for a job file made here."""
+    """Return the number of job threads that fio starts for a job file made here."""
     sections = job_text.count("\n[")
     for line in job_text.splitlines():
         if line.startswith("numjobs="):
@@ -164,7 +164,7 @@ def count_threads(job_text: str) -> int:
 
 
 def planned_bytes(job_text: str) -> tuple[int, ...]:
-    """What each job of a fill made here is to write."""
+    """Return the bytes that each job of a fill made here is to write."""
     words = (line.partition("=") for line in job_text.splitlines())
     return tuple(int(value) for key, _, value in words if key == "io_size")
 
@@ -229,14 +229,14 @@ def _zone_lines(workload: Workload) -> list[str]:
 
 
 def _rate_lines(workload: Workload) -> list[str]:
-    """The offered rate as fio takes it, of each job and direction.
+    """Return the options for the offered rate, as fio takes them for each job and direction.
 
     Evenly spaced I/Os are asked for in bytes a second: fio's ``rate_iops`` takes whole I/Os only, and
-    of many jobs each would be off by up to a half. A mix of block sizes, and random arrivals, whose
-    times fio works out from whole I/Os a second, have no other way.
+    each of many jobs would be off by up to a half. A mix of block sizes and random arrivals have no
+    other way than ``rate_iops``: fio derives the times of random arrivals from whole I/Os a second.
 
     Raises:
-        UsageError: less than one I/O a second for a job and direction.
+        UsageError: the offer is less than one I/O a second for a job and direction.
     """
     if workload.offered_iops is None:
         return []
@@ -259,9 +259,9 @@ def _rate_lines(workload: Workload) -> list[str]:
 
 
 def find_poisson_setting(iops: float) -> int:
-    """What ``rate_iops`` has to be so that a job's random arrivals come at this rate, as nearly as can be."""
+    """Return the ``rate_iops`` with which a job's random arrivals come closest to this rate."""
     near = round(iops)
-    # Where the times between I/Os are short, cutting off their fractions adds up to many settings.
+    # With short times between I/Os, many settings differ only in a fraction, which fio cuts off.
     gap_us = round(1e6 / iops + 0.5)
     choices = {near, near + 1, *(1_000_000 // us for us in (gap_us - 1, gap_us, gap_us + 1) if us)}
     return min(
@@ -271,10 +271,10 @@ def find_poisson_setting(iops: float) -> int:
 
 
 def poisson_iops(setting: int) -> float:
-    """The mean rate of the random arrivals that fio makes of ``rate_iops``.
+    """Return the mean rate of the random arrivals that fio makes of ``rate_iops``.
 
-    It divides a second into whole us an I/O, draws an exponentially distributed time of that mean
-    and cuts off its fraction of a us (``usec_for_io`` of fio's ``backend.c``).
+    fio divides a second into whole us an I/O, draws an exponentially distributed time of that mean
+    and cuts off its fraction of a us (``usec_for_io`` in fio's ``backend.c``).
     """
     return 1e6 * math.expm1(1 / (1_000_000 // setting))
 

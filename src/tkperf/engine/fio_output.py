@@ -20,15 +20,15 @@ from tkperf.model.plausibility import MOST_CPU_PERCENT
 
 # Documents closer together than this are merged: fio may print one right at the start or end.
 SHORTEST_SAMPLE_S = 0.05
-# A document takes up to 60 KB a job; fio knows 4,096 jobs at most, tkperf's runs have some dozens.
+# A document takes up to 60 KB a job; fio takes 4,096 jobs at most, tkperf's runs have some dozens.
 LARGEST_DOCUMENT_BYTES = 32 << 20
-# What fio prints beside documents are a few lines a job.
+# Apart from documents fio prints a few lines a job.
 LARGEST_NOTES_BYTES = 16 << 20
 MOST_NOTES, LONGEST_NOTE = 100, 500
 # The lines of its JSON are shorter than a path may be.
 LONGEST_LINE_BYTES = 1 << 20
 
-# Far beyond what any device counts, and small enough that sums fit a 64-bit integer.
+# Far beyond the counts of any device, and small enough that sums fit a 64-bit integer.
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 52)]
 _Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
 _Mean = Annotated[float, msgspec.Meta(ge=0, le=float(1 << 60))]
@@ -67,7 +67,7 @@ class _Document(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReading:
-    """One job's part of a reading. ``depth_percents``: by fio's names of depths, ``8`` or ``>=64``."""
+    """One job's part of a reading. ``depth_percents`` has fio's names of depths as keys, ``8`` or ``>=64``."""
 
     ios: int
     bytes: int
@@ -75,7 +75,7 @@ class JobReading:
     depth_percents: Mapping[str, float]
 
     def reached(self, io_depth: int) -> bool | None:
-        """Whether so many I/Os were outstanding at some time, to within a power of two."""
+        """Return whether so many I/Os were outstanding at some time, to within a power of two; None: unknown."""
         if not self.depth_percents:
             return None
         name = ">=64" if io_depth >= 64 else str(1 << (io_depth.bit_length() - 1))
@@ -86,8 +86,10 @@ class JobReading:
 class Reading:
     """fio's cumulative counters at one moment.
 
-    ``elapsed_s`` counts from the first I/O; ``wall_clock_s`` is when fio took the reading. ``cpu``
-    is None where fio's numbers are impossible.
+    Attributes:
+        elapsed_s: counts from the first I/O.
+        wall_clock_s: when fio took the reading.
+        cpu: None where fio's numbers are impossible.
     """
 
     elapsed_s: float = 0.0
@@ -103,9 +105,9 @@ NOTHING_YET = Reading()
 
 
 class DocumentSplitter:
-    """Cuts fio's standard output into JSON documents; other lines are kept as ``notes``.
+    """A splitter of fio's standard output into JSON documents; it keeps other lines as ``notes``.
 
-    Whatever is printed, no more than a document and the first notes are kept in memory.
+    It keeps no more than a document and the first notes in memory, however much fio prints.
     """
 
     def __init__(self) -> None:
@@ -115,10 +117,10 @@ class DocumentSplitter:
         self._notes_bytes = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Documents completed by this piece of output.
+        """Yield the documents that this piece of output completes.
 
         Raises:
-            EngineError: more output than fio has any reason for.
+            EngineError: the output is larger than fio has any reason for.
         """
         text, begins = self._pending + data, 0
         whole_lines = text.rfind(b"\n") + 1
@@ -131,7 +133,7 @@ class DocumentSplitter:
                     self._note(text[begins:ends])
                 begins = ends + 1
                 continue
-            # Whole: line by line a document takes as long as its decoding.
+            # Take it as a whole: splitting it line by line would take as long as decoding it.
             ends = begins if text.startswith(b"}\n", begins) else text.find(b"\n}\n", begins) + 1
             is_over = ends > 0 or text.startswith(b"}\n", begins)
             self._document += text[begins : ends if is_over else whole_lines]
@@ -159,10 +161,10 @@ class DocumentSplitter:
 
 
 def parse_document(document: bytes) -> Reading:
-    """One status document as a reading, all jobs together.
+    """Return one status document as a reading, all jobs together.
 
     Raises:
-        EngineError: not a document of fio's, or one without the histogram this needs.
+        EngineError: this is no document of fio's, or it lacks the histogram.
     """
     try:
         decoded = msgspec.json.decode(document, type=_Document)
@@ -196,7 +198,7 @@ def _job_reading(job: _Job) -> JobReading:
 
 
 def _cpu_use(jobs: list[_Job]) -> CpuUse | None:
-    """What the jobs used; None, not measured, if it is impossible for any of them."""
+    """Return the CPU use of the jobs; None, not measured, if it is impossible for any of them."""
     percents = []
     for job in jobs:
         for percent in (job.usr_cpu, job.sys_cpu):
@@ -224,7 +226,7 @@ def _io_stats(direction: _Direction) -> IoStats:
 
 
 def build_sample(earlier: Reading, later: Reading, *, origin_s: float = 0.0) -> Sample:
-    """What happened between two readings; ``origin_s`` is where the sample's clock starts.
+    """Return the sample between two readings; ``origin_s`` is where the sample's clock starts.
 
     Raises:
         EngineError: the later reading counts less than the earlier one.

@@ -1,4 +1,4 @@
-"""What a running fio says: its documents and its own words, read without ever making it wait."""
+"""The output of a running fio: its documents and its own words, read without ever making it wait."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ PIPE_BYTES = 1 << 20
 # fio prints a document in up to sixty pieces within some ms. Each reading of one would take a CPU from the
 # load: 16 I/Os outstanding in a job that is kept waiting sixty times a second are a part of its 99.9th percentile.
 PIECES_S = 0.005
-# fio speaks each second. Each time tkperf wakes up to find nothing takes a CPU from the load, too.
+# fio reports each second. Each time tkperf wakes up to find nothing takes a CPU from the load, too.
 LONGEST_WAIT_S = 1.5
-# Where more time than this is left, nobody waits for the document.
+# With more time than this left, reading the document can wait for its pieces.
 UNHURRIED_S = 0.1
-# As much of fio's stderr as an error message could need.
+# An error message needs no more of fio's stderr than this.
 KEPT_STDERR_BYTES = 8 << 10
 
 
 class FioPipes:
-    """The two ends of one fio's output, which are the process's to close."""
+    """The output pipes of one fio. The process closes them, not this class."""
 
     def __init__(self, process: Process) -> None:
         assert process.stdout is not None
@@ -42,7 +42,7 @@ class FioPipes:
             fcntl.fcntl(self._stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
     def read(self, longest_s: float) -> list[bytes]:
-        """The documents that came whole, after at most so long or LONGEST_WAIT_S; ``ended`` at the last."""
+        """Return the documents completed within at most so long or LONGEST_WAIT_S; ``ended`` is set at the last."""
         ready, _, _ = select.select(self._open, [], [], max(0.0, min(longest_s, LONGEST_WAIT_S)))
         if self._stderr in ready:
             self._read_stderr()
@@ -55,7 +55,7 @@ class FioPipes:
         return list(self._splitter.feed(data)) if data else []
 
     def quote(self) -> str:
-        """fio's own words, shortened, for an error message."""
+        """Return fio's own words, shortened, for an error message."""
         with suppress(BlockingIOError):
             if self._stderr in self._open:
                 self._read_stderr()
@@ -64,11 +64,11 @@ class FioPipes:
         return f"; it said: {' | '.join(words[:3])[:400]}" if words else ""
 
     def forget(self) -> None:
-        """They are closed: nothing more is read."""
+        """Read nothing more: the pipes are closed."""
         self._open = []
 
     def _read_stderr(self) -> None:
-        """Take in what fio says there, keeping its first words only."""
+        """Take in fio's standard error, keeping its first words only."""
         data = os.read(self._stderr, PIPE_BYTES)
         if not data:
             self._open = [self._stdout]

@@ -1,4 +1,4 @@
-"""One running fio: held at its gate, its stream turned into readings, always brought to an end."""
+"""One running fio: held at its gate, its output turned into readings, always brought to an end."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from tkperf.model.errors import EngineError, LostAtGateError, StepFailedError, r
 from tkperf.model.units import format_count
 from tkperf.system.process import PIPE, ProcessTimeout, start_process, stop_process
 
-# fio may drain a deep queue, or a device may hang until the kernel resets it (30 s by default
-# and several tries), before the last document comes.
+# Before the last document comes, fio may drain a deep queue, or a device may hang until the kernel resets it
+# (30 s by default, several tries).
 LONGEST_SILENCE_S = 120.0
 # fio comes to its gate in a third of a second; a loaded host may need longer.
 LONGEST_START_S = 30.0
-# How long fio may go on after it should have ended, or report without moving a byte. A device that
-# answers at 1 IOPS with resets in between was seen to end fio 69 s late; SCSI disks are given up
+# fio may go on so long after it should have ended, or report so long without moving a byte. A device that
+# answers at 1 IOPS with resets in between ended fio 69 s late in a test; the kernel gives up SCSI disks
 # after 30 s and five tries; a deep queue at 1 IOPS takes minutes to drain.
 LONGEST_OVERRUN_S = 300.0
-# From the opened gate to the first I/O it takes some 3 ms; a beginning later than this is late.
+# The first I/O follows the opened gate by some 3 ms; a later beginning than this is late.
 LATE_S = 0.02
-# The kernel tells the end of a job's helper at the gate to any thread of fio's, and wakes it from its
-# wait for I/O. With io_uring fio takes that for an error without a number (3.33: the system call is
-# made past libc, so that errno is not set): a job that had no I/O completed yet ends there and then.
+# The kernel signals the end of a job's helper at the gate to any thread of fio's, and wakes it from its
+# wait for I/O. With io_uring fio takes that for an error without a number (3.33 makes the system call
+# past libc, so that errno is not set): a job without a completed I/O ends there and then.
 NOT_TO_WAKE_FIO = (signal.SIGCHLD,)
 FOREVER = float("inf")
-# How often fio's threads are counted when their end is awaited.
+# The interval of counting fio's threads while their end is awaited.
 TASKS_POLL_S = 0.001
 
 OnReading = Callable[[Reading], None]
@@ -43,12 +43,14 @@ OnReading = Callable[[Reading], None]
 class FioProcess:
     """A fio job behind a gate.
 
-    ``threads`` is how many job threads come to the gate. Readings come through ``on_reading`` while
-    one of the waiting methods runs; ``last`` is the newest one, taken in at ``last_at_s``, and
-    ``document`` the JSON it came from. ``start_took_s``: from its start until all threads had come to the gate,
-    known when it was released. ``released_s`` is just before the gate opened: no I/O was done by then.
-    ``began_s`` is when I/O began, on the monotonic clock: when
-    the gate opened, or later where fio's own clock says so.
+    Readings come through ``on_reading`` while one of the waiting methods runs.
+
+    Attributes:
+        last: the newest reading, taken in at ``last_at_s``.
+        document: the JSON it came from.
+        start_took_s: the time from the start until all threads had come to the gate, set at the release.
+        released_s: just before the gate opened: no I/O was done by then.
+        began_s: when I/O began, on the monotonic clock: when the gate opened, or later by fio's own clock.
     """
 
     def __init__(
@@ -61,10 +63,11 @@ class FioProcess:
         threads: int,
         inherit: Sequence[int] = (),
     ) -> None:
-        """Start it.
+        """Start fio.
 
         Args:
-            folder: fio's own, goes when it is stopped.
+            folder: fio's own folder; ``stop`` removes it.
+            threads: the number of job threads that come to the gate.
             inherit: descriptors that fio gets, such as the lock on the device.
 
         Raises:
@@ -86,7 +89,7 @@ class FioProcess:
         self.ended_s: float | None = None
         self._stopped = False
         self._lost: str | None = None
-        # Threads of fio's beside those of its jobs; None is not known.
+        # Threads of fio's other than job threads; None: unknown.
         self._other_tasks: int | None = None
         self._documents = 0
         self._process = start_process(
@@ -110,20 +113,20 @@ class FioProcess:
 
     @property
     def at_gate(self) -> bool:
-        """Whether every thread waits at the gate, alive."""
+        """Return whether every thread waits at the gate, alive."""
         return self._process.poll() is None and self._gate.waiting >= self._threads
 
     @property
     def lost_at_gate(self) -> bool:
-        """Whether fio or a helper of it was killed, or ended, while it waited."""
+        """Return whether fio or a helper of it was killed, or ended, while it waited."""
         return self._lost is not None or self._process.poll() is not None or self._gate.lost
 
     def come_to_gate(self) -> None:
         """Wait until all threads have come.
 
         Raises:
-            LostAtGateError: fio or a helper of it was killed there.
-            StepFailedError: some did not come in time; fio was stopped.
+            LostAtGateError: fio or a helper of it was killed at the gate.
+            StepFailedError: some threads did not come in time; fio was stopped.
             EngineError: fio ended by itself, with its reason.
         """
         while not self.at_gate:
@@ -152,13 +155,13 @@ class FioProcess:
         """Open the gate: fio's first I/O follows within milliseconds.
 
         Raises:
-            LostAtGateError: the gate is gone from its folder, and with it all who waited.
+            LostAtGateError: the gate is gone from its folder, and with it all that waited.
         """
         self.was_stopped()  # forget what happened before
         others = self._count_tasks() - self._threads
         self._other_tasks = others if others > 0 else None
         try:
-            # Read before: on a busy host fio may be well under way when it is tkperf's turn again.
+            # Read the clocks first: on a busy host fio may have done much I/O before tkperf's next turn.
             now_s, wall_clock_s = time.monotonic(), time.time()
             self._gate.open()
         except OSError as error:
@@ -181,7 +184,7 @@ class FioProcess:
 
     @property
     def jobs_ended(self) -> bool:
-        """Whether every job thread is gone, and so every I/O done.
+        """Return whether every job thread is gone, and so every I/O done.
 
         fio itself takes 15 to 35 ms from there to its exit.
         """
@@ -192,9 +195,9 @@ class FioProcess:
         return self._count_tasks() <= self._other_tasks
 
     def report_now(self, deadline_s: float, on_reading: OnReading) -> bool:
-        """Have fio report at once, and take that in; False if it has not come by the deadline.
+        """Have fio report at once, and take the report in. Return False if it has not come by the deadline.
 
-        It comes from fio's helper thread within 2 ms, also while fio is busy ending.
+        fio's helper thread reports within 2 ms, also while fio is busy ending.
         """
         if self.released_s is None or self.ended_s is not None:
             return False
@@ -207,7 +210,7 @@ class FioProcess:
         return self._documents > documents_before
 
     def wait_for_jobs(self, deadline_s: float, on_reading: OnReading) -> bool:
-        """Take in output until every job thread is gone; False if some are not by the deadline."""
+        """Take in output until every job thread is gone. Return False if some are left at the deadline."""
         while not self.jobs_ended:
             if time.monotonic() >= deadline_s:
                 return False
@@ -215,12 +218,12 @@ class FioProcess:
         return True
 
     def interrupt(self) -> None:
-        """Ask fio to end its jobs: they finish what is under way. ``stop`` has to follow."""
+        """Ask fio to end its jobs: they finish their outstanding I/O. ``stop`` has to follow."""
         if self.ended_s is None:
             self._process.send_signal(signal.SIGINT)
 
     def read_until(self, deadline_s: float, on_reading: OnReading) -> bool:
-        """Take in fio's output until a moment on the monotonic clock; False if fio ended before."""
+        """Take in fio's output until a moment on the monotonic clock. Return False if fio ended before."""
         while self.ended_s is None and (left_s := deadline_s - time.monotonic()) > 0:
             self._read(left_s, on_reading)
         return self.ended_s is None
@@ -234,16 +237,16 @@ class FioProcess:
         still_s: float = FOREVER,
         every_s: Callable[[], float] = lambda: LONGEST_WAIT_S,
     ) -> None:
-        """Take in fio's output while ``wanted`` says so and fio runs.
+        """Take in fio's output while ``wanted`` returns True and fio runs.
 
         Args:
-            every_s: how often ``wanted`` is asked although fio says nothing.
-            until_s: when it should have ended for long, on the monotonic clock.
-            still_s: how long no byte may move.
+            every_s: the interval of asking ``wanted`` while fio prints nothing.
+            until_s: the moment by which fio should have ended long ago, on the monotonic clock.
+            still_s: the longest time in which no byte may move.
 
         Raises:
-            EngineError: no output for LONGEST_SILENCE_S; fio was stopped.
-            StepFailedError: it goes on beyond ``until_s``, or without moving a byte; it was stopped.
+            EngineError: fio printed nothing for LONGEST_SILENCE_S and was stopped.
+            StepFailedError: fio went on beyond ``until_s``, or moved no byte for ``still_s``, and was stopped.
         """
         while self.ended_s is None and wanted():
             self._read(every_s(), on_reading)
@@ -278,27 +281,27 @@ class FioProcess:
         """Take in fio's output until it exits, and judge the exit.
 
         Raises:
-            EngineError: silence, a failed exit, or an error of any job.
-            StepFailedError: as ``read_while``, or fio was killed.
-            LostAtGateError: nothing of this, but it ``ended_at_gate``.
+            EngineError: fio was silent, its exit failed, or a job has an error.
+            StepFailedError: as ``read_while`` raises it, or fio was killed.
+            LostAtGateError: with ``ended_at_gate``, fio was killed, or exited with 0 and no job error.
         """
         self.read_while(lambda: True, on_reading, until_s=until_s, still_s=still_s)
         self._require_success(ended_at_gate=ended_at_gate)
 
     def was_stopped(self) -> bool:
-        """Whether a signal stopped fio since this was last asked, or since its release."""
+        """Return whether a signal stopped fio since the last call, or since its release."""
         self._look_for_stops()
         stopped, self._stopped = self._stopped, False
         return stopped
 
     def _look_for_stops(self) -> None:
-        """The kernel tells a parent, also of stops that are over; until the process has exited."""
+        """Ask the kernel for stops, also past ones. It reports them until the process has exited."""
         with suppress(ChildProcessError):  # it was waited for
             options = os.WSTOPPED | os.WCONTINUED | os.WNOHANG
             self._stopped |= os.waitid(os.P_PID, self._process.pid, options) is not None
 
     def stop(self) -> None:
-        """End fio whatever it does. Safe at any time."""
+        """End fio whatever it does. Calls are safe at any time."""
         self._gate.close()
         stop_process(self._process, grace_s=3.0)
         for stream in (self._process.stdout, self._process.stderr):
@@ -333,10 +336,10 @@ class FioProcess:
             on_reading(self.last)
 
     def _note_beginning(self) -> None:
-        """A host too busy to let fio begin at once must not hide that: believe fio's own clock.
+        """Correct ``began_s`` by fio's own clock: a host too busy to let fio begin at once must not hide that.
 
-        A reading taken in late only looks late by our clock, and a clock that was set only by the
-        wall's; so both must say it.
+        A reading that is taken in late looks late by our clock only. A clock that was set looks late by the
+        wall clock only. So both must agree.
         """
         if self._began or self.last.elapsed_s <= 0 or self.released_s is None:
             return
@@ -369,4 +372,4 @@ class FioProcess:
 
 
 def ignore(_reading: Reading) -> None:
-    """Of a report that is no end of a sample: before the first I/O, or beside the seconds."""
+    """Ignore a report that is no end of a sample: before the first I/O, or between the seconds."""

@@ -13,15 +13,15 @@ from tkperf.model.choices import IO_ENGINES
 from tkperf.model.errors import EngineError, UsageError
 from tkperf.system.process import run_command
 
-# json+ histograms, exec_prerun and io_uring were checked with this version.
+# Tests of json+ histograms, exec_prerun and io_uring used this version.
 OLDEST_FIO = (3, 33)
 
 
 def find_fio_version() -> str:
-    """Version of the installed fio, e.g. ``fio-3.33``.
+    """Return the version of the installed fio, e.g. ``fio-3.33``.
 
     Raises:
-        EngineError: none, too old, or it does not say.
+        EngineError: fio is missing, too old, or reports no version.
     """
     answer = run_command(["fio", "--version"], timeout_s=30)
     match = re.match(r"fio-(\d+)\.(\d+)", answer.stdout)
@@ -39,18 +39,23 @@ def find_fio_version() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenClock:
-    """The clock that fio stamps I/Os by, in words; ``clocksource``: the option of its jobs, None: left to fio."""
+    """The clock that stamps fio's I/Os.
+
+    Attributes:
+        words: its description.
+        clocksource: the option of fio's jobs; None: fio chooses.
+    """
 
     words: str
     clocksource: str | None = None
 
 
 def choose_clock(root: Path = Path("/")) -> ChosenClock:
-    """The CPU's clock without fio's test of it at each start, where nothing speaks against that clock.
+    """Choose the CPU's clock, without fio's test of it at each start, unless something speaks against that clock.
 
     fio takes it by itself if a thread on every CPU, all at once, finds it the same everywhere. That test would
-    run within the step before. The kernel, which takes the TSC only as long as it finds it reliable, and one test
-    before the run say the same.
+    run within the step before. Two sources replace it: the kernel, which takes the TSC only as long as it finds it
+    reliable, and one test before the run.
     """
     source_file = root / "sys/devices/system/clocksource/clocksource0/current_clocksource"
     try:
@@ -72,7 +77,7 @@ def choose_clock(root: Path = Path("/")) -> ChosenClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenEngine:
-    """``instead_of`` says which one was tried before and why it does not work here."""
+    """The I/O engine of fio; ``instead_of`` names the one tried before, with the reason why it does not work here."""
 
     name: str
     instead_of: str | None = None
@@ -81,14 +86,14 @@ class ChosenEngine:
 def choose_ioengine(
     path: str, block_bytes: int, wanted: str | None, *, jobs: int, io_depth: int
 ) -> ChosenEngine:
-    """The first I/O engine with which fio can read the device: io_uring, else libaio.
+    """Return the first I/O engine with which fio can read the device: io_uring, else libaio.
 
-    It is tried with the jobs and the depth of the run: limits on locked memory or on
+    The test uses the jobs and the depth of the run: limits on locked memory or on
     asynchronous I/O show only then.
 
     Raises:
         UsageError: the wanted engine is not one of these.
-        EngineError: none works, with fio's reason.
+        EngineError: no engine works, with fio's reason.
     """
     if wanted is not None and wanted not in IO_ENGINES:
         raise UsageError(f"--engine {wanted}: choose {' or '.join(IO_ENGINES)}")
@@ -102,7 +107,7 @@ def choose_ioengine(
 
 
 def _why_not(path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: int) -> str | None:
-    """Read a few blocks with fio; what went wrong, or None."""
+    """Read a few blocks with fio. Return the reason of a failure, or None."""
     answer = run_command(
         [
             "fio",
@@ -131,7 +136,7 @@ def _why_not(path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: in
         error = None
     if answer.status == 0 and error == 0:
         return None
-    # fio's own words, best first; the JSON is not for reading.
+    # fio's own words, best first; the JSON is no text for people.
     lines = [line.strip() for line in f"{answer.stderr}\n{printed}".splitlines()]
     words = next((line for line in lines if any(map(str.isalpha, line))), "")
     reason = os.strerror(error) if error and abs(error) < 4096 else ""

@@ -1,7 +1,7 @@
 """fio on this host: started behind a gate, on devices that permits hold, inheriting their locks.
 
-All that is local about the fio engine is here: an engine that reaches fio on other hosts needs
-another one of these, and nothing else.
+This module has all that is local about the fio engine: an engine that reaches fio on other hosts needs
+a replacement for this module only.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from tkperf.engine.fio_process import FioProcess
 from tkperf.engine.gate import Gate
 from tkperf.engine.work_folder import WorkFolder
 
-# Makes the job file from the paths of what is written to and the gate's command.
+# Makes the job file from the paths of the written devices and the gate's command.
 Render = Callable[[Sequence[str], str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapped:
-    """That what is measured is a mapping of a drive, of which so much as a fill says is preconditioned.
+    """A mapping of a drive that is measured instead of the drive. Fills precondition the part of the drive they name.
 
-    ``path`` is what the mapping is called, whichever node it has just now.
+    ``path`` is the name of the mapping, whichever node it has just now.
     """
 
     drive: ErasePermit
@@ -33,30 +33,30 @@ class Mapped:
 
 
 class LocalFio:
-    """Starts fio, on its way to its gate."""
+    """A starter of fio processes, each on its way to its gate."""
 
     def __init__(self, permit: ErasePermit, fill_permits: Sequence[ErasePermit] = ()) -> None:
-        """``fill_permits``: what is preconditioned instead of the permit's device."""
+        """Take the permits. ``fill_permits`` are for the devices to precondition instead of the permit's device."""
         self._permit = permit
         self._fill_permits = tuple(fill_permits) or (permit,)
         self._folder = WorkFolder()
         self._started = 0
 
     def start(self, render: Render) -> FioProcess:
-        """On the device that is measured.
+        """Start fio on the measured device.
 
         Raises:
             RefusedError: the permit is not in use.
-            EngineError: it cannot be started, or its job not be written anywhere.
+            EngineError: fio cannot be started, or its job cannot be written anywhere.
         """
         return self._start((self._permit,), render)
 
     def start_fill(self, render: Render) -> FioProcess:
-        """On what is preconditioned; raises as ``start``."""
+        """Start fio on the devices to precondition. Raises as ``start`` does."""
         return self._start(self._fill_permits, render)
 
     def impatient(self) -> AbstractContextManager[None]:
-        """Within, no room for the job file is waited for: there will be another time."""
+        """Return a context in which nothing waits for room for a job file: there will be another try."""
         return self._folder.impatient()
 
     def close(self) -> None:
@@ -65,7 +65,7 @@ class LocalFio:
     def _start(self, permits: Sequence[ErasePermit], render: Render) -> FioProcess:
         self._started += 1
         name = f"{self._started:05d}"
-        # The very devices that the permits hold, whatever their names may come to stand for.
+        # The very devices that the permits hold, even if their names come to mean others.
         paths = [permit.path for permit in permits]
         held = {id(permit): permit for permit in (self._permit, *self._fill_permits)}
         inherit = [lock for permit in held.values() for lock in permit.locks]

@@ -1,4 +1,4 @@
-"""How fast a device reads, found in a few seconds, without writing and without a permit."""
+"""The read speed of a device, found in a few seconds, without writing and without a permit."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _IO_DEPTH = 32
 
 
 def read_bytes_per_s(path: str, capacity_bytes: int, *, seconds: int = PROBE_S) -> float:
-    """Read sequentially from the start for some seconds.
+    """Return the bytes a second of sequential reads from the start of the device, over some seconds.
 
-    fio is told to refuse to write, and not to flush what others have not written yet, as it
+    Options keep fio from writing, and from flushing what other programs have not written yet, as it
     otherwise does before it opens a device.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Readings as they come, turned into samples and in the end into a measurement."""
+"""The conversion of readings into samples, and in the end into a measurement."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, Reading, bu
 from tkperf.model.errors import StepFailedError
 from tkperf.model.measurement import Measurement, Sample
 
-# Share of a CPU at which a thread, or of all CPUs at which fio, is taken to be out of CPU time.
+# A thread that uses this share of a CPU, or a fio that uses this share of all CPUs, is out of CPU time.
 CPU_EXHAUSTED = 0.95
 
 
 class Recorder:
-    """Turns readings into samples as they come and keeps them."""
+    """A recorder that turns readings into samples as they come, and keeps them."""
 
     def __init__(self, on_sample: OnSample, origin: Reading = NOTHING_YET) -> None:
         self._on_sample = on_sample
@@ -30,16 +30,16 @@ class Recorder:
         return build_sample(earlier, later, origin_s=self._origin.elapsed_s)
 
     def so_far(self, now: Reading) -> Measurement | None:
-        """Everything between the origin and a reading of fio under way; None before the first."""
+        """Return the measurement from the origin to a reading of the running fio; None before the first."""
         if now.elapsed_s <= self._origin.elapsed_s:
             return None
         whole = build_sample(self._origin, now)
         return Measurement(duration_s=whole.duration_s, read=whole.read, write=whole.write)
 
     def _all_samples(self, last: Reading) -> tuple[Sample, ...]:
-        """The samples, made to add up to what there is at ``last``: nothing may lie between.
+        """Return the samples, made to add up to ``last``: nothing may lie between them.
 
-        What a document brings that comes shortly after the one before belongs to that one's sample.
+        A document shortly after the one before has its share added to that one's sample.
         """
         if last is self._newest:
             return tuple(self.samples)
@@ -48,7 +48,11 @@ class Recorder:
         return (*self.samples[:-1], self._sample(self._before_newest, last))
 
     def measurement(self, last: Reading, cpus: int) -> Measurement:
-        """Everything between the origin and ``last``."""
+        """Return the measurement from the origin to ``last``.
+
+        Raises:
+            StepFailedError: no time passed between them.
+        """
         if last.elapsed_s <= self._origin.elapsed_s:
             raise StepFailedError("fio ran but reported no time: nothing was measured")
         whole = build_sample(self._origin, last)

@@ -1,4 +1,4 @@
-"""Seeds of fio's random numbers: one of the run, from which each of its jobs gets another. Pure."""
+"""Seeds of fio's random numbers: each run has one, and each of its jobs gets another from it. Pure."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections import Counter
 from tkperf.engine import Load
 from tkperf.model.phases import Fill
 
-# Of a run's seed: short enough to be typed, exact as a number in JSON.
+# A run's seed is short enough to be typed, and exact as a number in JSON.
 RUN_SEED_BITS = 48
 # fio reads a signed number of 64 bits.
 _JOB_SEED_BITS = 62
 
 
 class Seeds:
-    """A run with the same seed whose jobs come in the same order gives fio the same seeds.
+    """The seeds of a run's jobs. Runs with the same seed and the same order of jobs give fio the same seeds.
 
-    No two of its jobs have the same one: the PTS wants no sequence of addresses to be repeated.
+    No two jobs of a run have the same one: the PTS wants no sequence of addresses to be repeated.
     """
 
     def __init__(self, run_seed: int) -> None:
@@ -30,13 +30,13 @@ class Seeds:
         self._taken: Counter[Load | Fill] = Counter()
 
     def next_of(self, load: Load | Fill) -> int:
-        """Return the seed that the next job of a load has, made ready in vain before or not."""
+        """Return the seed of the next job of a load. Jobs that were made ready in vain do not change it."""
         text = f"{self.run_seed}:{self._resumptions}:{self._taken[load]}:{load!r}"
         digest = hashlib.sha256(text.encode()).digest()
         return int.from_bytes(digest[:8], "little") >> (64 - _JOB_SEED_BITS)
 
     def take(self, load: Load | Fill) -> int:
-        """Return the same for a job that runs, so that the next one gets another."""
+        """Return the seed of a job that runs now, and count it, so that the next one gets another."""
         seed = self.next_of(load)
         self._taken[load] += 1
         return seed

@@ -1,9 +1,9 @@
-"""Where sequential jobs go on: each stream continues over its steps instead of restarting.
+"""The positions of sequential jobs: each stream continues over its steps instead of restarting.
 
-fio can start a job anywhere in its region but, reaching the end, wraps to where it started, not
+fio can start a job anywhere in its region, but at the end it wraps to its start, not
 to the region's beginning (tried with fio 3.33; zonemode and several files do not change that). So a
-step goes on where the stream stopped if the rest of the region lasts for it, at the speed last seen;
-otherwise it starts at the region's beginning, and what is left of the region is passed over. A
+step goes on where the stream stopped if the rest of the region lasts for it, at the speed last seen.
+Otherwise it starts at the region's beginning, and the rest of the region is passed over. A
 stream that takes more than about half of its region a step therefore begins each step at the
 region's beginning: only from there does fio's own wrap go round the whole region.
 """
@@ -28,7 +28,7 @@ class _Cursor:
 
 
 class SequentialCursors:
-    """Positions of all sequential streams of a device, each known by its workload.
+    """Positions of all sequential streams of a device; the workload identifies each stream.
 
     Streams within an area begin at its start; each area is seen once.
     """
@@ -38,7 +38,7 @@ class SequentialCursors:
         self._cursors: dict[Workload, _Cursor] = {}
 
     def starts_bytes(self, step: Step) -> tuple[int, ...]:
-        """Start of each job within its region; empty for random workloads."""
+        """Return the start of each job within its region; empty for random workloads."""
         workload = step.workload
         if workload.access is not Access.SEQUENTIAL:
             return ()
@@ -61,7 +61,7 @@ class SequentialCursors:
         for region, start, moved in zip(
             self._regions(workload), starts_bytes, job_bytes, strict=True
         ):
-            # After a wrap the stream is where fio's own wrap put it.
+            # After a wrap the position is the one of fio's own wrap.
             position = start + moved % (region.length_bytes - start)
             positions.append(position if position < region.length_bytes else 0)
         self._cursors[workload] = _Cursor(

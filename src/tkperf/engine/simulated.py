@@ -22,15 +22,15 @@ from tkperf.model.phases import Continuous, Fill
 from tkperf.model.workload import ActiveRange, Step, Workload
 
 SAMPLE_S = 1.0
-# Seconds that are drawn at a time.
+# Seconds drawn at a time.
 _DRAWN_TOGETHER = 60
-# Of a second, of an amount: less is left over by adding up.
+# Smaller rests of a second, or of an amount, are left over by adding up.
 _NO_TIME_S = 1e-9
 _NO_BYTE = 0.5
 
 
 class SimulatedEngine:
-    """Runs a DriveModel. Deterministic for a seed."""
+    """Engine that runs a DriveModel. It is deterministic for a seed."""
 
     name = "simulated"
     version: str | None = None
@@ -44,7 +44,11 @@ class SimulatedEngine:
         seed: int = 1,
         cold_start_s: float = 0.0,
     ) -> None:
-        """``cold_start_s``: what was not made ready and let go in time begins so much later."""
+        """Build the drive.
+
+        Args:
+            cold_start_s: a load that was not made ready and let go in time begins so much later.
+        """
         self._random = np.random.default_rng(seed)
         self.drive = build_drive(model, active_range_bytes, self._random)
         self._active_range_bytes = active_range_bytes
@@ -54,12 +58,12 @@ class SimulatedEngine:
         self._let_go: tuple[Load, float] | None = None
         self._begins_s = 0.0
         self._stream: Continuous | None = None
-        # Until when the drive has seen what happened to it.
+        # The drive's own state is up to date until this moment.
         self._lived_s = 0.0
         self.telemetry = SimulatedTelemetry(self.drive, self.clock)
 
     def clock(self) -> float:
-        """Simulated monotonic time in seconds."""
+        """Return the simulated monotonic time in seconds."""
         return self._clock_s
 
     def wait_until(self, clock_s: float) -> None:
@@ -117,7 +121,7 @@ class SimulatedEngine:
         self._ready, self._let_go = (), None
 
     def _hand_over(self, execution: Execution, then: Next | None) -> Execution:
-        """Let go what follows, if that can be told by now."""
+        """Let go the load that follows, if it can be chosen by now."""
         self._ready = then.loads if then else ()
         load = then.choose(execution.measurement) if then else None
         if load is None:
@@ -132,7 +136,7 @@ class SimulatedEngine:
         on_sample: OnSample,
         amount_bytes: int | None = None,
     ) -> Execution:
-        """For so long, or until so much is written."""
+        """Run a workload for so long, or until so much is written."""
         began_s = self._begins_s
         if began_s - self._lived_s > _NO_TIME_S:
             self.drive.idle(began_s - self._lived_s)
@@ -175,7 +179,7 @@ class SimulatedEngine:
             write = replace(write, bytes=amount_bytes)
         lasted_s = duration_s if duration_s is not None else lasted_s
         ended_s = self._begins_s = self._lived_s = began_s + lasted_s
-        # Something may have been waited for while it went on.
+        # The clock may be ahead already, through a wait during the load.
         self._clock_s = max(self._clock_s, ended_s)
         kind = "fill" if amount_bytes is not None else "step"
         return Execution(
@@ -203,5 +207,5 @@ class SimulatedEngine:
             left -= second.rate * block_bytes * second_s
 
     def _serve(self, workload: Workload, duration_s: float) -> Second:
-        """The drive's next second, or less."""
+        """Return the drive's next second, or less."""
         return self.drive.serve(workload, duration_s)

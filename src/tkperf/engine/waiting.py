@@ -1,4 +1,4 @@
-"""What waits at its gate: the fio processes of all that may come next, until one of them is let go."""
+"""The fio processes of all loads that may come next: they wait at their gates until one of them is let go."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tkperf.model.errors import EngineError, LostAtGateError
 from tkperf.model.workload import Step
 
 # fio needs a third of a second from its start to the gate, and several times that on a host whose
-# CPUs the step under way keeps busy.
+# CPUs the current step keeps busy.
 PREPARE_AHEAD_S = 3.0
-# A slow machine needs more: so many times as long as fio took to come to its gate of late.
+# A slow machine needs more: so many times fio's recent time to come to its gate.
 START_MARGIN = 2.0
-# How often threads that should wait at their gate by now are looked for.
+# The interval of looking for threads that should wait at their gate by now.
 GATE_POLL_S = 0.005
 
 
 @dataclass(slots=True)
 class Prepared:
-    """A fio for a load. ``starts_bytes``: where its sequential jobs start; empty for a random one."""
+    """A fio process for a load. ``starts_bytes`` has the starts of its sequential jobs; empty for a random load."""
 
     load: Load
     seed: int
@@ -32,14 +32,14 @@ class Prepared:
 
 
 def step_of(load: Load) -> Step:
-    """The step that fio is started with: a stream is one that lasts as long as the stream may."""
+    """Return the step that fio is started with: for a stream, one as long as the stream may last."""
     if isinstance(load, Step):
         return load
     return Step(workload=load.workload, duration_s=load.longest_s)
 
 
 class Waiting:
-    """At most one process for each load; at most one of them is let go at a time."""
+    """The waiting processes: at most one for each load; at most one of them is let go at a time."""
 
     def __init__(self, start: Callable[[Load], Prepared]) -> None:
         self._start = start
@@ -48,11 +48,11 @@ class Waiting:
 
     @property
     def ahead_s(self) -> float:
-        """How long before it may be let go a load's fio is to be started."""
+        """Return how long before the hand-over a load's fio is to be started."""
         return max(PREPARE_AHEAD_S, START_MARGIN * self._start_took_s)
 
     def note_start(self, process: FioProcess) -> None:
-        """Learn from one that was released; what was slow once is forgotten in a few steps."""
+        """Learn the start time of a released process; a slow one is forgotten in a few steps."""
         self._start_took_s = max(process.start_took_s, self._start_took_s / 2)
 
     def __contains__(self, load: Load) -> bool:
@@ -63,7 +63,7 @@ class Waiting:
 
     @property
     def let_go_load(self) -> Load | None:
-        """The one that was let go, if one was."""
+        """Return the load that was let go, if one was."""
         return next(
             (
                 load
@@ -75,24 +75,24 @@ class Waiting:
 
     @property
     def let_go_s(self) -> float | None:
-        """When one of them was let go, on the monotonic clock."""
+        """Return when a load was let go, on the monotonic clock; None if none was."""
         load = self.let_go_load
         return None if load is None else self._prepared[load].process.released_s
 
     def prepare(self, load: Load) -> None:
-        """Start its fio, unless it waits already; what fails now is tried again in its time."""
+        """Start the fio of a load, unless it waits already. A failed start is tried again later."""
         if load not in self._prepared:
             with suppress(EngineError):
                 self._prepared[load] = self._start(load)
 
     def let_go(self, load: Load, keep_up: Callable[[float], bool]) -> None:
-        """Let its I/O begin as soon as all its threads wait.
+        """Let a load's I/O begin as soon as all its threads wait.
 
-        That is waited for as long as they had to come, ``ahead_s``; should they come later, or be lost,
-        the engine sees to it when asked for the load.
+        The wait lasts at most ``ahead_s``, the time they had to come. If they come later, or are lost,
+        the engine handles it when it is asked for the load.
 
         Args:
-            keep_up: takes in the output of what is under way until a moment; False: it has ended.
+            keep_up: takes in the output of the current load until a moment; False: that load has ended.
         """
         prepared = self._prepared.get(load)
         if prepared is None or prepared.process.released_s is not None:
@@ -109,16 +109,16 @@ class Waiting:
             prepared.process.release()
 
     def take(self, load: Load) -> Prepared | None:
-        """Hand out what waits, or was let go, for a load. The others stay until ``discard``."""
+        """Return the process that waits, or was let go, for a load. The others stay until ``discard``."""
         return self._prepared.pop(load, None)
 
     def discard(self, *, but: Collection[Load] = ()) -> None:
-        """Stop all of them, also one that was let go, except those that may be needed."""
+        """Stop all processes, also one that was let go, except for the loads in ``but``."""
         for load in [load for load in self._prepared if load not in but]:
             self._prepared.pop(load).process.stop()
 
     def stop_io(self) -> None:
-        """End what was let go, by a guess that turned out wrong; what waits goes on waiting."""
+        """Stop a process that was let go by a wrong guess; the others go on waiting."""
         for load, prepared in list(self._prepared.items()):
             if prepared.process.released_s is not None:
                 prepared.process.stop()

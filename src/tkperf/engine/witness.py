@@ -1,4 +1,4 @@
-"""What fio and the clocks tell beside the counters, for the judgement whether they can be true."""
+"""The evidence from fio and the clocks, to judge whether the counters can be true."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tkperf.model.workload import Access, ActiveRange, Step, Workload
 
 
 def witness_step(process: FioProcess, step: Step, active_range: ActiveRange) -> Witness:
-    """Of a timed step that has ended."""
+    """Return the witness of a timed step that has ended."""
     workload = step.workload
     span = step.workload.region or active_range
     tells_depth = workload.access is Access.RANDOM or _holds_a_full_queue(workload, span)
@@ -29,9 +29,9 @@ def witness_step(process: FioProcess, step: Step, active_range: ActiveRange) -> 
 
 
 def _holds_a_full_queue(workload: Workload, span: ActiveRange) -> bool:
-    """Whether a sequential job's region is so long that the queue fills before fio turns back.
+    """Return whether a sequential job's region is so long that the queue fills before fio turns back.
 
-    It waits for all outstanding I/Os before it does.
+    fio waits for all outstanding I/Os before it turns back.
     """
     regions = split_regions(span, workload.jobs, workload.block_size_bytes)
     shortest_bytes = min(region.length_bytes for region in regions)
@@ -39,7 +39,7 @@ def _holds_a_full_queue(workload: Workload, span: ActiveRange) -> bool:
 
 
 def witness_fill(process: FioProcess, planned_bytes: tuple[int, ...]) -> Witness:
-    """Of a fill that has ended, with what each of its jobs was to write."""
+    """Return the witness of a fill that has ended; each of its jobs was to write its ``planned_bytes``."""
     jobs = tuple(
         JobSeen(
             ios=job.ios,
@@ -53,13 +53,13 @@ def witness_fill(process: FioProcess, planned_bytes: tuple[int, ...]) -> Witness
 
 
 class StreamWatch:
-    """Looks at a stream slice by slice, and knows since when each job has done nothing."""
+    """The watch over a stream, slice by slice. It remembers since when each job has done nothing."""
 
     def __init__(self) -> None:
         self._active_until_s: dict[int, float] = {}
 
     def witness_slice(self, process: FioProcess, origin: Reading) -> Witness:
-        """Of what happened since ``origin``."""
+        """Return the witness of the slice since ``origin``."""
         now = process.last
         jobs = []
         for number, job in enumerate(now.jobs):
@@ -81,10 +81,10 @@ class StreamWatch:
 
 
 def earliest_s(process: FioProcess, origin: Reading = NOTHING_YET) -> float:
-    """No I/O that is not in ``origin`` was done before this moment of the monotonic clock.
+    """Return the earliest possible time, on the monotonic clock, of I/O that is not in ``origin``.
 
-    fio's clock begins after its gate is opened, however late that is, and however late its reports
-    are taken in.
+    fio's clock begins after its gate is opened. Late beginnings and late reports do not
+    change that.
     """
     assert process.released_s is not None
     return process.released_s + origin.elapsed_s

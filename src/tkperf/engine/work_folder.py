@@ -1,7 +1,7 @@
-"""Where fio's job files and gates lie while a run goes on: in memory, with another place to go.
+"""The folder of fio's job files and gates during a run: in memory, with another place to go.
 
-A run of days must not end because /dev/shm was cleaned or full for a moment. And a run that was
-killed leaves its folder: the next one takes it away, if nobody lives in it any more.
+A run of days must not end because /dev/shm was cleaned or full for a moment. A run that was
+killed leaves its folder: the next run removes it, if its owner is dead.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from tkperf.model.errors import EngineError, reason_of
 T = TypeVar("T")
 
 PREFIX = "tkperf-"
-# Locked for as long as its owner lives, by the kernel's word.
+# The kernel keeps this file locked for as long as its owner lives.
 OWNER_LOCK = "owner.lock"
-# How long a place to write to is waited for, and how often it is tried.
+# The longest wait for a place to write to, and the interval of the tries.
 LONGEST_WAIT_S = 300.0
 RETRY_EVERY_S = 0.5
 
 
 def _places() -> tuple[Path, ...]:
-    """In memory first: opening a gate must not wait for a busy disk's journal."""
+    """Return the places, memory first: opening a gate must not wait for a busy disk's journal."""
     places = (Path("/dev/shm"), Path(tempfile.gettempdir()))  # noqa: S108 - private folders in it
     return tuple(dict.fromkeys(places))
 
 
 class WorkFolder:
-    """A private folder, made anew elsewhere when it cannot be written to."""
+    """A private folder. If it cannot be written to, another one is made elsewhere."""
 
     def __init__(self, places: Sequence[Path] | None = None) -> None:
         self._places = _places() if places is None else tuple(places)
@@ -46,7 +46,7 @@ class WorkFolder:
 
     @contextmanager
     def impatient(self) -> Iterator[None]:
-        """Within, every place is tried only once: there will be another time."""
+        """Try every place only once within this context: there will be another time."""
         self._patience_s = 0.0
         try:
             yield
@@ -54,10 +54,10 @@ class WorkFolder:
             self._patience_s = LONGEST_WAIT_S
 
     def write(self, make: Callable[[Path], T]) -> T:
-        """What ``make`` makes in a folder that takes it; tried everywhere, again and again.
+        """Return the result of ``make`` in a folder that takes it. Try all places, again and again.
 
         Raises:
-            EngineError: nowhere could be written to for LONGEST_WAIT_S.
+            EngineError: no place could be written to for LONGEST_WAIT_S.
         """
         patience_s = self._patience_s
         until_s = time.monotonic() + patience_s
@@ -91,8 +91,8 @@ class WorkFolder:
 
 
 def _make_locked(place: Path) -> tuple[Path, int]:
-    """A new folder and its lock, held. It gets its name when the lock is held, never before."""
-    # tempfile chooses names; one beginning with a dot is nobody's leftover to remove.
+    """Make a new folder. Return it with its lock, held. It gets its name when the lock is held, never before."""
+    # tempfile chooses the name. The dot at its beginning keeps other runs from removing it as a leftover.
     nascent = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=place))
     try:
         lock = os.open(nascent / OWNER_LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
@@ -110,9 +110,9 @@ def _make_locked(place: Path) -> tuple[Path, int]:
 
 
 def remove_dead(place: Path) -> None:
-    """Remove the folders here that runs of this user, which are dead for certain, left behind.
+    """Remove the folders that dead runs of this user left behind here.
 
-    Links are never followed, and what cannot be told or removed is left alone.
+    It follows no links, and leaves alone all folders that it cannot judge or remove.
     """
     with suppress(OSError):
         for entry in os.scandir(place):

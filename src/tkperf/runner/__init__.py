@@ -1,1 +1,1 @@
-"""A run under way: what a procedure asks for is done, watched, and passed on as events; a run that stopped is replayed."""
+"""A running run: phases are performed, watched, and passed on as events; a run that stopped is replayed."""

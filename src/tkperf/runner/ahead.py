@@ -1,6 +1,6 @@
-"""What lies ahead of a test under way: what may follow, so that it can be made ready, and how long.
+"""The rest of a running test: the loads that may follow, so that they can be made ready, and the remaining time.
 
-Found by replay of the test's procedure with the answers so far (docs/adr/0007).
+A replay of the test's procedure with the answers so far finds both (docs/adr/0007).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tkperf.procedures.profiles import Profile
 
 @dataclass(slots=True)
 class Ahead:
-    """Looks ahead from the phase under way; ``answers`` are those to the phases before it."""
+    """A look ahead from the current phase; ``answers`` belong to the phases before it."""
 
     test: Test
     later_tests: Sequence[Test]
@@ -41,7 +41,7 @@ class Ahead:
     _greatest: dict[object, int] | None = None
 
     def begin(self, course: Course | None, position: int = 0) -> None:
-        """The phase at this position of a course is under way; None: a phase by itself."""
+        """Begin the phase at this position of a course; None: a phase by itself."""
         if course is None or position == 0:
             self._left_s.clear()
         else:
@@ -50,7 +50,7 @@ class Ahead:
         self._course, self._position = course, position
 
     def procedure(self) -> Procedure:
-        """A fresh one of the test's."""
+        """Return a fresh procedure of the test."""
         return self._procedure_of(self.test)
 
     def _procedure_of(self, test: Test) -> Procedure:
@@ -62,11 +62,11 @@ class Ahead:
         answer: Callable[[Measurement], Answer],
         planned_s: float | None = None,
     ) -> Next | None:
-        """What may follow a phase under way, or its last step; None if nothing can be made ready.
+        """Return the loads that may follow the current phase, or its last step; None if nothing can be made ready.
 
         Args:
-            answer: the answer to the phase, given what its last step yields.
-            planned_s: how long that step lasts; None where it ends by amount.
+            answer: gives the answer to the phase for the measurement of its last step.
+            planned_s: the duration of that step; None where it ends by amount.
         """
         if self._course is not None and self._position + 1 < len(self._course.phases):
             following = self._course.phases[self._position + 1]
@@ -95,7 +95,7 @@ class Ahead:
         return Next(loads=ready, choose=choose, certain=len(loads) == 1, afterwards=afterwards)
 
     def within(self, phase: Round, position: int) -> Next:
-        """What follows a step of a round that is not its last."""
+        """Return the load that follows a step of a round that is not its last."""
         if position + 2 < len(phase.steps):
             afterwards: tuple[Load, ...] = (phase.steps[position + 2],)
         else:
@@ -104,11 +104,11 @@ class Ahead:
         return Next.for_certain(phase.steps[position + 1], afterwards)
 
     def load_after(self, phase: Phase, answer: Answer) -> Load | None:
-        """What follows a phase that is answered so."""
+        """Return the load that follows a phase with this answer."""
         return self._load(upcoming_phase(self.procedure(), [*self.answers, answer]), after=phase)
 
     def _load(self, phase: Phase | None, *, after: Phase) -> Load | None:
-        """What the engine is to begin with; None: nothing, or the stream under way goes on."""
+        """Return the load that a phase begins with; None: it has none, or the running stream goes on."""
         if phase is None:
             phase = self.first_of_next_test()
         if isinstance(phase, Round):
@@ -116,7 +116,7 @@ class Ahead:
         return phase if isinstance(phase, Continuous) and not phase.goes_on(after) else None
 
     def _second_load(self, following: Phase | None) -> tuple[Load, ...]:
-        """What comes after the load that the following phase begins with, where that is certain."""
+        """Return the load after the one that the following phase begins with, where it is certain."""
         phase = self.first_of_next_test() if following is None else following
         if isinstance(phase, Round) and len(phase.steps) > 1:
             return (phase.steps[1],)
@@ -127,14 +127,14 @@ class Ahead:
         return ()
 
     def first_of_next_test(self) -> Round | Continuous | None:
-        """What the next test begins with, if that is measured at once."""
+        """Return the first phase of the next test, if it is measured at once."""
         if not self.later_tests or self.test.finds_demand:
-            return None  # nobody knows yet at which demand that is
+            return None  # the demand is not found yet
         first = upcoming_phase(self._procedure_of(self.later_tests[0]), ())
         return first if isinstance(first, Round | Continuous) else None
 
     def left_s(self, case: Case) -> float:
-        """How long the run goes on from the phase under way, in the best or the worst case."""
+        """Return the remaining time of the run from the current phase on, in the best or the worst case."""
         if case not in self._left_s:
             self._left_s[case] = self._forecast_s(self.test, self.answers, case) + sum(
                 self._forecast_s(test, (), case) for test in self.later_tests
@@ -142,10 +142,10 @@ class Ahead:
         return self._left_s[case]
 
     def at_most(self, phase: Phase) -> int | None:
-        """How many rounds, areas or slices like this one its section may come to; None: it is not one of several."""
-        # Already for the first purge: between a fill and the first round there is no time to lose.
+        """Return the greatest number of such rounds, areas or slices in the section; None: the phase is single."""
+        # Compute it as early as the first purge: between a fill and the first round there is no time to lose.
         if self._greatest is None:
-            # After an interruption rounds count on, and as many may follow as in the beginning.
+            # After an interruption rounds count on, and as many may follow as at the beginning.
             known = [isinstance(answer, Interruption) for answer in self.answers]
             so_far = self.answers[: len(known) - known[::-1].index(True)] if any(known) else ()
             self._greatest = greatest_numbers(
@@ -162,5 +162,5 @@ class Ahead:
 
 
 def _told_of(end: Measurement) -> tuple[Measurement, ...]:
-    """As nobody or as somebody had a part in it, which is known only when it has ended."""
+    """Return the measurement as undisturbed and as disturbed by foreign I/O, which shows only after its end."""
     return end, replace(end, disturbed_by=(DisturbanceCode.FOREIGN_IO,))

@@ -1,4 +1,4 @@
-"""What a run file has gained between two looks at it; what it is about, looked at once."""
+"""The growth of a run file between two looks at it, and its outline at one look."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tkperf.model.record import LogEntry, RunRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """The whole run, and of its log the new rows.
+    """The whole run, with the new rows of its log.
 
     Attributes:
-        record: the whole run, but of its steps, purges and verdicts the new ones alone.
-        log: the new ones in their order.
-        sequence, part, begun_s: how far this look came: in the log, and in the step under way.
-        seconds: those of the new steps, by their sequence; of a first look those of the last alone.
-        seconds_under_way: the new ones of the step under way.
+        record: the whole run, but only its new steps, purges and verdicts.
+        log: the new rows in their order.
+        sequence, part, begun_s: the place that this look reached: in the log, and in the current step.
+        seconds: the seconds of the new steps, by sequence; a first look has only the last step's.
+        seconds_under_way: the new seconds of the current step.
     """
 
     record: RunRecord
@@ -32,11 +32,11 @@ class Growth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """How a run stands, found without reading its steps, of which there may be thousands.
+    """The state of a run, found without reading its steps, of which there may be thousands.
 
     Attributes:
-        record: the whole run, but none of its log: no steps, purges, verdicts.
-        disturbed_steps: how many steps that count something disturbed; None: nobody looked.
+        record: the whole run without its log: no steps, purges, verdicts.
+        disturbed_steps: the number of disturbed steps that count; None: the run was not watched.
     """
 
     record: RunRecord

@@ -1,4 +1,4 @@
-"""What happens during a run, told to whoever watches: run file, live view, progress lines.
+"""The events of a run, sent to its observers: run file, live view, progress lines.
 
 The runner emits these in order; an observer is any callable that takes one.
 """
@@ -34,7 +34,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResumed:
-    """An earlier run goes on."""
+    """A run that stopped earlier goes on."""
 
     info: RunInfo
     tests: tuple[str, ...]
@@ -43,7 +43,7 @@ class RunResumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestStarted:
-    """``goes_on``: it was cut off, and something of it was measured before."""
+    """A test has started. ``goes_on``: it was cut off, and a part of it was measured before."""
 
     __test__ = False
 
@@ -55,9 +55,9 @@ class TestStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseStarted:
-    """``shortest_s``/``longest_s``: remaining time of the whole run from here on.
+    """A phase has started. ``shortest_s``/``longest_s``: remaining time of the whole run from here on.
 
-    ``at_most``: how many rounds, areas or slices the section may come to; None: the phase is not one of several.
+    ``at_most``: the greatest number of rounds, areas or slices in the section; None: the phase is not one of several.
     """
 
     test: str
@@ -70,7 +70,7 @@ class PhaseStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStarted:
-    """``position`` counts from 0 among ``steps`` of the phase. ``planned_s`` None: by amount."""
+    """A step has started. ``position`` counts from 0 among ``steps`` of the phase. ``planned_s`` None: by amount."""
 
     test: str
     section: str
@@ -105,9 +105,9 @@ class PurgeEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetBusy:
-    """The target is being got ready: ``doing`` says what, e.g. ``purging``.
+    """The target is being made ready: ``doing`` says how, e.g. ``purging``.
 
-    ``done`` is the share of it (0..1), None where the device does not tell.
+    ``done`` is the finished share (0..1), None where the device does not report it.
     """
 
     test: str
@@ -118,7 +118,7 @@ class TargetBusy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetrySeen:
-    """A drive told of itself; told some seconds after it was read."""
+    """A reading of a drive's telemetry, sent some seconds after it was read."""
 
     reading: Reading
 
@@ -138,7 +138,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionEnded:
-    """A section of a test came to its end, whatever becomes of the others."""
+    """A section of a test has ended; the others may go on."""
 
     test: str
     outcome: SectionOutcome
@@ -151,7 +151,7 @@ class Warned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestEnded:
-    """``at_s`` is None where another tool ran it."""
+    """A test has ended. ``at_s`` is None where another tool ran it."""
 
     __test__ = False
 
@@ -169,7 +169,10 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsDropped:
-    """Told to one view alone: what it did not take in time, which came before what follows."""
+    """The number of events that one view missed because it was slow; they came before the next event.
+
+    Only that view gets this event.
+    """
 
     samples: int
     others: int

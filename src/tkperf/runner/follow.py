@@ -1,7 +1,7 @@
-"""A run followed by its file alone: what that gains, as the events that the run itself told.
+"""A run followed by its file alone: the growth of the file as the events that the run itself sent.
 
-What no file tells is found: the phase under way by replay (``standing.py``), its step by the rows
-that there are of it. Seconds come as the file gets them: with their step, of a long one about a
+Two things are not in the file: a replay finds the current phase (``progress.py``), and the rows of that phase
+give its step. Seconds come as the file gets them: with their step; for a long step, about a
 minute at a time.
 """
 
@@ -46,7 +46,7 @@ from tkperf.runner.progress import Standing, end_s, find_standing
 
 
 class Follower:
-    """Turns what a run file gains into events, in their order."""
+    """A follower that turns the growth of a run file into events, in their order."""
 
     def __init__(self) -> None:
         self.standing: Standing | None = None
@@ -57,10 +57,10 @@ class Follower:
         self._ended: set[int] = set()
         self._phase: tuple[str, Phase] | None = None
         self._step: StepStarted | None = None
-        self._seen = 0  # seconds of the step under way
+        self._seen = 0  # seconds of the current step
 
     def take(self, growth: Growth) -> Iterator[Event]:
-        """What happened since the growth before. The first has the run from its beginning."""
+        """Yield the events since the growth before. The first growth has the run from its beginning."""
         record = growth.record
         if not self._begun and not record.planned:
             return  # not even begun
@@ -87,7 +87,7 @@ class Follower:
             yield RunResumed(info=record.info, tests=record.planned, resumption=resumption)
         if len(record.resumptions) > self._resumptions:
             self._resumptions = len(record.resumptions)
-            # What was set aside is told by the rows, of which a look at the new ones alone has none.
+            # The rows say which entries are set aside, but a look at the new rows alone misses the old ones.
             self._log = [
                 replace(
                     entry,
@@ -148,7 +148,7 @@ class Follower:
         self._warnings, self._notes = len(record.warnings), len(record.notes)
 
     def _now(self, growth: Growth) -> Iterator[Event]:
-        """What is under way."""
+        """Yield the events of the current phase and step."""
         standing = self.standing
         if standing is None or standing.test is None or standing.phase is None:
             return
@@ -212,7 +212,7 @@ class Follower:
         return step
 
     def _last_s(self, standing: Standing) -> float:
-        """The end of what is in the log, at which the step under way began."""
+        """Return the end of the last record in the log, at which the current step began."""
         done = [
             entry.record
             for entry in self._log[-2:]
@@ -222,7 +222,7 @@ class Follower:
 
 
 def _is_same_step(one: StepStarted, other: StepStarted) -> bool:
-    """However exactly it is known when it began."""
+    """Return whether two events mean the same step, apart from their times."""
     return replace(one, at_s=0.0) == replace(other, at_s=0.0)
 
 

@@ -1,4 +1,4 @@
-"""What a phase asks for, done by the engine or the target, told to the observers, and answered."""
+"""The performance of phases: the engine or the target does the work, observers get events, the phase an answer."""
 
 from __future__ import annotations
 
@@ -48,36 +48,40 @@ class Target(Protocol):
     """The device, held by a permit to erase it."""
 
     def recheck(self) -> None:
-        """Raise unless it is still the same device and still free to be erased."""
+        """Raise unless the target is still the same device and still free to be erased."""
         ...
 
     def make_ready_to_fill(self) -> None:
-        """Bring it into the state that it is preconditioned in, just before that."""
+        """Bring the target into the state for preconditioning, just before that."""
         ...
 
     def make_ready(self, *, on_progress: OnProgress) -> None:
-        """Bring it into the state that it is measured in, just before that."""
+        """Bring the target into the state for measuring, just before that."""
         ...
 
     def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
-        """Put it in "as new" state, or raise.
+        """Put the target in "as new" state, or raise.
 
         Args:
-            on_progress: gets the share done (0..1) now and then, None where nobody knows.
-            on_note: gets the code and text of what must be on record before it is done.
+            on_progress: gets the finished share (0..1) now and then, None where it is unknown.
+            on_note: gets the code and text of a note that must be on record before the purge.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Everything that a run is made of.
+    """The parts of a run.
 
-    The ``profile`` is what the tests follow, and what ``info`` then says they followed, whatever it was
-    made with. ``counters`` look at the device that is measured, ``fill_counters`` at what is preconditioned if
-    that is another, ``host`` at what the host does. ``strict``: what is disturbed is measured again, or the
-    run ends. ``resumed``: what was done of it earlier. ``telemetry``
-    reads what the drives tell of themselves.
+    Attributes:
+        info: gets the name and data of ``profile``, even if it was made with others.
+        profile: the profile that the tests follow.
+        counters: look at the measured device.
+        fill_counters: look at the preconditioned device, if that is another.
+        host: looks at the host's own activity.
+        strict: disturbed steps are measured again, or the run ends.
+        resumed: the part of the run that was done earlier.
+        telemetry: reads what the drives report of themselves.
     """
 
     info: RunInfo
@@ -114,7 +118,7 @@ class Run:
 
 @dataclass(slots=True)
 class Performer:
-    """Performs the phases of one test under way. ``origin_s``: the run's start on its clock."""
+    """The performer of the phases of one running test. ``origin_s``: the run's start on its clock."""
 
     run: Run
     ahead: Ahead
@@ -136,12 +140,12 @@ class Performer:
         return answer
 
     def rest(self) -> None:
-        """Stop all I/O: nothing follows that could be made ready."""
+        """Stop all I/O: no load follows that could be made ready."""
         self.run.engine.rest()
         self.watch.rested()
 
     def now_s(self) -> float:
-        """Since the start of the run."""
+        """Return the seconds since the start of the run."""
         return self.run.clock() - self.origin_s
 
     def _perform(self, phase: Phase) -> Answer:
@@ -165,7 +169,7 @@ class Performer:
                 return None
 
     def _make_ready(self) -> None:
-        """A drive is ready at once; a set is made, and tells how far that is."""
+        """Make the target ready. A drive is ready at once; a set is built, and reports its progress."""
         busy = self._busy("getting the set ready")
 
         def on_progress(done: float | None) -> None:
@@ -190,7 +194,7 @@ class Performer:
         self.run.emit(PurgeEnded(test=self.test.name, record=record))
 
     def _busy(self, doing: str) -> OnProgress:
-        """Tells the observers that the target is being got ready, and how far that is."""
+        """Return a callback that reports to the observers how far the target is."""
 
         def on_progress(done: float | None) -> None:
             busy = TargetBusy(test=self.test.name, doing=doing, done=done, at_s=self.now_s())
@@ -211,8 +215,8 @@ class Performer:
         amount_bytes = phase.passes * (phase.length_bytes or self.run.active_range_bytes)
         then = self.ahead.next(phase, lambda measurement: measurement)
         on_sample = self._start_step(phase, phase.workload, planned_bytes=amount_bytes)
-        # Not repeated if it fails: a third and fourth pass would be another preconditioning than the
-        # one asked for, and as long again.
+        # A failed fill is not repeated: a third and fourth pass would be another preconditioning than the
+        # one asked for, and would take as long again.
         execution = self.run.engine.fill(phase, then=then, on_sample=on_sample)
         watched = self._believe(phase, execution, Plan(workload=phase.workload, duration_s=None))
         answer = as_answer(execution.measurement, watched.disturbances)
@@ -237,7 +241,7 @@ class Performer:
         return measurements
 
     def _measure(self, phase: Round, position: int, then: Next | None) -> tuple[Execution, Watched]:
-        """A step of a round; what cannot be believed, or is not taken, is measured again at once."""
+        """Measure a step of a round. Measure it again at once if it failed, or was refused."""
         step = phase.steps[position]
         plan = Plan(workload=step.workload, duration_s=step.duration_s)
         for attempt in count(1):
@@ -249,7 +253,7 @@ class Performer:
             except StepFailedError as error:
                 if attempt >= most_attempts(error):
                     raise type(error)(f"{error} ({TIMES[attempt]})") from error
-                # From here on the device is idle, also while it is looked at again.
+                # From here on the device is idle, also during its check.
                 ended_s = self.run.clock()
                 if execution is not None:
                     began_s = execution.started_s
@@ -267,7 +271,7 @@ class Performer:
         return self.run.engine.measure(step, then=then, on_sample=on_sample)
 
     def _believe(self, phase: Measured, execution: Execution, plan: Plan) -> Watched:
-        """What was seen of the step beside fio's word, or raise if it cannot be true."""
+        """Return the observations of a step apart from fio's report, or raise if the report cannot be true."""
         device = self.run.info.device.get("path") or "the device"
         require_plausible(execution.measurement, plan, execution.witness, device=device)
         return self.watch.step_ended(
@@ -292,7 +296,7 @@ class Performer:
         return answer
 
     def _start_next(self, phase: Phase, then: Next | None, answer: Answer) -> None:
-        """Let go what is decided to follow, before anything is written down."""
+        """Let go the next load, now decided, before anything is written down."""
         if then is not None and not then.certain and (load := self.ahead.load_after(phase, answer)):
             self.run.engine.start_next(load)
 
@@ -380,5 +384,5 @@ class Performer:
 def _answer_with(
     cells: dict[Workload, Measurement], last: Workload
 ) -> Callable[[Measurement], dict[Workload, Measurement]]:
-    """The answer to a round of which all workloads but the last are known."""
+    """Return a function that completes the answer to a round with the measurement of its last workload."""
     return lambda measurement: {**cells, last: measurement}

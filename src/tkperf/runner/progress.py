@@ -1,7 +1,7 @@
-"""Where a run stands by its log alone: what it is doing, and how long it may go on.
+"""The progress of a run by its log alone: its current phase, and its remaining time.
 
-As in resuming a run, its log is replayed into fresh procedures (docs/adr/0007): what they ask for
-next is what the run is doing.
+A replay of the log into fresh procedures, as in resuming a run (docs/adr/0007), finds the phase: the
+procedures ask for it next.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from tkperf.runner.replay import at_found_demand, find_place
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What a run is doing, or was when it ended.
+    """The place that a run has reached, now or when it ended.
 
     Attributes:
-        test: the test under way; None between tests and before the first.
-        number, tests: which of the run's tests that is, from 1, and how many there are.
-        phase: what it asked for last; None where the log does not tell.
-        steps_done: of the phase's steps.
-        at_most: how many such phases its section may come to, where it is one of several.
-        began_s: when that began, as far as the log knows.
-        shortest_s, longest_s: of the whole run from then on, without purges; None is not known.
+        test: the current test; None between tests and before the first.
+        number, tests: the test's number among the run's tests, from 1, and their count.
+        phase: the phase the test asked for last; None where the log does not show it.
+        steps_done: the finished steps of the phase.
+        at_most: the greatest number of such phases in the section, where there are several.
+        began_s: the beginning of the phase, as far as the log shows it.
+        shortest_s, longest_s: the time of the whole run from then on, without purges; None: unknown.
     """
 
     test: str | None
@@ -45,7 +45,7 @@ class Standing:
     longest_s: float | None = None
 
     def remaining_s(self, now_s: float) -> tuple[float, float] | None:
-        """The shortest and the longest time from now on."""
+        """Return the shortest and the longest time from now on; None: unknown."""
         if self.shortest_s is None or self.longest_s is None:
             return None
         passed_s = now_s - self.began_s
@@ -54,10 +54,10 @@ class Standing:
 
 
 def find_standing(record: RunRecord, log: Sequence[LogEntry]) -> Standing:
-    """Where a run stands; what its log or this version cannot tell is left open.
+    """Return the place that a run has reached. Unknown values stay at their defaults.
 
     Args:
-        log: all of it, as the run file has it.
+        log: the whole log, as the run file has it.
     """
     done = {
         test.name: _outcomes(log, test)
@@ -78,7 +78,7 @@ def find_standing(record: RunRecord, log: Sequence[LogEntry]) -> Standing:
     try:
         return _place(record, standing, under_way, entries, done)
     except (ValueError, TypeError, LookupError, AttributeError, UsageError):
-        # Of a tkperf whose tests had another course, or damaged.
+        # The log is damaged, or is from a tkperf whose tests had another course.
         return standing
 
 
@@ -121,7 +121,7 @@ def _place(
 
 
 def _outcomes(log: Sequence[LogEntry], test: TestRecord) -> tuple[SectionOutcome, ...]:
-    """How the sections of a test ended."""
+    """Return the outcomes of a test's sections."""
     return tuple(
         entry.record
         for entry in log
@@ -132,7 +132,7 @@ def _outcomes(log: Sequence[LogEntry], test: TestRecord) -> tuple[SectionOutcome
 
 
 def _profile_of(record: RunRecord, done: Mapping[str, Sequence[SectionOutcome]]) -> Profile:
-    """With the demand that a search before found."""
+    """Return the run's profile, with the demand that an earlier search found."""
     profile = read_stored_profile(record.info.profile)
     for name in record.planned:
         profile = at_found_demand(profile, done.get(name, ()))
@@ -149,17 +149,17 @@ def _test_of(info: RunInfo, name: str) -> Test:
 def _beginning(
     record: RunRecord, under_way: TestRecord, entries: Sequence[LogEntry], steps_done: int
 ) -> float:
-    """When the phase under way began: at the end of what is before it in the log."""
+    """Return the beginning of the current phase: the end of the record before it in the log."""
     done = [entry for entry in entries if isinstance(entry.record, StepRecord | PurgeRecord)]
     before = done[: len(done) - steps_done]
     began_s = end_s(before[-1].record) if before else under_way.started_s
-    # After an interruption the run went on later.
+    # After an interruption the phase began no earlier than the resumption.
     resumed_s = (resumption.resumed_s for resumption in record.resumptions)
     return max(began_s, *resumed_s) if record.resumptions else began_s
 
 
 def end_s(record: object) -> float:
-    """When a step or a purge ended."""
+    """Return the end of a step or a purge."""
     if isinstance(record, StepRecord):
         return record.started_s + record.measurement.duration_s
     assert isinstance(record, PurgeRecord)
@@ -167,12 +167,12 @@ def end_s(record: object) -> float:
 
 
 def describe_place(standing: Standing) -> str:
-    """``IOPS, round 7 of at most 25, step 3 of 56``; empty where it is not known."""
+    """Return ``IOPS, round 7 of at most 25, step 3 of 56``; empty where the phase is unknown."""
     return describe_phase(standing.phase, standing.at_most, standing.steps_done)
 
 
 def describe_phase(phase: Phase | None, at_most: int | None, steps_done: int | None = None) -> str:
-    """The same of a phase; ``steps_done`` None: whichever step of it."""
+    """Return the description of a phase; ``steps_done`` None: without its step."""
     match phase:
         case None:
             return ""

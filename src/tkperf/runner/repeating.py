@@ -1,4 +1,4 @@
-"""Which steps are measured again at once, how often, and what is said of it."""
+"""The rules for repeating a step at once: the number of attempts, and the words of the warning."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from tkperf.engine import Next
 from tkperf.model.errors import StepDisturbedError, StepFailedError
 from tkperf.model.phases import Round
 
-# What failed twice fails again. What disturbs is over with the next step or the one after, as a timer's
-# job or somebody's look at a file, or it lasts for hours.
+# A step that failed twice fails again. A disturbance is over with the next step or the one after, as a timer's
+# job or a user's look at a file, or it lasts for hours.
 MOST_ATTEMPTS, MOST_DISTURBED_ATTEMPTS = 2, 3
 TIMES = {
     MOST_ATTEMPTS: "measured twice, and failed twice",
@@ -16,14 +16,14 @@ TIMES = {
 
 
 def most_attempts(error: StepFailedError) -> int:
-    """How often a step that ends so is measured in all."""
+    """Return the number of attempts for a step that ends with this error."""
     return MOST_DISTURBED_ATTEMPTS if isinstance(error, StepDisturbedError) else MOST_ATTEMPTS
 
 
 def why_repeated(
     phase: Round, position: int, then: Next | None, error: StepFailedError, tried_s: float
 ) -> str:
-    """Which step, for what reason, and what the device saw in between."""
+    """Return the text on a repeated step: the step, the reason, and the load on the device in between."""
     saw = f"the failed attempt ({tried_s:.0f} s)"
     if then is not None and then.certain:
         saw += f" and perhaps the beginning of the next step, {then.loads[0].workload}"

@@ -1,7 +1,7 @@
-"""Where a run that was cut off goes on: its log, replayed into a fresh procedure (docs/adr/0028).
+"""The replay of a run that was cut off: its log goes into a fresh procedure, to go on from there (docs/adr/0028).
 
-The procedure asks as it did before and is sent what was measured then, up to what is missing. What
-must be measured again for the rest to be valid is set aside: from the last purge on, or, where the
+The procedure asks as it did before and gets the old measurements, up to the first missing one. Some of them
+must be measured again for the rest to be valid, and are set aside: all from the last purge on, or, where the
 procedure can take an interruption, the round alone.
 """
 
@@ -34,15 +34,15 @@ from tkperf.procedures.profiles import Profile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """What the procedure of a test is sent before it goes on by itself.
+    """The answers that a test's procedure gets before it goes on by itself.
 
     Attributes:
-        answers: to its first phases.
-        told: how many of its verdicts and of its sections' outcomes are in the log already.
-        goes_on: where.
-        section, round_number: of the phase that was cut off; None where none was.
+        answers: the answers to its first phases.
+        told: the number of its verdicts and section outcomes that are in the log already.
+        goes_on: the place where it goes on.
+        section, round_number: the place of the phase that was cut off; None where none was.
         set_aside_from: the first row of the log that is measured again; None: none is.
-        again: in words what is measured again.
+        again: a description of what is measured again.
     """
 
     answers: tuple[Answer, ...] = ()
@@ -59,11 +59,11 @@ NOTHING = Replay()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """What was done of a run before it goes on.
+    """The part of a run that was done before it goes on.
 
     Attributes:
-        done: how the sections ended of each test that is not run any more.
-        replayed: of the test that was under way.
+        done: the section outcomes of each test that is not run any more.
+        replayed: the replay of the test that was cut off.
     """
 
     resumption: Resumption
@@ -76,7 +76,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A phase of the log: its answer, its first row if it has any, how much was told before it."""
+    """A phase of the log: its answer, its first row if it has any, and the count of verdicts and outcomes before it."""
 
     phase: Phase
     answer: Answer
@@ -91,16 +91,17 @@ def replay(
     *,
     accept: bool = False,
 ) -> Replay:
-    """How a test goes on after its log.
+    """Decide how a test goes on after its log.
 
     Args:
-        procedure: a fresh one.
-        log: the test's rows in their order, without those that were set aside.
-        earlier: the interruptions of this test before.
-        accept: go on where it stopped, whatever that is worth; fills and purges are whole all the same.
+        procedure: a fresh procedure of the test.
+        log: the test's rows in their order, without the ones that were set aside.
+        earlier: the earlier interruptions of this test.
+        accept: go on at the place of the interruption, even if that costs validity; fills and purges are
+            done as a whole all the same.
 
     Raises:
-        ValueError: the log does not follow the procedure; says where.
+        ValueError: the log does not follow the procedure; the message names the row.
     """
     reader = _Reader(deque(log), deque(_taken(earlier)))
     missing = reader.read(procedure)
@@ -111,12 +112,12 @@ def replay(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """How far a test's log has come.
+    """The place that a test's log has reached.
 
     Attributes:
-        phase: the first that the log has not all of; None: the procedure has ended.
-        answers: to the phases before it.
-        steps_done: rows that there are of it.
+        phase: the first phase that is not complete in the log; None: the procedure has ended.
+        answers: the answers to the phases before it.
+        steps_done: the number of its rows in the log.
     """
 
     phase: Phase | None
@@ -127,14 +128,14 @@ class Place:
 def find_place(
     procedure: Procedure, log: Sequence[LogEntry], earlier: Sequence[Resumption] = ()
 ) -> Place:
-    """Where a test stands that is under way; arguments and errors as of ``replay``."""
+    """Return the place that a running test has reached. Arguments and errors are the ones of ``replay``."""
     reader = _Reader(deque(log), deque(_taken(earlier)))
     phase = reader.read(procedure)
     return Place(phase=phase, answers=_answers(reader.asked), steps_done=len(reader.log))
 
 
 def _taken(earlier: Sequence[Resumption]) -> list[Resumption]:
-    """The interruptions that the procedure was told of, unless all of that was set aside later."""
+    """Return the interruptions that the procedure got as answers, without the ones set aside later."""
     return [
         resumption
         for position, resumption in enumerate(earlier)
@@ -150,7 +151,7 @@ def _taken(earlier: Sequence[Resumption]) -> list[Resumption]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads a log as the answers to a procedure."""
+    """A reader of a log as the answers to a procedure."""
 
     log: deque[LogEntry]
     interruptions: deque[Resumption]
@@ -158,7 +159,7 @@ class _Reader:
     told: int = 0
 
     def read(self, procedure: Procedure) -> Phase | None:
-        """The first phase that the log has not all of; None: the procedure has ended."""
+        """Return the first phase that is not complete in the log; None: the procedure has ended."""
         reply: Reply = None
         while True:
             try:
@@ -193,7 +194,7 @@ class _Reader:
         self.told += 1
 
     def _answer(self, phase: Phase) -> bool:
-        """Take what a phase was answered with; False: it is not, or not all, in the log."""
+        """Take the answer to a phase from the log. Return False if the log does not have all of it."""
         sequence = self.log[0].sequence if self.log else None
         if isinstance(phase, Idle):
             self._keep(phase, None, None)
@@ -231,7 +232,7 @@ class _Reader:
         )
 
     def _require_part(self, phase: Phase, wanted: Sequence[Workload]) -> None:
-        """What there is of a round that was cut off is its beginning."""
+        """Require that the rows of a phase that was cut off are its beginning."""
         for position, load in enumerate(wanted[: len(self.log)]):
             self._require_step(self.log[position], phase, position, load)
 
@@ -262,21 +263,21 @@ class _Reader:
 
 
 def _key(told: Told) -> tuple[object, ...]:
-    """What is alike where a procedure says the same again; numbers may differ in their last digit."""
+    """Return the parts that are equal when a procedure repeats itself; numbers may differ in their last digit."""
     if isinstance(told, SectionOutcome):
         return told.section, told.window, told.demand
     return told.tracking, told.rounds, told.reached
 
 
 def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
-    """Where to go on when this phase, the first after all that was asked, was cut off."""
+    """Decide where to go on when this phase was cut off, the first after all complete ones."""
     asked = list(reader.asked)
-    # Of a phase that was cut off there may be some rows.
+    # A phase that was cut off may have some rows.
     part = reader.log[0].sequence if reader.log else None
     told = reader.told
     repeatable = isinstance(missing, Round) and missing.repeatable and not accept
-    # An idle time leaves no row: whether it was over when the run was cut off, nobody knows. One before
-    # a repeatable round is asked for again with it.
+    # An idle time leaves no row: it may have been cut off, too. The procedure asks again for one before
+    # a repeatable round, together with it.
     while asked and isinstance(asked[-1].phase, Idle) and not repeatable:
         missing = asked.pop().phase
     if not asked and part is None:
@@ -298,7 +299,7 @@ def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
 
 
 def _from_round(asked: list[_Asked], missing: Round, part: int | None, told: int) -> Replay:
-    """The round again, with those of its number just before."""
+    """Go on with the round that was cut off, and with the rounds of the same number just before it."""
     section = missing.section
     while asked and _is_one_round(asked[-1], missing, told):
         before = asked.pop()
@@ -327,7 +328,7 @@ def _is_one_round(before: _Asked, missing: Round, told: int) -> bool:
 
 
 def _from_purge(asked: list[_Asked], missing: Phase, part: int | None) -> Replay:
-    """From the last purge on, or from the beginning of a test that has none."""
+    """Go on from the last purge, or from the beginning of a test that has none."""
     purges = [place for place, before in enumerate(asked) if isinstance(before.phase, Purge)]
     place = purges[-1] if purges else 0
     redone = asked[place:]
@@ -358,7 +359,7 @@ def _workloads(phase: Phase) -> tuple[Workload, ...]:
 
 
 def describe_phase(phase: Phase) -> str:
-    """``IOPS, round 7``."""
+    """Return the description of a phase, as ``IOPS, round 7``."""
     match phase:
         case Purge():
             return f"{phase.section}, purge"
@@ -375,7 +376,7 @@ def describe_phase(phase: Phase) -> str:
 
 
 def at_found_demand(profile: Profile, outcomes: Iterable[SectionOutcome]) -> Profile:
-    """The profile with the demand that a test found, if it did, for those after it."""
+    """Return the profile for the following tests, with the demand that a test found, if it did."""
     for demand in (outcome.demand for outcome in outcomes):
         if demand is not None:
             profile = profile.at_demand(demand.jobs, demand.io_depth)

@@ -1,4 +1,4 @@
-"""A run's steps one after the other beside the device's counters, and the time between them."""
+"""The watch over a run: its steps compared with the device's counters, and the time between them."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ from tkperf.model.units import format_duration
 from tkperf.model.workload import Access, Workload
 from tkperf.runner.step_watch import StepWatch
 
-# A step's first and last I/Os lie within this of the moments that they are planned for; it may have been
-# told of late, as what came before was written down first.
+# A step's first and last I/Os lie within this of their planned moments; the watch may hear of the step
+# late, as the records before it were written first.
 BEGINS_WITHIN_S = 0.5
 ENDS_WITHIN_S = 1.5
-# Within a step fio's threads are looked at so often, the rest of the host at its ends alone: at its beginning and
-# in its last seconds, as they are gone with it; in between in case they go earlier.
+# Intervals of looking at fio's threads within a step. The rest of the host is looked at only at the step's ends.
+# The threads need looks at the beginning and in the last seconds, as they are gone with the step; the seldom ones
+# in between are for threads that end earlier.
 LOOK_AT_THREADS_S, SELDOM_LOOK_AT_THREADS_S = 1.0, 10.0
-# A step that begins later after the last look than this has a look of its own.
+# A step that begins later than this after the last look gets a look of its own.
 FRESH_S = 1.0
-# What may leave a preconditioned device in another state than asked for.
+# Disturbances that may leave a preconditioned device in another state than asked for.
 ALTERS_A_FILL = (
     DisturbanceCode.FOREIGN_IO,
     DisturbanceCode.MISSING_IO,
@@ -53,7 +54,7 @@ _WARNED_EACH_TIME = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """What was seen around a step; bytes are None where they could not be compared."""
+    """The observations around a step; bytes are None where they could not be compared."""
 
     gap_s: float | None
     planned_pause: bool
@@ -65,9 +66,9 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What came before the step under way: a step, or a planned pause.
+    """The predecessor of the current step: a step, or a planned pause.
 
-    ``idle_s``: how long the device was to be left idle after it.
+    ``idle_s``: the planned idle time of the device after it.
     """
 
     ended_s: float
@@ -78,10 +79,10 @@ class _Before:
 
 @dataclass(slots=True)
 class RunWatch:
-    """Told by the runner what happens. Times are those of the run's clock, from ``origin_s``.
+    """The watch over a run, fed by the runner. Times are on the run's clock; the run began at ``origin_s``.
 
-    ``fill_counters`` are of what is preconditioned, if that is not the device that is measured. ``strict``: a step
-    that something disturbed is refused.
+    ``fill_counters`` are for the preconditioned devices, if they are not the measured one. ``strict``: disturbed
+    steps are refused.
     """
 
     origin_s: float
@@ -104,16 +105,16 @@ class RunWatch:
     _warned_host_limited: bool = False
 
     def rested(self) -> None:
-        """The engine has stopped all I/O: what follows cannot have been made ready."""
+        """Note that the engine has stopped all I/O: the next load cannot have been made ready."""
         self._prepared = False
 
     def paused(self, now_s: float) -> None:
-        """Something planned ended just now, in which the device was not measured: a purge ..."""
+        """Note that a planned pause without measuring, such as a purge, has just ended."""
         self._before = _Before(now_s, is_pause=True)
         self._prepared = False
 
     def gave_up(self, began_s: float, ended_s: float, why: str) -> None:
-        """The step under way, measured from then to then, failed; it will be measured again."""
+        """Note that the current step, measured between these moments, failed and will be measured again."""
         self._before = _Before(ended_s)
         self._prepared = False
         self._repeated = Disturbance(
@@ -124,7 +125,7 @@ class RunWatch:
         )
 
     def resumed(self, stopped_s: float, now_s: float) -> None:
-        """The run was cut off ``stopped_s`` after its start, and goes on now where it stopped."""
+        """Note that the run was cut off ``stopped_s`` after its start, and goes on now at the same place."""
         began_s = self.origin_s + stopped_s
         duration_s = max(0.0, now_s - began_s)
         self._interrupted = Disturbance(
@@ -135,14 +136,14 @@ class RunWatch:
         )
 
     def idled(self, duration_s: float) -> None:
-        """The device was left idle for so long by plan; what follows was made ready meanwhile."""
+        """Note a planned idle time of the device; the next load was made ready meanwhile."""
         if self._before is not None:
             idle_s = self._before.idle_s + duration_s
             self._before = replace(self._before, is_pause=True, idle_s=idle_s)
         self._prepared = True
 
     def step_begins(self, kind: StepKind, now_s: float, planned_s: float | None) -> None:
-        """A step has begun, just now or a moment ago; ``planned_s`` None: nobody knows how long it takes."""
+        """Note that a step has begun, just now or a moment ago; ``planned_s`` None: its duration is unknown."""
         filling = kind is StepKind.FILL and self.fill_counters is not None
         same = filling == self._filling
         self._filling = filling
@@ -166,7 +167,7 @@ class RunWatch:
         if self.host is not None and now_s - self._host_looks[-1].at_s >= self._threads_every_s(
             now_s
         ):
-            # Of those in between the last is enough.
+            # Of the looks in between, the last one is enough.
             self._host_looks[2:] = [self.host.look_at_threads()]
 
     def _threads_every_s(self, now_s: float) -> float:
@@ -178,7 +179,7 @@ class RunWatch:
         )
 
     def _host_begins(self, now_s: float) -> None:
-        """Where one step follows another, the look at the end of the one is at the beginning of the other."""
+        """Look at the host at a step's beginning. The look at the end of the step just before serves as well."""
         if self.host is None:
             return
         self._host_looks = self._host_looks[-1:]
@@ -212,15 +213,15 @@ class RunWatch:
         earliest_s: float | None = None,
         goes_on: bool = False,
     ) -> Watched:
-        """What was seen of the step that just ended.
+        """Return the observations of the step that just ended.
 
         Args:
-            handed_over_s: when what follows was let go, if it was by now.
-            earliest_s: none of its I/O can have been done before; None: that is ``started_s``.
-            goes_on: it is a slice of a load that has not ended.
+            handed_over_s: when the next load was let go, if it was by now.
+            earliest_s: no I/O of the step can have been done before; None: that is ``started_s``.
+            goes_on: the step is a slice of a load that has not ended.
 
         Raises:
-            StepFailedError: the device did far less than fio says it did.
+            StepFailedError: the device did far less than fio reports.
             StepDisturbedError: the step was disturbed, and the run is strict.
         """
         self._look()
@@ -271,7 +272,7 @@ class RunWatch:
     def _judge_time(
         self, host: HostUse | None, started_s: float, duration_s: float
     ) -> Iterator[Disturbance]:
-        """What of the step's own time was disturbed."""
+        """Yield the disturbances within the step's own time."""
         ended_s = started_s + duration_s
         # A device that does not count seems to do nothing all the time.
         yield from judge_idle(() if self._not_counted else self._step.idle, started_s, ended_s)
@@ -280,7 +281,7 @@ class RunWatch:
 
     def _gap_limit_s(self, kind: StepKind, workload: Workload) -> float:
         before = self._before
-        # What goes on where the step before stopped cannot be started before that has stopped.
+        # A step that goes on where the one before stopped cannot start before that has stopped.
         goes_on = before is not None and before.workload == workload
         goes_on = goes_on and workload.access is Access.SEQUENTIAL
         ready = kind is not StepKind.FILL and self._prepared and not goes_on
@@ -288,11 +289,11 @@ class RunWatch:
         return idle_s + (HANDOVER_LIMIT_S if ready else COLD_START_LIMIT_S)
 
     def test_begins(self) -> None:
-        """Warnings are given once a test and kind."""
+        """Start counting anew: each kind of warning is given once a test."""
         self._warned, self._steps, self._warned_host_limited = set(), Counter(), False
 
     def warnings(self, test: str, step: StepRecord, at_s: float) -> Iterator[RunWarning]:
-        """What must be said of the step that just ended, and has not been said in this test."""
+        """Yield the warnings about the step that just ended that are new in this test."""
         if self._not_counted and not self._warned_not_counted:
             self._warned_not_counted = True
             text = (
@@ -315,7 +316,7 @@ class RunWatch:
                 yield RunWarning(code=disturbance.code, text=text, test=test, at_s=at_s)
 
     def final_warnings(self, test: str, at_s: float) -> Iterator[RunWarning]:
-        """How many steps were disturbed, of kinds that more than one was."""
+        """Yield the numbers of disturbed steps, for each kind of disturbance with more than one step."""
         for code, count in self._steps.items():
             if count > 1 and code not in _WARNED_EACH_TIME:
                 text = f"{test}: {describe_count(code, count)}"
@@ -325,10 +326,12 @@ class RunWatch:
 def _require_undisturbed(
     kind: StepKind, workload: Workload, disturbances: Sequence[Disturbance]
 ) -> None:
-    """Of a fill or warm-up counts what leaves another device behind; how fast it was is no result.
+    """Require that nothing disturbed a step.
+
+    For a fill or warm-up only disturbances count that leave the device in another state: its speed is no result.
 
     Raises:
-        StepDisturbedError: something disturbed it.
+        StepDisturbedError: something disturbed the step.
     """
     found = find_doubtful(disturbances)
     if kind in (StepKind.FILL, StepKind.WARM_UP):

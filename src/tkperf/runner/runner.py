@@ -1,4 +1,4 @@
-"""The whole flow of a run: ask each procedure, have done what it says, answer it; what was done before is not."""
+"""The whole flow of a run: ask each procedure, perform its phases, answer it; skip what was done before."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ __all__ = ["Run", "Target", "execute"]
 
 
 def execute(run: Run) -> None:
-    """Run all tests in order. However it ends, the engine is stopped and the end is recorded.
+    """Run all tests in order. However the run ends, the engine is stopped and the end is recorded.
 
     Raises:
-        TkperfError: what ended the run early; everything before is with the observers.
+        TkperfError: the error that ended the run early; the observers have everything before it.
     """
     resumed = run.resumed
     origin_s = run.clock() - (0.0 if resumed is None else resumed.resumption.resumed_s)
@@ -87,15 +87,15 @@ def _tell_beginning(run: Run) -> None:
 
 
 def _missing(run: Run, position: int) -> Iterator[Test]:
-    """The tests from this position on that are to be run."""
+    """Return the tests from this position on that are still to be run."""
     done = () if run.resumed is None else run.resumed.done
     return (test for test in run.tests[position:] if test.name not in done)
 
 
 def _end(run: Run, status: RunStatus, because: str | None, telemetry: RunTelemetry) -> None:
-    """Stop the engine, read the drives' logs once more, and tell every observer."""
+    """Stop the engine, read the drives' logs once more, and report the end to every observer."""
     run.engine.close()
-    # An observer that fails is told the end all the same; Ctrl-C meanwhile ends the wait for a tool that hangs.
+    # An observer that fails gets the end all the same; Ctrl-C meanwhile ends the wait for a tool that hangs.
     with suppress(TkperfError, KeyboardInterrupt):
         telemetry.finish()
     event = RunEnded(
@@ -105,7 +105,7 @@ def _end(run: Run, status: RunStatus, because: str | None, telemetry: RunTelemet
 
 
 def _tell_end(run: Run, status: RunStatus, event: Event) -> None:
-    """Tell every observer, even those after one that fails; what ended the run early goes first."""
+    """Report to every observer, also after one that fails; an error that ended the run early takes precedence."""
     failed: TkperfError | None = None
     for observer in run.observers:
         try:
@@ -118,7 +118,7 @@ def _tell_end(run: Run, status: RunStatus, event: Event) -> None:
 
 @dataclass(slots=True)
 class _TestRun:
-    """One test under way. ``replayed`` is what it was answered before."""
+    """One running test. ``replayed`` has the answers it got before."""
 
     performer: Performer
     replayed: Replay = NOTHING
@@ -141,7 +141,7 @@ class _TestRun:
         return self.ahead.test
 
     def execute(self) -> tuple[SectionOutcome, ...]:
-        """How each of its sections ended."""
+        """Run the test and return the outcomes of its sections."""
         resumed = self.run.resumed
         goes_on = resumed is not None and resumed.resumption.test == self.test.name
         self.performer.watch.test_begins()
@@ -167,7 +167,7 @@ class _TestRun:
             status = RunStatus.INTERRUPTED
             raise
         except EngineError:
-            # A device that vanished or was swapped explains it better than fio's words.
+            # A vanished or swapped device explains the failure better than fio's words.
             self.run.target.recheck()
             raise
         finally:
@@ -175,7 +175,7 @@ class _TestRun:
         return outcomes
 
     def _end(self, status: RunStatus) -> None:
-        """Tell that the test is over, then what is to be said of it as a whole."""
+        """Report the end of the test, then the warnings about the test as a whole."""
         ended_s = self.performer.now_s()
         _tell_end(
             self.run,
@@ -187,7 +187,7 @@ class _TestRun:
             _tell_end(self.run, status, Warned(warning=warning))
 
     def _follow(self, procedure: Procedure) -> tuple[SectionOutcome, ...]:
-        """Drive the procedure to its end, answering each phase with what was measured."""
+        """Drive the procedure to its end, answering each phase with its measurement."""
         reply: Reply = None
         section, number = "", 0
         outcomes: list[SectionOutcome] = []
@@ -218,7 +218,7 @@ class _TestRun:
             reply = self._answer(asked)
 
     def _tell(self, told: Told, section: str, number: int) -> None:
-        """Tell the observers a verdict on this round of a section, or how a section ended."""
+        """Report to the observers a verdict on this round of a section, or the outcome of a section."""
         name = self.test.name
         if isinstance(told, SectionOutcome):
             self.run.emit(SectionEnded(test=name, outcome=told))
@@ -227,7 +227,7 @@ class _TestRun:
             self._warn_of_doubt(told)
 
     def _warn_of_doubt(self, verdict: SteadyStateVerdict) -> None:
-        """At once, and once a test: every further round takes minutes."""
+        """Warn of a disturbed window at once, and once a test: every further round takes minutes."""
         rules = self.run.profile.steady_state
         if self._warned or verdict.rounds[-1] not in verdict.disturbed_rounds:
             return
@@ -245,7 +245,7 @@ class _TestRun:
         self.run.emit(Warned(warning=warning))
 
     def _answer(self, phase: Phase, course: Course | None = None, position: int = 0) -> Answer:
-        """What it was answered before, or what is measured now."""
+        """Return the answer from the replay, or measure now."""
         if self._answers:
             return self._answers.popleft()
         return self.performer.answer(phase, course, position)

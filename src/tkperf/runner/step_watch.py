@@ -1,9 +1,9 @@
-"""One step beside the device's own counters: fio's bytes against them, and when nothing was done.
+"""The watch over one step: fio's bytes compared with the device's own counters, and times without I/O.
 
-fio's document of a second tells its bytes and its own clock; the counters are looked at many times a
-second. So each document is compared with the counters of the moment it speaks of, even if it
-was read late. Steps overlap by a moment when one is handed over to the next: what each of them did
-meanwhile is estimated from its rate.
+fio's document of a second has its bytes and its own clock; the watch reads the counters many times a
+second. It compares each document with the counters at the document's moment, even if it
+was read late. Steps overlap by a moment when one is handed over to the next: the share of each of them is
+estimated from its rate.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from tkperf.model.disturbance.pauses import LEAST_IDLE_S, LEAST_STOP_S, LEAST_SU
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.workload import Workload
 
-# How much later the documents of a second are looked at: by then the least delay is known.
+# The documents of a second are compared so much later: by then the least delay is clear.
 SETTLE_S = 5.0
-# The engine says when fio began to within this: a later beginning it finds out itself.
+# The engine reports fio's beginning to within this: it finds out later beginnings itself.
 BEGINNING_S = 0.02
-# A moment between glances farther apart than this is not one that the counters are known for.
+# The counters at a moment are unknown if the glances around it are farther apart than this.
 BLIND_S = 0.35
-# fio reports each second: of a report that came this much later it is told how little was done.
+# fio reports each second: a report that covers this much more time than its bytes take has a pause in it.
 LEAST_PAUSE_S = 1.0
-# As long as tkperf looks this often about a step's border, nothing is blurred; a busy host that lets
-# it wait for a CPU lets fio wait as long.
+# Looks this often about a step's border blur nothing. A busy host that lets
+# tkperf wait for a CPU lets fio wait as long.
 USUAL_LOOK_S = 0.03
 BORDER_S = 0.05
-# From how much time after a step's end the rate of its follower is taken.
+# The time after a step's end from which the rate of its follower is taken.
 FOLLOWER_S = 0.3
 
 
-# Bytes, or bytes a second, of reads and of writes.
+# Bytes, or bytes a second: reads and writes.
 _Pair = npt.NDArray[np.float64]
 
 
@@ -46,7 +46,7 @@ def _nothing() -> _Pair:
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """fio's cumulative bytes at its own ``elapsed_s``, or a moment later, but before it was read."""
+    """fio's cumulative bytes at its own ``elapsed_s``, or a moment later, but before the document was read."""
 
     elapsed_s: float
     read_bytes: int
@@ -64,10 +64,12 @@ class _Document:
 
 @dataclass(frozen=True, slots=True)
 class _Excess:
-    """What the device had counted beyond fio at a moment of the step, since it appeared: read, written.
+    """The device's count beyond fio's at a moment of the step, since the device appeared: read, written.
 
-    ``fio_bytes`` are of both. ``most_bytes``: the same as ``bytes`` when fio's document was read, and no less
-    than fio had done.
+    Attributes:
+        fio_bytes: fio's bytes, both sides together.
+        most_bytes: the excess at the time when fio's document was read: by then the device had done at least fio's
+            bytes.
     """
 
     at_s: float
@@ -81,7 +83,7 @@ _NOTHING = _Document(0.0, 0, 0)
 
 @dataclass(slots=True)
 class StepWatch:
-    """Watches one step. Times are those of the glances."""
+    """The watch over one step. Times are on the clock of the glances."""
 
     idle: list[tuple[float, float]] = field(default_factory=list)
     stops: list[tuple[float, float]] = field(default_factory=list)
@@ -92,23 +94,23 @@ class StepWatch:
     _offset_s: float | None = None
     _base: Counts | None = None
     _base_bytes: _Pair = field(default_factory=_nothing)
-    # When the step before had done its last I/O, and what this one had read and written by then.
+    # The moment of the last I/O of the step before, and the bytes this one had read and written by then.
     _previous_end_s: float = 0.0
     _ahead_bytes: _Pair = field(default_factory=_nothing)
     _ended_s: float = 0.0
     _follower_bytes: _Pair = field(default_factory=_nothing)
     _before_bytes_per_s: _Pair = field(default_factory=_nothing)
     _bytes_per_s: _Pair = field(default_factory=_nothing)
-    # What the steps before lacked; then the same with this one.
+    # The bytes that the steps before lacked; after ``finish`` with this step's.
     _lacked_bytes: _Pair = field(default_factory=_nothing)
-    # When the step began is known when it has ended: what was seen until its first document is kept.
+    # The beginning of the step is clear only after its end: keep the glances until its first document.
     _first_glances: list[Glance] = field(default_factory=list)
     _excesses: list[_Excess] = field(default_factory=list)
     _comparable: bool = True
     _counting: bool = True
 
     def follow_on(self, before: StepWatch) -> None:
-        """Go on with what the watch of the step before has seen since that step's end."""
+        """Take over the glances of the watch before, from the end of its step on."""
         self._previous_end_s, self._ahead_bytes = before._ended_s, before._follower_bytes
         self._before_bytes_per_s = before._bytes_per_s
         self._lacked_bytes = before._lacked_bytes
@@ -117,12 +119,12 @@ class StepWatch:
                 self._glances.append(glance)
             else:
                 self.look([glance])
-        # What began before that end was told with that step.
+        # The step before has reported all that began before its end.
         self.stops = [stop for stop in self.stops if stop[0] >= self._previous_end_s]
         self.sleeps = [sleep for sleep in self.sleeps if sleep[0] >= self._previous_end_s]
 
     def look(self, glances: Sequence[Glance]) -> None:
-        """Take in what was seen of the device; stretches without I/O are kept."""
+        """Take in glances at the device; stretches without I/O are kept."""
         for glance in glances:
             if self._glances:
                 self._follow(self._glances[-1], glance)
@@ -179,7 +181,7 @@ class StepWatch:
             self._forget_before(self._offset_s + settled[-1].elapsed_s - 1.0)
 
     def _note_pause(self, sample: Sample, arrived_s: float) -> None:
-        """Without counters: a second without I/O, or the part of a long one that fio stood still."""
+        """Note a second without I/O, or the idle part of a long one. It is for devices without counters."""
         moved_bytes = sample.read.bytes + sample.write.bytes
         busy_s = 0.0
         if moved_bytes:
@@ -198,22 +200,22 @@ class StepWatch:
         earliest_s: float,
         alone: bool = False,
     ) -> Compared | None:
-        """The comparison of the whole step; None where there is nothing to compare with.
+        """Return the comparison of the whole step; None where there is nothing to compare with.
 
         Args:
             started_s: when its first I/O was let go, by the clock of the glances.
             handed_over_s: when its follower was let go before its end; None: it was not.
-            earliest_s: none of its I/O can have been done before, however late its beginning was noticed.
-            alone: it has ended, and nothing follows for a moment.
+            earliest_s: no I/O of the step can have been done before, however late its beginning was noticed.
+            alone: the step has ended, and no load follows for a moment.
         """
         self._forget_short_idle()
         offset_s = started_s + BEGINNING_S if self._offset_s is None else self._offset_s
-        # fio's clock began after the gate was opened, and before any document said so.
+        # fio's clock began after the gate was opened, and before any document showed it.
         offset_s = started_s + min(max(offset_s - started_s, 0.0), BEGINNING_S) / 2
         ended_s = offset_s + measurement.duration_s
         overlap_s = 0.0 if handed_over_s is None else max(0.0, ended_s - handed_over_s)
         # On a slow host fio's first I/O comes late after its clock. Until its follower is let go,
-        # or fio has ended, whatever the device does is this step's.
+        # or fio has ended, all I/O of the device is this step's.
         until_s = self._glances[-1].at_s if alone and self._glances else handed_over_s
         ended_s = self._ended_s = max(ended_s, until_s or ended_s)
         ahead = self._follower_rates(ended_s)
@@ -230,11 +232,11 @@ class StepWatch:
         self._follower_bytes = overlap_s * ahead
         let_go = [glance.counts for glance in self._glances if glance.at_s <= ended_s - overlap_s]
         if handed_over_s is not None and end is not None and let_go and let_go[-1] is not None:
-            # On a side that this step does not use, all that came since may be a burst of the follower's.
+            # On a side that this step does not use, all bytes since then may be a burst of the follower's.
             since = _moved(end) - _moved(let_go[-1])
             self._follower_bytes = np.where(uses, self._follower_bytes, since)
         if end is None or self._base is None or not self._comparable:
-            # What the next step must allow for, as nobody knows where this one ended.
+            # The next step must allow for these bytes, as the end of this one is unknown.
             self._lacked_bytes = self._follower_bytes + TIMING_S * self._bytes_per_s
             return None
         first = _Excess(base_s, sum(self._base_bytes), _moved(self._base) - self._base_bytes)
@@ -277,7 +279,7 @@ class StepWatch:
         return compared
 
     def _most_bytes(self, earliest_s: float) -> int | None:
-        """All that the device did until now, when fio has told its last, since none of it was done."""
+        """Return all bytes of the device from ``earliest_s`` until now, after fio's last document; None: unknown."""
         before = [glance for glance in self._first_glances if glance.at_s <= earliest_s]
         if not before or not self._glances:
             return None
@@ -287,7 +289,7 @@ class StepWatch:
         return last.read_bytes + last.write_bytes - first.read_bytes - first.write_bytes
 
     def _inner_bytes(self, offset_s: float, ended_s: float) -> _Pair:
-        """What surely grew between documents that lie well within the step, for good."""
+        """Return the sure and lasting growth of the excess between documents well within the step."""
         inner = [
             excess
             for excess in self._excesses
@@ -296,7 +298,7 @@ class StepWatch:
         return inner[-1].bytes - inner[0].most_bytes if len(inner) > 1 else _nothing()
 
     def _settle_debts(self, compared: Compared) -> None:
-        """What the next step has to make up for; nothing if this one was not drawn off but disturbed."""
+        """Set the bytes that the next step has to make up for; none if this one was not drawn off but disturbed."""
         if compared.missing_bytes > compared.missing_limit_bytes:
             self._lacked_bytes = _nothing()
             return
@@ -304,14 +306,14 @@ class StepWatch:
             [
                 0.0
                 if side.foreign_bytes > compared.limit_bytes + side.open_bytes
-                # What a side without I/O of this step has not made up for by now will not come any more.
+                # If a side without I/O of this step has not made up for its bytes by now, they will not come any more.
                 else max(0.0, (side.lacked_bytes if side.fio_bytes else 0.0) - side.foreign_bytes)
                 for side in compared.sides
             ]
         )
 
     def _settle(self, documents: Sequence[_Document], offset_s: float) -> None:
-        """Set documents beside the counters of their moments."""
+        """Compare documents with the counters of their moments."""
         for document in list(documents):
             self._pending.remove(document)
             counts = self._counts_at(offset_s + document.elapsed_s, self._glances)
@@ -328,7 +330,7 @@ class StepWatch:
             )
 
     def _set_base(self, earliest_s: float) -> float:
-        """Where counting begins: when the step before had done its last I/O, or as this one was let go."""
+        """Set the counters to count from. Return their moment: the last I/O of the step before, or ``earliest_s``."""
         base_s = earliest_s
         if self._previous_end_s > base_s:
             base_s, self._base_bytes = self._previous_end_s, self._ahead_bytes
@@ -338,7 +340,7 @@ class StepWatch:
 
     @staticmethod
     def _counts_at(moment_s: float, glances: Sequence[Glance]) -> Counts | None:
-        """The counters at a moment, between the glances around it; None if they lie far apart."""
+        """Return the counters at a moment, interpolated between glances; None if these lie far apart."""
         times = [glance.at_s for glance in glances]
         after = int(np.searchsorted(times, moment_s))
         if after in (0, len(times)):
@@ -356,7 +358,7 @@ class StepWatch:
 
     @staticmethod
     def _blur_about_s(moment_s: float, glances: Sequence[Glance]) -> float:
-        """For how long nobody looked at the device about a moment, beyond what is usual."""
+        """Return the longest time without a look about a moment, beyond the usual interval."""
         times = [glance.at_s for glance in glances if abs(glance.at_s - moment_s) <= FOLLOWER_S]
         about = [
             later - before
@@ -366,7 +368,7 @@ class StepWatch:
         return max(0.0, max(about, default=0.0) - USUAL_LOOK_S)
 
     def _follower_rates(self, ended_s: float) -> _Pair:
-        """Bytes a second, read and written, just after the step's end."""
+        """Return the bytes a second, read and written, just after the step's end."""
         start = self._counts_at(ended_s, self._glances)
         later = [
             glance
@@ -378,7 +380,7 @@ class StepWatch:
         return (_moved(later[-1].counts) - _moved(start)) / (later[-1].at_s - ended_s)
 
     def _forget_before(self, moment_s: float) -> None:
-        """A fill takes hours: what lies behind is not needed any more."""
+        """Forget glances before a moment: a fill takes hours, and nothing needs them any more."""
         keep = next(
             (index for index, glance in enumerate(self._glances) if glance.at_s >= moment_s), 0
         )
@@ -390,9 +392,9 @@ def _moved(counts: Counts) -> _Pair:
 
 
 def _find_busiest(excesses: Sequence[_Excess], side: int) -> tuple[float, float, float] | None:
-    """The interval in which a side's excess grew most, for good: what is gone a second later was noise.
+    """Return the interval in which a side's excess grew most, for good: growth that is gone a second later was noise.
 
-    Where the device did later what fio had counted before, nothing grew but back.
+    Growth back to the starting value does not count: there the device did late what fio had counted before.
     """
     if len(excesses) < 2:
         return None

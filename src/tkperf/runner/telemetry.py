@@ -1,4 +1,4 @@
-"""A run's telemetry on its way to the observers: asked for around tests, kept off purges, judged."""
+"""The telemetry of a run on its way to the observers: read around tests, kept off purges, judged."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tkperf.model.telemetry.log import TelemetryLog
 from tkperf.model.telemetry.reading import Telemetry
 from tkperf.runner.events import Event, TelemetrySeen, Warned
 
-# Code of the warnings about logs that cannot be read.
+# Code of the warnings about unreadable logs.
 UNREAD = "telemetry"
 
 
 @dataclass(slots=True)
 class RunTelemetry:
-    """Told by the runner what happens. ``source`` None: there is none. Its times count from ``origin_s``."""
+    """The telemetry of a run. ``source`` None: there is none. Its times count from ``origin_s``."""
 
     source: Telemetry | None
     origin_s: float
@@ -26,7 +26,7 @@ class RunTelemetry:
     _test: str | None = None
 
     def test_begins(self, test: str) -> None:
-        """What the drive counts is read as it begins, and with that as the one before ended."""
+        """Read the drive's counters at the beginning of a test. The reading also ends the test before."""
         self._test = test
         self._log.test_begins()
         self._ask()
@@ -35,7 +35,7 @@ class RunTelemetry:
         self._ask()
 
     def look(self) -> None:
-        """Hand on what was read since; it takes no time worth speaking of."""
+        """Hand on the new readings; it takes no time worth mentioning."""
         if self.source is None:
             return
         for text in self.source.take_troubles():
@@ -50,11 +50,11 @@ class RunTelemetry:
                 self.emit(Warned(warning=warning))
 
     def paused(self) -> AbstractContextManager[None]:
-        """Nothing is read in the block: a drive that erases itself is left alone."""
+        """Return a context in which nothing is read: a drive that erases itself is left alone."""
         return nullcontext() if self.source is None else self.source.paused()
 
     def finish(self) -> None:
-        """The last reading of the run."""
+        """Take the last reading of the run."""
         if self.source is not None:
             self.source.finish()
             self.look()

@@ -1,4 +1,4 @@
-"""A solid state drive second by second: its flash, its caches, its heat."""
+"""Simulation of a solid state drive second by second: its flash, its caches, its heat."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tkperf.engine.simulation.translation import SLICES, FlashTranslation, Sprea
 from tkperf.model.workload import Access, ActiveRange, Workload, Zone
 
 # A full buffer takes writes in bursts: this share of them waits so many times as long as the others,
-# but for so much more at the most.
+# but only so much longer at the most.
 _BURST_SHARE, _BURST_TIMES, _BURST_MOST_US = 0.02, 6.0, 20_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Demand:
-    """What an I/O of a workload asks of the flash; us are of one die."""
+    """The demand of a workload's I/O on the flash; us are of one die."""
 
     reads: float
     block_bytes: float
@@ -41,7 +41,7 @@ class _Demand:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What the answer to a workload depends on."""
+    """The drive's state, as far as the answer to a workload depends on it."""
 
     amplification: float
     in_cache: bool
@@ -50,7 +50,7 @@ class _State:
 
 
 class FlashDrive:
-    """A ``FlashModel`` under way."""
+    """Drive that runs a ``FlashModel``."""
 
     def __init__(
         self, model: FlashModel, active_range_bytes: int, random: np.random.Generator
@@ -80,7 +80,7 @@ class FlashDrive:
 
     @property
     def cached_bytes(self) -> float:
-        """Host data in cells of one bit that wait to be folded."""
+        """Return the bytes of host data in cells of one bit that wait to be folded."""
         return self._cached_bytes
 
     def purge(self) -> None:
@@ -122,7 +122,10 @@ class FlashDrive:
         )
 
     def tell(self) -> Told:
-        """As its log would: what garbage collection copies and folding moves is written to the flash, too."""
+        """Report the drive's state as its log would.
+
+        Copies of garbage collection and folded data count as written to the flash, too.
+        """
         model = self._model
         return Told(
             temperature_c=model.idle_c + model.heat_c * self._warmth,
@@ -137,7 +140,7 @@ class FlashDrive:
         )
 
     def idle(self, duration_s: float) -> None:
-        """The cache is folded, then garbage collected until the reserve is free; it cools down."""
+        """Fold the cache, then collect garbage until the reserve is free. Cool the drive down meanwhile."""
         self._at_s += duration_s
         self._warm(0.0, duration_s)
         left_us = duration_s * 1e6 * self._model.dies
@@ -165,7 +168,7 @@ class FlashDrive:
         )
 
     def _write_die_us(self, demand: _Demand, state: _State) -> float:
-        """Die time of one write."""
+        """Return the die time of one write in us."""
         if state.in_cache:
             per_byte = self._slc_us
         elif state.folds:
@@ -175,14 +178,14 @@ class FlashDrive:
         return demand.write_flash_bytes * per_byte + demand.write_read_us
 
     def _collected_us(self, amplification: float) -> float:
-        """Die time of a byte of the host's with the copies made for it."""
+        """Return the die time of a byte of the host's in us, with the copies made for it."""
         return amplification * self._tlc_us + (amplification - 1) * self._read_us
 
     def _fold_us(self, amplification: float) -> float:
         return self._read_us + self._collected_us(amplification)
 
     def _most(self, demand: _Demand, state: _State) -> float:
-        """I/Os a second at which flash, interface or controller is busy all the time."""
+        """Return the I/Os a second at which flash, interface or controller is busy all the time."""
         return min(self._flash_most(demand, state), self._interface_most(demand))
 
     def _flash_most(self, demand: _Demand, state: _State) -> float:
@@ -197,7 +200,7 @@ class FlashDrive:
         return min(self._model.interface_bytes_per_s / moved, self._model.interface_iops)
 
     def _programming(self, demand: _Demand, state: _State, rate: float) -> float:
-        """Share of the dies that program at a rate."""
+        """Return the share of the dies that program at a rate."""
         busy_us = rate * (1 - demand.reads) * self._write_die_us(demand, state)
         return min(0.9, busy_us / (state.dies * 1e6))
 
@@ -206,7 +209,7 @@ class FlashDrive:
         if remembered is not None:
             return remembered
         model = self._model
-        # Schweitzer's approximation: who comes finds the queue as it would be without him.
+        # Schweitzer's approximation: an arriving I/O finds the queue as it would be without itself.
         outstanding = min(workload.total_outstanding_ios, model.queue_places)
         others = (outstanding - 1) / outstanding
         moving_us = demand.block_bytes * 1e6 / model.interface_bytes_per_s
@@ -234,7 +237,7 @@ class FlashDrive:
     def _advance(
         self, workload: Workload, demand: _Demand, state: _State, rate: float, duration_s: float
     ) -> None:
-        """What so many I/Os a second leave behind."""
+        """Update counters, flash, cache and heat after so many I/Os a second for so long."""
         self._at_s += duration_s
         written = rate * (1 - demand.reads) * demand.block_bytes * duration_s
         self._host_written += written
@@ -274,7 +277,7 @@ class FlashDrive:
         region = workload.region or self._range
         pages = mean_units(workload, model.page_bytes)
         missed = self._map_misses(workload, region) if random else 0.0
-        # What is read ahead is there when it is asked for, if the dies keep up.
+        # Read-ahead data are there on request, if the dies keep up.
         wait_pages = max(1.0, pages / model.dies) if random else pages / model.dies
         flash_bytes = mean_units(workload, model.map_unit_bytes) * model.map_unit_bytes
         small = flash_bytes > block_bytes * 1.001
@@ -292,7 +295,7 @@ class FlashDrive:
         return demand
 
     def _map_misses(self, workload: Workload, region: ActiveRange) -> float:
-        """Share of random accesses whose part of the map has to be read first; hot zones stay in memory."""
+        """Return the share of random accesses whose part of the map has to be read first; hot zones stay in memory."""
         left = self._model.map_cached_bytes
         if left is None:
             return 0.0
@@ -306,7 +309,7 @@ class FlashDrive:
 
 
 def build_spread(zones: tuple[Zone, ...], region: ActiveRange, whole: ActiveRange) -> Spread:
-    """Where random accesses to a region of the active range fall."""
+    """Return the spread over the active range of random accesses to a region of it."""
     edges = np.linspace(0.0, whole.length_bytes, SLICES + 1)
     spans, shares = np.zeros(SLICES), np.zeros(SLICES)
     begin = float(region.offset_bytes)

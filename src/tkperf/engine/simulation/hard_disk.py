@@ -1,4 +1,4 @@
-"""A hard disk second by second: where its heads are and how far they have to go."""
+"""Simulation of a hard disk second by second: the place of its heads and the way they have to go."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tkperf.engine.simulation.moods import Moods
 from tkperf.engine.simulation.service import Latency, Second, balance
 from tkperf.model.workload import Access, ActiveRange, Workload, Zone
 
-# Mean of the root of the distance of two random places, as a share of the root of the way.
+# Mean root of the distance between two random places, as a share of the root of the way.
 _MEAN_ROOT = 8 / 15
 
 
 class HardDisk:
-    """A ``DiskModel`` under way."""
+    """Drive that runs a ``DiskModel``."""
 
     def __init__(
         self, model: DiskModel, active_range_bytes: int, random: np.random.Generator
@@ -32,19 +32,19 @@ class HardDisk:
         self._positions: dict[Workload, float] = {}
 
     def purge(self) -> None:
-        """Data make no difference to it."""
+        """Do nothing: data make no difference to a disk."""
 
     def trim(self, region: ActiveRange) -> None:
-        """Nor does their lack."""
+        """Do nothing: missing data make no difference either."""
 
     def tell(self) -> None:
-        """Its model has neither heat nor counters."""
+        """Report nothing: the model has neither heat nor counters."""
 
     def idle(self, duration_s: float) -> None:
         self._at_s += duration_s
 
     def bytes_per_s(self, position: float) -> float:
-        """Of the media, at an address: as many as pass below the head.
+        """Return the media's bytes a second at an address: as many as pass below the head.
 
         Tracks are equally wide, so an address grows with the area that lies outside of it.
         """
@@ -89,7 +89,7 @@ class HardDisk:
         return 60e6 / self._model.turns_per_minute
 
     def _seek_us(self, root_of_way: float) -> float:
-        """Heads that speed up and slow down take the root of the way."""
+        """Return the seek time in us: heads that speed up and slow down take the root of the way."""
         shortest, longest = self._model.shortest_seek_ms, self._model.longest_seek_ms
         return 1e3 * (shortest + (longest - shortest) * root_of_way)
 
@@ -97,9 +97,9 @@ class HardDisk:
         return 1e3 * self._model.write_settle_ms * (1 - workload.read_percent / 100)
 
     def _random_us(self, workload: Workload) -> float:
-        """Of one I/O, from the end of the one before.
+        """Return the time of one I/O in us, from the end of the one before.
 
-        With n to choose from the way is as between n stops of an elevator, and what comes first on
+        With n I/Os to choose from, the way is as between n stops of an elevator, and the first place to pass on
         the platter is taken first.
         """
         region = workload.region or self._range
@@ -138,7 +138,7 @@ class HardDisk:
 
 
 def _places(zones: tuple[Zone, ...]) -> np.ndarray:
-    """A hundred places as likely as each other, as shares of the region."""
+    """Return a hundred equally likely places, as shares of the region."""
     percentiles, begin, places = np.arange(100) + 0.5, 0.0, []
     accesses = 0.0
     for zone in zones or (Zone(100, 100),):

@@ -1,8 +1,8 @@
-"""From rates and means to I/Os with their latencies, in fio's buckets; many seconds at once.
+"""I/Os with their latencies, drawn from rates and means, in fio's buckets; many seconds at once.
 
-Latencies follow the log-logistic distribution, whose tail falls like a power as drives' do: of a mixture of
-most I/Os, slow ones, and few very slow ones. Counts are drawn systematically: one random number
-decides where the steps of the expected counts lie, so that they add up and the mean is the one
+Latencies follow the log-logistic distribution, whose tail falls like a power as drives' do. Most I/Os,
+slow ones and few very slow ones are mixed. Counts are drawn systematically: one random number
+places the steps of the expected counts, so that they add up and the mean is the one
 that Little's law asks for.
 """
 
@@ -24,10 +24,10 @@ from tkperf.model.histogram import (
 from tkperf.model.measurement import NO_IO, IoStats, Sample
 from tkperf.model.workload import Workload
 
-# Of all I/Os so many take so many times as long, whatever the drive (retries, tables written, host
-# interrupts), but for so much more at the most.
+# This share of all I/Os takes so many times as long on every drive (retries, tables written, host
+# interrupts), but only so much longer at the most.
 _RARE_SHARE, _RARE_TIMES, _RARE_SPREAD, _RARE_MOST_NS = 2e-4, 8.0, 5.0, 100e6
-# How much that differs from second to second.
+# The spread of that share from second to second.
 _RARE_NOISE = 0.8
 _UPPER_LN = np.log(BUCKET_UPPER_NS + 1.0)
 
@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 
 
 class Draw:
-    """What a stretch of a load was, second by second and as a whole."""
+    """The I/Os of a stretch of a load, second by second and as a whole."""
 
     def __init__(self, workload: Workload, random: np.random.Generator) -> None:
         self._workload = workload
@@ -56,7 +56,7 @@ class Draw:
         start_s: float,
         ios: int | None = None,
     ) -> list[Sample]:
-        """The next seconds of it. With ``ios``, the last one gets what is lacking to so many in all."""
+        """Return the samples of the next seconds. With ``ios``, the last one completes the sum to so many I/Os."""
         counts = [
             self._count(second, long_s) for second, long_s in zip(seconds, durations_s, strict=True)
         ]
@@ -73,7 +73,7 @@ class Draw:
         ]
 
     def total(self, side: str) -> IoStats:
-        """All of it so far, in one direction."""
+        """Return the statistics of all I/Os so far, in one direction."""
         histogram = Histogram.from_dense(self._dense[side])
         return _io_stats(histogram, self._bytes[side], self._sums_ns[side])
 
@@ -82,7 +82,7 @@ class Draw:
         return int(sum(dense.sum() for dense in self._dense.values()))
 
     def _count(self, second: Second, duration_s: float) -> int:
-        """Whole I/Os; the fraction that is left is owed to the next second."""
+        """Return the whole I/Os of a second; the remaining fraction is owed to the next one."""
         expected = second.rate * duration_s + self._owed
         count = int(expected)
         self._owed = expected - count
@@ -121,7 +121,7 @@ class Draw:
         return stats
 
     def _moved(self, ios: int) -> int:
-        """Bytes of so many I/Os, each size with its share of them; what is left over by chance."""
+        """Return the bytes of so many I/Os, each size with its share of them; chance decides on fractions."""
         first, *others = block_shares(self._workload)
         left, moved = ios, 0
         for share in others:
@@ -146,7 +146,7 @@ def _io_stats(histogram: Histogram, moved: int, sum_ns: int) -> IoStats:
 
 
 def _with(indices: Ints, times: Ints, stall_s: float, ios: int) -> tuple[Ints, Ints]:
-    """With so many I/Os beside that waited for a stall to end."""
+    """Add so many I/Os that waited for a stall to end."""
     bucket = bucket_of_ns(int(stall_s * 1e9))
     place = int(np.searchsorted(indices, bucket))
     if place < indices.size and indices[place] == bucket:
@@ -158,7 +158,7 @@ def _with(indices: Ints, times: Ints, stall_s: float, ios: int) -> tuple[Ints, I
 def _table(
     latencies: Sequence[Latency], counts: Ints, spread: float, random: np.random.Generator
 ) -> tuple[int, Ints]:
-    """The first bucket, and of each second the I/Os of it and those after it."""
+    """Return the first bucket, and for each second the I/Os in it and the following buckets."""
     mean_ns, slow_share, slow_times = np.array(latencies, dtype=np.float64).T
     rare = _RARE_SHARE * random.lognormal(-(_RARE_NOISE**2) / 2, _RARE_NOISE, counts.size)
     rare_times = 1 + np.minimum(_RARE_TIMES - 1, _RARE_MOST_NS / mean_ns)
@@ -170,7 +170,7 @@ def _table(
     )
     least, most = np.log(usual_ns.min()), np.log((usual_ns * slow_times).max())
     ios = max(2.0, float(counts.max()))
-    # Less than half an I/O lies outside.
+    # Less than half an I/O lies outside these buckets.
     first = int(np.searchsorted(_UPPER_LN, least - np.log(2 * ios) / spread - 0.2))
     rarest = (
         np.log((usual_ns * rare_times).max()) + np.log(2 * ios * _RARE_SHARE + 2) / _RARE_SPREAD
@@ -188,7 +188,7 @@ def _table(
 
 
 def _below(upper_ln: Floats, mean_ns: Floats, spread: float) -> Floats:
-    """Share of I/Os up to each bucket's upper edge: of a log-logistic distribution with that mean."""
+    """Return the share of I/Os up to each bucket's upper edge: a log-logistic distribution with that mean."""
     scale_ln = np.log(mean_ns * np.sin(np.pi / spread) / (np.pi / spread))
     distance = np.clip(spread * (upper_ln - scale_ln[:, np.newaxis]), -60, 60)
     return np.asarray(1 / (1 + np.exp(-distance)))

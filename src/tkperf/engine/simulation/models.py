@@ -1,4 +1,4 @@
-"""What simulated drives are made of: every number, with its unit. docs/simulated-drive.md explains them."""
+"""The models of simulated drives: every number, with its unit. docs/simulated-drive.md explains them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misbehaviour:
-    """What a drive does that none should; all of it is off by default.
+    """Faults of a drive; all of them are off by default.
 
     Attributes:
-        unrest: of its rate up to so much is missing, another share under every new load, and another
-            one every second, every 8 s and every minute under the same load.
-        cliff_every_s, cliff_lasts_s: so often its rate falls to ``cliff_share`` at once, for so long.
-        stall_every_s, stall_s: so often it answers nothing for so long, less than a second.
-        weaker_per_fill: share of its rate that it loses with each capacity's worth of writes.
-        fails_after_fills: after so many of them every I/O is an error.
+        unrest: up to this share of the rate is missing, three times over: all three change under every new load, and
+            under the same load one each changes every second, every 8 s and every minute.
+        cliff_every_s, cliff_lasts_s: interval at which the rate falls to ``cliff_share`` at once, and duration.
+        stall_every_s, stall_s: interval of stalls without any answer, and their length, less than a second.
+        weaker_per_fill: share of the rate lost with each capacity's worth of writes.
+        fails_after_fills: after so many capacities of writes every I/O is an error.
     """
 
     unrest: float = 0.0
@@ -33,32 +33,32 @@ class FlashModel:
     """A solid state drive.
 
     Attributes:
-        capacity_bytes: what users see; the flash is larger by ``spare_percent`` of it.
+        capacity_bytes: the capacity for users; the flash is larger by ``spare_percent`` of it.
         interface_bytes_per_s: reads and writes together, or each of them with ``full_duplex``.
         interface_iops: commands that controller and interface process in a second.
         queue_places: I/Os that the drive takes at once; the others wait in the host.
-        read_command_us: host, interface and controller, without the flash; per read.
-        write_command_us: until a write is in the drive's buffer and acknowledged.
+        read_command_us: time of host, interface and controller for each read, without the flash.
+        write_command_us: time until a write is in the drive's buffer and acknowledged.
         dies: flash dies that work at the same time.
-        read_us: one die reads a page of ``page_bytes``.
-        program_us: one die programs ``program_bytes`` (all planes), its share of the erase included.
-        suspend_us: a read of a die that programs waits for so long.
-        map_unit_bytes: random writes that are smaller cost a read and a write of so much.
-        map_cached_bytes: how much of the addresses the map in memory covers; None: all.
+        read_us: time of one die to read a page of ``page_bytes``.
+        program_us: time of one die to program ``program_bytes`` (all planes), its share of the erase included.
+        suspend_us: wait of a read for a die that programs.
+        map_unit_bytes: a smaller random write costs a read and a write of so much.
+        map_cached_bytes: amount of addresses that the map in memory covers; None: all.
         slc_bytes: cells used with one bit each, always.
-        slc_free_share: of the unused capacity so much more serves as such a cache.
+        slc_free_share: share of the unused capacity that serves as such a cache, too.
         slc_program_us: as ``program_us``, with one bit a cell.
         fold_first: with a full cache, room is made before each write; else writes go past it.
-        idle_reserve_percent: of the flash so much is made free while idle.
-        throttle_at: load (share of the interface's rate, averaged over ``warm_up_s``) at which it
+        idle_reserve_percent: share of the capacity that is made free while idle.
+        throttle_at: load (share of the interface's rate, averaged over ``warm_up_s``) at which the drive
             is too hot; None: never. It then serves ``throttle_share`` of its rate until the load
             is down to ``cool_at``.
-        idle_c, heat_c: its temperature after a long time without load, and by how much it rises with the
-            interface's rate for a long time; in between by the averaged load.
-        housekeeping_every_s, housekeeping_s: so often for so long it needs ``housekeeping_share``
-            of its dies for itself.
+        idle_c, heat_c: its temperature after a long time without load, and the rise after a long time at the
+            interface's rate; the averaged load decides in between.
+        housekeeping_every_s, housekeeping_s: interval and duration of housekeeping, which takes
+            ``housekeeping_share`` of the dies.
         noise: relative spread of a second's rate.
-        read_spread, write_spread: shape of the latencies, the larger the narrower.
+        read_spread, write_spread: shape of the latencies: the larger, the narrower.
     """
 
     capacity_bytes: int
@@ -104,12 +104,12 @@ class DiskModel:
 
     Attributes:
         outer_bytes_per_s, inner_bytes_per_s: at the first and at the last address.
-        turns_per_minute: of the platters.
-        shortest_seek_ms, longest_seek_ms: to the next track, across all of them.
-        write_settle_ms: a head that is to write settles for so much longer.
-        command_us: per I/O, beside the mechanics.
+        turns_per_minute: speed of the platters.
+        shortest_seek_ms, longest_seek_ms: time of a seek to the next track, and across all of them.
+        write_settle_ms: extra time for a head to settle before a write.
+        command_us: time per I/O in addition to the mechanics.
         queue_places: I/Os among which it picks the nearest.
-        stream_bytes: of one of several sequential streams, read ahead or written between two seeks.
+        stream_bytes: amount that is read ahead or written between two seeks for one of several sequential streams.
         noise, spread: as ``FlashModel.noise`` and ``read_spread``.
     """
 

@@ -1,4 +1,4 @@
-"""How a misbehaving drive's rate changes with time and wear."""
+"""The changes of a misbehaving drive's rate with time and wear."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tkperf.engine.simulation.models import Misbehaviour
 from tkperf.model.errors import EngineError
 from tkperf.model.workload import Workload
 
-# An unsteady drive takes another level at every new load, and so often under the same one: whatever the
-# length of a round or slice, one of the three differs from one to the next.
+# An unsteady drive takes another level at every new load, and at these intervals under the same one: with
+# any length of a round or slice, one of the three differs from one to the next.
 _SCALES_S = (1.0, 8.0, 60.0)
-# The n-th level is the fraction of n times this: no five of them with the same distance, of those that
-# tests use, lie close together.
+# The n-th level is the fraction of n times this: for the distances that tests use, no five levels with the same
+# distance lie close together.
 _GOLDEN = (sqrt(5) - 1) / 2
 _LEAST_SHARE = 0.02
 
@@ -27,10 +27,10 @@ class Moods:
         self._since_s = 0.0
 
     def share(self, workload: Workload, at_s: float, fills: float) -> float:
-        """Of its rate, what is left now under a load, after so many capacities of writes."""
+        """Return the share of its rate that is left now under a load, after so many capacities of writes."""
         does = self._does
         share = self._level(workload, at_s) if does.unrest else 1.0
-        # It begins well, so that there is something to fall from.
+        # It begins at its full rate, so that it has something to fall from.
         every_s, lasts_s = does.cliff_every_s, does.cliff_lasts_s
         if every_s is not None and at_s % every_s >= every_s - lasts_s:
             share *= does.cliff_share
@@ -38,14 +38,18 @@ class Moods:
         return max(_LEAST_SHARE, share * left)
 
     def stall_s(self, at_s: float, duration_s: float) -> float:
-        """How long it answers nothing within so long from now on."""
+        """Return how long the drive answers nothing within the coming ``duration_s``."""
         every_s = self._does.stall_every_s
         if every_s is None or (at_s + duration_s) // every_s == at_s // every_s:
             return 0.0
         return min(self._does.stall_s, 0.9 * duration_s)
 
     def require_alive(self, fills: float) -> None:
-        """Raises EngineError once it has failed."""
+        """Require that the drive has not failed yet.
+
+        Raises:
+            EngineError: the drive has failed.
+        """
         end = self._does.fails_after_fills
         if end is not None and fills >= end:
             raise EngineError(

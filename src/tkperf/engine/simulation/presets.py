@@ -1,4 +1,4 @@
-"""The simulated drives that exist by name. What a name promises is what its verdicts then say."""
+"""The simulated drives that exist by name. Their verdicts match the promise of their names."""
 
 from __future__ import annotations
 
@@ -97,10 +97,10 @@ PRESETS: dict[str, DriveModel] = {
 
 
 def find_preset(name: str) -> DriveModel:
-    """The model of ``sim:NAME``.
+    """Return the model of ``sim:NAME``.
 
     Raises:
-        UsageError: no such preset.
+        UsageError: the preset does not exist.
     """
     if name not in PRESETS:
         raise not_known("simulated drive", name, sorted(PRESETS))
@@ -108,7 +108,7 @@ def find_preset(name: str) -> DriveModel:
 
 
 def build_drive(model: DriveModel, active_range_bytes: int, random: np.random.Generator) -> Drive:
-    """A drive as new."""
+    """Return a new drive of this model."""
     match model:
         case FlashModel():
             return FlashDrive(model, active_range_bytes, random)

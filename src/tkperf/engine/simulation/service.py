@@ -1,4 +1,4 @@
-"""What a drive answers: its seconds as data, and what every kind of drive makes of a load."""
+"""The answers of a drive: its seconds as data, and the calculations that all kinds of drives share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Work
 
 
 class Latency(NamedTuple):
-    """Of one direction in one second. ``slow_share`` of the I/Os take ``slow_times`` as long as the others."""
+    """Latency of one direction in one second. ``slow_share`` of the I/Os take ``slow_times`` as long as the others."""
 
     mean_ns: float
     slow_share: float = 0.0
@@ -21,7 +21,7 @@ class Latency(NamedTuple):
 class Second(NamedTuple):
     """A second of a load, or less.
 
-    ``rate`` counts I/Os a second; ``stalled_ios`` of them had to wait for ``stall_s`` beside.
+    ``rate`` counts I/Os a second; ``stalled_ios`` of them had to wait for ``stall_s`` in addition.
     """
 
     rate: float
@@ -33,7 +33,7 @@ class Second(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What a drive tells of itself: bytes since it was made, ``warning_c`` None where it knows no limit."""
+    """A drive's report on itself: bytes since it was made; ``warning_c`` is None where it has no limit."""
 
     temperature_c: float
     host_read_bytes: float
@@ -45,29 +45,29 @@ class Told:
 
 
 class Drive(Protocol):
-    """A model of a drive under way. It raises EngineError where it fails for good."""
+    """A running model of a drive. It raises EngineError where it fails for good."""
 
     read_spread: float
     write_spread: float
 
     def serve(self, workload: Workload, duration_s: float) -> Second:
-        """So long under the load, a second at most; afterwards the drive is another."""
+        """Serve the load for so long, a second at most. The call changes the drive's state."""
         ...
 
     def idle(self, duration_s: float) -> None:
-        """No I/O for so long."""
+        """Do no I/O for so long."""
         ...
 
     def purge(self) -> None:
-        """Put into "as new" state."""
+        """Put the drive into "as new" state."""
         ...
 
     def trim(self, region: ActiveRange) -> None:
-        """Addresses that are needed no more, counted from the active range's start."""
+        """Drop the data of addresses that the host needs no more, counted from the active range's start."""
         ...
 
     def tell(self) -> Told | None:
-        """What it tells of itself; None: nothing."""
+        """Return the drive's report on itself; None: it has none."""
         ...
 
 
@@ -88,15 +88,15 @@ def balance(
     places: int,
     writes_wait: bool,
 ) -> Answer:
-    """The rate at which the load keeps its I/Os outstanding (Little's law), ``most`` at the most.
+    """Return the rate at which the load keeps its I/Os outstanding (Little's law), ``most`` at the most.
 
     Args:
-        workload: with ``offered_iops``, that rate, if the drive can do it.
-        most: where something in the drive is busy all the time.
-        response_us: of a read and a write at a rate; does not fall with it.
+        workload: with ``offered_iops``, that is the rate, if the drive can do it.
+        most: the rate at which something in the drive is busy all the time.
+        response_us: gives the times of a read and a write at a rate; does not fall with the rate.
         places: how many I/Os the drive takes at once; the others wait in the host.
-        writes_wait: what exceeds ``response_us`` at ``most`` is waited for by writes only, in
-            front of a full buffer; else by all.
+        writes_wait: only writes wait longer than ``response_us`` at ``most``, in front of a full buffer; else
+            all I/Os do.
     """
     reads = workload.read_percent / 100
     outstanding = workload.total_outstanding_ios
@@ -132,9 +132,12 @@ def _below(
     most: float,
     response_us: Callable[[float], tuple[float, float]],
 ) -> Answer:
-    """An offered rate that the drive keeps up with: it waits for I/Os, or some of them for others."""
+    """Return the answer at an offered rate that the drive keeps up with.
+
+    The drive waits for I/Os, or some I/Os wait for others.
+    """
     use = min(offered / most, 0.999)
-    # As of one server: with random times as many wait again as with even ones.
+    # One server: I/Os at random times wait twice as long as evenly spaced ones.
     waits_us = use / (1 - use) * 1e6 / most * (1.0 if workload.arrival is Arrival.POISSON else 0.5)
     read_us, write_us = (time_us + waits_us for time_us in response_us(offered))
     reads = workload.read_percent / 100
@@ -145,12 +148,12 @@ def _below(
 
 
 def block_shares(workload: Workload) -> tuple[BlockShare, ...]:
-    """Its block sizes, also where it is one only."""
+    """Return the block sizes of a workload with their shares, also if it has only one."""
     return workload.block_mix or (BlockShare(workload.block_size_bytes, 100),)
 
 
 def mean_units(workload: Workload, unit_bytes: int) -> float:
-    """How many units an I/O touches: whole ones at random, sequential I/Os share them."""
+    """Return the mean number of units that an I/O touches: whole ones at random, sequential I/Os share them."""
     return sum(
         share.percent
         / 100

@@ -1,4 +1,4 @@
-"""What a simulated drive tells of itself, in simulated time; every result with it says SIMULATED."""
+"""The telemetry of a simulated drive, in simulated time; every result with it says SIMULATED."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tkperf.engine.simulation.service import Drive
 from tkperf.model.telemetry.reading import DriveFacts, Reading
 
 NAME = "simulated drive"
-# As real drives are read.
+# The same intervals as for real drives.
 TEMPERATURE_EVERY_S, LOG_EVERY_S = 10.0, 60.0
 
 
 class SimulatedTelemetry:
-    """Looked at as time passes; ``clock`` is the simulated one."""
+    """Telemetry of a simulated drive, read as time passes; ``clock`` is the simulated one."""
 
     def __init__(self, drive: Drive, clock: Callable[[], float]) -> None:
         self._drive, self._clock = drive, clock
@@ -24,7 +24,7 @@ class SimulatedTelemetry:
 
     @property
     def facts(self) -> tuple[DriveFacts, ...]:
-        """Empty where the model has no heat and counts nothing."""
+        """Return the facts of the drive; empty where the model has no heat and counts nothing."""
         told = self._drive.tell()
         if told is None:
             return ()
@@ -39,7 +39,7 @@ class SimulatedTelemetry:
         )
 
     def pass_to(self, now_s: float) -> None:
-        """The drive is now as it is at this time: look at it, if it is time to."""
+        """Read the drive, now in its state at this time, if a reading is due."""
         if now_s - self._log_s >= LOG_EVERY_S:
             self._look(now_s)
         elif now_s - self._temperature_s >= TEMPERATURE_EVERY_S:
@@ -55,25 +55,25 @@ class SimulatedTelemetry:
                 )
 
     def take(self) -> Sequence[Reading]:
-        """As the protocol has it."""
+        """Return the new readings, as the protocol has it."""
         taken = list(self._readings)
         self._readings.clear()
         return taken
 
     def take_troubles(self) -> Sequence[str]:
-        """A model has none."""
+        """Return nothing: a model has no troubles."""
         return ()
 
     def ask(self) -> None:
-        """As the protocol has it; it takes no time."""
+        """Read the drive at once, as the protocol has it; it takes no time."""
         self._look(self._clock())
 
     def paused(self) -> AbstractContextManager[None]:
-        """Nothing is disturbed by looking at a model."""
+        """Return an empty context: reading a model disturbs nothing."""
         return nullcontext()
 
     def finish(self) -> None:
-        """As the protocol has it."""
+        """Read the drive for the last time, as the protocol has it."""
         self.ask()
 
     def _look(self, now_s: float) -> None:

@@ -1,9 +1,9 @@
-"""A flash translation layer as a mean field: how much of each superblock is valid, not which pages.
+"""A flash translation layer as a mean field: the valid share of each superblock, not of each page.
 
-Superblocks are so large that random writes fall on them in proportion: of the valid data of an address slice,
-``w`` bytes of writes spread over ``u`` bytes of addresses leave the share exp(-w/u). Garbage collection
-is greedy: the superblock with the least valid data is next. What is valid in it is copied into
-superblocks of copies, apart from what the host writes, as drives do.
+Superblocks are so large that random writes fall on them in proportion: ``w`` bytes of writes over ``u`` bytes
+of addresses leave the share exp(-w/u) of the valid data of an address slice. Garbage collection
+is greedy: the superblock with the least valid data is next. Its valid data are copied into
+superblocks of copies, apart from the host's writes, as drives do.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from tkperf.model.workload import ActiveRange
 
 SUPERBLOCKS = 256
-# Of the active range: the zones of the PTS's composite workload (5, 15 and 80 %) are whole slices.
+# Slices of the active range: the zones of the PTS's composite workload (5, 15 and 80 %) are whole slices.
 SLICES = 40
-# Of the flash, written at once. More is only asked of drives that are written in full within seconds,
-# which are tests'; they settle all the same, over more seconds.
+# Share of the flash written at once. Only drives that are written in full within seconds need more, in
+# tests; they settle all the same, over more seconds.
 _MOST_AT_ONCE = 0.25
 _NOTHING = 1e-6
-# A superblock with more valid data than this share is not worth the copying while idle.
+# Above this share of valid data, copying a superblock while idle is not worth it.
 _WORTH_COLLECTING = 0.98
 
 Floats = NDArray[np.float64]
@@ -31,9 +31,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spread:
-    """How random writes fall on the slices.
+    """The spread of random writes over the slices.
 
-    ``share`` of them, on ``span_bytes`` of addresses, which are ``of_slice`` of the slice's.
+    Each slice gets ``share`` of them, on ``span_bytes`` of addresses, which are ``of_slice`` of the slice's.
     """
 
     share: Floats
@@ -42,19 +42,19 @@ class Spread:
 
 
 class FlashTranslation:
-    """Where the valid data are. All amounts are bytes; addresses count from the active range's start."""
+    """The places of the valid data. All amounts are bytes; addresses count from the active range's start."""
 
     def __init__(self, user_bytes: float, spare_share: float, active_bytes: float) -> None:
         self.superblock_bytes = user_bytes * (1 + spare_share) / SUPERBLOCKS
         self._slice_bytes = active_bytes / SLICES
-        # By slice and superblock. The last slice is what a sequential pass has written in the slice that it is in.
+        # By slice and superblock. The last slice has the writes of a sequential pass within the slice that it is in.
         self._valid: Floats = np.zeros((SLICES + 1, SUPERBLOCKS))
         self.host_bytes = 0.0
         self.copied_bytes = 0.0
         self.forget_all()
 
     def forget_all(self) -> None:
-        """As new: every superblock is erased."""
+        """Erase every superblock, as in a new drive."""
         self._valid[:] = 0.0
         self._free = list(range(1, SUPERBLOCKS))
         self._open, self._room = 0, self.superblock_bytes
@@ -72,7 +72,7 @@ class FlashTranslation:
 
     @property
     def free_bytes(self) -> float:
-        """Erased and ready to be written."""
+        """Return the bytes that are erased and ready to be written."""
         return len(self._free) * self.superblock_bytes + self._room
 
     def write_random(self, amount: float, spread: Spread) -> None:
@@ -87,7 +87,7 @@ class FlashTranslation:
             amount -= chunk_bytes
 
     def write_sequential(self, amount: float, position: float, region: ActiveRange) -> float:
-        """Returns the position after it; it starts again at the region's end."""
+        """Write sequentially and return the position after it. The position starts again at the region's end."""
         self._scatter()
         begin, end = float(region.offset_bytes), float(region.offset_bytes + region.length_bytes)
         amount = min(amount, 2 * SUPERBLOCKS * self.superblock_bytes)
@@ -111,7 +111,7 @@ class FlashTranslation:
         return position
 
     def trim(self, region: ActiveRange) -> None:
-        """The host says that it needs these addresses no more."""
+        """Drop the data of addresses that the host needs no more."""
         self._end_pass()
         self._scatter()
         edges = np.arange(SLICES + 1) * self._slice_bytes
@@ -123,7 +123,7 @@ class FlashTranslation:
             self.amplification = self._amplification(self._find_victim()[1])
 
     def collect(self, copy_bytes: float, free_bytes: float) -> float:
-        """Garbage collection while idle: copy at most so much, until so much is free.
+        """Collect garbage while idle: copy at most so much, until so much is free.
 
         Returns:
             The bytes that were copied.
@@ -138,7 +138,7 @@ class FlashTranslation:
         return copied
 
     def _collect_one(self, most: float = np.inf) -> float | None:
-        """Copy the valid data of the next victim together with those of others.
+        """Copy the valid data of the next victim to the other copies.
 
         Returns:
             The bytes copied; None if no superblock has as little as ``most`` of them.
@@ -153,7 +153,7 @@ class FlashTranslation:
             self._valid[:, victim] *= 1 - moved / valid
             self._copies_room -= moved
         if valid - moved > _NOTHING:
-            # The rest begins the next superblock of copies: a spare one, which takes this one's place.
+            # The rest begins the next superblock of copies, a spare one. It takes the victim's place.
             self._copies, self._copies_room = victim, self.superblock_bytes - valid + moved
         else:
             self._valid[:, victim] = 0.0
@@ -163,7 +163,7 @@ class FlashTranslation:
         return valid
 
     def _find_victim(self) -> tuple[int, float]:
-        """The superblock with the least valid data, and how many bytes that are."""
+        """Return the superblock with the least valid data, and their bytes."""
         totals = self._valid.sum(axis=0)
         totals[self._free] = totals[self._open] = np.inf
         if self._copies is not None:
@@ -172,11 +172,11 @@ class FlashTranslation:
         return victim, float(totals[victim])
 
     def _amplification(self, valid: float) -> float:
-        """While superblocks with so much valid data are collected."""
+        """Return the write amplification while superblocks with so much valid data are collected."""
         return self.superblock_bytes / (self.superblock_bytes - valid)
 
     def _make_room(self) -> float:
-        """Room in the open superblock; another one is opened where it is full."""
+        """Return the room in the open superblock. Open another one if it is full."""
         if self._room > _NOTHING:
             return self._room
         self._scatter()
@@ -187,7 +187,7 @@ class FlashTranslation:
         return self._room
 
     def _scatter(self) -> None:
-        """Take in the random writes since it was last done, all into the superblock that is open."""
+        """Apply the random writes since the last call, all of them to the open superblock."""
         amount, spread = self._scattered
         self._scattered = 0.0, None
         if spread is None:
@@ -201,7 +201,7 @@ class FlashTranslation:
         self.host_bytes += amount
 
     def _end_pass(self) -> None:
-        """What a sequential pass wrote becomes data of its slice like any other."""
+        """Turn the writes of a sequential pass into data of its slice like any other."""
         if self._passed:
             self._valid[self._pass_slice] += self._valid[SLICES]
             self._valid[SLICES] = 0.0
@@ -209,9 +209,9 @@ class FlashTranslation:
 
 
 def settled_amplification(spare_share: float) -> float:
-    """Write amplification of uniform random writes over all addresses, in the long run.
+    """Return the write amplification of uniform random writes over all addresses, in the long run.
 
-    Of T bytes of flash for U of addresses, a superblock is collected after T(1-p) bytes of the host's, p
+    With T bytes of flash for U bytes of addresses, a superblock is collected after T(1-p) bytes of the host's, p
     being the share of it that is still valid then: p = exp(-(1-p) T/U). Xiang and Kurkoski, "An Improved
     Analytical Expression for Write Amplification in NAND Flash", 2011 (arXiv:1110.4245), solve it with
     Lambert's W; with 30 % to spare they have 2.36, and 2.35 in their simulation.

@@ -1,18 +1,18 @@
-"""What of the host would disturb a run, looked at beforehand; nothing is changed.
+"""The audit of the host before a run: what would disturb it. The audit changes nothing.
 
-| module | what it looks at |
+| module | subject |
 |---|---|
 | ``cpu.py`` | governor, frequency limits, idle states, turbo, mitigations |
 | ``queue.py`` | the drive's queue: scheduler, requests, completions, merging |
-| ``numa.py``, ``interrupts.py`` | how near CPUs and interrupts are to the drive |
-| ``links.py``, ``neighbours.py`` | the drive's link, and who shares it |
-| ``timers.py``, ``scrubs.py`` | work on drives that is due, or under way |
+| ``numa.py``, ``interrupts.py`` | the distance of CPUs and interrupts from the drive |
+| ``links.py``, ``neighbours.py`` | the drive's link, and other drives on it |
+| ``timers.py``, ``scrubs.py`` | work on drives that is due, or runs already |
 | ``limits.py`` | control groups and limits of the process |
-| ``load.py`` | what the host does now; swap |
+| ``load.py`` | the present load of the host; swap |
 | ``system.py`` | virtual machine, kernel, services |
-| ``site.py``, ``finding.py`` | where it is looked, and what is said |
+| ``site.py``, ``finding.py`` | the audited host, and the findings |
 
-Each is pure but for reading below ``Site.root`` and the tools that ``Site.run`` calls.
+Each module is pure, except that it reads files below ``Site.root`` and calls tools through ``Site.run``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tkperf.host.audit.system import audit_system
 from tkperf.host.audit.timers import audit_timers
 from tkperf.model.errors import reason_of
 
-# For so long neighbours are watched at least: in it 100 I/Os a second are 20.
+# The shortest watch over neighbours: 100 I/Os a second make 20 in it.
 WATCH_S = 0.2
 _LOOKS: tuple[tuple[str, Callable[[Site, Drive], Iterable[Finding]]], ...] = (
     ("queue settings", audit_queue),
@@ -54,9 +54,9 @@ def audit_host(
     pause: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Audit:
-    """Everything that might disturb a run on the drives. Never raises: what cannot be read is not known."""
+    """Return everything that might disturb a run on the drives. Never raises: unreadable values become "not known"."""
     neighbours = {drive.name: find_neighbours(site, drive) for drive in drives}
-    # A drive that is tested as well loads the link all the same: it stays a neighbour.
+    # Another tested drive loads the link all the same: it stays a neighbour.
     everyone = tuple({one.name: one for found in neighbours.values() for one in found}.values())
     names = {one.name for one in everyone}
     # No timer works on a drive that is held for a test.
@@ -88,7 +88,7 @@ def _of(drive: Drive, findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _guarded(subject: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
-    """What a look finds; of a kernel that says what nobody expects, that it is not known."""
+    """Return the findings of a look, with "not known" for the rest if the kernel gives unexpected values."""
     found: list[Finding] = []
     try:
         for finding in look():

@@ -1,4 +1,4 @@
-"""CPUs: what sets their frequency, how deep they sleep, what mitigations cost each system call."""
+"""The CPUs: the control of their frequency, the depth of their sleep, the mitigations that slow down system calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tkperf.device.sysfs import number, text
 from tkperf.host.audit.finding import Finding, Level, not_known
 from tkperf.host.audit.site import Site
 
-# A wake-up of this many microseconds is no longer small beside the latency of a fast drive.
+# A wake-up of this many microseconds is no longer small compared with the latency of a fast drive.
 DEEP_IDLE_US = 20
 _POLICIES = "/sys/devices/system/cpu/cpufreq/policy*"
 _GOVERNOR = "I/Os are issued by the CPU: one that clocks down makes them slower, and unevenly so"
@@ -37,7 +37,7 @@ def _governor(policies: list[Path]) -> Finding:
         return not_known("CPU governor", f"{counts[None]} policies cannot be read", _GOVERNOR)
     if names == {"performance"}:
         return Finding(subject="CPU governor", level=Level.OK, found="performance", why=_GOVERNOR)
-    # Of these drivers powersave is a governor that follows the load; of others it is the lowest clock.
+    # With these drivers the powersave governor follows the load; with others it keeps the lowest clock.
     drivers = {text(policy / "scaling_driver") or "" for policy in policies}
     follows = all("pstate" in driver and "passive" not in driver for driver in drivers)
     held_low = "powersave" in names and not follows
@@ -153,7 +153,7 @@ def _mitigations(site: Site) -> Finding:
 
 
 def _counted(counts: Counter[str | None]) -> str:
-    """``powersave``, or ``powersave (3 policies), performance (1)``."""
+    """Return ``powersave``, or ``powersave (3 of 4 policies), performance (1 of 4 policies)``."""
     if len(counts) == 1:
         return str(next(iter(counts)))
     return ", ".join(

@@ -1,4 +1,4 @@
-"""What the audit says of one subject: how it is, whether it matters, why, and what changes it."""
+"""Findings of the audit on one subject each: its state, its weight, the reason, and a remedy."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from enum import StrEnum
 
 from tkperf.model.units import drop_controls
 
-# Longer is no setting but rubbish: what is shown of it is its beginning.
+# A longer value is no setting but rubbish: only its beginning is shown.
 _LONGEST = 300
 
 
 class Level(StrEnum):
-    """How much a finding matters to a run."""
+    """The weight of a finding for a run."""
 
     OK = "ok"
     # Disclosed, because another value would give other numbers.
     NOTE = "note"
     # May cost precision; better changed before a run.
     ADVICE = "advice"
-    # Numbers of a run would be wrong, or those of something else.
+    # The numbers of a run would be wrong, or would measure something else.
     DISTURBS = "would disturb"
     NOT_KNOWN = "not known"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """``found`` has its units; ``why`` is a sentence.
+    """A finding on one subject. ``found`` has its units; ``why`` is a sentence.
 
     Attributes:
-        command: what changes it, as a shell takes it; None where no command can.
-        otherwise: what to do about it instead.
-        device: which drive it is of; None: of the host.
-        is_setting: it stays as it is until somebody changes it, unlike load of the moment.
+        command: the shell command that changes it; None where no command can.
+        otherwise: the remedy where there is no command.
+        device: the drive that the finding is about; None: the host.
+        is_setting: it stays as it is until someone changes it, unlike load of the moment.
     """
 
     subject: str
@@ -54,12 +54,12 @@ class Finding:
 
     @property
     def title(self) -> str:
-        """Subject, and the drive it is of."""
+        """Return the subject, with its drive if it has one."""
         return self.subject if self.device is None else f"{self.subject} of {self.device}"
 
     @property
     def remedy(self) -> str:
-        """The command, or what else can be done, for people; empty where nothing needs doing."""
+        """Return the command or another remedy, for people; empty where nothing needs doing."""
         if self.command is not None:
             return self.command
         if self.otherwise is not None:
@@ -73,7 +73,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """All findings, in the order in which they are shown."""
+    """All findings, in the order of the display."""
 
     findings: tuple[Finding, ...] = ()
 
@@ -81,10 +81,10 @@ class Audit:
         return tuple(finding for finding in self.findings if finding.level in levels)
 
     def plain(self) -> list[dict[str, object]]:
-        """For the run file and for programs."""
+        """Return the findings as plain data, for the run file and for programs."""
         return [asdict(finding) | {"level": finding.level.value} for finding in self.findings]
 
 
 def not_known(subject: str, because: str, why: str) -> Finding:
-    """What nobody could find out is never ok."""
+    """Return a finding on a subject that the audit could not read: unknown is never ok."""
     return Finding(subject=subject, level=Level.NOT_KNOWN, found=f"not known: {because}", why=why)

@@ -1,4 +1,4 @@
-"""Which CPUs answer the drive's interrupts, and who may move them meanwhile."""
+"""The CPUs that answer the drive's interrupts, and the services that may move these meanwhile."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def audit_interrupts(site: Site, drive: Drive) -> Iterator[Finding]:
 
 
 def _read_vectors(site: Site, function: Path) -> dict[str, frozenset[int]]:
-    """The CPUs that each of a PCI function's vectors is delivered to, of those that somebody handles."""
+    """Return the CPUs that each vector of a PCI function is delivered to, for vectors with a handler."""
     numbers = [entry.name for entry in (function / "msi_irqs").glob("[0-9]*")]
     if not numbers and (single := number(function / "irq")):
         numbers = [str(single)]
@@ -64,7 +64,7 @@ def _read_vectors(site: Site, function: Path) -> dict[str, frozenset[int]]:
 
 
 def _queues(site: Site, drive: Drive) -> Iterator[Finding]:
-    """How many queues an NVMe drive has for how many CPUs."""
+    """Compare the number of an NVMe drive's queues with the number of CPUs."""
     if find_nvme_controller(drive.disk) is None:
         return
     why = "CPUs that share a queue of the drive wait for each other"

@@ -1,4 +1,4 @@
-"""Limits that were put on tkperf: of its control groups, version 1 and 2, and of its process."""
+"""Limits on tkperf: on its control groups, version 1 and 2, and on its process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEEDED_PIDS = 200
 # fio keeps job structures and histograms in shared memory, tkperf its samples: some hundred MB.
 NEEDED_MEMORY_BYTES = 2_000_000_000
 NEEDED_FILES = 1024
-# Version 1 writes "none" as the largest number that pages fit in.
+# Version 1 writes "none" as the largest number of whole pages.
 _NO_LIMIT_BYTES = 1 << 60
 _CPU = "a group that has used up its share of CPU time stands still until the next period"
 _IO = "what is measured is then the limit, not the drive"
@@ -133,7 +133,7 @@ def _io_limit(groups: ControlGroups, drive: Drive) -> Finding:
 
 
 def _process_limits(site: Site) -> Finding:
-    """What ``ulimit`` shows: soft limits, since they are what fails."""
+    """Check the limits that ``ulimit`` shows: the soft ones, since they are the ones that fail."""
     subject, why = "limits of the process", "fio could not open files, lock memory or start threads"
     rows = (text(site.proc / "self/limits") or "").splitlines()
     limits = {}

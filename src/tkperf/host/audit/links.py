@@ -1,4 +1,4 @@
-"""The drive's link below its best, and links upstream that carry less than it."""
+"""The drive's link, if it is below its best, and links upstream that carry less than it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def audit_links(site: Site, drive: Drive) -> Iterator[Finding]:
 
 
 def _power(site: Site, drive: Drive) -> Iterator[Finding]:
-    """Links that sleep between I/Os wake up slowly."""
+    """Check the power management of links: a link that sleeps between I/Os wakes up slowly."""
     why = "a link that sleeps between I/Os takes time to wake up at each of them"
     for folder in drive.disk.resolve().parents:
         if folder.name.startswith("host") and folder.name[4:].isdigit():

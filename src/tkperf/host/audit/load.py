@@ -1,4 +1,4 @@
-"""What the host does at the moment: pressure on CPUs, memory and I/O; memory that is swapped out."""
+"""The present load of the host: pressure on CPUs, memory and I/O; memory that is swapped out."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tkperf.host.audit.finding import Finding, Level, not_known
 from tkperf.host.audit.site import Site
 from tkperf.model.units import format_capacity
 
-# Share of the last ten seconds in which something had to wait, in percent: from where it is advice,
-# and from where it would disturb. A desktop at rest stays below 1 %.
+# Share of the last ten seconds in which something had to wait, in percent: the first number makes it advice,
+# the second makes it disturb. A desktop at rest stays below 1 %.
 PRESSURE_PCT = {"cpu": (2.0, 10.0), "memory": (0.1, 1.0), "io": (5.0, 20.0)}
 _SUBJECTS = {"cpu": "CPU pressure", "memory": "memory pressure", "io": "I/O pressure"}
 _WAITS = {
@@ -57,7 +57,7 @@ def _pressure(site: Site, resource: str) -> Finding:
 
 
 def _load(site: Site, why: str) -> Finding:
-    """The load average, where there is no pressure: it tells less."""
+    """Check the load average, where the kernel measures no pressure: it shows less."""
     words = (text(site.proc / "loadavg") or "").split()
     try:
         load = float(words[0])
@@ -106,7 +106,7 @@ def _swap(site: Site) -> Finding:
 
 
 def _memory(path: Path) -> dict[str, int]:
-    """Amounts in bytes."""
+    """Return the amounts of ``/proc/meminfo`` in bytes."""
     facts = {}
     for row in (text(path) or "").splitlines():
         words = row.split()

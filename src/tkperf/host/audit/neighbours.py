@@ -1,4 +1,4 @@
-"""Other drives behind the same controller or link, and whether they are busy now."""
+"""Other drives behind the same controller or link, and their present load."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tkperf.device.sysfs import SECTOR_BYTES, text
 from tkperf.host.audit.finding import Finding, Level
 from tkperf.host.audit.site import Drive, Site, place_of
 
-# From so much on what neighbours move takes a part of the controller or link that shows in results.
+# From so much on, the I/O of neighbours takes a part of the controller or link that shows in results.
 BUSY_MB_S, BUSY_IOPS = 1.0, 100.0
 _WHY = "drives behind one controller or link share its bandwidth, its queue and its interrupts"
 _HUB_CLASS = "09"
@@ -18,7 +18,7 @@ _HUB_CLASS = "09"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbour:
-    """Another whole disk, and what it shares with the drive."""
+    """Another whole disk, and the controller or link that it shares with the drive."""
 
     name: str
     shares: str
@@ -27,14 +27,14 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """What the kernel had counted of each disk at a moment: I/Os, and bytes."""
+    """The kernel's counts of each disk at a moment: I/Os, and bytes."""
 
     at_s: float
     counts: dict[str, tuple[int, int]]
 
 
 def find_neighbours(site: Site, drive: Drive) -> tuple[Neighbour, ...]:
-    """Disks that hang with the drive on one controller, expander, hub or bridge, tested ones as well."""
+    """Return the disks that share a controller, expander, hub or bridge with the drive, tested ones as well."""
     place = place_of(drive.disk)
     found = []
     for disk in sorted((site.sys / "block").glob("*")):
@@ -47,7 +47,7 @@ def find_neighbours(site: Site, drive: Drive) -> tuple[Neighbour, ...]:
 
 
 def _shared(place: Path, other: Path) -> str | None:
-    """The nearest thing that both hang on and whose bandwidth is not the whole host's."""
+    """Return the nearest part above both whose bandwidth is not the whole host's; None: there is none."""
     mine = (place, *place.parents)
     common = next(folder for folder in (other, *other.parents) if folder in mine)
     for folder in (common, *common.parents):
@@ -63,7 +63,7 @@ def _shared(place: Path, other: Path) -> str | None:
 
 
 def count_io(neighbours: tuple[Neighbour, ...], at_s: float) -> Counted:
-    """What each of them has done so far, by the kernel's counters."""
+    """Return the I/Os and bytes of each neighbour so far, by the kernel's counters."""
     counts = {}
     for neighbour in neighbours:
         fields = (text(neighbour.disk / "stat") or "").split()
@@ -76,7 +76,7 @@ def count_io(neighbours: tuple[Neighbour, ...], at_s: float) -> Counted:
 def audit_neighbours(
     neighbours: tuple[Neighbour, ...], before: Counted, after: Counted
 ) -> Iterator[Finding]:
-    """What they share with the drive, and what they did between two looks."""
+    """Yield the finding on the neighbours: their shared link, and their I/O between two looks."""
     subject = "other users of its link"
     if not neighbours:
         yield Finding(

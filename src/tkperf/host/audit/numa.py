@@ -1,4 +1,4 @@
-"""Whether the CPUs that may run are near the drive: each I/O between NUMA nodes costs latency."""
+"""The distance between the drive and the CPUs that tkperf may run on: I/O between NUMA nodes costs latency."""
 
 from __future__ import annotations
 

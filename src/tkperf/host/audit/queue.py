@@ -9,7 +9,7 @@ from tkperf.device.sysfs import number, text
 from tkperf.host.audit.finding import Finding, Level, not_known
 from tkperf.host.audit.site import Drive, Site
 
-# What tests of throughput ask for in one I/O, in KiB (PTS-E 1.1: 1024 KiB).
+# The I/O size of throughput tests, in KiB (PTS-E 1.1: 1024 KiB).
 LARGEST_IO_KIB = 1024
 # Drivers without a limit of their own write the largest number.
 _NO_LIMIT_KIB = 1 << 24
@@ -18,15 +18,15 @@ _REQUESTS = "what is outstanding beyond the queue's requests waits in the host, 
 
 
 def choose_scheduler(drive: Drive, now: str) -> str:
-    """The scheduler to measure with: none; of a hard disk its usual mq-deadline may stay.
+    """Return the scheduler to measure with: none; a hard disk may keep its usual mq-deadline.
 
-    None keeps the drive's own order, and takes least of the CPU.
+    The scheduler "none" keeps the drive's own order, and takes the least CPU time.
     """
     return now if drive.rotates and now == "mq-deadline" else "none"
 
 
 def chosen_of(words: str | None) -> str | None:
-    """``none`` out of ``mq-deadline [none]``."""
+    """Return the chosen word of a list: ``none`` for ``mq-deadline [none]``."""
     if words is None or "[" not in words:
         return words
     return words.partition("[")[2].partition("]")[0]
@@ -63,7 +63,7 @@ def _scheduler(drive: Drive, queue: Path) -> Finding:
 
 
 def _requests(site: Site, drive: Drive, queue: Path) -> Finding:
-    """Each of the device's hardware queues has so many."""
+    """Check the requests of the queue: each of the device's hardware queues has so many."""
     requests = number(queue / "nr_requests")
     if requests is None:
         return not_known("requests of the queue", "the kernel does not tell", _REQUESTS)

@@ -1,4 +1,4 @@
-"""Work on drives that runs already: md resyncs, scrubs of ZFS and btrfs, and the like."""
+"""Work on drives that already runs: md resyncs, scrubs of ZFS and btrfs, and the like."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tkperf.model.errors import EngineError
 
 _WHY = "it reads or writes drives for hours, and takes CPUs, links and controllers"
 _MD_WORK = ("check", "repair", "resync", "recover", "reshape")
-# Programs that work on whole drives or file systems, by the names the kernel knows them by.
+# Programs that work on whole drives or file systems, with their names in the kernel.
 _PROGRAMS = ("fstrim", "e2scrub", "e2scrub_all", "xfs_scrub", "checkarray", "updatedb.mlocat",
              "updatedb.plocat", "updatedb", "badblocks", "fio", "dd")  # fmt: skip
 
 
 def audit_scrubs(site: Site, neighbours: Collection[str]) -> Iterator[Finding]:
-    """``neighbours``: names of the drives that share a controller or link with the tested one."""
+    """Yield findings on work that runs. ``neighbours`` are drives on the tested one's controller or link."""
     yield from _audit_md(site, neighbours)
     yield from _audit_zfs(site)
     yield _audit_programs(site)

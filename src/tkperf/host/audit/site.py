@@ -1,4 +1,4 @@
-"""Where the audit looks: a root folder, a drive in it, the CPUs that may run, and how long a run takes."""
+"""The subject of the audit: a root folder, a drive in it, the CPUs that may run, and the duration of a run."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pathlib import Path
 from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, text
 from tkperf.system.process import Completed, run_command
 
-# Nobody waits longer for a tool whose answer is only advice.
+# A tool whose answer is only advice gets no more time than this.
 TOOL_LIMIT_S = 2.0
 DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """A host as it is looked at; tests give a root folder of their own.
+    """A host for the audit; tests give a root folder of their own.
 
     Attributes:
-        cpus: numbers of those that tkperf and fio may run on.
-        lasts_s: how long a run may take at most: what is due within it counts.
-        outstanding: I/Os that the heaviest load has outstanding; None is not known.
-        is_root: whether tkperf runs as root.
+        cpus: numbers of the CPUs that tkperf and fio may run on.
+        lasts_s: the longest time that the run may take: only work that is due within it counts.
+        outstanding: I/Os that the heaviest load has outstanding; None: unknown.
+        is_root: tkperf runs as root.
         now_s: seconds since 1970.
     """
 
@@ -50,7 +50,7 @@ class Site:
 
     @cached_property
     def processes(self) -> frozenset[str] | None:
-        """Names of all programs that run, cut by the kernel to 15 characters; None if not known."""
+        """Return the names of all running programs, cut by the kernel to 15 characters; None if unknown."""
         names = {text(process / "comm") for process in self.proc.glob("[0-9]*")}
         found = frozenset(name for name in names if name)
         return found or None
@@ -60,7 +60,7 @@ class Site:
 class Drive:
     """A drive that a run would load: its name, and the sysfs folder of the whole disk.
 
-    ``is_file``: a file on it is measured, so that its file system's drive is looked at.
+    ``is_file``: a file is measured, and this is the drive of its file system.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Drive:
 def find_drive(
     name: str, major_minor: str | None, sys_root: Path, *, is_file: bool = False
 ) -> Drive | None:
-    """A drive by its device number; None where the kernel describes none."""
+    """Return a drive by its device number; None where the kernel describes none."""
     if major_minor is None:
         return None
     node = find_node(major_minor, sys_root)
@@ -93,15 +93,15 @@ def find_drive(
 
 
 def place_of(disk: Path) -> Path:
-    """Where in the tree of devices a disk hangs; of an NVMe drive where its controller does."""
+    """Return the place of a disk in the tree of devices; for an NVMe drive its controller's place."""
     return find_nvme_controller(disk) or disk.resolve()
 
 
 def parse_list(words: str | None) -> frozenset[int]:
-    """The numbers of a kernel's list such as ``0-3,8``; empty if there is none.
+    """Return the numbers of a kernel's list such as ``0-3,8``; empty for an empty list or None.
 
     Raises:
-        ValueError: it is no list.
+        ValueError: the words are no list.
     """
     numbers: set[int] = set()
     for word in (words or "").split(","):
@@ -112,7 +112,7 @@ def parse_list(words: str | None) -> frozenset[int]:
 
 
 def format_list(numbers: frozenset[int] | set[int]) -> str:
-    """``0-3,8`` from numbers."""
+    """Return numbers as a list such as ``0-3,8``."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][-1] + 1:

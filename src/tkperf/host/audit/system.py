@@ -1,4 +1,4 @@
-"""The system itself: a virtual machine, what the kernel forbids, services that change settings or ask drives."""
+"""The system itself: a virtual machine, restrictions of the kernel, services that change settings or ask drives."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tkperf.device.sysfs import number, text
 from tkperf.host.audit.finding import Finding, Level, not_known
 from tkperf.host.audit.site import Drive, Site
 
-# More than this share of time since boot taken by the hypervisor is more than rounding.
+# A hypervisor that took more than this share of time since boot took more than rounding explains.
 STOLEN_PCT = 0.1
 _VIRTUAL = "a hypervisor may take CPUs away at any time, and a virtual drive is measured as the host shows it"
 _URING = "without io_uring the I/O is issued by libaio, which costs more CPU time an I/O"
 _LOCKDOWN = "a kernel that is locked down keeps tools from some of what they would read"
-# Services that set governors and queues again while a run goes on, by the kernel's name of each.
+# Services that set governors and queues again during a run, with their names in the kernel.
 _TUNERS = {
     "tuned": "tuned",
     "power-profiles-": "power-profiles-daemon",
@@ -65,7 +65,7 @@ def _virtual_machine(site: Site) -> Finding:
 
 
 def _stolen_pct(site: Site) -> float | None:
-    """The share of CPU time since boot that the hypervisor took (proc(5): the eighth number)."""
+    """Return the share of CPU time since boot, in percent, that the hypervisor took (proc(5): the eighth number)."""
     words = (text(site.proc / "stat") or "").partition("\n")[0].split()[1:]
     if len(words) < 8 or not all(word.isdecimal() for word in words):
         return None
@@ -124,7 +124,7 @@ def _tuners(site: Site) -> Finding:
 
 
 def _asking(site: Site, drives: Sequence[Drive]) -> Iterator[Finding]:
-    """Services that ask drives for their health meanwhile. tkperf does not stop them."""
+    """Yield findings on services that ask drives for their health meanwhile. tkperf does not stop them."""
     for name, why in _ASKING.items():
         if site.processes is None or name not in site.processes:
             continue

@@ -16,13 +16,13 @@ _TIMERS, _CRON = "timers due within the run", "cron jobs that work on drives"
 _WHY = (
     "scrubs, checks, trims and indexing read or write drives, and take CPUs, links and controllers"
 )
-# Work on drives by what its timer, command or script is called.
+# Work on drives, by the name of its timer, command or script.
 _HEAVY = re.compile(
     r"fstrim|mdcheck|mdadm-?scrub|mdmonitor-oneshot|raid-check|checkarray|e2scrub|xfs_scrub|scrub|"
     r"btrfs-(balance|defrag|trim)|updatedb|mlocate|plocate|apt-daily|unattended-upgrade|dnf-makecache|"
     r"dnf-automatic|snapper|restic|borg|backup|rsnapshot|smartctl|fwupd"
 )
-# Of a script whose name says nothing only what it runs.
+# For a script whose name says nothing, only its commands count.
 _HEAVY_COMMAND = re.compile(
     r"\bfstrim\b|checkarray|raid-check|mdcheck|e2scrub|\bscrub\b|updatedb|smartctl|sync_action"
 )
@@ -31,7 +31,11 @@ _CRON_SERVICES = ("cron", "crond", "cronie", "fcron", "anacron")
 
 
 def audit_timers(site: Site, *, shares: bool) -> Iterator[Finding]:
-    """``shares``: drives that are not tested hang with a tested one on a controller or link."""
+    """Yield findings on timers and cron jobs.
+
+    Args:
+        shares: untested drives share a controller or link with a tested one.
+    """
     level = Level.DISTURBS if shares else Level.ADVICE
     yield _audit_systemd(site, level)
     yield _audit_cron(site)
@@ -76,10 +80,10 @@ def _audit_systemd(site: Site, level: Level) -> Finding:
 
 
 def _parse_timers(printed: str) -> dict[str, float | None]:
-    """When each timer elapses next, in seconds since 1970; None: not planned.
+    """Return the next moment of each timer, in seconds since 1970; None: not planned.
 
     Raises:
-        ValueError: it is no list of timers.
+        ValueError: the text is no list of timers.
     """
     rows = json.loads(printed)
     if not isinstance(rows, list):
@@ -137,7 +141,7 @@ def _audit_cron(site: Site) -> Finding:
 
 
 def _cron_files(root: Path, closed: list[str]) -> Iterator[Path]:
-    """Tables of cron: the system's, and users' own."""
+    """Yield the tables of cron: the system's, and users' own. Unreadable folders go to ``closed``."""
     if (root / "etc/crontab").exists():
         yield root / "etc/crontab"
     for folder in ("etc/cron.d", "var/spool/cron/crontabs", "var/spool/cron"):
@@ -154,7 +158,7 @@ def _cron_files(root: Path, closed: list[str]) -> Iterator[Path]:
 
 
 def _lines(path: Path, closed: list[str]) -> list[str]:
-    """What a file says besides comments; nothing of what is no file, such as a pipe."""
+    """Return the lines of a file without comments; none for other things than files, such as a pipe."""
     try:
         if not path.is_file():
             return []

@@ -1,11 +1,11 @@
-"""Settings of the host for a measurement: what would be set, set and verified, and put back.
+"""Settings of the host for a measurement: found, set and verified, and put back.
 
-Only what is safe and reversible: the governor and energy preference of the CPUs, and the queue of the
-drives that are measured. No service is stopped, no other drive touched.
+All of them are safe and reversible: the governor and energy preference of the CPUs, and the queue of the
+measured drives. tkperf stops no service and touches no other drive.
 
-| module | what it does |
+| module | task |
 |---|---|
-| ``settings.py`` | which settings there are, and which values measuring wants; reads only |
-| ``state.py`` | the file that says what was before: written before anything is changed |
+| ``settings.py`` | finds the settings, and the values that measuring wants; reads only |
+| ``state.py`` | the file with the values before: written before anything is changed |
 | ``applying.py`` | sets, verifies, puts back |
 """

@@ -1,4 +1,4 @@
-"""Settings set and verified for an owner, and put back when nobody wants them any more."""
+"""Settings for an owner: set and verified, and put back when no owner wants them any more."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tkperf.model.errors import DeviceError, TkperfError, reason_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What became of it: in words what was put back, left as it is, and what could not be put back.
+    """The result of putting back, in words: settings that were put back, left as they are, or failed.
 
-    ``kept_for`` are settings that a run still goes on with.
+    ``kept_for`` are settings that a run still uses.
     """
 
     put_back: tuple[str, ...] = ()
@@ -39,13 +39,13 @@ class Restored:
 def apply_settings(
     settings: Sequence[Setting], owner: str = BY_COMMAND, *, root: Path = Path("/")
 ) -> tuple[str, ...]:
-    """Set what is to be changed; returns each change as ``PATH: BEFORE -> AFTER``.
+    """Apply the settings that change. Return each change as ``PATH: BEFORE -> AFTER``.
 
-    What cannot be set does not keep the rest from it.
+    A setting that fails does not stop the others.
 
     Raises:
-        DeviceError: a setting was not taken; what was set stays, and is on record to be put back.
-        UsageError: the file of what was before is damaged.
+        DeviceError: a setting was not taken; the others stay, and are on record to be put back.
+        UsageError: the file of earlier values is damaged.
     """
     file = StateFile(root)
     with file.locked():
@@ -69,7 +69,7 @@ def apply_settings(
             if not setting.is_changed:
                 continue
             assert setting.wanted is not None
-            # One that was set before may have brought it along.
+            # An earlier setting may have changed this one, too.
             if read_setting(_below(root, setting.path)) != setting.wanted:
                 failure = _set(root, setting.path, setting.wanted)
                 if failure is not None:
@@ -82,11 +82,11 @@ def apply_settings(
 
 
 def release_settings(owner: str = BY_COMMAND, *, root: Path = Path("/")) -> Restored:
-    """Put back what only this owner, or one that has died, had changed.
+    """Put back the settings that only this owner, or a dead one, wanted.
 
     Raises:
-        DeviceError: what was before cannot be kept or removed.
-        UsageError: the file of what was before is damaged.
+        DeviceError: the file of earlier values cannot be kept or removed.
+        UsageError: the file of earlier values is damaged.
     """
     file = StateFile(root)
     if not file.path.exists():
@@ -126,7 +126,7 @@ def release_settings(owner: str = BY_COMMAND, *, root: Path = Path("/")) -> Rest
 
 @contextmanager
 def tuned(settings: Sequence[Setting], *, root: Path = Path("/")) -> Iterator[tuple[str, ...]]:
-    """Settings for the length of a run, put back whatever ends it; yields the changes.
+    """Apply settings for the length of a run, and put them back however it ends. Yield the changes.
 
     Raises:
         DeviceError: a setting is not taken, or cannot be put back.
@@ -149,14 +149,14 @@ def tuned(settings: Sequence[Setting], *, root: Path = Path("/")) -> Iterator[tu
 
 
 def _release_quietly(owner: str, root: Path) -> tuple[str, ...]:
-    """What cannot be put back must not hide why the run ended."""
+    """Put back without raising: a failure must not hide why the run ended. Return the failures."""
     with suppress(TkperfError):
         return release_settings(owner, root=root).failed
     return ("what tkperf had set on this host is not put back: tkperf tune --restore",)
 
 
 def find_left_behind(root: Path = Path("/")) -> int:
-    """How many settings a tkperf changed that died meanwhile."""
+    """Return the number of settings on record whose owners have all died."""
     try:
         state = StateFile(root).read()
     except TkperfError:
@@ -167,7 +167,7 @@ def find_left_behind(root: Path = Path("/")) -> int:
 
 
 def _of_this_boot(file: StateFile) -> State:
-    """What is changed; what was before a reboot the kernel has forgotten itself."""
+    """Return the changes of this boot; the kernel itself has forgotten earlier ones."""
     state = file.read()
     if state is None or state.boot != file.boot:
         return State(boot=file.boot)
@@ -175,7 +175,7 @@ def _of_this_boot(file: StateFile) -> State:
 
 
 def _to_keep(settings: Sequence[Setting]) -> Iterator[Setting]:
-    """What is on record: all wanted values that are or will be set, and what changes along with them."""
+    """Yield the settings to record: all wanted values that are or will be set, and settings that change with them."""
     schedulers = {s.drive for s in settings if s.path.endswith("/scheduler") and s.is_changed}
     for setting in settings:
         if setting.now is None or setting.offered is False:
@@ -207,7 +207,7 @@ def _disk_sequence(path: Path) -> str | None:
 
 
 def _set(root: Path, name: str, value: str) -> str | None:
-    """Write a setting and read it back; why it is not set, or None."""
+    """Write a setting and read it back. Return the reason of a failure, or None."""
     path = _below(root, name)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)  # never made: it is the kernel's

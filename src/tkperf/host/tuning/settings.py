@@ -1,4 +1,4 @@
-"""Which settings a measurement wants otherwise than they are; nothing is changed here."""
+"""The settings that a measurement wants otherwise than they are; this module changes nothing."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tkperf.host.audit.site import Drive, Site
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A file of sysfs that is set, as ``path`` on the host itself.
+    """A setting: a file of sysfs, ``path`` as on the host itself.
 
     Attributes:
-        subject: as the audit calls it.
+        subject: the audit's name for it.
         now: its value; None: it cannot be read.
-        wanted: None: it is left alone, and only put back if another setting changes it, too.
-        offered: whether the kernel takes ``wanted``; None is not known.
-        drive: whose it is; None: of the CPUs.
-        disk_sequence: the kernel's number of the drive, which no other by its name will have.
+        wanted: the value to set; None: it is left alone, and only put back if another setting changes it, too.
+        offered: the kernel takes ``wanted``; None: unknown.
+        drive: the drive it belongs to; None: the CPUs.
+        disk_sequence: the kernel's number of the drive, which no later drive with its name will have.
     """
 
     subject: str
@@ -35,7 +35,7 @@ class Setting:
 
     @property
     def is_changed(self) -> bool:
-        """Whether it would be set."""
+        """Return whether tkperf would set it."""
         return (
             self.wanted is not None
             and self.now is not None
@@ -45,9 +45,9 @@ class Setting:
 
 
 def find_settings(site: Site, drives: Sequence[Drive]) -> tuple[Setting, ...]:
-    """All that measuring wants set, changed or not, in the order in which it is set.
+    """Return all settings for measuring, changed or not, in the order of setting them.
 
-    Of a file's drive nothing: it has other users.
+    The drive of a measured file is left out: it has other users.
     """
     queues = {drive.disk.name: drive for drive in drives if not drive.is_file}
     return (
@@ -57,13 +57,13 @@ def find_settings(site: Site, drives: Sequence[Drive]) -> tuple[Setting, ...]:
 
 
 def read_setting(path: Path) -> str | None:
-    """What is set; of a choice like ``mq-deadline [none]`` the chosen one."""
+    """Return the value of a setting; for a choice like ``mq-deadline [none]`` the chosen one."""
     words = text(path)
     return chosen_of(words) if path.name == "scheduler" else words
 
 
 def _of_cpus(site: Site) -> Iterator[Setting]:
-    """The governor first: it decides which preferences the CPU takes."""
+    """Yield the CPUs' settings, the governor first: it decides which preferences the CPU takes."""
     policies = sorted((site.cpu_folder / "cpufreq").glob("policy*"))
     for name, subject, choices, why in (
         ("scaling_governor", "CPU governor", "scaling_available_governors",
@@ -116,5 +116,5 @@ def _of_queue(site: Site, drive: Drive) -> Iterator[Setting]:
 
 
 def _on_host(site: Site, path: Path) -> str:
-    """A path below the root folder as the host has it."""
+    """Return a path below the root folder as the host itself has it."""
     return f"/{path.relative_to(site.root)}"

@@ -1,7 +1,7 @@
-"""What settings were before tkperf changed them: kept in /run, where a reboot forgets both.
+"""The values of settings before tkperf changed them: kept in /run, where a reboot forgets both.
 
-Written and brought to disk before anything is changed, so that ``tkperf tune --restore`` knows it after
-whatever ended tkperf.
+They are written and synced before anything is changed, so that ``tkperf tune --restore`` finds them
+however tkperf ended.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tkperf.model.errors import DeviceError, InputFileError, reason_of
 
 FOLDER = Path("run/tkperf")
 SCHEMA = "tkperf-tune-state/1"
-# By the command, until it puts back; anything else belongs to a process.
+# The owner of settings made by the command, until it puts them back; other owners are processes.
 BY_COMMAND = "tkperf tune"
-# What is written to as root must be one of these, whoever wrote the file.
+# tkperf writes as root only to these paths, whoever wrote the file.
 _PATHS = re.compile(
     r"/sys/devices/system/cpu/cpufreq/policy\d+/(scaling_governor|energy_performance_preference)"
     r"|/sys/block/(?!\.{1,2}/)[^/]+/queue/(scheduler|nr_requests|rq_affinity|wbt_lat_usec)"
@@ -34,9 +34,9 @@ _LONGEST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A setting that was changed: from ``before`` to ``changed_to``, for the sake of ``owners``.
+    """A setting that was changed from ``before`` to ``changed_to``, for ``owners``.
 
-    ``changed_to`` is None of what only the change of another changes, too.
+    ``changed_to`` is None for a setting that only changes along with another one.
     """
 
     path: str
@@ -55,7 +55,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """All settings that are changed now; ``boot`` is the kernel's name of this boot."""
+    """All settings that are changed now; ``boot`` is the kernel's id of this boot."""
 
     boot: str
     settings: tuple[Kept, ...] = ()
@@ -63,7 +63,7 @@ class State:
 
 
 class StateFile:
-    """The file, under a lock while it is worked with."""
+    """The file of earlier values, with a lock for its use."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
@@ -76,10 +76,10 @@ class StateFile:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Alone with the settings: two runs may begin or end at once.
+        """Hold the lock on the settings: two runs may begin or end at once.
 
         Raises:
-            DeviceError: nothing can be kept there, as without root.
+            DeviceError: the folder cannot be written to, as without root.
         """
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -96,10 +96,10 @@ class StateFile:
             os.close(descriptor)
 
     def read(self) -> State | None:
-        """What is changed; None: nothing.
+        """Return the changed settings; None: there are none.
 
         Raises:
-            InputFileError: the file cannot be read, or is none of tkperf's.
+            InputFileError: the file cannot be read, or is not tkperf's.
         """
         try:
             content = self.path.read_bytes()[:_LONGEST_BYTES]
@@ -119,10 +119,10 @@ class StateFile:
         return state
 
     def write(self, state: State) -> None:
-        """For good: either what was there or all of the new is found after a crash.
+        """Write the file durably: a crash leaves either the old file or all of the new one.
 
         Raises:
-            DeviceError: it cannot be written.
+            DeviceError: the file cannot be written.
         """
         try:
             if not state.settings:
@@ -145,12 +145,12 @@ class StateFile:
 
 
 def own_name(root: Path = Path("/")) -> str:
-    """This process as an owner; its start tells it from a later one of the same number."""
+    """Return this process as an owner; its start separates it from a later one with the same number."""
     return f"{os.getpid()} {_started(root, os.getpid())}"
 
 
 def is_alive(owner: str, root: Path = Path("/")) -> bool:
-    """Whether an owner still wants its settings."""
+    """Return whether an owner still wants its settings."""
     if owner == BY_COMMAND:
         return True
     number, _, started = owner.partition(" ")
@@ -158,7 +158,7 @@ def is_alive(owner: str, root: Path = Path("/")) -> bool:
 
 
 def _started(root: Path, number: int) -> str:
-    """When a process began, in ticks since boot (proc(5): the 22nd field); empty: there is none."""
+    """Return the start of a process, in ticks since boot (proc(5): the 22nd field); empty: there is none."""
     fields = (text(root / f"proc/{number}/stat") or "").rpartition(")")[2].split()
     return fields[19] if len(fields) > 19 else ""
 
