@@ -19,7 +19,7 @@ ANSWER_S = 5.0
 
 @contextmanager
 def kept_awake(name: str, *, tell: Observer) -> Iterator[None]:
-    """Block sleep, suspend and the lid switch until the end. ``tell`` gets a note if that is not possible.
+    """Block sleep, suspend and the lid switch until the end. ``tell`` gets a note on failure.
 
     A child process of systemd-inhibit lives as long as the lock is needed. The kernel ends both when
     tkperf dies. A failure here never ends a run.

@@ -36,12 +36,12 @@ def look(path: Path, since: Growth | None = None) -> Growth:
 
 
 def look_first(path: Path) -> Growth:
-    """Return the growth of a run file that may still be in the making."""
+    """Return the growth of a run file that may be just created."""
     return _once_made(path, look)
 
 
 def outline_first(path: Path) -> Outline:
-    """Return the outline of the run in such a file, which takes less time than its growth.
+    """Return the outline of the run in such a file, which takes less time than its growth does.
 
     Raises:
         RunFileError: see RunFile.
@@ -108,7 +108,7 @@ def describe_going_on(record: RunRecord, log: Sequence[LogEntry]) -> str:
 
 
 def describe_end(path: Path, record: RunRecord) -> tuple[str, ...]:
-    """Describe how a run ended and which commands to use next: lines with markup."""
+    """Describe how a run without a writer ended, and which commands to use next: lines with markup."""
     name, file = plain(record.info.name), plain(path)
     results = f"results: tkperf show {file}; as a page: tkperf report {file}"
     if record.info.imported:

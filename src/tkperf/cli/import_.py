@@ -92,7 +92,7 @@ def _find_results(folder: Path) -> list[Path]:
 
 
 def _is_result_name(name: str) -> bool:
-    """Return whether a name is that of a result: ``r1.json``, ``r1.json.2``, ``R1.XML``; not ``.r1.json.swp``."""
+    """Return whether a file has the name of a result: ``r1.json``, ``r1.json.2``, ``R1.XML``; not ``.r1.json.swp``."""
     suffixes = [suffix.lower() for suffix in Path(name).suffixes]
     return not name.startswith(".") and (".json" in suffixes or ".xml" in suffixes)
 
@@ -145,7 +145,7 @@ def _tell(warnings: Sequence[RunWarning]) -> None:
 def _read_all(
     files: Sequence[Path],
 ) -> tuple[list[tuple[Path, ImportedRun]], FioResults, Path | None]:
-    """Read each file and keep only its results. Return XML runs, fio results, and fio's first file as given.
+    """Read each file and keep only its results. Return XML runs, fio results, and the first file of fio.
 
     A file that cannot be read or understood is left out, with its reason.
 

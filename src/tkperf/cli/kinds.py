@@ -84,7 +84,7 @@ class InputFile(click.ParamType[Path]):
 
 
 class RunFolder(InputFile):
-    """Folder of a run. The run reports that it cannot be written to."""
+    """Folder of a run. The run itself reports a folder that cannot be written to."""
 
     name = "folder"
 
@@ -189,7 +189,7 @@ def _folders(begun: str) -> list[CompletionItem]:
 
 
 def find_run_file(given: str) -> Path:
-    """Return the run file for a word: its path, NAME for NAME.tkperf, or the folder of the only run file.
+    """Return the run file for a word: its path, NAME for NAME.tkperf, or a folder with only one run file.
 
     Raises:
         UsageError: the word fits several run files.
@@ -217,7 +217,7 @@ def _candidates(given: str) -> Iterator[str]:
 
 
 def _is_run_file(path: str) -> bool:
-    """Return whether a file is a database under another name, without waiting, as a file under /proc might demand."""
+    """Return whether a file under another name is a database. It never waits, as for a file under /proc."""
     try:
         if not os.path.isfile(path) or not os.path.getsize(path):  # noqa: PTH113, PTH202
             return False

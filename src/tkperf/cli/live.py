@@ -102,7 +102,7 @@ class Frame:
         if self._widths:
             above, rows = self._to_first_line(), self._rows()
             self._widths = []
-            # Row by row: tmux keeps a screen as history that is erased at once from its first row on.
+            # Row by row: if all are erased at once from the first row of its screen, tmux keeps them as history.
             self._write(above + "\x1b[K\r\n" * rows + f"\x1b[K\x1b[{rows}A")
 
     def _to_first_line(self) -> str:

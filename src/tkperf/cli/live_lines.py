@@ -66,7 +66,7 @@ def render_lines(
         if len(part.lines) <= left:
             taken.add(id(part))
             left -= len(part.lines)
-    # The newest warning gets at least a line; the cells come first for the rest.
+    # The newest warning gets at least one line. The rest goes to the cells first.
     cells = view.cells(left - bool(state.warnings))
     remarks = view.remarks(left - len(cells))
     lines = [

@@ -49,7 +49,7 @@ def require_packages() -> None:
 
 
 def find_report_date() -> str:
-    """Return today's date, or that of SOURCE_DATE_EPOCH (reproducible-builds.org/docs/source-date-epoch)."""
+    """Return today's date, or the date in SOURCE_DATE_EPOCH (reproducible-builds.org/docs/source-date-epoch)."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     told = epoch.isdecimal() and len(epoch) <= _LONGEST_EPOCH
     moment = datetime.fromtimestamp(int(epoch), UTC) if told else datetime.now(UTC)
