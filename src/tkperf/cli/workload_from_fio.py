@@ -47,7 +47,7 @@ def from_fio(
     if output != STDOUT and output.exists() and not force:
         raise UsageError(f"{output} is there and is not overwritten: --force replaces it")
     outputs.write(output, converted.text)
-    if output != STDOUT:  # there the workload file has them as comments
+    if output != STDOUT:  # the workload file on stdout has them as comments
         for line in converted.options:
             click.echo(line)
 
