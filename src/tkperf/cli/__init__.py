@@ -1,1 +1,1 @@
-"""The command line: a thin skin. The only place that prints, asks and exits."""
+"""Command line: a thin layer, and the only code that prints, asks and exits."""

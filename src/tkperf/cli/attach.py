@@ -1,4 +1,4 @@
-"""tkperf attach: a run watched from another terminal, by its run file alone."""
+"""tkperf attach: watch a run from another terminal, by its run file alone."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def attach(run_file: Path, progress: str, verbose: bool) -> None:
 
 
 def _watch(run_file: Path, growth: Growth, progress: str, *, verbose: bool) -> RunRecord:
-    """Show a run until it ends; its record by then, without its steps."""
+    """Show a run until it ends. Return its last record, without its steps."""
     follower = Follower()
     with ExitStack() as stack:
         view = _open_view(progress, stack, verbose=verbose)
@@ -75,7 +75,11 @@ def _watch(run_file: Path, growth: Growth, progress: str, *, verbose: bool) -> R
 
 
 def _state(run_file: Path) -> tuple[int, int, int, bool]:
-    """What changes when something is written, or when the writer ends: found without reading."""
+    """Return values that change when the writer writes or ends. It does not read the file's content.
+
+    Raises:
+        RunFileError: the file cannot be read any more.
+    """
     try:
         status = run_file.stat()
         return status.st_ino, status.st_size, status.st_mtime_ns, is_being_written(run_file)
@@ -87,13 +91,13 @@ def _state(run_file: Path) -> tuple[int, int, int, bool]:
 
 class _Attached(Protocol):
     def catch_up(self, events: list[Event]) -> None:
-        """What happened before somebody watched."""
+        """Take the events from before this view was opened."""
         ...
 
     def show(self, event: Event) -> None: ...
 
     def wait(self, record: RunRecord) -> None:
-        """Time passes."""
+        """Note that time has passed, with the latest record."""
         ...
 
 
@@ -107,7 +111,7 @@ def _open_view(progress: str, stack: ExitStack, *, verbose: bool) -> _Attached:
 
 
 class _Written:
-    """Lines: of what was before only where the run stands."""
+    """View as lines or JSON. From earlier events it shows only the current place of the run."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -126,7 +130,7 @@ class _Written:
         self._record = record
 
     def _time_of(self, event: Event) -> datetime:
-        """When it happened, as far as the file tells: some minutes of seconds come at once."""
+        """Return the time of an event if the file gives it, else now. Seconds of some minutes arrive at once."""
         now = datetime.now(UTC)
         clock_s = None if self._record is None else find_clock_s(self._record, now)
         at_s = event.at_s if isinstance(event, SampleSeen) else None
@@ -138,7 +142,7 @@ class _Written:
 
 
 class _Drawn:
-    """The live view, and how old its figures are."""
+    """Live view with the age of its figures."""
 
     def __init__(self, view: LiveView) -> None:
         self._view = view

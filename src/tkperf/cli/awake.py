@@ -1,4 +1,4 @@
-"""Keeps the host from sleeping while a run is under way, where there is systemd to ask for it."""
+"""Keep the host from sleeping during a run, where systemd-inhibit is available."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ANSWER_S = 5.0
 
 @contextmanager
 def kept_awake(name: str, *, tell: Observer) -> Iterator[None]:
-    """No sleep, suspend or lid switch until the end. ``tell`` hears if that could not be had.
+    """Block sleep, suspend and the lid switch until the end. ``tell`` gets a note on failure.
 
-    A child of systemd-inhibit's lives as long as the lock is wanted; the kernel ends both when
-    tkperf dies. Nothing of it can end a run.
+    A child process of systemd-inhibit lives as long as the lock is needed. The kernel ends both when
+    tkperf dies. A failure here never ends a run.
     """
     process: Process | None = None
     try:

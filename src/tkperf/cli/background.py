@@ -1,4 +1,4 @@
-"""Views in threads of their own: whoever watches a run, or does not, never holds up the device."""
+"""Views in threads of their own, so that no view holds up the device."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from tkperf.runner.events import (
     TestEnded,
 )
 
-# What waits for a view that takes nothing: ten minutes of samples, and more steps than a day has.
+# Events kept for a view that takes none: ten minutes of samples, and more steps than a day has.
 MOST_SAMPLES = 600
 MOST_OTHERS = 5_000
-# How long the end of a run waits for a view to show the rest.
+# Time that the end of a run gives a view to show the rest.
 DRAIN_S = 5.0
-# The lock is held for microseconds. Ctrl-C at the wrong one could leave it held for ever: then
-# the view is lost, not the end of the run.
+# The lock is held for microseconds. Ctrl-C at the wrong moment could leave it held for ever. This limit
+# then loses the view, not the end of the run.
 LOCKED_S = 0.2
 
 View = Callable[[Event, datetime], None]
-"""Takes an event and when it happened, and may take its time."""
+"""Function that takes an event and its time, and may be slow."""
 OpenView = Callable[[], AbstractContextManager[View]]
 
 
-class Abandoned(Exception):  # noqa: N818 - no error: how a view learns that nobody waits for it
+class Abandoned(Exception):  # noqa: N818 - no error: it ends a view for which the run no longer waits
     pass
 
 
 class InBackground:
-    """An observer that hands events to a view in another thread and never waits for it.
+    """Observer that hands events to a view in another thread and never waits for it.
 
-    When the view takes nothing any more, the oldest samples are dropped, then the oldest others;
-    how many is what it is told first when it takes events again. ``told`` hears of it at once,
-    and of the number when the test has ended.
+    When the view takes nothing any more, the oldest samples are dropped, and the oldest other events.
+    When the view takes events again, it first gets the number of dropped ones. ``on_note`` gets a note
+    at the first loss, and one with the number when the test has ended.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class InBackground:
         name: str,
         on_note: Observer = lambda _: None,
     ) -> None:
-        """``open_view`` is entered, used and left in the thread, as each of that may block."""
+        """Start the thread. It enters, uses and leaves ``open_view``, as each of these may block."""
         self._open_view = open_view
         self._name = name
         self._on_note = on_note
@@ -68,7 +68,7 @@ class InBackground:
         self._closing = self._abandoned = False
         self._dropped_reported = 0
         self._owner = threading.get_ident()
-        # A daemon: Python's end does not wait for one that is stuck in a write.
+        # A daemon: Python does not wait at its end for a thread that is stuck in a write.
         self._thread = threading.Thread(target=self._show, name=f"tkperf {name}", daemon=True)
         self._thread.start()
 
@@ -89,7 +89,7 @@ class InBackground:
             self._say(dropped, f"{self._name} did not take {events} in time; they were left out")
 
     def close(self, *, grace_s: float = DRAIN_S) -> None:
-        """Wait a little for the view to show the rest. One that hangs is left to itself."""
+        """Wait up to ``grace_s`` for the view to show the rest. A view that hangs is abandoned."""
         self._closing = True
         if self._changed.acquire(timeout=LOCKED_S):
             self._changed.notify()
@@ -98,7 +98,7 @@ class InBackground:
         self._abandoned = True
 
     def _say(self, dropped: int, text: str) -> None:
-        """Tell, unless it is the view of another that found out, in its thread."""
+        """Report the loss, unless this is the thread of another view."""
         if threading.get_ident() != self._owner:
             return
         self._dropped_reported = dropped
@@ -110,7 +110,11 @@ class InBackground:
                 view(*taken)
 
     def _take(self) -> tuple[Event, datetime] | None:
-        """The next event; None when there will be no more."""
+        """Return the next event, or None when no more will come.
+
+        Raises:
+            Abandoned: the run no longer waits for this view.
+        """
         with self._changed:
             while True:
                 if self._abandoned:
@@ -122,7 +126,7 @@ class InBackground:
 
 
 class _Waiting:
-    """Events in order. What is full gives up its oldest: of samples the newest tell most."""
+    """Queue of events in order. When full it drops the oldest, as the newest samples say most."""
 
     def __init__(self) -> None:
         self._samples: deque[tuple[int, Event, datetime]] = deque()
@@ -149,7 +153,7 @@ class _Waiting:
                 self.dropped += 1
 
     def take(self) -> tuple[Event, datetime] | None:
-        """The oldest; first of all how many were dropped before it."""
+        """Return the number of dropped events if there are any, else the oldest event; None if none waits."""
         if not (self._samples or self._others):
             return None
         if self._dropped_samples or self._dropped_others:
@@ -164,7 +168,7 @@ class _Waiting:
 
 
 def _without_weight(event: Event) -> Event:
-    """A finished step without what only the run file keeps, as many may have to wait."""
+    """Remove from a finished step the data that only the run file keeps, as many steps may have to wait."""
     if not isinstance(event, StepEnded):
         return event
     full = event.record.measurement
@@ -178,10 +182,10 @@ def _without_weight(event: Event) -> Event:
 
 
 class DirectText(io.TextIOBase):
-    """Text straight to a descriptor, without a buffer.
+    """Text stream that writes straight to a descriptor, without a buffer.
 
-    A buffer has a lock. A thread that hangs in it, as on a stopped terminal, would make Python
-    abort when its end flushes stdout and stderr.
+    A buffer has a lock. If a thread hangs in it, as on a stopped terminal, Python aborts when it
+    flushes stdout and stderr at its end.
     """
 
     def __init__(self, descriptor: int, encoding: str = "utf-8") -> None:
@@ -209,7 +213,7 @@ class DirectText(io.TextIOBase):
 
 
 def direct(stream: TextIO) -> TextIO:
-    """A standard stream for a thread that may hang in it; as it is where it has no descriptor."""
+    """Return a standard stream for a thread that may hang in it; unchanged if it has no descriptor."""
     try:
         stream.flush()
         return cast(TextIO, DirectText(stream.fileno(), stream.encoding))

@@ -1,7 +1,7 @@
-"""How commands are called: their options under headings, and a wrong call told in one line, then the usage.
+"""Calls of commands: options under headings, and a wrong call reported in one line, then the usage.
 
-click's messages have forms of their own, which change from one version to the next; here each kind of mistake has
-ours. What is told of an ``UsageError`` from further down is added to it as notes.
+The form of click's messages changes from one version to the next, so this module has its own message for each kind
+of mistake. To a ``UsageError`` from further down it adds the usage as notes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 # Set by the scripts that 'tkperf completion' prints.
 ASKED_TO_COMPLETE = "_TKPERF_COMPLETE"
-# How alike a word is to an option that is spelled with one dash to be a slip for it, and not short
-# options in one word: -ssd for -ssdt, not -qd for -q -d.
+# Similarity from which a word is a slip for an option with one dash, and not short options in one
+# word: -ssd for -ssdt, not -qd for -q -d.
 _SLIP = 0.8
-# Of the column of options in a help; click's own.
+# Greatest width of the column of options in a help; click's own.
 _WIDEST = 30
 
 
@@ -31,7 +31,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class Heading(StrEnum):
-    """What an option is about; the help lists options under these, in this order."""
+    """Headings under which the help lists options, in this order."""
 
     TEST = "Test"
     TARGET = "Target and safety"
@@ -49,7 +49,7 @@ class HeadedOption(click.Option):
 
 
 def option_about(heading: Heading) -> Callable[..., Callable[[Function], Function]]:
-    """``click.option`` under a heading."""
+    """Return ``click.option`` for options under a heading."""
 
     def option(*names: str, **settings: Any) -> Callable[[Function], Function]:
         return click.option(*names, cls=HeadedOption, heading=heading, **settings)
@@ -58,9 +58,9 @@ def option_about(heading: Heading) -> Callable[..., Callable[[Function], Functio
 
 
 class Command(click.Command):
-    """A command whose wrong calls are told in our words."""
+    """A command that reports wrong calls in tkperf's words."""
 
-    # What is too much is told below, with what it may have been meant as.
+    # ``describe_excess`` describes arguments that are too many.
     allow_extra_args = True
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -78,13 +78,13 @@ class Command(click.Command):
             return super().invoke(ctx)
 
     def describe_excess(self, words: Sequence[str]) -> str:
-        """What to say of arguments beyond those that there are."""
+        """Return the message for more arguments than the command takes."""
         listed = ", ".join(f"'{word[:40]}'" for word in words)
         return f"{listed}: more than this command takes"
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections = options_by_heading(self, ctx)
-        # One column for all of them, though click measures each section by itself.
+        # One width for all sections; click measures each section by itself.
         names = [name for records in sections.values() for name, _ in records]
         width = min(max(map(len, names)), _WIDEST)
         for title, records in sections.items():
@@ -93,7 +93,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A command of commands, likewise."""
+    """A group of commands that reports wrong calls in tkperf's words."""
 
     command_class = Command
 
@@ -111,19 +111,19 @@ class Group(click.Group):
         raise click.UsageError(self.describe_unknown(ctx, name), ctx)
 
     def describe_unknown(self, ctx: click.Context, name: str) -> str:
-        """What to say of a word where a command is expected."""
+        """Return the message for an unknown word in place of a command."""
         return f"there is no command {name[:40]}{guess(name, self.list_commands(ctx))}"
 
 
 def options_by_heading(
     command: click.Command, ctx: click.Context
 ) -> dict[str, list[tuple[str, str]]]:
-    """Flags and meaning of each option under its heading; of a command without any, under one."""
+    """Return flags and meaning of each option by heading; of a command without headings, under one."""
     sections: dict[str, list[tuple[str, str]]] = {heading.value: [] for heading in Heading}
     rest: list[tuple[str, str]] = []
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
-        # Newer versions of click list arguments, too; the text above says what they are.
+        # Newer versions of click list arguments, too; the text of the help explains them.
         if record is None or isinstance(param, click.Argument):
             continue
         (sections[param.heading] if isinstance(param, HeadedOption) else rest).append(record)
@@ -132,7 +132,7 @@ def options_by_heading(
 
 
 def usage_of(ctx: click.Context) -> tuple[str, str]:
-    """How a command is called, and where there is more to read."""
+    """Return the usage of a command, and the call that shows its help."""
     pieces = ctx.command.collect_usage_pieces(ctx)
     return (
         f"usage: {' '.join((ctx.command_path, *pieces))}",
@@ -142,7 +142,7 @@ def usage_of(ctx: click.Context) -> tuple[str, str]:
 
 @contextmanager
 def in_our_words(ctx: click.Context, given: Sequence[str] = ()) -> Iterator[None]:
-    """Around what reads or runs a call: its mistakes, told in our words, with the usage as notes."""
+    """Report mistakes from reading or running a call in tkperf's words, with the usage as notes."""
     try:
         yield
     except click.exceptions.NoArgsIsHelpError:
@@ -158,13 +158,13 @@ def in_our_words(ctx: click.Context, given: Sequence[str] = ()) -> Iterator[None
 
 
 class _WrongCallError(click.UsageError):
-    """In our words already."""
+    """A wrong call, already in tkperf's words."""
 
 
 def describe(error: click.UsageError, ctx: click.Context, given: Sequence[str]) -> str:
-    """What is wrong with a call: ``-nj '0': not a whole number from 1 to 1,024``."""
+    """Return the message for a wrong call: ``-nj '0': not a whole number from 1 to 1,024``."""
     if isinstance(error, click.NoSuchOption):
-        # Of -nj click names -n, the first letter that it does not know.
+        # For -nj click names -n, the first letter that it does not know.
         typed = (word.partition("=")[0] for word in given if word.startswith(error.option_name))
         name = next(typed, error.option_name)
         return f"there is no option {name[:40]}{guess(name, _options_of(ctx))}"
@@ -180,8 +180,8 @@ def describe(error: click.UsageError, ctx: click.Context, given: Sequence[str]) 
 
 
 def _describe_missing(ctx: click.Context) -> str:
-    """All that a call lacks, not only the first."""
-    # Those that were given are read before those that were not.
+    """Return the message for all parameters that a call lacks, not only the first."""
+    # click reads given parameters before missing ones.
     names = [
         _as_given(param, ())
         for param in ctx.command.get_params(ctx)
@@ -191,7 +191,7 @@ def _describe_missing(ctx: click.Context) -> str:
 
 
 def _as_given(param: click.Parameter, given: Sequence[str]) -> str:
-    """An option as it was typed, an argument as the usage names it."""
+    """Return an option as the user typed it, an argument as the usage names it."""
     if isinstance(param, click.Argument):
         return param.human_readable_name
     typed = [word.partition("=")[0] for word in given]
@@ -208,10 +208,10 @@ def _options_of(ctx: click.Context) -> dict[str, click.Option]:
 
 
 def _refuse_slips(ctx: click.Context, words: Sequence[str]) -> None:
-    """``-ssd iops`` would be read as ``-s sd``, a mail server.
+    """Refuse misspelled options with one dash: click would read ``-ssd iops`` as ``-s sd``, a mail server.
 
     Raises:
-        click.NoSuchOption: a word is all but one of TKperf's options.
+        click.NoSuchOption: a word is nearly one of TKperf's options.
     """
     known = _options_of(ctx)
     spelled_with_one = [name for name in known if len(name) > 2 and name[1] != "-"]
@@ -228,7 +228,7 @@ def _refuse_slips(ctx: click.Context, words: Sequence[str]) -> None:
 
 
 def offer(names: Sequence[str], begun: str) -> list[CompletionItem]:
-    """Those of the names that begin so."""
+    """Return completions for the names that begin with ``begun``."""
     from click.shell_completion import CompletionItem  # noqa: PLC0415  # only completion needs it
 
     return [CompletionItem(name) for name in names if name.startswith(begun)]

@@ -1,4 +1,4 @@
-"""tkperf check: claims of a data sheet or an earlier run against a run."""
+"""tkperf check: check a run against claims of a data sheet or an earlier run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check(
     junit: Path | None,
     require_confidence: bool,
 ) -> None:
-    """Check claims, print it, and write what was asked for."""
+    """Check claims, print the findings, and write the files asked for."""
     outputs = Outputs((junit, STDOUT if as_json else None), inputs=(run_file, claims_file))
     result = load(run_file)
     checked = read_and_check(claims_file, result)
@@ -60,7 +60,7 @@ def check(
 
 
 def print_checked(checked: Checked, result: RunResult, console: Console) -> None:
-    """Everything a terminal can show of claims."""
+    """Print notices, warnings and the finding for each claim."""
     for notice in result.info.notices:
         console.print(plain(notice), style="yellow", highlight=False)
     for warning in checked.warnings:

@@ -1,4 +1,4 @@
-"""Claims of a data sheet or an earlier run, from their file. Without what prints them, which reports have no use for."""
+"""Claims of a data sheet or an earlier run, from their file. Printing is elsewhere, as reports do not need it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tkperf.pipeline.api import load
 
 
 def read_and_check(claims_file: Path, result: RunResult) -> Checked:
-    """Read a claims file and check it.
+    """Read a claims file and check a run against it.
 
     Raises:
-        UsageError, RunFileError: it, or the baseline it names, cannot be read or checks nothing.
+        UsageError, RunFileError: the file, or the baseline that it names, cannot be read or checks nothing.
     """
     text = read_text_input(claims_file, what="the claims", limit_bytes=CLAIMS_BYTES)
     return check_claims(

@@ -1,4 +1,4 @@
-"""Times of day for people, by the host's clock."""
+"""Times of day in words, by the host's clock."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 
 def format_end(now: datetime, shortest_s: float, longest_s: float) -> str:
-    """When a run ends that goes on for so long, by the host's clock: ``18:05 to Tue 02:10``."""
+    """Format the earliest and latest end of a run by the host's clock: ``18:05 to Tue 02:10``."""
     local = now.astimezone()
     return from_to(
         *(_clock(local, local + timedelta(seconds=left_s)) for left_s in (shortest_s, longest_s))
@@ -14,7 +14,7 @@ def format_end(now: datetime, shortest_s: float, longest_s: float) -> str:
 
 
 def _clock(now: datetime, then: datetime) -> str:
-    """A time of day; of another day with its name, of one that is far with its date."""
+    """Format a time of day; on another day with the weekday, from a week on with the date."""
     days = (then.date() - now.date()).days
     if days == 0:
         return f"{then:%H:%M}"
@@ -22,5 +22,5 @@ def _clock(now: datetime, then: datetime) -> str:
 
 
 def from_to(first: str, last: str) -> str:
-    """``18:05 to 19:00``; one of them where they read alike."""
+    """Join two texts, ``18:05 to 19:00``; return one of them if they are equal."""
     return first if first == last else f"{first} to {last}"

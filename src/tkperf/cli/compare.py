@@ -1,4 +1,4 @@
-"""tkperf compare: runs beside each other, drives of one model, one drive over time."""
+"""tkperf compare: compare runs, drives of one model, or one drive over time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tkperf.render.export_comparison import render_comparison_json, render_compa
 from tkperf.render.export_tables import build_comparison_table, render_csv
 
 PICTURE_SUFFIX = ".png"
-# What -f writes, by kind.
+# Names of the files that -f writes, by kind.
 _NAMES = {
     "html": "comparison.html", "pdf": "comparison.pdf", "csv": "comparison.csv",
     "json": "comparison.json", "markdown": "comparison.md",
@@ -45,7 +45,7 @@ def compare_runs(
     folder: Path | None,
     zipped: bool,
 ) -> None:
-    """Compare runs, print it, and write what was asked for."""
+    """Compare runs, write the files asked for, and print the comparison."""
     if zipped and folder is None:
         raise UsageError("-z packs what -f writes: give -f DIR, too")
     asked = {
@@ -56,7 +56,7 @@ def compare_runs(
     in_folder = files_in(folder, _NAMES.values())
     wanted_files += list(zip(_NAMES, in_folder, strict=False))
     packed = files_in(folder, ["comparison.zip"]) if zipped else []
-    # Once now, as the rest takes its time; and once when the pictures are known.
+    # Checked now, as the rest takes long, and again when the names of the pictures are known.
     planned = Outputs(
         [*(path for _, path in wanted_files), *packed], inputs=run_files, folders=[folder]
     )
@@ -76,7 +76,7 @@ def compare_runs(
         outputs.write(
             path, _zip(written for _, written in wanted_files if written.parent == folder)
         )
-    # Last: a reader who leaves early, such as head, takes no file with it.
+    # Last, so that a reader of stdout that ends early, such as head, costs no file.
     if not planned.on_stdout:
         print_comparison(comparison, open_console())
 
@@ -84,7 +84,7 @@ def compare_runs(
 def _render(
     comparison: Comparison, kinds: Collection[str], *, plots: bool
 ) -> dict[str, bytes | str]:
-    """The comparison by kind of file, and its plots by their names."""
+    """Return the content of each kind of file, and of each plot by its name."""
     contents: dict[str, bytes | str] = {}
     if "csv" in kinds:
         contents["csv"] = "".join(render_csv(build_comparison_table(comparison)))

@@ -1,4 +1,4 @@
-"""A comparison on the terminal."""
+"""Print a comparison on the terminal."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tkperf.analysis.uncertainty.wording import MEANING_OF_RATIO
 from tkperf.cli.console import plain
 
 STYLES = {Change.BETTER: "green", Change.WORSE: "red"}
-# What a column of values with their ratios takes, and what stands before them.
+# Width of a column of values with their ratios, and of the labels before them.
 _COLUMN = 24
 _LABELS = 32
 
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
-    """Everything a terminal can show of a comparison: the answer, headline figures, sections, conditions."""
+    """Print a comparison: the answer, headline figures, sections, conditions."""
     scale = find_comparison_scale(comparison)
     for notice in comparison.notices:
         console.print(plain(notice), style="bold yellow", highlight=False)
@@ -59,7 +59,7 @@ def _print_section(
 
 
 def _print_table(table: ComparedTable, console: Console, *, title: str = "") -> None:
-    """Green is better, red is worse, dim neither."""
+    """Print a table: green is better, red is worse, dim is neither."""
     drawn = Table(
         title=plain(title or table.title), title_justify="left", title_style="bold",
         box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0),

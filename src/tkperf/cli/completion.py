@@ -1,8 +1,8 @@
-"""What bash asks at each Tab: loaded only then, and to print its script.
+"""Completion for bash: loaded only at each Tab, and to print its script.
 
-click's script hands over words as bash has cut them, which it does at colons, too: ``sim:sa`` would come as three.
-This one hands over the line itself, and takes what is before the colon off again. It also says what is a file's name, for
-bash to quote: else a blank in it cuts it in two, and ``$(...)`` or ``;`` in a stranger's file's name would be run.
+click's script passes words as bash has cut them. bash cuts at colons, too: ``sim:sa`` would arrive as three words.
+This script passes the line itself, and then removes the part before the colon. It also marks file names, so that bash
+quotes them: else a blank cuts a name in two, and bash would run ``$(...)`` or ``;`` in the name of a foreign file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 
 @add_completion_class
 class LineComplete(BashComplete):
-    """bash, by its line."""
+    """Completion for bash that gets the line."""
 
     name = "bash"
     source_template = _SCRIPT

@@ -1,4 +1,4 @@
-"""What is about to happen, shown on the terminal, and the question there."""
+"""Show the plan of a run on the terminal, and ask there for consent."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tkperf.pipeline.subject import SAID_ALWAYS
 from tkperf.procedures import Circumstances
 
 WAY = "--yes-destroy"
-# Of slips: somebody who means another device sees it by then.
+# Repetitions of the question: a user who means another device notices it by then.
 ASKED_AGAIN = 2
 
 
 def show_plan(options: RunOptions, plan: RunPlan, outlook: Outlook) -> None:
-    """What is about to happen, on stderr, before the question."""
+    """Show on stderr what the run will do, before the question."""
     if options.quiet or options.progress == "json":
         tell_warnings(warning for warning in plan.warnings if warning.code in SAID_ALWAYS)
         tell_cost(outlook)
@@ -66,7 +66,7 @@ def show_plan(options: RunOptions, plan: RunPlan, outlook: Outlook) -> None:
 
 
 def describe_own_courses(plan: RunPlan) -> list[tuple[str, str]]:
-    """What tests of the user's own would do, line by line: nobody can look it up."""
+    """Describe the course of the user's own tests, line by line, as no other place describes it."""
     circumstances = Circumstances(purge=None if plan.request.no_purge else "Purge")
     return [
         ("" if number else "course", line)
@@ -79,7 +79,7 @@ def describe_own_courses(plan: RunPlan) -> list[tuple[str, str]]:
 
 
 def show_resumption(options: RunOptions, resumed: ResumePlan) -> None:
-    """Where a run is about to go on, on stderr, before the question."""
+    """Show on stderr where the run will go on, before the question."""
     plan, record = resumed.plan, resumed.record
     if not options.quiet and options.progress != "json":
         titles = {test.name: test.title for test in resumed.tests}
@@ -97,32 +97,32 @@ def show_resumption(options: RunOptions, resumed: ResumePlan) -> None:
 
 
 def tell_cost(outlook: Outlook) -> None:
-    """That the run may take much of a drive's life."""
+    """Warn if the run may take much of a drive's life."""
     if (cost := warn_of_cost(outlook)) is not None:
         tell(f"[yellow]warning[/yellow]  {plain(cost)}")
 
 
 def _filled(plan: RunPlan) -> str:
-    """Where another range is preconditioned than tested, which: nobody expects it there."""
+    """Return the preconditioned range if it is not the tested one, as users do not expect that."""
     table = plan.profile.preconditioning
     return "" if table.length is None else f"; preconditioning writes {table.range_text}"
 
 
 def tell_warnings(warnings: Iterable[RunWarning]) -> None:
-    """What speaks against trusting the result, or could not be looked at, before the question."""
+    """Show reasons not to trust the result, and checks that were not possible, before the question."""
     tell(*(f"[yellow]warning[/yellow]  {plain(warning.text)}" for warning in warnings))
 
 
 def consent_of(options: RunOptions) -> Consent:
-    """How the user of the command line agrees: beforehand, by force, or by typing."""
+    """Return the consent of the command line's user: given beforehand, by force, or by typing."""
     return Consent(confirm=options.yes_destroy, force=options.force, ask=ask_on_terminal, way=WAY)
 
 
 def ask_on_terminal(question: Question) -> str:
-    """Ask the user to type a confirmation, up to three times, and return what was typed at last.
+    """Ask the user to type a confirmation, up to three times, and return the last answer.
 
     Raises:
-        RefusedError: nobody is there to ask.
+        RefusedError: stdin is no terminal, so nobody can answer.
     """
     if not sys.stdin.isatty():
         raise nobody_to_ask(question, WAY)

@@ -1,6 +1,6 @@
-"""Consoles on stdout and stderr, and what becomes of words that nobody takes any more.
+"""Consoles on stdout and stderr, and their behaviour when the reader has gone.
 
-rich takes its time to load: what is needed before a command does its work is in ``streams.py``.
+rich is slow to load, so functions that are needed before a command does its work are in ``streams.py``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WIDE = 160
 
 
 class OutputConsole(Console):
-    """A console that leaves it to us what a lost reader means.
+    """Console that raises BrokenPipeError when the reader has gone.
 
     rich would end the process with 1, in the middle of a run, or as if claims were not met.
     """
@@ -29,29 +29,29 @@ class OutputConsole(Console):
 
 
 def open_console() -> Console:
-    """stdout; wide enough for every table where it is no terminal, which says how wide it is."""
+    """Return a console on stdout. Without a terminal's width it is wide enough for every table."""
     return OutputConsole() if sys.stdout.isatty() else OutputConsole(width=_WIDE)
 
 
 def plain(text: object) -> str:
-    """Text from a drive or a stranger's file, for ``console.print``: no markup, no control characters."""
+    """Make text from a drive or a foreign file safe for ``console.print``: no markup, no control characters."""
     return escape(drop_controls(str(text)))
 
 
 def choose_progress(progress: str) -> str:
-    """What ``auto`` means here."""
+    """Replace ``auto`` by the view that fits stderr."""
     if progress != "auto":
         return progress
     return "live" if can_redraw() else "plain"
 
 
 def can_redraw() -> bool:
-    """Whether stderr is a terminal on which lines can be drawn over each other."""
+    """Return whether stderr is a terminal that can draw lines over each other."""
     return sys.stderr.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
 
 
 def tell(*lines: str) -> None:
-    """Lines with markup on stderr. That nobody can read them must not end a run."""
+    """Print lines with markup on stderr. A lost stderr must not end a run."""
     console = OutputConsole(stderr=True)
     with suppress(OSError):
         for line in lines:

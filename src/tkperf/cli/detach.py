@@ -1,8 +1,8 @@
-"""--detach: a run that leaves its terminal between the question and the first I/O (docs/adr/0029).
+"""Leave the terminal between the question and the first I/O: --detach (docs/adr/0029).
 
-There are two processes from the very beginning. The one that was started waits; the other does
-everything, so that whatever it holds (device, locks, leases, databases, threads) is never taken
-over by another process. Until the run has begun both belong to the terminal alike.
+There are two processes from the very beginning. The first one waits. The second one does everything, so that no
+other process takes over device, locks, leases, databases or threads. Until the run has begun, both belong to the
+terminal.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from tkperf.cli.run_options import RunOptions
 from tkperf.cli.streams import complain
 from tkperf.system.process import fork_early
 
-# What ends the process that waits also ends the run that has not begun.
+# The waiting process passes these signals on, so they also end a run that has not begun.
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BEGUN = b"begun"
 
 
 class Departure:
-    """A run's way from its terminal. Without ``--detach`` it stays there."""
+    """Departure of a run from its terminal. Without ``--detach`` the run stays there."""
 
     def leave_terminal(self) -> None:
-        """After the question: no signal of the terminal reaches the run any more."""
+        """Leave the terminal after the question: its signals no longer reach the run."""
 
     def tell_begun(self) -> None:
-        """The run is in its run file: from now on nobody waits for it."""
+        """Report that the run is in its run file: no process has to wait for it any more."""
 
 
 class _Leaving(Departure):
@@ -41,33 +41,33 @@ class _Leaving(Departure):
         self._begun = begun
 
     def leave_terminal(self) -> None:
-        # A session of its own, without a terminal; never its own group's leader before, as a child.
+        # A session of its own, without a terminal. As a child, the process was never leader of its group.
         os.setsid()
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         _redirect(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), 0)
 
     def tell_begun(self) -> None:
-        # Errors up to here were for the terminal.
+        # Errors so far go to the terminal.
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
         try:
             log = open_log(self._options.log_path)
-        except Exception:  # whatever it is: the run has begun
+        except Exception:  # of any kind: the run has begun
             log = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         os.dup2(log, 1)
         _redirect(log, 2)
-        with suppress(OSError):  # nobody waits any more
+        with suppress(OSError):  # no process waits any more
             os.write(self._begun, _BEGUN)
         os.close(self._begun)
 
 
 def depart(options: RunOptions) -> Departure:
-    """With ``--detach``: a second process, in which alone this returns.
+    """Start a second process if ``--detach`` is given, and return only there.
 
     Raises:
-        click.exceptions.Exit: in the process that was started, when the run has begun, or with the
-            exit code that it ended with before.
+        click.exceptions.Exit: in the first process, with 0 when the run has begun, or with the exit code of
+            a run that ended before.
     """
     if not options.detach:
         return Departure()
@@ -83,12 +83,12 @@ def depart(options: RunOptions) -> Departure:
 
 
 def _wait(options: RunOptions, child: int, reader: int) -> int:
-    """The exit code, once the run has begun or ended."""
+    """Wait until the run has begun or ended, and return the exit code."""
     stopped = False
 
     def pass_on(number: int, _: object) -> None:
         nonlocal stopped
-        # Not one that a lost terminal sends: a run that has been confirmed does without it.
+        # SIGHUP of a lost terminal does not stop a confirmed run, which needs no terminal.
         stopped = stopped or number != signal.SIGHUP
         with suppress(ProcessLookupError):
             os.kill(child, number)

@@ -1,4 +1,4 @@
-"""tkperf doctor: what is known of a device and whether it could be tested, what the host lacks."""
+"""tkperf doctor: show the facts of a device, whether it could be tested, and what the host lacks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tkperf.pipeline.simulation import refuse_simulated
 from tkperf.system.host import read_host
 from tkperf.system.process import PACKAGES, find_program
 
-# What tkperf calls, by what for; without the first three nothing can be measured.
+# Programs that tkperf calls, with their purpose. Every measurement needs the first three.
 TOOLS = {
     "fio": "all I/O",
     "setpriv": "ending fio with tkperf",
@@ -79,7 +79,7 @@ class _Diagnosis:
 
 
 def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
-    """Tell what is known of a device, or of the host."""
+    """Show the facts of a device or of the host, or unlock a drive."""
     console = OutputConsole()
     if device is None:
         if unlock:
@@ -118,7 +118,7 @@ def _diagnose(device: str) -> _Diagnosis:
 
 def _show_device(diagnosis: _Diagnosis, console: Console) -> None:
     facts = diagnosis.facts
-    # Of a file most facts are not unknown: it has none of them.
+    # A file does not have most of these facts, so they are not shown as unknown.
     is_file = diagnosis.identity.kind is TargetKind.FILE
     table = Table(title=plain(diagnosis.identity.path), title_justify="left")
     for column in ("fact", "value", "source"):
@@ -158,7 +158,7 @@ def _show_device(diagnosis: _Diagnosis, console: Console) -> None:
 
 
 def show_audit(audit: Audit, console: Console) -> None:
-    """What disturbs or may, with what changes it; then every other finding, a line each."""
+    """Print findings that disturb or may disturb, with their remedy; then every other finding, a line each."""
     table = Table(title="the host, were a run of a day to begin now", title_justify="left")
     for column in ("subject", "level", "found", "what to do"):
         table.add_column(column, overflow="fold")
@@ -179,7 +179,7 @@ def show_audit(audit: Audit, console: Console) -> None:
         console.print(f"why {plain(reason)}", highlight=False)
     for level in (Level.NOTE, Level.OK, Level.NOT_KNOWN):
         for finding in audit.of(level):
-            # What is not known says so itself.
+            # The text of such a finding says so itself.
             head = "" if level is Level.NOT_KNOWN else f"{level.value}, "
             text = f"{finding.title}: {head}{finding.found}"
             console.print(plain(text), style=LEVEL_STYLES[level], highlight=False, soft_wrap=True)
@@ -198,7 +198,7 @@ def _show_purge(plan: PurgePlan, console: Console, *, head: str) -> None:
 
 
 def _describe_telemetry(diagnosis: _Diagnosis) -> Iterator[str]:
-    """What would be read of its log during a run, and what that says now."""
+    """Yield the telemetry sources that a run would read, and their values now."""
     facts, reading = diagnosis.telemetry, diagnosis.reading
     if facts is None:
         return
@@ -288,7 +288,7 @@ def _show_host(console: Console, *, as_json: bool) -> None:
 
 
 def _remarks() -> list[str]:
-    """Circumstances that cost reach."""
+    """Return circumstances that limit what tkperf can test."""
     remarks = []
     if os.geteuid() != 0:
         remarks.append("not root: block devices cannot be tested, files and sim: can")
@@ -296,11 +296,11 @@ def _remarks() -> list[str]:
 
 
 def _unlock(device: str, console: Console) -> None:
-    """Take the password of a cut-off Security Erase away, under the same checks as an erase."""
+    """Clear the password of an interrupted Security Erase, under the same checks as an erase."""
     identity = read_identity(Path(device))
     if identity.kind is not TargetKind.BLOCK or identity.interface != "SATA":
         raise UsageError(f"{device} is no SATA drive: it can have no ATA password")
-    # A locked drive cannot be read, so what lies on it cannot be asked for.
+    # A locked drive cannot be read, so it cannot be checked for data.
     objections = find_objections(identity, use_only=True)
     if objections:
         raise RefusedError(f"{device} is not touched: {objections[0].text}")

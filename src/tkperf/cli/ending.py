@@ -1,7 +1,7 @@
-"""What is done with a run that has ended, when its device is released: its report, and who is told.
+"""End of a run, after its device is released: write the report and notify.
 
-Nothing here changes what the run itself ends with: what fails is a line on stderr, and Ctrl-C ends
-what is under way of it alone.
+Nothing here changes the outcome of the run. A failure is a line on stderr, and Ctrl-C ends only the work that is
+under way here.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from tkperf.model.record import RunRecord
     from tkperf.runfile.reader import RunFile
 
-# In the first bytes of each page that tkperf writes.
+# Text in the first bytes of each page that tkperf writes.
 OWN_PAGE = b'<meta name="generator" content="tkperf'
 _WITHIN_BYTES = 4096
 WRITING = "writing the report; Ctrl-C skips it"
 
 
 class Ending:
-    """A run's end as far as it has come: nothing is done about one that never began."""
+    """The end of a run, as far as it has come. A run that never began gets no report."""
 
     def __init__(self) -> None:
         self._options: RunOptions | None = None
         self.report: Path | None = None
 
     def ran(self, options: RunOptions) -> None:
-        """The run's file is closed, whatever it ended with."""
+        """Note that the run file is closed, with any outcome."""
         self._options = options
 
     def conclude(self) -> None:
-        """Write the report, tell whoever is to be told. Never raises."""
+        """Write the report and notify as the options ask. Never raises."""
         options = self._options
         notified = options is not None and (options.mail or options.notify_command)
         if options is None or (options.no_report and not notified):
@@ -61,14 +61,14 @@ class Ending:
                 notify(options, result, page)
 
     def say_where(self) -> None:
-        """Where the report is, if there is one."""
+        """Print the path of the report, if there is one."""
         if self.report is not None:
             tell(f"report:   {plain(self.report)}")
 
 
 @contextmanager
 def concluded() -> Iterator[Ending]:
-    """What is done with a run that begins within, when that is over; where it failed, says where the report is."""
+    """Conclude a run that begins in this context, when it is over. If it failed, print the path of the report."""
     ending = Ending()
     try:
         yield ending
@@ -80,10 +80,10 @@ def concluded() -> Iterator[Ending]:
 
 
 def write_report(options: RunOptions, page: Page) -> None:
-    """Write a page beside the run file; a file that tkperf did not write stays.
+    """Write a page next to the run file. A file that tkperf did not write stays.
 
     Raises:
-        Exception: there is no page, or it cannot be written.
+        Exception: there is no page, it cannot be written, or tkperf did not write the file of its name.
     """
     path = options.report_path
     if isinstance(page, Exception):
@@ -97,7 +97,7 @@ def write_report(options: RunOptions, page: Page) -> None:
 
 
 def _is_own_page(path: Path) -> bool:
-    """Whether a file is a page that tkperf wrote, so that it may be written anew."""
+    """Return whether tkperf wrote this page, so that it may be replaced."""
     if not path.is_file():
         return False
     try:
@@ -112,7 +112,7 @@ def _has_measured(result: RunResult) -> bool:
 
 
 def _read(options: RunOptions) -> tuple[RunResult, Page]:
-    """The results, with what all outputs say of them, and the page."""
+    """Return the results with their findings, and the page."""
     from tkperf.analysis.over_seconds import analyse_opened  # noqa: PLC0415 - only for an end
     from tkperf.runfile.reader import RunFile  # noqa: PLC0415
 
@@ -135,7 +135,7 @@ def _render(opened: RunFile, record: RunRecord, result: RunResult) -> Page:
 
 @contextmanager
 def _transient(text: str) -> Iterator[None]:
-    """A line on a terminal for as long as this takes."""
+    """Show a line on the terminal while this context lasts."""
     write: Callable[[str], object] = sys.stderr.write if can_redraw() else lambda _: None
     with suppress(OSError):
         write(text)

@@ -1,4 +1,4 @@
-"""What attach, status and stop share: a run file looked at while its run goes on."""
+"""Functions that read a run file while its run goes on, for attach, status and stop."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tkperf.runfile.writers import is_being_written
 from tkperf.runner.delta import Growth, Outline
 from tkperf.runner.progress import describe_place, find_standing
 
-# A file that was created just now has no tables yet.
+# A new file has no tables yet.
 CREATED_WITHIN_S = 5.0
 
 Seen = TypeVar("Seen")
 
 
 def look(path: Path, since: Growth | None = None) -> Growth:
-    """What a run file has gained. It is open for as long as that takes: its writer waits meanwhile.
+    """Return the growth of a run file. The file is open only for this read, as its writer waits meanwhile.
 
     Raises:
         RunFileError: see RunFile.
@@ -36,12 +36,12 @@ def look(path: Path, since: Growth | None = None) -> Growth:
 
 
 def look_first(path: Path) -> Growth:
-    """The same of a file that may be in the making."""
+    """Return the growth of a run file that may be just created."""
     return _once_made(path, look)
 
 
 def outline_first(path: Path) -> Outline:
-    """How the run in such a file stands, which is found sooner.
+    """Return the outline of the run in such a file, which takes less time than its growth does.
 
     Raises:
         RunFileError: see RunFile.
@@ -73,9 +73,9 @@ def _is_in_the_making(path: Path) -> bool:
 
 
 def find_clock_s(record: RunRecord, now: datetime | None = None) -> float | None:
-    """The run's own time now, by the host's calendar clock; None where the file does not tell.
+    """Return the run's own time now, by the host's calendar clock; None if the file does not give it.
 
-    A run's clock does not stand still while it is interrupted. That of a simulated run is its own.
+    A run's clock goes on during an interruption. A simulated run has a clock of its own.
     """
     if record.info.device.get("kind") == TargetKind.SIMULATED:
         return None
@@ -92,7 +92,7 @@ def find_clock_s(record: RunRecord, now: datetime | None = None) -> float | None
 
 
 def describe_going_on(record: RunRecord, log: Sequence[LogEntry]) -> str:
-    """Where a run under way stands: ``test 1 of 4, IOPS, round 3 of at most 25; 1 h gone, ...``."""
+    """Describe the place of a run under way: ``test 1 of 4, IOPS, round 3 of at most 25; 1 h gone, ...``."""
     standing = find_standing(record, log)
     place = describe_place(standing) or standing.test or "about to begin"
     text = f"test {standing.number} of {standing.tests}, {place}" if standing.test else place
@@ -108,7 +108,7 @@ def describe_going_on(record: RunRecord, log: Sequence[LogEntry]) -> str:
 
 
 def describe_end(path: Path, record: RunRecord) -> tuple[str, ...]:
-    """How a run ended that nobody writes to any more, and what to do with it: lines with markup."""
+    """Describe how a run without a writer ended, and which commands to use next: lines with markup."""
     name, file = plain(record.info.name), plain(path)
     results = f"results: tkperf show {file}; as a page: tkperf report {file}"
     if record.info.imported:

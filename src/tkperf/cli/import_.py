@@ -1,4 +1,4 @@
-"""tkperf import: results of other tools as run files."""
+"""tkperf import: turn results of other tools into run files."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from tkperf.runner.events import (
     Warned,
 )
 
-# Kinds of warnings told on the command line; the run file has them all.
+# Kinds of warnings that the command line shows; the run file has them all.
 MOST_TOLD = 12
 
 
 def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> None:
-    """Write run files of what other tools measured."""
+    """Write run files from results of other tools."""
     refuse_long_name("--name", name or "")
     chosen = one_line(name or "") or None
     expanded = _expand(files)
@@ -75,12 +75,12 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
 
 
 def _expand(given: Sequence[Path]) -> tuple[Path, ...]:
-    """The files, those of folders included; a folder that has none stays, to be left out."""
+    """Return the files, with the files of folders. A folder without any stays in the list, to be left out later."""
     return tuple(file for path in given for file in (_find_results(path) or [path]))
 
 
 def _find_results(folder: Path) -> list[Path]:
-    """Files below a folder that are named as JSON or XML; links to folders are not followed."""
+    """Return the files below a folder with a JSON or XML name; links to folders are not followed."""
     found: list[Path] = []
     if folder.is_dir():
         unread: list[OSError] = []
@@ -92,19 +92,19 @@ def _find_results(folder: Path) -> list[Path]:
 
 
 def _is_result_name(name: str) -> bool:
-    """``r1.json``, ``r1.json.2``, ``R1.XML``; not ``.r1.json.swp``."""
+    """Return whether a file has the name of a result: ``r1.json``, ``r1.json.2``, ``R1.XML``; not ``.r1.json.swp``."""
     suffixes = [suffix.lower() for suffix in Path(name).suffixes]
     return not name.startswith(".") and (".json" in suffixes or ".xml" in suffixes)
 
 
 def _name_of_run(first: Path, given: Sequence[Path]) -> str:
-    """That of the folder that was given, else that of the first file."""
+    """Return the name of the given folder, else of the first file."""
     folder = next((path for path in given if path != first and path in first.parents), None)
     return one_line(first.stem if folder is None else folder.resolve().name)
 
 
 def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[Path]:
-    """A run file of each run and what it is from: all or none, so that a command can be given again."""
+    """Write a run file for each run and its source: all or none, so that the user can repeat the command."""
     paths: dict[Path, str] = {}
     for run, source in runs:
         path = folder / f"{_file_name(run.name)}{RUN_FILE_SUFFIX}"
@@ -124,7 +124,7 @@ def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[P
 
 
 def _summarise(runs: Sequence[ImportedRun], taken: int, left_out: int) -> str:
-    """``imported 12 files: 60 rounds in 4 sections; 1 file left out``."""
+    """Return a summary: ``imported 12 files: 60 rounds in 4 sections; 1 file left out``."""
     tests = [test for run in runs for test in run.tests]
     rounds = sum(len({(step.section, step.number) for step in test.steps}) for test in tests)
     sections = sum(len({step.section for step in test.steps}) for test in tests)
@@ -145,9 +145,12 @@ def _tell(warnings: Sequence[RunWarning]) -> None:
 def _read_all(
     files: Sequence[Path],
 ) -> tuple[list[tuple[Path, ImportedRun]], FioResults, Path | None]:
-    """Each file in turn, of which only the results are kept, and the first of fio's as they were given.
+    """Read each file and keep only its results. Return XML runs, fio results, and the first file of fio.
 
     A file that cannot be read or understood is left out, with its reason.
+
+    Raises:
+        UsageError: the only file cannot be read or understood.
     """
     xml: list[tuple[Path, ImportedRun]] = []
     fio, of_fio = FioResults(), set()
@@ -168,13 +171,13 @@ def _read_all(
 
 
 def _is_xml(file: Path, content: bytes) -> bool:
-    """By its first character; what is called XML is read as XML, so that errors say so."""
+    """Return whether a file is XML, by its first character or, so that errors say so, by its name."""
     begins = _text(content[:1024]).lstrip().startswith("<")
     return begins or (file.suffix.lower() == ".xml" and "{" not in _text(content))
 
 
 def _text(content: bytes) -> str:
-    """Text with or without a byte order mark, as shells and editors of Windows leave it."""
+    """Decode text with or without the byte order mark that shells and editors of Windows write."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", errors="replace")
     return content.decode("utf-8-sig", errors="replace")
@@ -227,15 +230,15 @@ def _write_events(writer: RunFileWriter, run: ImportedRun, source: str) -> None:
 
 
 def _day(written_s: float | None) -> str | None:
-    """The day is all that is told: when the first I/O was, fio does not say."""
+    """Return the day only, as fio does not give the time of the first I/O."""
     try:
         return None if not written_s else datetime.fromtimestamp(written_s, UTC).date().isoformat()
     except (ValueError, OverflowError, OSError):
-        return None  # no clock says so
+        return None  # not a valid time
 
 
 def _info(run: ImportedRun, source: str) -> RunInfo:
-    """What the other tool kept; everything else is not known."""
+    """Return the facts that the other tool kept; everything else is not known."""
     imported = datetime.now(UTC).isoformat(timespec="seconds")
     return RunInfo(
         name=run.name,

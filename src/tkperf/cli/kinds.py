@@ -1,6 +1,6 @@
-"""Kinds of values on the command line: what is wrong with one in our words, and what a shell completes.
+"""Kinds of values on the command line, with tkperf's error messages and shell completion.
 
-Nothing is offered that is not meant: of files only those of a kind. What is wrong is told after the option's name:
+Completion offers only files of the right kind. An error follows the option's name:
 ``-nj '0': not a whole number from 1 to 1,024``.
 """
 
@@ -68,12 +68,12 @@ class OneOf(click.Choice[str]):
 
 
 class InputFile(click.ParamType[Path]):
-    """A file that is read; of what it holds, the command says what is wrong."""
+    """An input file. The command reports what is wrong with its content."""
 
     name = "file"
 
     def __init__(self, *suffixes: str) -> None:
-        """``suffixes``: what such files end with, for completion."""
+        """Keep ``suffixes``, the endings of such files, for completion."""
         self._suffixes = suffixes
 
     def convert(self, value: Any, param: object, ctx: object) -> Path:
@@ -84,7 +84,7 @@ class InputFile(click.ParamType[Path]):
 
 
 class RunFolder(InputFile):
-    """Where a run is kept; that it cannot be written to, the run says."""
+    """Folder of a run. The run itself reports a folder that cannot be written to."""
 
     name = "folder"
 
@@ -93,7 +93,7 @@ class RunFolder(InputFile):
 
 
 class OutputFile(click.Path):
-    """A file to be written; ``-`` is stdout."""
+    """An output file; ``-`` is stdout."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, readable=False, path_type=Path, allow_dash=True)
@@ -106,7 +106,7 @@ class OutputFile(click.Path):
 
 
 class OutputFolder(click.Path):
-    """A folder to be written to, made where it is not there."""
+    """An output folder, made if it does not exist."""
 
     def __init__(self) -> None:
         super().__init__(file_okay=False, readable=False, path_type=Path)
@@ -122,7 +122,7 @@ class OutputFolder(click.Path):
 
 
 class TextOf(click.ParamType[str]):
-    """The text of a file, read at once: that it cannot be read must not show after the purge."""
+    """Text of a file, read at once: an unreadable file must not show only after the purge."""
 
     name = "file"
 
@@ -130,7 +130,7 @@ class TextOf(click.ParamType[str]):
         self._what = what
 
     def convert(self, value: str, param: object, ctx: click.Context | None) -> str:
-        if ctx is not None and ctx.resilient_parsing:  # at each Tab: it may be a pipe
+        if ctx is not None and ctx.resilient_parsing:  # not read at each Tab: it may be a pipe
             return ""
         content = read_input(Path(value), what=self._what, limit_bytes=TEXT_BYTES)
         return content.decode(errors="replace")
@@ -152,7 +152,7 @@ class RunFile(click.ParamType[Path]):
 
 
 class Device(click.ParamType[str]):
-    """DEVICE: presets of simulated drives and block devices are completed."""
+    """DEVICE, with completion of simulated drives' presets and block devices."""
 
     name = "device"
 
@@ -167,12 +167,12 @@ class Device(click.ParamType[str]):
 
 
 class ProfileName(click.ParamType[str]):
-    """A shipped profile, or a TOML file of the user's own."""
+    """A shipped profile, or the user's own TOML file."""
 
     name = "profile"
 
     def __init__(self, offered: Sequence[str]) -> None:
-        """``offered``: shipped ones that the command can use."""
+        """Keep ``offered``, the shipped profiles that the command can use."""
         self._offered = offered
 
     def shell_complete(self, ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
@@ -189,10 +189,10 @@ def _folders(begun: str) -> list[CompletionItem]:
 
 
 def find_run_file(given: str) -> Path:
-    """The run file that is meant: as given; NAME is NAME.tkperf; a folder is the one run file in it.
+    """Return the run file for a word: its path, NAME for NAME.tkperf, or a folder with only one run file.
 
     Raises:
-        UsageError: several could be meant.
+        UsageError: the word fits several run files.
     """
     if given.endswith(RUN_FILE_SUFFIX) and os.path.exists(given):  # noqa: PTH110 # False also for names too long
         return Path(given)
@@ -201,12 +201,12 @@ def find_run_file(given: str) -> Path:
         listed = ", ".join(meant[:_MOST_NAMED])
         more = f" and {len(meant) - _MOST_NAMED} more" if len(meant) > _MOST_NAMED else ""
         raise UsageError(f"run file '{given[:80]}' could be {listed}{more}: name one of them")
-    # With none whoever reads it says what is wrong.
+    # Without a match, the reader of the file reports the error.
     return Path(meant[0] if meant else given)
 
 
 def _candidates(given: str) -> Iterator[str]:
-    """All that could be meant by a word that is no run file's whole name."""
+    """Yield all run files that fit a word which is no run file's whole name."""
     if _is_run_file(given):
         yield given
     if os.path.isfile(f"{given}{RUN_FILE_SUFFIX}"):  # noqa: PTH113
@@ -217,7 +217,7 @@ def _candidates(given: str) -> Iterator[str]:
 
 
 def _is_run_file(path: str) -> bool:
-    """A database under another name. Nothing is waited for to find out, as under /proc."""
+    """Return whether a file under another name is a database. It never waits, as for a file under /proc."""
     try:
         if not os.path.isfile(path) or not os.path.getsize(path):  # noqa: PTH113, PTH202
             return False
@@ -233,9 +233,9 @@ def _is_run_file(path: str) -> bool:
 def offer_files(
     begun: str, suffixes: Iterable[str], *, block_devices: bool = False
 ) -> list[CompletionItem]:
-    """Files with these endings that begin so; where there is none, folders that may hold some.
+    """Return completions: files with these endings that begin with ``begun``, else folders that may hold some.
 
-    A name with control characters is none to offer: shells are answered in lines.
+    Names with control characters are left out, as the answer to a shell is in lines.
     """
     folder, slash, name = begun.rpartition("/")
     hidden = name.startswith(".")

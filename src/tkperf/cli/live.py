@@ -1,9 +1,9 @@
-"""The live view: where the run is, this second's figures, each cell's history, the window so far.
+"""Live view: the place of the run, this second's figures, each cell's history, the window so far.
 
-It redraws when something happened and never by a timer of its own, in the thread of its observer:
-drawing takes milliseconds, for which the runner, and with it the device, does not wait. Lines are
-drawn over each other, not erased first, so nothing flickers; the cursor stays below them and is
-never hidden, so that even a kill leaves a terminal to work with.
+It redraws when something happened and never by a timer of its own, in the thread of its observer. Drawing takes
+milliseconds, and neither the runner nor the device waits for it. New lines replace old ones that are not erased
+first, so nothing flickers. The cursor stays below them and is never hidden, so that the terminal works even after
+a kill.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from tkperf.cli.live_lines import render_lines
 from tkperf.cli.run_state import RunState
 from tkperf.runner.events import Event
 
-# Of a simulated run, in which a second takes a millisecond.
+# For a simulated run, in which a second takes a millisecond.
 DRAW_EVERY_S = 0.1
 
 
 class LiveView:
-    """Draws on stderr, so that results on stdout stay clean."""
+    """View that draws on stderr, so that results on stdout stay clean."""
 
     def __init__(self, console: Console | None = None, *, footer: str = "") -> None:
-        """``footer``: the last line, as it stands when something is drawn."""
+        """Keep ``footer``, the last line, which each drawing reads anew."""
         self.footer = footer
         self._frame = Frame(console or OutputConsole(stderr=True))
         self._state = RunState()
@@ -43,8 +43,8 @@ class LiveView:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is Abandoned:
-            return  # others write to the terminal again: wiped out would be what they say
-        # A terminal that went away meanwhile cannot be tidied up, which is nobody's concern.
+            return  # others write to the terminal again: clearing would erase their text
+        # A lost terminal cannot be cleared, and need not be.
         with suppress(OSError):
             self._frame.clear()
 
@@ -55,11 +55,11 @@ class LiveView:
         self.draw()
 
     def take(self, event: Event) -> None:
-        """Know of an event without showing it yet."""
+        """Take an event without drawing it yet."""
         self._state.take(event)
 
     def draw(self) -> None:
-        """Show what is known; not where nobody could see one frame replace another."""
+        """Draw the current state, unless the output is no terminal, where frames cannot replace each other."""
         if not self._frame.console.is_terminal:
             return
         self._drawn_s = time.monotonic()
@@ -75,12 +75,12 @@ class LiveView:
         self._frame.show(lines)
 
     def pass_time(self, at_s: float) -> None:
-        """It is so late in the run, though nothing was told."""
+        """Advance the run's own time to ``at_s`` without an event."""
         self._state.at_s = max(self._state.at_s, at_s)
 
 
 class Frame:
-    """The last lines of a terminal, each time drawn over the ones before. The cursor waits below."""
+    """Last lines of a terminal, drawn over the previous ones. The cursor stays below."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -94,22 +94,22 @@ class Frame:
         drawn = captured.get().splitlines()
         above = self._to_first_line()
         self._widths = [line.cell_len for line in lines]
-        # To the end of each line, and below the last, what was there before is erased.
+        # Erases old text to the end of each line and below the last one.
         self._write(above + "".join(f"{line}\x1b[K\r\n" for line in drawn) + "\x1b[J")
 
     def clear(self) -> None:
-        """Leave nothing behind."""
+        """Erase everything that was drawn."""
         if self._widths:
             above, rows = self._to_first_line(), self._rows()
             self._widths = []
-            # Row by row: what is erased at once from the first row of its screen on, tmux keeps as history.
+            # Row by row: if all are erased at once from the first row of its screen, tmux keeps them as history.
             self._write(above + "\x1b[K\r\n" * rows + f"\x1b[K\x1b[{rows}A")
 
     def _to_first_line(self) -> str:
         return "\r" + (f"\x1b[{self._rows()}A" if self._widths else "")
 
     def _rows(self) -> int:
-        """Lines that a terminal made narrower meanwhile broke take several of its rows."""
+        """Count the rows of the drawn lines. A terminal that is narrower by now breaks a line into several rows."""
         width = max(1, self.console.width)
         return sum(max(1, ceil(cells / width)) for cells in self._widths)
 

@@ -1,4 +1,4 @@
-"""What the live view shows, as lines that fit a terminal of any size: the most needed ones first."""
+"""Lines of the live view that fit a terminal of any size: the most needed ones take the room first."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WIDEST_BAR = 40
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Lines that stand together. ``rank``: which parts are left out first, those of the highest."""
+    """Lines that belong together. Parts of the highest ``rank`` are left out first."""
 
     rank: int
     lines: Sequence[Text]
@@ -54,10 +54,10 @@ def render_lines(
     encoding: str | None = "utf-8",
     footer: str = "",
 ) -> list[Text]:
-    """The whole view, no line wider and not more of them than asked for.
+    """Return the view: at most ``height`` lines of at most ``width`` columns.
 
     Args:
-        now: by the host's clock, for the time of the end.
+        now: time by the host's clock, for the time of the end.
     """
     view = _View(state, max(20, width), blocks_for(encoding), now)
     above, below = view.above(), view.below(footer)
@@ -66,7 +66,7 @@ def render_lines(
         if len(part.lines) <= left:
             taken.add(id(part))
             left -= len(part.lines)
-    # Of warnings at least the newest is seen, in a line; the rest is for the cells first.
+    # The newest warning gets at least one line. The rest goes to the cells first.
     cells = view.cells(left - bool(state.warnings))
     remarks = view.remarks(left - len(cells))
     lines = [
@@ -87,7 +87,7 @@ class _View:
         self._state, self._width, self.blocks, self._now = state, width, blocks, now
 
     def above(self) -> list[_Part]:
-        """What stands above the cells."""
+        """Return the parts above the cells."""
         return [
             _Part(1, [self._title()]),
             _Part(0, [self._place()]),
@@ -98,7 +98,7 @@ class _View:
         ]
 
     def below(self, footer: str) -> list[_Part]:
-        """And what below, the footer last."""
+        """Return the parts below the cells, the footer last."""
         verdict = self._state.verdict
         return [
             _Part(7, [] if verdict is None else self._window(verdict)),
@@ -176,14 +176,14 @@ class _View:
         return text
 
     def _seconds(self) -> Text:
-        """The newest at the right; a second more moves the others to the left."""
+        """Draw the IOPS of each second, the newest at the right; a new second moves the others to the left."""
         room = self._width - _LABEL
         shown = list(self._state.seconds_iops)[-room:]
         label = f"{len(shown)} s" if shown else "seconds"
         return self._labelled(label, Text(sparkline(shown, self.blocks), style="cyan"))
 
     def cells(self, most_lines: int) -> list[Text]:
-        """Each cell's history, with as many rows as there is room for."""
+        """Draw each cell's history, with as many rows as there is room for."""
         state = self._state
         if not state.histories:
             return []
@@ -238,7 +238,7 @@ class _View:
         return [Text(f"disturbed: {count}, last {where}: {kinds}", style="yellow")]
 
     def remarks(self, most_lines: int) -> list[Text]:
-        """The last warnings, each to be told from the next, and notices: whole if there is room, else a line each."""
+        """Return notices and the last warnings, set apart by indents: whole if there is room, else a line each."""
         warnings = self._state.warnings
         texts = [f"warning: {warning}" for warning in warnings[-MOST_WARNINGS:]]
         if earlier := len(warnings[:-MOST_WARNINGS]):

@@ -1,4 +1,4 @@
-"""Entry point: the command group, and every error turned into one line and an exit code."""
+"""Entry point: the command group. Every error becomes one line and an exit code."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tkperf.model.version import __version__
 
 
 class _Listed(NamedTuple):
-    """A command: its module, its function there, and what the list of commands says of it."""
+    """A command: its module, its function there, and its text in the list of commands."""
 
     module: str
     function: str
     summary: str
 
 
-# No command is loaded to be listed.
+# The list of commands loads none of them.
 COMMANDS = {
     "ssd": _Listed("ssd", "ssd", "Run the SSD tests on DEVICE, which is erased."),
     "hdd": _Listed("hdd", "hdd", "Measure a hard disk area by area; it is overwritten."),
@@ -108,11 +108,11 @@ class _Commands(Group):
 
 @contextmanager
 def _output_trouble() -> Iterator[None]:
-    """Before click, which ends with 1 where a reader is gone: that would be "claims not met"."""
+    """Handle errors of the output before click, which ends with 1 if a reader is gone: "claims not met"."""
     try:
         yield
     except KeyboardInterrupt:
-        # click would begin a line first, which fails where a lost terminal is what ended it.
+        # click would begin a line first, which fails if a lost terminal ended the command.
         complain("")
         raise click.exceptions.Abort from None
     except BrokenPipeError:
@@ -144,7 +144,7 @@ def cli() -> None:
 
 
 def describe_exit_codes() -> str:
-    """``Exit codes: 0 done, 1 claims not met, ...``, in lines that click leaves as they are."""
+    """Return ``Exit codes: 0 done, 1 claims not met, ...``, in lines that click leaves as they are."""
     codes = ", ".join(f"{code.value} {code.meaning}" for code in ExitCode)
     return "\b\n" + textwrap.fill(f"Exit codes: {codes}.", width=95)
 
@@ -155,14 +155,14 @@ cli.help = f"{cleandoc(cli.help or '')}\n\n{describe_exit_codes()}"
 def main() -> None:
     """Run the command line and exit."""
     prepare_streams()
-    # Who started us may ignore it, and hand that on: then every program seems to end well.
+    # The parent process may ignore SIGCHLD, and tkperf inherits that: then every program seems to end well.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if ASKED_TO_COMPLETE in os.environ:
         import_module("tkperf.cli.completion")
     exit_code: int = ExitCode.DONE
     try:
-        # A command returns nothing; click.exceptions.Exit, of --help too, becomes what is returned.
-        # That of --detach may be 128 + n, of a signal that killed the run before it began.
+        # A command returns nothing; click returns the code of click.exceptions.Exit, also for --help.
+        # With --detach it may be 128 + n, if signal n killed the run before it began.
         exit_code = cli.main(standalone_mode=False, prog_name="tkperf") or ExitCode.DONE
     except TkperfError as error:
         exit_code = _fail(str(error), error.exit_code, getattr(error, "__notes__", ()))
@@ -187,7 +187,7 @@ def main() -> None:
     finally:
         let_go(sys.stdout)
         let_go(sys.stderr)
-    gc.freeze()  # Python would look through all that a long run left, to end
+    gc.freeze()  # else Python would search all that a long run left, at its end
     sys.exit(exit_code)
 
 

@@ -1,6 +1,6 @@
-"""Telling somebody that a run has ended: by mail, or by a command.
+"""Notify that a run has ended: by mail, or by a command.
 
-Neither may change what the run itself ends with: a failure here is a warning on stderr.
+Neither changes the outcome of the run: a failure here is a warning on stderr.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ MOST_ATTACHED_BYTES = 14_000_000
 PORTS = {"none": 25, "starttls": 587, "tls": 465}
 
 Page = str | Exception
-"""A report, or why there is none."""
+"""A report, or the reason why there is none."""
 
 
 def notify(options: RunOptions, result: RunResult, page: Page) -> None:
-    """Send what the user asked for about the run that has just ended. Never raises.
+    """Send the mail and run the command that the user asked for about an ended run. Never raises.
 
-    Ctrl-C ends the mail or the command that is under way, not what the run ended with.
+    Ctrl-C ends only the mail or the command that is under way; the outcome of the run stays.
     """
     if options.mail is not None:
         with warning_of(f"the mail to {options.mail} was not sent through {options.smtp}"):
@@ -46,18 +46,18 @@ def notify(options: RunOptions, result: RunResult, page: Page) -> None:
 
 
 def build_mail(options: RunOptions, result: RunResult, page: Page) -> EmailMessage:
-    """The results as text, with the report and the run file as far as a mailbox takes them."""
+    """Build a mail with the results as text, the report and the run file, as far as a mailbox takes them."""
     missing: list[str] = []
     attached: list[tuple[str, str, bytes]] = []
     left_bytes = MOST_ATTACHED_BYTES
-    # The report first: it is what most readers of the mail open.
+    # The report first, as most readers of the mail open it.
     for name, kind, read in (
         (f"{options.name}.html", "text/html", partial(_encoded, page)),
         (options.run_path.name, "application/vnd.sqlite3", options.run_path.read_bytes),
     ):
         try:
             content = read()
-        except Exception as error:  # whatever it is, the mail goes out
+        except Exception as error:  # of any kind: the mail goes out
             missing.append(f"{name} is not attached: {reason_of(error)}")
             continue
         if len(content) > left_bytes:
@@ -104,7 +104,11 @@ def _send(options: RunOptions, message: EmailMessage) -> None:
 
 
 def _log_in(server: smtplib.SMTP, user: str, password: str) -> None:
-    """Raises UsageError, whose text has nothing of the password: not even as a server's echo."""
+    """Log in to the mail server.
+
+    Raises:
+        UsageError: the login failed. Its text has nothing of the password, not even as a server's echo.
+    """
     try:
         server.login(user, password)
     except UnicodeError:
@@ -119,7 +123,7 @@ def _log_in(server: smtplib.SMTP, user: str, password: str) -> None:
 
 
 def _run(command: str, options: RunOptions, result: RunResult) -> None:
-    """The user's command, with the run in its arguments' placeholders."""
+    """Run the user's command, with the run's values in place of its placeholders."""
     values = {
         "{name}": options.name,
         "{status}": result.status.value,

@@ -1,4 +1,4 @@
-"""What a run's results open with in the terminal: figures asked for first, findings, grouped warnings."""
+"""Opening of a run's results in the terminal: headline figures, findings, grouped warnings."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tkperf.cli.console import plain
 
 
 def print_badges(result: RunResult, console: Console) -> None:
-    """What no figure may be read without."""
+    """Print the badges, without which no figure may be read."""
     for badge in find_badges(result):
         style = "bold red" if badge.startswith("RUN ") else "yellow"
         console.print(plain(badge), style=style, highlight=False)
 
 
 def print_opening(result: RunResult, console: Console) -> None:
-    """The answer, before the tables that it is from."""
+    """Print headline figures and findings, before the tables that they come from."""
     if result.headlines:
         drawn = rich.table.Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
         drawn.add_column()
@@ -30,7 +30,7 @@ def print_opening(result: RunResult, console: Console) -> None:
         titles = {test.name: test.title for test in result.tests}
         for each in result.headlines:
             verdict = f"[bold red]{each.verdict}[/bold red]" if each.alarm else each.verdict
-            # Latencies of one load under two tests' demands are not of one measurement.
+            # Names the test: latencies of one load under two tests' demands are two measurements.
             of = plain(titles.get(each.test, each.test))
             drawn.add_row(plain(each.label), plain(each.text), each.sure, verdict, of)
         console.print()
@@ -48,7 +48,7 @@ def print_opening(result: RunResult, console: Console) -> None:
 
 
 def print_warnings(result: RunResult, console: Console) -> None:
-    """Each once, under what it is about."""
+    """Print each warning once, under its subject."""
     groups = group_warnings(result)
     if not groups:
         return

@@ -1,4 +1,4 @@
-"""Options of the commands that run tests, in the groups in which their help lists them."""
+"""Options of the commands that run tests, in the groups of their help."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _tkperf_option = option_about(Heading.TKPERF)
 
 
 def run_arguments(function: Function) -> Function:
-    """NAME and DEVICE of a run."""
+    """Add the arguments NAME and DEVICE of a run."""
     return _apply(function, click.argument("name"), click.argument("device", type=Device()))
 
 
@@ -50,7 +50,7 @@ size_option = _target_option(
 def profile_option(
     default: str, names: Sequence[str] | None = None
 ) -> Callable[[Function], Function]:
-    """``names``: the shipped profiles that the command can use; default: all."""
+    """Return the option --profile. ``names`` are the shipped profiles that the command can use; default: all."""
     offered = names or built_in_profiles()
     return _test_option(
         "--profile",
@@ -64,7 +64,7 @@ def profile_option(
 
 
 def demand_options(function: Function) -> Function:
-    """How much is asked of the device at once."""
+    """Add options for the demand on the device: threads and outstanding I/Os."""
     return _apply(
         function,
         _test_option(
@@ -95,7 +95,7 @@ auto_demand_option = _test_option(
 
 
 def load_options(function: Function) -> Function:
-    """What load is put on the device, how much at once apart."""
+    """Add options for the load on the device, except the demand."""
     return _apply(
         function,
         _test_option(
@@ -147,7 +147,7 @@ strict_option = _test_option(
 
 
 def trust_options(function: Function) -> Function:
-    """What becomes of results that something else than the device had a part in."""
+    """Add options for a host that disturbs a measurement: refuse, accept or tune it."""
     return _apply(
         function,
         strict_option,
@@ -171,7 +171,7 @@ def purge_command_option(text: str) -> Callable[[Function], Function]:
 
 
 def purge_options(function: Function) -> Function:
-    """How the device is put in as-new state."""
+    """Add options for the purge, which puts the device in as-new state."""
     return _apply(
         function,
         _target_option(
@@ -209,7 +209,7 @@ def consent_options(function: Function) -> Function:
 
 
 def outlook_options(function: Function) -> Function:
-    """What is known beforehand of the device: for the time and amount that are told before a run."""
+    """Add options with facts of the device, for the estimates of time and amount before a run."""
     return _apply(
         function,
         _target_option(
@@ -239,7 +239,7 @@ def outlook_options(function: Function) -> Function:
 
 
 def result_options(function: Function) -> Function:
-    """Where results go, what they say besides, and what is shown meanwhile."""
+    """Add options for the output folder, the report's texts, and the views."""
     return _apply(
         view_options(function),
         _output_option(
@@ -275,7 +275,7 @@ def result_options(function: Function) -> Function:
 
 
 def view_options(function: Function) -> Function:
-    """What is shown of a run, and who is told of its end."""
+    """Add options for the views of a run, and for the notification of its end."""
     return _apply(
         function,
         _output_option(
@@ -339,7 +339,7 @@ def view_options(function: Function) -> Function:
 
 
 def _apply(function: Function, *options: Callable[[Function], Function]) -> Function:
-    """Decorate so that the help lists the options in the order given."""
+    """Decorate a function so that the help lists the options in the given order."""
     for option in reversed(options):
         function = option(function)
     return function

@@ -1,4 +1,4 @@
-"""What a run would come to, in words: before the question, and as ``tkperf plan``."""
+"""Time, amount and cost of a run in words: before the question, and for ``tkperf plan``."""
 
 from __future__ import annotations
 
@@ -15,15 +15,19 @@ _CLOCK = "%a %d %b %Y %H:%M"
 
 
 def rating_of(options: RunOptions) -> Rating | None:
-    """Raises UsageError if it is no rating."""
+    """Return the drive's rating by the options, or None.
+
+    Raises:
+        UsageError: ``--rated`` is no rating.
+    """
     return None if options.rated is None else parse_rating(options.rated, options.warranty_years)
 
 
 def given_rates(options: RunOptions, plan: RunPlan) -> Rates | None:
-    """What the options say of the device's speed; None: nothing.
+    """Return the device's speed by the options; None if they do not give it.
 
     Raises:
-        UsageError: it is no rate, or the earlier run is of another model.
+        UsageError: ``--rate`` is no rate, or the earlier run is of another model.
     """
     if options.rate is not None:
         return parse_rate(options.rate)
@@ -31,12 +35,12 @@ def given_rates(options: RunOptions, plan: RunPlan) -> Rates | None:
 
 
 def outlook_of(options: RunOptions, plan: RunPlan) -> Outlook:
-    """What a plan comes to, as far as the options tell; nothing is read from the device."""
+    """Return the outlook of a plan, by the options or an assumed speed; nothing is read from the device."""
     return look_out(plan, given_rates(options, plan) or ASSUMED, rating_of(options))
 
 
 def describe_time(outlook: Outlook) -> str:
-    """``2 h 10 min to 3 h 05 min, without purging``."""
+    """Describe the duration: ``2 h 10 min to 3 h 05 min, without purging``."""
     without = ", without purging" if outlook.purges else ""
     if outlook.simulated:
         without = " of simulated time"
@@ -44,7 +48,7 @@ def describe_time(outlook: Outlook) -> str:
 
 
 def describe_outlook(outlook: Outlook, now: datetime | None = None) -> list[tuple[str, str]]:
-    """When it ends, how much is written, what share of the drive's life that is: labels and texts."""
+    """Describe end, amount written, speed and share of the drive's life: labels and texts."""
     now = now or datetime.now()  # noqa: DTZ005  # the user's own clock is meant
     ends = [
         (now + timedelta(seconds=seconds)).strftime(_CLOCK)
@@ -72,14 +76,14 @@ def _when(earliest: str, latest: str) -> str:
 
 
 def _between(least: str, most: str, *, nothing: bool) -> str:
-    """``1.9 TB to 29.0 TB``; a bound alone where nothing is known to be the least."""
+    """Format a range: ``1.9 TB to 29.0 TB``; only the upper bound if the least is nothing."""
     if nothing:
         return f"at most {most}"
     return most if least == most else f"{least} to {most}"
 
 
 def warn_of_cost(outlook: Outlook) -> str | None:
-    """That a run may take a twentieth of a drive's life; None: it does not, or nobody knows."""
+    """Return a warning that a run may take a twentieth of a drive's life; None if not, or if not known."""
     if outlook.shares is None or not outlook.costs_much:
         return None
     return (

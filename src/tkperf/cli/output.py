@@ -1,4 +1,4 @@
-"""What leaves the command line: files, each written whole, and text from outside made harmless."""
+"""Output of the command line: files, each written whole, and text from outside made harmless."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _START_OF_A_RUN_FILE = b"SQLite format 3\0"
 
 
 class Outputs:
-    """The files of one command, looked at together before the first of them is written.
+    """Output files of one command, checked together before the first one is written.
 
-    With one of them on stdout nothing else is said there.
+    If one of them is stdout, nothing else is printed there.
 
     Args:
-        folders: output folders, which are made where they are not there; no other is.
+        folders: output folders, made if they do not exist; no other folder is made.
 
     Raises:
-        UsageError: two are the same, one is to hold another, something would be destroyed, or a
+        UsageError: two outputs are the same, one lies in another, an output would destroy something, or a
             folder does not exist.
     """
 
@@ -62,7 +62,7 @@ class Outputs:
                     pass
 
     def write(self, path: Path, content: bytes | str | Iterable[str]) -> None:
-        """As ``write_output``."""
+        """Write one of the files, see ``write_output``."""
         write_output(
             path,
             content,
@@ -73,10 +73,10 @@ class Outputs:
 
 
 def files_in(folder: Path | None, names: Iterable[str]) -> list[Path]:
-    """The files of an output folder.
+    """Return the paths of files in an output folder.
 
     Raises:
-        UsageError: it is ``-``, but stdout holds one file only.
+        UsageError: the folder is ``-``, but stdout holds one file only.
     """
     if folder == STDOUT:
         raise UsageError("several files do not fit on stdout: name a folder, not -")
@@ -91,17 +91,17 @@ def write_output(
     inputs: Iterable[Path | None] = (),
     makes_folder: bool = False,
 ) -> None:
-    """Write a file and say its name, unless stdout holds something else.
+    """Write a file and print its name, unless stdout holds something else.
 
-    ``-`` is stdout. A file that is there is replaced once the new one is complete.
+    ``-`` is stdout. An existing file is replaced once the new one is complete.
 
     Args:
-        inputs: what it is made from, so is not overwritten.
-        makes_folder: make its folder where that is not there, in one that is.
+        inputs: sources of the file, which are not overwritten.
+        makes_folder: make the file's folder, in one that exists.
 
     Raises:
-        UsageError: it cannot be written, its folder does not exist, others laid a link on the way, or
-            it would replace a run file or an input.
+        UsageError: the file cannot be written, its folder does not exist, other users laid a link on the
+            way, or the file would replace a run file or an input.
     """
     if path == STDOUT:
         for piece in _pieces(content):
@@ -116,18 +116,18 @@ def write_output(
 
 
 def say_path(path: Path) -> None:
-    """The name of what was written, on stdout."""
+    """Print the name of a written file on stdout."""
     click.echo(drop_controls(str(path)))
 
 
 def open_log(path: Path) -> int:
-    """Descriptor of a log to add to, which others may have laid something in the place of.
+    """Open a log to add to it, and return the descriptor. Others may have put something in its place.
 
     Raises:
-        OSError: it cannot be opened.
-        RunFileError: it is something else than a file of its own.
+        OSError: the log cannot be opened.
+        RunFileError: it is a link, a pipe or a device, or has another name elsewhere; or its folder is refused.
     """
-    # Not blocking: a pipe in its place would be waited for.
+    # Not blocking, as opening a pipe in its place would wait.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
     if path.is_symlink():
         raise RunFileError(_no_log(path))
@@ -180,5 +180,5 @@ def _refuse_to_destroy(path: Path, inputs: Iterable[Path | None]) -> None:
 
 def _pieces(content: bytes | str | Iterable[str]) -> Iterator[bytes]:
     for piece in (content,) if isinstance(content, bytes | str) else content:
-        # A name may hold bytes that are no characters: they are spelled out.
+        # A name may hold bytes that are no characters: they are escaped.
         yield piece.encode(errors="backslashreplace") if isinstance(piece, str) else piece

@@ -37,9 +37,9 @@ from tkperf.runner.progress import describe_phase
 
 
 class PlainLines:
-    """A line for each step and whatever else matters.
+    """View that writes a line for each step and each other event that matters.
 
-    Seconds too, one at most every ``every_s``; with 0 each of them, with None none.
+    It also shows seconds, at most one every ``every_s``; with 0 each of them, with None none.
     """
 
     def __init__(self, stream: TextIO, *, every_s: float | None, jobs: bool = False) -> None:
@@ -51,7 +51,7 @@ class PlainLines:
     def __call__(self, event: Event, at: datetime) -> None:
         text = self._describe(event)
         if text:
-            # What follows a line end is no line of its own: a name may hold one.
+            # A name may hold a line end: the text after it is indented.
             lines = drop_controls(text).replace("\n", "\n    ")
             self._stream.write(f"{at.strftime('%Y-%m-%dT%H:%M:%SZ')} {lines}\n")
             self._stream.flush()

@@ -1,4 +1,4 @@
-"""tkperf plan: what a run would come to, without running anything."""
+"""tkperf plan: estimate time, amount and cost of a run, without running anything."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tkperf.pipeline.run_plan import RunPlan, make_plan
 
 
 def look_ahead(options: RunOptions, *, probe: bool, as_json: bool) -> None:
-    """Tell what a run would come to."""
+    """Show phases, time, amount and cost of a run, without running it."""
     rating = rating_of(options)
     made = make_plan(request_of(options), look_only=True)
     rates = given_rates(options, made)
     if rates is None:
-        # What is impossible is found before ten seconds have passed.
+        # Reports an impossible plan before the ten seconds of reading.
         look_out(made, ASSUMED, rating)
         rates = probe_rates(made.subject) if probe else ASSUMED
     outlook = look_out(made, rates, rating)
@@ -40,7 +40,7 @@ def look_ahead(options: RunOptions, *, probe: bool, as_json: bool) -> None:
 
 
 def render_json(made: RunPlan, outlook: Outlook) -> str:
-    """Everything that is told, for programs; times in seconds, amounts in bytes."""
+    """Render a plan and its outlook as JSON; times in seconds, amounts in bytes."""
     shares = outlook.shares
     document = {
         "schema": "tkperf-plan/1",

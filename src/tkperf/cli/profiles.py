@@ -1,4 +1,4 @@
-"""tkperf profiles: which specifications there are, and what one says, key by key."""
+"""tkperf profiles: list the specifications, or explain one key by key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tkperf.procedures.profiles.explained import explain_keys, show_value
 
 
 def list_profiles(*, as_json: bool) -> None:
-    """The shipped profiles: their tests, and whose default they are."""
+    """List the shipped profiles with their tests, and the commands that use them by default."""
     shipped = [load_profile(name) for name in built_in_profiles()]
     if as_json:
         listed = [
@@ -44,7 +44,7 @@ def list_profiles(*, as_json: bool) -> None:
 
 
 def explain_profile(name: str, *, as_json: bool) -> None:
-    """One profile, key by key, and the course of each of its tests."""
+    """Explain one profile key by key, and the course of each of its tests."""
     profile = load_profile(name)
     needs = find_needs(profile)
     if as_json:
@@ -84,7 +84,7 @@ def _print_keys(profile: Profile, console: Console) -> None:
     for key, table in profile.tables.items():
         console.print(f"\n[bold]\\[{key}][/bold] {plain(table.source)}", highlight=False)
         drawn = Table(box=SIMPLE_HEAD, show_edge=False)
-        # A list of cells is folded rather than the words that explain it.
+        # Folds a list of cells rather than the words that explain it.
         for column, widest in (("key", None), ("value", 40), ("meaning", None)):
             drawn.add_column(column, overflow="fold", max_width=widest)
         values = data[key]
@@ -97,7 +97,7 @@ def _print_keys(profile: Profile, console: Console) -> None:
 
 
 def _tests(profile: Profile) -> dict[str, list[Test]]:
-    """By suite; a RAID set's are those of an SSD."""
+    """Return the tests that a profile defines by suite. A RAID set has the tests of an SSD."""
     by_suite: dict[str, list[Test]] = {}
     for suite, tests in SUITES.items():
         defined = [test for test in tests.values() if test.is_in(profile)]

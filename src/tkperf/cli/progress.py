@@ -1,4 +1,4 @@
-"""Which observers watch a run: the log file always, and what the user chose to see."""
+"""Observers of a run: the log file always, and the view that the user chose."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from tkperf.runner.events import (
     TestStarted,
 )
 
-# How long a thread that runs Python may make another one wait; 5 ms is Python's own choice. What
-# lets the next step go must not wait for a view that is drawing.
+# Longest wait for a thread that runs Python; Python's default is 5 ms. The start of the next step must not
+# wait for a view that is drawing.
 SWITCH_INTERVAL_S = 0.0005
 
 
@@ -41,10 +41,13 @@ SWITCH_INTERVAL_S = 0.0005
 def open_observers(
     options: RunOptions, *, on_note: Observer = lambda _: None
 ) -> Iterator[tuple[Observer, ...]]:
-    """The log first, then the chosen view if any, closed however the run ends.
+    """Open the log, then the chosen view if any, and close them however the run ends.
 
-    None of them can end a run or hold it up: a run of days is worth more than somebody to watch
-    it. ``on_note`` hears what could not be shown.
+    None of them can end a run or hold it up: a run of days is worth more than its view. ``on_note``
+    gets a note of events that were not shown.
+
+    Raises:
+        RunFileError: the log cannot be opened.
     """
     try:
         log = open_log(options.log_path)
@@ -81,7 +84,7 @@ def _in_background(open_view: OpenView, name: str, on_note: Observer) -> Iterato
 
 @contextmanager
 def _simulation(open_view: OpenView, *_: object) -> Iterator[Observer]:
-    """No device stands idle while a view is waited for, and time runs faster than any could show."""
+    """Call the view directly: no device waits for it, and time is faster than any view could show."""
     with open_view() as view:
         yield lambda event: view(event, datetime.now(UTC))
 
@@ -115,9 +118,9 @@ def _always(view: View) -> OpenView:
 
 
 class UntilLost:
-    """A view until it fails: its reader has gone, its disk is full, its terminal was closed.
+    """View that is given up when it fails: its reader has gone, its disk is full, its terminal was closed.
 
-    Then it is given up, and ``told`` gets a note, once.
+    ``on_note`` then gets a note, once.
     """
 
     def __init__(self, view: View | None, *, on_note: Observer | None = None) -> None:
@@ -126,7 +129,7 @@ class UntilLost:
 
     @classmethod
     def opening(cls, open_view: OpenView, *, on_note: Observer) -> OpenView:
-        """The same, of a view yet to be opened."""
+        """Wrap a view that is not open yet: opening it may fail, too."""
 
         @contextmanager
         def opened() -> Iterator[View]:
@@ -145,11 +148,11 @@ class UntilLost:
             return
         try:
             self._view(event, at)
-        except Exception as error:  # whatever it is, the measurement can go on
+        except Exception as error:  # of any kind: the measurement can go on
             self.give_up(error)
 
     def give_up(self, error: Exception) -> None:
-        """Show no more, and say why."""
+        """Stop the view, and report why."""
         self._view = None
         if self._on_note is not None:
             text = f"progress is no longer shown: {reason_of(error)}"
@@ -157,7 +160,7 @@ class UntilLost:
 
 
 class JsonLines:
-    """One JSON object a line for each event; its ``event`` key names the kind."""
+    """View that writes each event as a JSON object in a line; its ``event`` key names the kind."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -197,7 +200,7 @@ class JsonLines:
         if isinstance(event, TestStarted):
             del fields["plan"]  # how reports show the test, which is in the run file
         line = {"event": type(event).__name__, **fields}
-        # What is not a number becomes null, as JSON knows no other.
+        # NaN becomes null, as JSON has no NaN.
         self._stream.write(msgspec.json.encode(line).decode() + "\n")
         self._stream.flush()
 

@@ -1,4 +1,4 @@
-"""Reports as pages. They need more than the base install, so only this module loads them, late."""
+"""Reports as pages. They need more than the base install, so only this module loads them, and late."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _LONGEST_EPOCH = 11  # digits: to the year 5138
 
 @contextmanager
 def start_printer() -> Iterator[Printer]:
-    """What makes a PDF, getting ready while results are read.
+    """Start the printer of PDFs, which gets ready while results are read.
 
     Raises:
-        UsageError: the packages for reports are missing; so do all below.
+        UsageError: the packages for reports are missing. All functions below that need them raise it, too.
     """
     with _packages():
         from tkperf.render.printing import Printer  # noqa: PLC0415
@@ -43,13 +43,13 @@ def start_printer() -> Iterator[Printer]:
 
 
 def require_packages() -> None:
-    """Find out before anything is written that a page could not be."""
+    """Raise UsageError before anything is written if the packages for reports are missing."""
     with _packages():
         import tkperf.render.html  # noqa: F401, PLC0415
 
 
 def find_report_date() -> str:
-    """Today's, or as reproducible builds have it (reproducible-builds.org/docs/source-date-epoch)."""
+    """Return today's date, or the date in SOURCE_DATE_EPOCH (reproducible-builds.org/docs/source-date-epoch)."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     told = epoch.isdecimal() and len(epoch) <= _LONGEST_EPOCH
     moment = datetime.fromtimestamp(int(epoch), UTC) if told else datetime.now(UTC)
@@ -64,10 +64,10 @@ def build_run_view(
     selections: Sequence[Selection] = (),
     told: Told | None = None,
 ) -> ReportView:
-    """The report of a run, with what lies behind its figures, and histograms asked for.
+    """Build the report of a run, with the details of its figures, and histograms asked for.
 
     Raises:
-        UsageError: one that was asked for is not in the run.
+        UsageError: a histogram asked for is not in the run.
     """
     with _packages():
         from tkperf.page.view import build_view  # noqa: PLC0415
@@ -100,14 +100,14 @@ def render_html(view: ReportView) -> str:
 
 
 def print_run_pdf(view: ReportView, result: RunResult, printer: Printer) -> None:
-    """Begin with the PDF of a run's report."""
+    """Start the PDF of a run's report."""
     with _packages():
         from tkperf.render.document import compose_run  # noqa: PLC0415
     printer.start(compose_run(view, result))
 
 
 def print_comparison_pdf(view: ReportView, comparison: Comparison, printer: Printer) -> None:
-    """Begin with the PDF of a comparison."""
+    """Start the PDF of a comparison."""
     with _packages():
         from tkperf.render.document import compose  # noqa: PLC0415
     about = f"runs {', '.join(comparison.names)}"
@@ -115,7 +115,7 @@ def print_comparison_pdf(view: ReportView, comparison: Comparison, printer: Prin
 
 
 def render_tkperf_plots(comparison: Comparison) -> dict[str, bytes]:
-    """tkperf-cmp's pictures, as PNG by the names of its files."""
+    """Draw tkperf-cmp's pictures as PNG, by the names of its files."""
     with _packages():
         from tkperf.page.comparison import build_plots  # noqa: PLC0415
         from tkperf.render.drawing import draw_png  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""tkperf report: a run file as a report for people, or as data for other programs."""
+"""tkperf report: write a run file as a report for people, or as data for other programs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def report(
     openmetrics_file: Path | None,
     line_protocol_file: Path | None,
 ) -> None:
-    """Write what was asked for."""
+    """Write the report and the data files asked for."""
     selections = [parse_selection(text) for text in histograms]
     told = Told(report_date=find_report_date(), facts=parse_facts(facts))
     series_files = (openmetrics_file, line_protocol_file)
@@ -60,7 +60,7 @@ def report(
         html = run_file.with_suffix(".html")
     with ExitStack() as stack:
         stack.enter_context(_without_looking_for_garbage())
-        # All that may fail comes first: then nothing is written.
+        # Everything that may fail comes first, so that nothing is written then.
         if html is not None or pdf_file is not None:
             require_packages()
         if parquet_folder is not None:
@@ -117,17 +117,24 @@ def report(
 
 @contextmanager
 def _without_looking_for_garbage() -> Iterator[None]:
-    """A run of days is a million objects, and none of them garbage: to look for some takes a twentieth of the time."""
+    """Disable garbage collection.
+
+    A run of days is a million objects, and none of them is garbage: a search takes a twentieth of the time.
+    """
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()  # else all of them would be looked through now
+        gc.freeze()  # else enabling would search all of them now
         gc.enable()
 
 
 def _render_xml(result: RunResult) -> TkperfXml:
-    """In TKperf's format, which has no place for some runs."""
+    """Render results in TKperf's format.
+
+    Raises:
+        UsageError: the format has no place for this run.
+    """
     try:
         return render_tkperf_xml(result)
     except UsageError as error:
@@ -135,15 +142,15 @@ def _render_xml(result: RunResult) -> TkperfXml:
 
 
 def require_time(result: RunResult) -> float:
-    """When the run began, in seconds since 1970.
+    """Return the start of the run, in seconds since 1970.
 
     Raises:
-        UsageError: nobody knows.
+        UsageError: it is not known.
     """
     began = None
     with suppress(ValueError):
         began = datetime.fromisoformat(result.info.started_utc or "")
-    if began is None or began.tzinfo is None:  # a day, or a clock of nobody knows where
+    if began is None or began.tzinfo is None:  # a day, or a time without its time zone
         raise UsageError(
             f"{result.info.name} has no series over time: nobody knows when the run began, as of one that was imported; "
             "--csv has its tables"

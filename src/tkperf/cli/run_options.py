@@ -1,4 +1,4 @@
-"""What the user asked of a run: its options as given, valid from construction."""
+"""Options of a run as the user gave them, valid from construction."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from tkperf.system.process import find_program
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """The options of one run, as given; None where the profile or a default decides.
+    """Options of one run, as given; None if the profile or a default decides.
 
     Raises:
-        UsageError: NAME cannot be a file name, or nobody could be notified as asked.
+        UsageError: NAME cannot be a file name, options contradict each other, or the notification asked for is
+            not possible.
     """
 
     suite: str
@@ -86,7 +87,7 @@ class RunOptions:
             )
 
     def _check_notification(self) -> None:
-        """A mistake here must not show only after 30 hours."""
+        """Check the notification now: a mistake must not show only after 30 hours."""
         for option, address in (("--mail", self.mail), ("--mail-from", self.mail_from)):
             if address is not None and not _is_mail_address(address):
                 raise UsageError(f"{option} '{address}' is not a mail address")
@@ -120,24 +121,24 @@ class RunOptions:
 
 
 def smtp_login() -> tuple[str, str] | None:
-    """User and password for the mail server, if both are given."""
+    """Return user and password for the mail server, if both are given."""
     user, password = (os.environ.get(f"TKPERF_SMTP_{key}") for key in ("USER", "PASSWORD"))
     return (user, password) if user and password else None
 
 
 def _is_mail_address(text: str) -> bool:
-    """One address that the mail's header takes, too."""
+    """Return whether a text is one address that the mail's header takes, too."""
     if not re.fullmatch(r"[^@\s,;]+@[^@\s,;]+", text):
         return False
     try:
         EmailMessage()["To"] = text
-    except Exception:  # the parser has several, AttributeError among them
+    except Exception:  # the parser raises several kinds, also AttributeError
         return False
     return True
 
 
 def _is_server(text: str) -> bool:
-    """HOST or HOST:PORT that a connection can be made to."""
+    """Return whether a text is HOST or HOST:PORT that allows a connection."""
     if not re.fullmatch(r"[^:\s]+(:\d{1,5})?", text):
         return False
     host, _, port = text.partition(":")

@@ -1,4 +1,4 @@
-"""A run under way as its live view shows it: taken from the events, whoever tells them."""
+"""State of a run for the live view, taken from events of any source."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from tkperf.runner.events import (
     Warned,
 )
 
-# More than any terminal is wide.
+# More columns than any terminal has.
 MOST_SECONDS = 500
 MOST_VALUES = 500
 
 
 @dataclass(slots=True)
 class RunState:
-    """What is known of a run by the events so far; ``at_s`` is its own time."""
+    """State of a run by the events so far; ``at_s`` is the run's own time."""
 
     name: str = ""
     simulated: bool = False
@@ -118,19 +118,19 @@ class RunState:
         self.at_most = event.at_most
         self.shortest_s, self.longest_s = event.shortest_s, event.longest_s
         if isinstance(event.phase, Round):
-            # All of a round's cells have their place from the beginning.
+            # All cells of a round have their place from the beginning.
             for step in event.phase.steps:
                 key = key_of(kind_of(event.phase), step.workload)
                 self.histories.setdefault(key, [])
 
     def _enter(self, section: str) -> None:
-        """What follows is of this section: who attaches is told of its steps before its phase."""
+        """Enter the section of an event: a view that attaches may get its steps before its phase."""
         if section != self.section:
             self.section, self.verdict, self.histories = section, None, {}
             self.quantity = self._first_quantity(section)
 
     def _first_quantity(self, section: str) -> Quantity:
-        """What a section is about, above all; of what needs no histogram, as views get steps without."""
+        """Return the main quantity of a section that needs no histogram, as views get steps without one."""
         plan = None if self.plan is None else self.plan.section(section)
         keys = () if plan is None else plan.quantities
         asked = (QUANTITIES[key] for key in keys if key in QUANTITIES)
@@ -150,7 +150,7 @@ class RunState:
 
     @property
     def current_cell(self) -> Workload | None:
-        """The cell under way; None: there is none."""
+        """The cell under way, or None."""
         return None if self.step is None else key_of(self.step.kind, self.step.workload)
 
     @property
@@ -159,7 +159,7 @@ class RunState:
 
     @property
     def step_done(self) -> float | None:
-        """The share of the step under way, from 0 to 1; None: there is none."""
+        """The share of the step under way that is done, from 0 to 1, or None."""
         step = self.step
         if step is None:
             return None
@@ -171,7 +171,7 @@ class RunState:
 
     @property
     def remaining_s(self) -> tuple[float, float] | None:
-        """The shortest and the longest time that the run goes on; None is not known."""
+        """The shortest and the longest remaining time of the run, or None if not known."""
         if self.longest_s <= 0:
             return None
         in_phase_s = self.at_s - self.phase_at_s
@@ -180,7 +180,7 @@ class RunState:
 
     @property
     def run_done(self) -> tuple[float, float] | None:
-        """The share of the whole run, from 0 to 1: if it takes the longest, and the shortest time."""
+        """The share of the whole run that is done, from 0 to 1: if it takes the longest, and the shortest time."""
         remaining_s = self.remaining_s
         passed_s = self.at_s - self.stood_still_s
         if remaining_s is None or passed_s + remaining_s[0] <= 0:
@@ -190,5 +190,5 @@ class RunState:
 
 
 def value_of(quantity: Quantity, workload: Workload, measurement: Measurement) -> float | None:
-    """A quantity of one step; None: not measured."""
+    """Return a quantity of one step, or None if not measured."""
     return quantity.combine(Window(rounds=[measurement], workload=workload))

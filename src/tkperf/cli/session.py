@@ -31,7 +31,7 @@ from tkperf.runner.events import Observer
 
 
 def run_session(options: RunOptions) -> None:
-    """The whole of ``tkperf ssd``, ``tkperf hdd`` and ``tkperf raid``."""
+    """Run ``tkperf ssd``, ``tkperf hdd`` or ``tkperf raid``, from the options to the results."""
     departure = depart(options)
     with concluded() as ending, ended_by_signals(once=True):
         _begin(options, departure, ending)
@@ -39,9 +39,9 @@ def run_session(options: RunOptions) -> None:
 
 
 def _begin(options: RunOptions, departure: Departure, ending: Ending) -> None:
-    """From the request to the end of the run."""
+    """Take a run from the request to its end."""
     request = request_of(options)
-    # Before any folder is made: a mistake in a file of the user's leaves nothing behind.
+    # Before any folder is made, so that a mistake in a user's file leaves nothing behind.
     profile = choose_profile(request)
     destination = Destination(
         name=options.name,
@@ -59,7 +59,7 @@ def _begin(options: RunOptions, departure: Departure, ending: Ending) -> None:
         description=options.description,
         feature_matrix=options.feature_matrix,
     )
-    # From here on a device is changed, and has to be put back whatever ends the run.
+    # From here on a device is changed, and is put back whatever ends the run.
     with plan.subject.open(plan.fitted, consent_of(options)) as equipment:
         departure.leave_terminal()
         keep_run(
@@ -74,8 +74,8 @@ def _begin(options: RunOptions, departure: Departure, ending: Ending) -> None:
 
 
 def resume_session(request: ResumeRequest, options_of: Callable[[str, str], RunOptions]) -> None:
-    """The whole of ``tkperf resume``; ``options_of`` a suite and a device are those of views and consent."""
-    # Of what is known so far: where the run is kept, and how it is watched.
+    """Run ``tkperf resume``; ``options_of`` a suite and a device returns the options of views and consent."""
+    # With the options known so far: the place of the run file, and the views.
     departure = depart(options_of("", request.device or ""))
     with concluded() as ending, ended_by_signals(once=True):
         options = _go_on(request, options_of, departure, ending)
@@ -88,7 +88,7 @@ def _go_on(
     departure: Departure,
     ending: Ending,
 ) -> RunOptions:
-    """From the request to the end of the run; with which options that was."""
+    """Take a resumed run from the request to its end, and return its options."""
     resumed = make_resume_plan(request)
     plan = resumed.plan
     options = options_of(plan.request.suite, plan.request.device)
@@ -111,10 +111,10 @@ def _go_on(
 
 
 def request_of(options: RunOptions) -> RunRequest:
-    """What the options ask of a run.
+    """Return the request for a run that the options make.
 
     Raises:
-        UsageError: they ask for what no device could do, or raid.json has a mistake.
+        UsageError: no device could do this, or raid.json has a mistake.
     """
     raid = None if options.raid_config is None else load_raid_config(options.raid_config)
     return RunRequest(
@@ -143,10 +143,10 @@ def request_of(options: RunOptions) -> RunRequest:
 
 
 def _require_log(options: RunOptions) -> None:
-    """Now, as it would end the run after the purge; what is written to it comes later.
+    """Check the log now, as an error would end the run after the purge. Text is written to it later.
 
     Raises:
-        RunFileError: the log is there and cannot be written to.
+        RunFileError: the log exists and cannot be written to.
     """
     if not os.path.lexists(options.log_path):
         return
@@ -160,7 +160,7 @@ def _require_log(options: RunOptions) -> None:
 
 @contextmanager
 def _watch(options: RunOptions, plan: RunPlan, on_note: Observer) -> Iterator[Sequence[Observer]]:
-    """The log and the chosen view; the host stays awake."""
+    """Open the log and the chosen view, and keep the host awake."""
     with ExitStack() as stack:
         views = stack.enter_context(open_observers(options, on_note=on_note))
         if plan.subject.identity.kind is not TargetKind.SIMULATED:
@@ -169,7 +169,7 @@ def _watch(options: RunOptions, plan: RunPlan, on_note: Observer) -> Iterator[Se
 
 
 def show_results(options: RunOptions, ending: Ending) -> None:
-    """The tables on stdout, and where everything is on stderr."""
+    """Print the tables on stdout, and the paths of the files on stderr."""
     if options.detach or options.progress == "json":
         ending.say_where()
         return

@@ -1,4 +1,4 @@
-"""tkperf show: results of a run file, for people or programs."""
+"""tkperf show: print the results of a run file, for people or programs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def show(run_file: Path, as_json: bool) -> None:
 
 
 def print_run(path: Path) -> None:
-    """The results in a run file on stdout.
+    """Print the results of a run file on stdout.
 
     Raises:
         RunFileError: see RunFile.
@@ -51,7 +51,7 @@ def print_run(path: Path) -> None:
 def _short_streams(
     test: TestResult, record: RunRecord, read: Read
 ) -> Iterator[tuple[str, Seconds]]:
-    """The seconds of each section that is a stream of too few slices to draw; reading them takes longest."""
+    """Yield the seconds of each stream of too few slices to draw; no other seconds, as reading them takes longest."""
     short = [section.name for section in test.sections if 0 < len(section.slices) < FEW_SLICES]
     kept = next((one for one in record.tests if one.name == test.name and short), None)
     if kept is None:

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a lost terminal, all taken for one thing: somebody wants this to end."""
+"""Ctrl-C, SIGTERM and a lost terminal, each taken as a request to end."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def ended_by_signals(*, once: bool) -> Iterator[None]:
-    """KeyboardInterrupt on each of them; with ``once`` on the first alone, so that the end is in order.
+    """Raise KeyboardInterrupt on each of them; with ``once`` only on the first, so that the end is in order.
 
-    Under nohup, which is told by SIGHUP being ignored already, a lost terminal ends nothing.
+    Under nohup, which ignores SIGHUP already, a lost terminal ends nothing.
     """
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:

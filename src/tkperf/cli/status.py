@@ -1,4 +1,4 @@
-"""tkperf status: how runs stand, of which nobody needs to be asked: their files and locks tell."""
+"""tkperf status: show the progress of runs, from their files and locks alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KILLED = "killed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunState:
-    """One run. Keys of ``--json``; null is not known, or not so."""
+    """Progress of one run. Fields are the keys of ``--json``; null means not known, or not so."""
 
     run_file: str
     name: str
@@ -49,7 +49,7 @@ class RunState:
 
 
 def status(run_files: tuple[Path, ...], as_json: bool) -> None:
-    """Tell how runs stand."""
+    """Show the progress of runs."""
     states: list[RunState] = []
     failed: list[RunFileError] = []
     unseen: list[Writer] = []
@@ -74,7 +74,7 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
         complain(
             f"tkperf: process {writer.pid} of user {writer.user or 'not known'} runs tkperf, too; {why}"
         )
-    # Damage to one does not hide the others.
+    # Damage to one file does not hide the others.
     for damage in failed[:-1] if run_files else failed:
         complain(f"tkperf: {damage}")
     if failed and run_files:
@@ -84,7 +84,7 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
 
 
 def read_state(path: Path) -> RunState:
-    """How the run in a file stands.
+    """Return the progress of the run in a file.
 
     Raises:
         RunFileError: see RunFile.
@@ -92,7 +92,7 @@ def read_state(path: Path) -> RunState:
     outline = outline_first(path)
     record, log = outline.record, tuple[LogEntry, ...]()
     if record.status is not RunStatus.COMPLETE:
-        # Where it stands its log tells, all of which takes long to read.
+        # The log gives the place of the run, but takes long to read.
         growth = look_first(path)
         record, log = growth.record, growth.log
     running = record.status is RunStatus.RUNNING
@@ -129,7 +129,7 @@ def _find(path: Path) -> Writer | None:
 
 
 def _find_all() -> tuple[list[Path], list[Writer]]:
-    """The run files under way and those in this folder; the writers nobody may look at."""
+    """Return the run files under way and in this folder, and the writers whose run file is out of reach."""
     paths, unseen = [], []
     for writer in find_running():
         if writer.path is not None and writer.path.is_file():
@@ -160,7 +160,7 @@ def _device_of(record: RunRecord) -> str | None:
 
 
 def _fill_done(record: RunRecord, standing: Standing) -> float | None:
-    """The share of a fill under way that its last kept minute knows to be written."""
+    """Return the share of a fill under way that is written, by its last kept minute."""
     for test in record.tests:
         step = test.under_way
         if step is not None and test.name == standing.test and step.planned_bytes:

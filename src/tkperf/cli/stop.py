@@ -1,4 +1,4 @@
-"""tkperf stop: a run is asked to end in order, wherever it runs on this machine."""
+"""tkperf stop: ask a run to end in order, wherever it runs on this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tkperf.model.errors import RunFileError, UsageError, reason_of
 from tkperf.runfile.writers import Writer, find_writer, is_being_written
 
 LOOK_EVERY_S = 0.2
-# Longer than a run takes to end, unless a purge has to be done first or its disk is full.
+# Longer than a run takes to end, unless a purge has to finish first or its disk is full.
 EXPLAIN_AFTER_S = 5.0
 
 
@@ -44,10 +44,10 @@ def _find(run_file: Path) -> Writer | None:
 
 
 def _interrupt(run_file: Path, writer: Writer) -> None:
-    """Only what holds the file's lock is signalled, never another process that has its number by then.
+    """Signal only the process that holds the file's lock, never another one that has its number by then.
 
     Raises:
-        UsageError: it is not seen from here, is another user's, or no tkperf.
+        UsageError: the process is not seen from here, is another user's, or is no tkperf.
     """
     pid = writer.pid
     if pid is None:
@@ -65,7 +65,7 @@ def _interrupt(run_file: Path, writer: Writer) -> None:
     except ProcessLookupError:
         return  # it has ended just now
     try:
-        # What is held now is that very process: while it is alive nobody else gets its number.
+        # The descriptor holds that very process: while it is alive, no other one gets its number.
         if _find(run_file) == writer:
             signal.pidfd_send_signal(process, signal.SIGINT)
     except ProcessLookupError:
@@ -77,7 +77,7 @@ def _interrupt(run_file: Path, writer: Writer) -> None:
 
 
 def describe_wait(pid: int | None) -> str:
-    """Why it takes so long. What was stopped by a signal (T in proc(5)) ends only when it goes on."""
+    """Explain a long wait. A process that a signal stopped (T in proc(5)) ends only when it goes on."""
     state = (text(Path(f"/proc/{pid}/stat")) or "").rpartition(")")[2].split()[:1]
     why = (
         f"it stands still by SIGSTOP or Ctrl-Z, and ends once it goes on: kill -CONT {pid}"

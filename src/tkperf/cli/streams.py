@@ -1,4 +1,4 @@
-"""The process's streams: made fit for any text, complained to, and let go of. Loaded by every command."""
+"""Streams of the process: preparation, complaints and release. Every command loads this module."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tkperf.model.units import drop_controls
 
 
 def complain(text: str) -> None:
-    """A line on stderr, without what a terminal would obey, if somebody takes it."""
+    """Print a line on stderr without control characters. A lost stderr is ignored."""
     with suppress(OSError):
         click.echo(drop_controls(text), err=True)
 
 
 @contextmanager
 def warning_of(what: str) -> Iterator[None]:
-    """Whatever goes wrong, even what nobody thought of, is a line on stderr."""
+    """Turn every error, even an unexpected one, into a line on stderr."""
     try:
         yield
     except KeyboardInterrupt:
@@ -33,10 +33,10 @@ def warning_of(what: str) -> Iterator[None]:
 
 
 def prepare_streams() -> None:
-    """Streams that take any text; something to be for those that tkperf was started without.
+    """Make the streams take any text, and open missing ones on the null device.
 
-    Otherwise the next file to be opened, such as a run file, would have their number. A path may
-    hold bytes that are no characters: they are spelled out.
+    Otherwise the next file to be opened, such as a run file, would get the number of a missing stream. A path may
+    hold bytes that are no characters: they are escaped.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -47,7 +47,7 @@ def prepare_streams() -> None:
 
 
 def let_go(stream: TextIO) -> None:
-    """Drop what a stream could not write; Python would try again at its end, and exit with 120."""
+    """Drop text that a stream could not write. Python would try again at its end, and exit with 120."""
     try:
         stream.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""What ssd, hdd and raid share as commands: which of their tests to run, listed as TKperf lists them."""
+"""Parts that the commands ssd, hdd and raid share: the tests to run, listed in TKperf's form."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _LIST_GOES_ON = f"{__name__}.list_goes_on"
 
 
 def suite_command(suite: str, flags: tuple[str, ...]) -> type[click.Command]:
-    """A command that takes TKperf's ``-ssdt iops lat`` beside ``-ssdt iops,lat``."""
+    """Return a command that takes TKperf's ``-ssdt iops lat`` as well as ``-ssdt iops,lat``."""
 
     names = (*tests_of(suite), ALL_TESTS)
 
     class SuiteCommand(Command):
         def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
             words = expand_lists(args, flags, names)
-            # Whether the last word is of a list that may go on, for completion.
+            # For completion: the last word belongs to a list that may go on.
             ctx.meta[_LIST_GOES_ON] = len(words) > 1 and words[-2] in flags
             return super().parse_args(ctx, words)
 
@@ -65,7 +65,7 @@ class _TestNames(click.ParamType[tuple[str, ...]]):
 def _complete_tests(
     names: Collection[str], incomplete: str, given: Collection[str] = ()
 ) -> list[CompletionItem]:
-    """Tests that the list has not yet."""
+    """Return completions: tests that the list does not have yet, else workload files."""
     before, comma, begun = incomplete.rpartition(",")
     taken = {*given, *before.split(",")}
     left = [name for name in names if name not in taken]
@@ -74,7 +74,7 @@ def _complete_tests(
 
 
 def tests_option(suite: str, flags: tuple[str, ...]) -> Callable[[Function], Function]:
-    """Which tests of the suite to run; what there are, the suite says."""
+    """Return the option for the tests to run, with the suite's tests in its help."""
     tests = tests_of(suite)
     by_default = [name for name, test in tests.items() if test.by_default]
     others = [name for name in tests if name not in by_default]
@@ -94,7 +94,7 @@ def tests_option(suite: str, flags: tuple[str, ...]) -> Callable[[Function], Fun
 
 
 def expand_lists(args: Sequence[str], flags: Collection[str], words: Collection[str]) -> list[str]:
-    """``-ssdt iops lat`` as ``-ssdt iops -ssdt lat``, also with commas; files of workloads, by their suffix, likewise."""
+    """Expand ``-ssdt iops lat`` to ``-ssdt iops -ssdt lat``, also with commas, and with workload files by suffix."""
     expanded: list[str] = []
     flag = ""
     for index, word in enumerate(args):

@@ -49,11 +49,11 @@ def print_results(
     going_on: str | None = None,
     seconds: Mapping[tuple[str, str], Seconds] = NO_SECONDS,
 ) -> None:
-    """Everything a terminal can show of a run.
+    """Print everything that a terminal can show of a run.
 
     Args:
-        going_on: where one stands that has not ended.
-        seconds: of sections that are short streams, by test and section.
+        going_on: place of a run that has not ended.
+        seconds: seconds of sections that are short streams, by test and section.
     """
     info = result.info
     console.print(
@@ -81,7 +81,7 @@ def print_results(
 
 
 def _print_host(host: dict[str, object], console: Console) -> None:
-    """What mattered of the audit of the host, a line each, and what is not known; the rest is counted."""
+    """Print settings and advice of the host's audit, a line each, and unknown subjects; count the rest."""
     findings = host_findings(host)
     for change in tuned_settings(host):
         console.print(f"set for the run: {plain(change)}", highlight=False)
@@ -102,7 +102,7 @@ def _load_generator(ioengine: str) -> str:
 
 
 def describe_device(facts: dict[str, object]) -> str:
-    """One line: what was measured."""
+    """Describe the measured device in one line."""
     capacity = facts.get("capacity_bytes")
     size = format_capacity(capacity) if isinstance(capacity, int | float) else "size not known"
     words = [facts.get("model") or facts.get("kind"), facts.get("serial"), facts.get("path"), size]
@@ -113,7 +113,7 @@ def _print_test(
     test: TestResult, console: Console, seconds: Mapping[tuple[str, str], Seconds]
 ) -> None:
     console.print()
-    # Wide enough for every table, a piped console is wider than a heading needs.
+    # A piped console is wide enough for every table, so wider than a heading needs.
     heading = Rule(f"[bold]{test.title}[/bold]", align="left")
     console.print(heading, width=min(console.width, _HEADING_WIDTH))
     for text in test.resumptions:
@@ -135,7 +135,7 @@ def _print_test(
             highlight=False,
         )
     counts = describe_counts(test.disturbed_steps, test.not_compared_steps, test.steps)
-    if counts and not test.disturbed_steps:  # what was disturbed is a finding
+    if counts and not test.disturbed_steps:  # disturbed steps are a finding
         console.print(f"disturbed: {counts}", style="dim", highlight=False)
 
 
@@ -185,7 +185,7 @@ def _verdict_line(section: SectionResult) -> str:
 
 
 def print_table(table: Table, console: Console) -> None:
-    """A table of figures."""
+    """Print a table of figures."""
     if table.title:
         words = [table.title, *([table.over] if table.over else [])]
         across = f"; {table.across} across" if table.across else ""
@@ -205,7 +205,7 @@ def _text(cell: str | Figure) -> str:
 
 
 def _print_stream(section: SectionResult, console: Console) -> None:
-    """A stream's ends and its whole, narrow."""
+    """Print a stream's ends and its whole as a narrow table."""
     print_table(transpose(build_stream(section)), console)
     _print_listings(section, console)
 

@@ -1,4 +1,4 @@
-"""tkperf tune: settings of the host for a measurement, shown, set, and put back."""
+"""tkperf tune: show, set and put back settings of the host for a measurement."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None
 
 
 def _show_settings(settings: Sequence[Setting], console: Console) -> None:
-    """Settings that are alike on all CPUs in one row."""
+    """Print the settings, with one row for settings that are alike on all CPUs."""
     rows: dict[tuple[object, ...], list[Setting]] = {}
     for setting in settings:
         if setting.wanted is not None:
@@ -100,7 +100,7 @@ def _show_changes(changes: Sequence[str], console: Console) -> None:
 
 
 def _show_rest(audit: Audit, settings: Sequence[Setting], console: Console) -> None:
-    """What matters besides, which the user alone may change."""
+    """Print other findings that matter, which only the user may change."""
     own = {setting.subject for setting in settings if setting.wanted is not None}
     rest = [one for one in audit.of(Level.DISTURBS, Level.ADVICE) if one.subject not in own]
     if not rest:

@@ -1,4 +1,4 @@
-"""tkperf workload: files that describe tests of the user's own."""
+"""tkperf workload: explain files that describe the user's own tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tkperf.procedures.profiles.explained import explain_keys
 
 
 def show(file: Path, profile: str, as_json: bool) -> None:
-    """Say what the test of a workload file would do."""
+    """Print what the test of a workload file would do."""
     chosen = with_workloads(load_profile(profile), "ssd", (str(file.absolute()),))
     (test,) = own_tests(chosen)
     lines = test.describe(chosen, Circumstances())
@@ -34,7 +34,7 @@ def show(file: Path, profile: str, as_json: bool) -> None:
 
 
 def list_keys() -> None:
-    """Every key of a workload file, table by table."""
+    """Print every key of a workload file, table by table."""
     console = open_console()
     for place, table in TABLES_BY_PLACE.items():
         console.print(f"[bold]{plain(place)}[/bold]", highlight=False)

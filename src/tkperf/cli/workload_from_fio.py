@@ -1,4 +1,4 @@
-"""tkperf workload from-fio: a job file of fio's as a workload file."""
+"""tkperf workload from-fio: turn a job file of fio into a workload file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_REFUSALS_SHOWN = 40
 def from_fio(
     job_file: Path, output: Path, name: str | None, without: tuple[str, ...], force: bool
 ) -> None:
-    """Write the workload file of a job file, and list what became of its options."""
+    """Write the workload file of a job file, and list what happened to its options."""
     outputs = Outputs([output], inputs=[job_file])
     text = read_text_input(
         job_file, what="job file", limit_bytes=SETTINGS_BYTES, error=InputFileError
@@ -47,14 +47,14 @@ def from_fio(
     if output != STDOUT and output.exists() and not force:
         raise UsageError(f"{output} is there and is not overwritten: --force replaces it")
     outputs.write(output, converted.text)
-    if output != STDOUT:  # where the workload file has them as comments
+    if output != STDOUT:  # the workload file on stdout has them as comments
         for line in converted.options:
             click.echo(line)
 
 
 def _read_included(wanted: str, by: str) -> tuple[str, str]:
-    """Read it from where fio looks for it: here, else in the folder of the file that includes it."""
+    """Read an included file from where fio looks for it: here, else in the folder of the including file."""
     path = Path(by).parent / wanted
-    with suppress(OSError):  # of a name too long for any file, which reading it reports
+    with suppress(OSError):  # a name too long for any file: reading it reports the error
         path = Path(wanted) if Path(wanted).exists() else path
     return str(path), read_text_input(path, what="included file", limit_bytes=SETTINGS_BYTES)

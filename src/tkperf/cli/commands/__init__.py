@@ -1,5 +1,5 @@
-"""Every command as it is called: its arguments, options and help, and what it does when it is.
+"""Commands: arguments, options and help of each, and the call of its work.
 
-These modules load nothing that takes time, so that help, completion and wrong calls are answered at once; what a
-command works with is loaded when it is called.
+These modules load nothing that takes time, so that help, completion and wrong calls are answered at once. A command
+loads the modules of its work when it is called.
 """

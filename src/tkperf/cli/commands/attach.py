@@ -1,4 +1,4 @@
-"""tkperf attach: a run watched from another terminal, by its run file alone."""
+"""tkperf attach: watch a run from another terminal, by its run file alone."""
 
 from __future__ import annotations
 

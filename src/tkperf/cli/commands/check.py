@@ -1,4 +1,4 @@
-"""tkperf check: claims of a data sheet or an earlier run against a run."""
+"""tkperf check: check a run against claims of a data sheet or an earlier run."""
 
 from __future__ import annotations
 

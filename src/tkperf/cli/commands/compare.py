@@ -1,4 +1,4 @@
-"""tkperf compare: runs beside each other, drives of one model, one drive over time."""
+"""tkperf compare: compare runs, drives of one model, or one drive over time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import OUTPUT_FILE, OUTPUT_FOLDER, RUN_FILE, OneOf
 
-# As the analysis has them, which --help need not load.
+# Names from the analysis, which --help need not load.
 ARRANGEMENTS = ("runs", "cohort", "history")
 
 

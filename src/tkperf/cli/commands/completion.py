@@ -1,4 +1,4 @@
-"""tkperf completion: what makes a shell complete tkperf's words."""
+"""tkperf completion: print the script that lets a shell complete tkperf's words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tkperf doctor: what is known of a device and whether it could be tested, what the host lacks."""
+"""tkperf doctor: show the facts of a device, whether it could be tested, and what the host lacks."""
 
 from __future__ import annotations
 

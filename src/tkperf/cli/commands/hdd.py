@@ -1,4 +1,4 @@
-"""tkperf hdd: a hard disk, area by area."""
+"""tkperf hdd: measure a hard disk area by area."""
 
 from __future__ import annotations
 

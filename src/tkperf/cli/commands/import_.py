@@ -1,4 +1,4 @@
-"""tkperf import: results of other tools as run files."""
+"""tkperf import: turn results of other tools into run files."""
 
 from __future__ import annotations
 

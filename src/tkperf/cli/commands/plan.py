@@ -1,4 +1,4 @@
-"""tkperf plan: what a run would come to, without running anything."""
+"""tkperf plan: estimate time, amount and cost of a run, without running anything."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def plan() -> None:
 
 
 def _add(command: click.Command, device: str) -> None:
-    """The same command for a plan: its options, and those of plans."""
+    """Add a command to ``plan``, with its own options and the options of plans."""
     suite = str(command.name)
 
     def look(*, no_probe: bool, as_json: bool, **options: object) -> None:

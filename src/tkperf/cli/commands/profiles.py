@@ -1,4 +1,4 @@
-"""tkperf profiles: which specifications there are, and what one says, key by key."""
+"""tkperf profiles: list the specifications, or explain one key by key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tkperf.model.input_files import is_toml_path
 
 
 class _Profiles(Group):
-    """``tkperf profiles``, after which users may type a profile."""
+    """Group ``tkperf profiles``, after which users may type a profile."""
 
     def describe_unknown(self, ctx: click.Context, name: str) -> str:
         if closest(name, self.list_commands(ctx)):

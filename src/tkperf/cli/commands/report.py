@@ -1,4 +1,4 @@
-"""tkperf report: a run file as a report for people, or as data for other programs."""
+"""tkperf report: write a run file as a report for people, or as data for other programs."""
 
 from __future__ import annotations
 

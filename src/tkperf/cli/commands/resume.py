@@ -1,4 +1,4 @@
-"""tkperf resume: a run that was cut off goes on, or one that has ended has tests repeated or added."""
+"""tkperf resume: go on with a run that was cut off, or repeat or add tests of an ended one."""
 
 from __future__ import annotations
 

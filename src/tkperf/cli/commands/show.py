@@ -1,4 +1,4 @@
-"""tkperf show: results of a run file, for people or programs."""
+"""tkperf show: print the results of a run file, for people or programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tkperf status: how runs stand, of which nobody needs to be asked: their files and locks tell."""
+"""tkperf status: show the progress of runs, from their files and locks alone."""
 
 from __future__ import annotations
 

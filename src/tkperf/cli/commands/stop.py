@@ -1,4 +1,4 @@
-"""tkperf stop: a run is asked to end in order, wherever it runs on this machine."""
+"""tkperf stop: ask a run to end in order, wherever it runs on this machine."""
 
 from __future__ import annotations
 

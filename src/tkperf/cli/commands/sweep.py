@@ -1,4 +1,4 @@
-"""tkperf sweep: every combination of threads, queue depths, block sizes, mixes, compressibility."""
+"""tkperf sweep: measure every combination of threads, queue depths, block sizes, mixes, compressibility."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tkperf.model.workload import Access
 
 
 class _Values(click.ParamType[tuple[float, ...]]):
-    """Values with commas between them; what they may be, the table of the test says."""
+    """Values with commas between them; the table of the test decides which ones are valid."""
 
     name = "list"
 
@@ -49,7 +49,11 @@ def _whole(word: str) -> int:
 
 
 def _read_percent(word: str) -> int:
-    """``65``, or ``65/35`` as the PTS writes it."""
+    """Read a percentage: ``65``, or ``65/35`` as the PTS writes it.
+
+    Raises:
+        ValueError: it is not a whole number, or the two do not add up to 100.
+    """
     reads, stroke, writes = word.partition("/")
     if stroke and _whole(reads) + _whole(writes) != 100:
         raise ValueError(f"'{word[:20]}' does not add up to 100")

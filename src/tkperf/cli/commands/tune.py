@@ -1,4 +1,4 @@
-"""tkperf tune: settings of the host for a measurement, shown, set, and put back."""
+"""tkperf tune: show, set and put back settings of the host for a measurement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tkperf workload: files that describe tests of the user's own."""
+"""tkperf workload: explain files that describe the user's own tests."""
 
 from __future__ import annotations
 

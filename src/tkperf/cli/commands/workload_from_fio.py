@@ -1,4 +1,4 @@
-"""tkperf workload from-fio: a job file of fio's as a workload file."""
+"""tkperf workload from-fio: turn a job file of fio into a workload file."""
 
 from __future__ import annotations
 
