@@ -66,9 +66,9 @@ def report(
         if parquet_folder is not None:
             require_parquet()
         opened = stack.enter_context(RunFile(run_file))
-        record = opened.record()
-        # Not before: another process may have begun with the seconds.
+        # Early: it loads Vega while the results are read.
         printer = stack.enter_context(start_printer()) if pdf_file else None
+        record = opened.record()
         result = analyse_opened(opened, record)
         steps = [(test.name, step) for test in record.tests for step in test.steps]
         readings = tuple(place_readings(record))
