@@ -255,7 +255,7 @@ def matrix_keys(plan: SectionPlan) -> tuple[str, ...]:
 
 
 def generic_section(name: str, *, areas: bool = False, stream: bool = False) -> SectionPlan:
-    """Return the plan of a section without a plan of its own, made from the recorded values alone."""
+    """Return the plan of a section that has none, made from the recorded values alone."""
     quantities = ("iops", "latency_mean_us", "p99.9_us")
     tables = matrices("iops", "megabytes_per_s", "latency_mean_us")
     figures: tuple[Figure, ...]

@@ -189,7 +189,7 @@ def _rounded(percent: float) -> float:
 
 
 def _grown(before: float | None, after: float | None) -> float | None:
-    """Return the growth of a count; None if it began anew, such as in another cgroup."""
+    """Return the growth of a count; None if it began again, such as in another cgroup."""
     return None if before is None or after is None or after < before else after - before
 
 

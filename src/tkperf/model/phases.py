@@ -119,7 +119,7 @@ Answer = Measurement | RoundResult | Interruption | None
 class Course:
     """Phases that follow each other whatever their measurements are; the answer is a tuple of all their answers.
 
-    The phases that follow are then known without running the procedure anew after each phase, which takes
+    The next phase is then known without a new run of the procedure after each phase. Such a run takes
     longer the more phases there are.
     """
 

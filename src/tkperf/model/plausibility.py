@@ -223,7 +223,7 @@ def _trailing_ios(ios: int, measurement: Measurement, plan: Plan) -> float:
 
 def _bytes(measurement: Measurement, plan: Plan, witness: Witness) -> str | None:
     if any(job.planned_bytes is not None for job in witness.jobs or ()):
-        return None  # each job's amount is known, and some are of another block size
+        return None  # each job has a planned amount, and some jobs have another block size
     ios, block_bytes = measurement.ios, plan.workload.mean_block_bytes
     off_ios = BYTES_TOLERANCE * ios + _chance_ios(plan.workload, ios)
     if plan.running:

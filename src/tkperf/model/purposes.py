@@ -22,7 +22,7 @@ _FOLDER = r"wipc|pre[-_ ]?condition(ing)?|(pre[-_ ]?)?fill|warm[-_ ]?up|purge"
 
 
 def find_purposes(*names: str, folder: str = "") -> tuple[str, ...]:
-    """Return the purposes that names give; empty: the load is a measurement of its own."""
+    """Return the purposes that names give; empty: the load is itself a measurement."""
     lowered = [name.lower() for name in names]
     if any(re.search(_ROUNDS, name) for name in lowered):
         return ()

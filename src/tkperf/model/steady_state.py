@@ -1,6 +1,6 @@
 """Steady state: the window rule of the PTS and its verdict as data.
 
-Rule (PTS 2.0.2, definition 2.1.24, alike in 1.1; sources in docs/method.md): over the last five
+Rule (PTS 2.0.2, definition 2.1.24, and the same in 1.1; sources in docs/method.md): over the last five
 consecutive rounds of the tracking variable y, with A = mean(y),
 
 - data excursion: max(y) - min(y) <= 20 % of A, and

@@ -98,7 +98,7 @@ def format_duration(duration_s: float) -> str:
 
 
 def format_durations(shortest_s: float, longest_s: float) -> str:
-    """Return a range of durations: ``2 h 10 min to 3 h 05 min``; one duration if both read alike."""
+    """Return a range of durations: ``2 h 10 min to 3 h 05 min``; one duration if both texts are equal."""
     shortest, longest = format_duration(shortest_s), format_duration(longest_s)
     return shortest if shortest == longest else f"{shortest} to {longest}"
 
@@ -127,7 +127,7 @@ def drop_controls(text: str) -> str:
     return "".join(character for character in text if character.isprintable() or character == "\n")
 
 
-@lru_cache(maxsize=1 << 13)  # of a day's minutes most percentiles are alike
+@lru_cache(maxsize=1 << 13)  # most percentiles in a day's minutes are equal
 def format_number(value: float | None, digits: int | None = None) -> str:
     """Return a number as people read it.
 
@@ -143,7 +143,7 @@ def format_number(value: float | None, digits: int | None = None) -> str:
 def find_place(value: float) -> int:
     """Return the place of the last digit that a measured figure shows: 2 hundreds, -1 tenths.
 
-    A figure has three digits, four if the first is 1: figures that read alike differ by less than a hundredth, and
+    A figure has three digits, four if the first is 1: figures with equal texts differ by less than a hundredth, and
     by a thousandth on average. docs/reports.md, Digits.
     """
     if not value or not isfinite(value):

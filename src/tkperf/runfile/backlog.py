@@ -353,7 +353,7 @@ def write_rescue(db: sqlite3.Connection, name: str, frame: Fill, rest: Fill) -> 
     It is a complete run file, so nothing has to be put together again.
 
     Args:
-        name: of the file, in a new folder of its own.
+        name: of the file, in a new folder.
         frame: makes an empty database one of this run, in case even ``db`` cannot be read.
         rest: writes the waiting entries.
     """

@@ -18,13 +18,13 @@ from tkperf.runfile.own import has_journal, may_roll_back, others_can_lay
 from tkperf.runfile.writers import is_being_written
 
 MOST_FILE_BYTES = 2 * GIB
-# Of one reading, in memory at once: values, text and blobs, JSON; unpacked histograms with
+# For one reading, in memory at once: values, text and blobs, JSON; unpacked histograms with
 # the texts of jobs, which steps share.
 VALUES, VALUES_PER_BYTE = 1 << 20, 2
 TEXT_BYTES, TEXT_PER_BYTE = 16 * MIB, 8
 JSON_BYTES, JSON_PER_BYTE = 4 * MIB, 1.25
 STEP_BYTES, STEPS_PER_BYTE = 16 * MIB, 16
-# Of all readings together, because they take time: operations of SQLite, seconds unpacked.
+# For all readings together, because they take time: operations of SQLite, seconds unpacked.
 WORK, WORK_PER_BYTE = 50_000_000, 100
 UNPACKED_BYTES, UNPACKED_PER_BYTE = 256 * MIB, 200
 MOST_TESTS, MOST_SECTIONS, MOST_RESUMPTIONS = 100, 1000, 1000
@@ -33,7 +33,7 @@ _HEADER = b"SQLite format 3\0"
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 _JSON_COLUMNS = ("value", "facts", "outcome", "verdict")
 _WORK_AT_ONCE = 10_000
-_SIZED = (str, bytes)  # str | bytes would be made anew for each value
+_SIZED = (str, bytes)  # str | bytes would create a new object for each value
 
 
 class ExcessError(Exception):
@@ -158,7 +158,9 @@ def _open(path: Path, status: os.stat_result) -> sqlite3.Connection:
     writable = found and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     options = "mode=rw" if writable else "mode=ro"
     if not found and others_can_lay(real) and not is_being_written(path):
-        options += "&immutable=1"  # nobody writes it, so that no journal that comes now is read
+        options += (
+            "&immutable=1"  # it has no writer, and SQLite must not read a journal that appears now
+        )
     return sqlite3.connect(f"{real.as_uri()}?{options}", uri=True, timeout=10, isolation_level=None)
 
 

@@ -8,16 +8,16 @@ from collections.abc import Iterator, Sequence
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.host_use import HostUse
 
-# Of the time of the CPUs that fio may run on. Daemons, timers and an idle desktop stay below it.
+# Percent of the time of the CPUs that fio may run on. Daemons, timers and an idle desktop stay below it.
 OTHERS_PERCENT = 3.0
-# Of the step's time. A load that needs its CPU loses the time that fio's threads wait for one. A thread
-# that shares two CPUs with other fio threads and a drive's interrupts waits less than this.
+# Percent of the step's time. A load that needs its CPU loses the time that fio's threads wait for one. A
+# thread that shares two CPUs with other fio threads and a drive's interrupts waits less than this.
 WAIT_PERCENT = 3.0
-# Of the step's time. All threads stop at once, so a result loses the same share.
+# Percent of the step's time. All threads stop at once, so a result loses the same share.
 THROTTLED_PERCENT = 1.0
-# Of the CPU time wanted; a hypervisor with free CPUs takes some tenths.
+# Percent of the CPU time wanted; a hypervisor with free CPUs takes some tenths.
 STEAL_PERCENT = 3.0
-# Of the step's time in which any program waited for memory; fio's own is locked before it begins.
+# Percent of the step's time in which any program waited for memory; fio's own is locked before it begins.
 MEMORY_PERCENT = 5.0
 
 _LINK = re.compile(

@@ -9,11 +9,11 @@ from typing import Protocol
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.units import KIB, MIB, format_capacity
 
-# Of fio's own bytes in the step. Below it the effect on a result is smaller than its noise from run to run.
+# Share of fio's own bytes in the step. Below it the effect on a result is smaller than its noise from run to run.
 FOREIGN_SHARE = 0.005
 # smartd, udev or a partition scan read some hundred KiB at most, whatever the share.
 LEAST_FOREIGN_BYTES = 512 * KIB
-# Of fio's bytes in one second: a burst too short to move a long step's mean still moves its maximum.
+# Share of fio's bytes in one second: a burst too short to move a long step's mean still moves its maximum.
 BURST_SHARE = 0.1
 LEAST_BURST_BYTES = 4 * MIB
 # Uncertainty of the start of fio's clock on a busy host.
