@@ -148,7 +148,7 @@ class RunFileError(TkperfError):
     exit_code = ExitCode.RUN_FILE
 
 
-class Interrupted(TkperfError):  # noqa: N818 - not an error of anybody
+class Interrupted(TkperfError):  # noqa: N818 - nothing failed
     """The user stopped the run; the run file has everything measured before."""
 
     exit_code = ExitCode.STOPPED

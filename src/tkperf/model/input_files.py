@@ -1,6 +1,6 @@
 """Read users' input files whole: only files with an end, and only as much as such a file can hold.
 
-A user may name anything as a file: an endless device, a pipe that nobody writes to, a file larger than
+A user may name anything as a file: an endless device, a pipe without a writer, a file larger than
 memory. Each gives one clear error, within seconds and a few MB.
 """
 

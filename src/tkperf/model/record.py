@@ -199,7 +199,7 @@ class GoesOn(StrEnum):
     PURGE = "purge"
     # The test from its beginning, because it has no purge.
     TEST = "test"
-    # The point where it stopped, as the user accepted: only the part that was cut off is measured again.
+    # The point at which it stopped, accepted by the user: only the part that was cut off is measured again.
     WHERE_IT_STOPPED = "where it stopped"
     # Nothing was cut off.
     NEXT = "next"

@@ -23,7 +23,7 @@ def _empty() -> FloatArray:
 class Seconds:
     """One value of each column for each sample, reads and writes together; NaN is "not measured".
 
-    ``start_s`` counts from the first I/O of the step, or of the first step where several were
+    ``start_s`` counts from the first I/O of the step, or of the first step if several were
     joined. Latencies are of the whole response time.
     """
 

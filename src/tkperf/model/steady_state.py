@@ -37,7 +37,7 @@ WITHIN_LIMITS = "data and slope excursion are within their limits"
 class Fit:
     """Least-squares line y = slope * round + intercept over the window.
 
-    ``correlation`` is Pearson's r; None where all values are equal and it is undefined.
+    ``correlation`` is Pearson's r; None if all values are equal, as it is then undefined.
     """
 
     slope: float

@@ -154,7 +154,7 @@ def _open(path: Path, status: os.stat_result) -> sqlite3.Connection:
             f"{path} was left by a kill, and another user can have written the journal next to it: copy both "
             "to a folder that only you may write to, if you know who wrote them"
         )
-    # Read-write where allowed: after a kill SQLite must roll the journal back.
+    # Read-write if allowed: after a kill SQLite must roll the journal back.
     writable = found and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     options = "mode=rw" if writable else "mode=ro"
     if not found and others_can_lay(real) and not is_being_written(path):
@@ -195,7 +195,7 @@ def _require_database(path: Path) -> os.stat_result:
     real = path.resolve()
     _require_own_journal(real.with_name(real.name + "-journal"))
     for log in (real.with_name(real.name + ending) for ending in ("-wal", "-shm")):
-        if os.path.lexists(log):  # SQLite would take what it says for the file's content
+        if os.path.lexists(log):  # SQLite would use its content as the file's
             raise RunFileError(f"{log} is not of tkperf: move it away to read the run file")
     return status
 

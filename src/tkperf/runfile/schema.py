@@ -150,7 +150,7 @@ def require_schema(db: sqlite3.Connection, path: Path) -> None:
 def open_new(path: Path, *, wait_s: float) -> sqlite3.Connection:
     """Open an empty file as a database of the current schema; the writer waits up to ``wait_s`` for readers.
 
-    isolation_level None: transactions begin and end where the writer says. A rollback journal,
+    isolation_level None: the writer begins and ends transactions. A rollback journal,
     so that a finished run is one file. EXTRA syncs the folder, too, after each commit: with FULL
     a power cut just after it could bring the journal back and so lose the step.
     """

@@ -11,7 +11,7 @@ from tkperf.model.units import KIB, MIB, format_capacity
 
 # Share of fio's own bytes in the step. Below it the effect on a result is smaller than its noise from run to run.
 FOREIGN_SHARE = 0.005
-# smartd, udev or a partition scan read some hundred KiB at most, whatever the share.
+# smartd, udev or a partition scan read some hundred KiB at most, at any share.
 LEAST_FOREIGN_BYTES = 512 * KIB
 # Share of fio's bytes in one second: a burst too short to move a long step's mean still moves its maximum.
 BURST_SHARE = 0.1
@@ -81,8 +81,8 @@ class Side:
 
     ``foreign_bytes`` are those that the device counted beyond fio; negative if it counted less. ``busiest`` is the
     second with the most foreign bytes: (start, fio's bytes of both sides, foreign bytes). ``inner_bytes`` are the
-    foreign bytes from the first to the last document well within the step, where no neighbour
-    blurs them.
+    foreign bytes from the first to the last document well within the step, away from neighbours
+    that blur them.
 
     The other values are its uncertainty. Only one of fio and the device may have counted ``outstanding_bytes`` yet.
     ``shared_bytes`` were subtracted for a follower released before the end; ``neighbours_bytes_per_s``
