@@ -114,9 +114,9 @@ def judge(
     Args:
         rounds: numbers of all rounds so far, ascending.
         values: tracking variable of each round, in ``unit``.
-    tracking: name of the tracking variable for people, e.g. ``RND 4k R/W 0/100 IOPS``.
-    doubts: for each round, the influence of anything other than the device; None: nothing. Left out:
-        nothing in any round.
+        tracking: name of the tracking variable for people, e.g. ``RND 4k R/W 0/100 IOPS``.
+        doubts: for each round, the influence of anything other than the device; None: nothing. Left out:
+            nothing in any round.
 
     Raises:
         ValueError: the two sequences differ in length or are empty.

@@ -61,8 +61,8 @@ def require_own(path: Path, status: os.stat_result) -> None:
     """Refuse to act on a run file, open with this status, that another user can have written.
 
     Raises:
-    RefusedError: the file, or a file that SQLite reads next to it, belongs to another user than root and the
-        effective one, or others can write to it or to a folder above it.
+        RefusedError: the file, or a file that SQLite reads next to it, belongs to another user than root and the
+            effective one, or others can write to it or to a folder above it.
     """
     real = path.resolve()
     reason = next(_reasons(real, status), None)

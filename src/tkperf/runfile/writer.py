@@ -102,9 +102,9 @@ class RunFileWriter:
     def __call__(self, event: Event) -> None:
         """Keep the event, if it is one to keep.
 
-            Raises:
-        RunFileError: the file could not be written for so long that no more entries can wait, or at
-            the end.
+        Raises:
+            RunFileError: the file could not be written for so long that no more entries can wait, or at
+                the end.
         """
         if samples := self._under_way.take_part(event):
             begun = self._under_way.begun
