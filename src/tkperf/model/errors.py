@@ -27,7 +27,7 @@ from typing import Self
 
 
 class ExitCode(IntEnum):
-    """Exit codes of tkperf; it ends with no other. ``meaning`` is the text of its help."""
+    """Exit codes of tkperf; it has no other of its own. ``meaning`` is the text in its help."""
 
     meaning: str
 
