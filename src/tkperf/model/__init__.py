@@ -1,1 +1,1 @@
-"""The words of the field, as pure data: workload, measurement, histogram, quantity, steady state, phases, records, units, errors."""
+"""The words of the field as pure data: workload, measurement, histogram, quantity, steady state, phases, units ..."""

@@ -1,7 +1,7 @@
-"""What can be called by a name on the command line, and limits of numbers there; not what they stand for.
+"""Names that the command line accepts, and the limits of its numbers; not the things they name.
 
-Help, completion and wrong calls need no more than this, so it loads nothing. Tests and simulated drives
-have their names themselves, too: tests/model/test_choices.py compares.
+Help, completion and wrong calls need nothing else, so this module loads nothing. Tests and simulated
+drives also have their names themselves; tests/model/test_choices.py compares both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Offered(NamedTuple):
-    """A test as the commands offer it, in the order in which a suite runs them."""
+    """A test as the commands offer it. A suite runs its tests in the order of ``OFFERED``."""
 
     name: str
     suites: tuple[str, ...]
@@ -35,10 +35,10 @@ OFFERED = (
     Offered("iops", ("hdd",)),
     Offered("tp", ("hdd",)),
 )
-# Asks for every test of the suite that the profile defines.
+# Selects every test of the suite that the profile defines.
 ALL_TESTS = "all"
 
-# Those that define the tests of hard disks; every one has tests of SSDs.
+# Profiles that define the tests of hard disks; every profile has tests of SSDs.
 HDD_PROFILES = ("quick", "tkperf-2.2")
 DEFAULT_PROFILES = {"ssd": "pts-e-1.1", "hdd": "tkperf-2.2", "raid": "pts-e-1.1"}
 
@@ -69,10 +69,10 @@ SCSI_PURGES = (
     "scsi-sanitize-block", "scsi-sanitize-crypto", "scsi-sanitize-overwrite", "scsi-format",
 )  # fmt: skip
 KERNEL_PURGES = ("discard", "write-zeroes")
-# For --purge, in no order.
+# For --purge; the order means nothing.
 PURGES = (*NVME_PURGES, *ATA_PURGES, *SCSI_PURGES, *KERNEL_PURGES)
 
-# What nobody exceeds on purpose.
+# Limits that no user exceeds on purpose.
 MOST_JOBS = 1024
 DEEPEST_QUEUE = 65_536
 LONGEST_STEP_S = 86_400
@@ -81,12 +81,12 @@ RUN_FILE_SUFFIX = ".tkperf"
 
 
 def tests_of(suite: str) -> dict[str, Offered]:
-    """The tests that a suite offers, by their names."""
+    """Return the tests that a suite offers, by their names."""
     return {test.name: test for test in OFFERED if suite in test.suites}
 
 
 def built_in_profiles() -> tuple[str, ...]:
-    """Names of the profiles shipped with tkperf."""
+    """Return the names of the profiles shipped with tkperf."""
     return tuple(sorted(path.stem for path in profiles_folder().glob("*.toml")))
 
 

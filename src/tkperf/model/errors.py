@@ -1,21 +1,21 @@
-"""Every error tkperf raises on purpose, and the exit code each one ends with.
+"""Every error that tkperf raises on purpose, with its exit code.
 
 TkperfError
-├── ClaimsNotMetError   1   tkperf check: a claim is not met, not measured or cannot be told
+├── ClaimsNotMetError   1   tkperf check: a claim is not met, not measured or cannot be decided
 ├── UsageError          2   the command line or an input file asks for something impossible
-│   └── InputFileError  2   a file that is read: names file, key and reason; the call itself was right
+│   └── InputFileError  2   an input file is wrong: names file, key and reason; the call itself was right
 │       └── ProfileError 2  a profile
-├── RefusedError        3   safety: the device must not be erased; or, asked for, the host is not fit
+├── RefusedError        3   safety: the device must not be erased; or, with --strict, the host is not fit
 ├── DeviceError         4   the device is missing, unsuitable, or changed under the run
 ├── EngineError         5   fio is missing, too old, failed or printed rubbish
-│   ├── StepFailedError 5   what a step measured cannot be believed; it is measured again, once
-│   │   └── StepDisturbedError 5   --strict: something disturbed it; it is measured twice more, where it can be
+│   ├── StepFailedError 5   the measurement of a step is not plausible; the step is measured again, once
+│   │   └── StepDisturbedError 5   --strict: something disturbed the step; it is measured twice more, if possible
 │   └── LostAtGateError 5   fio was killed before its first I/O; it is started again, once
 ├── RunFileError        6   the run file cannot be read or written
-└── Interrupted       130   the user stopped the run; what was measured is kept
+└── Interrupted       130   the user stopped the run; the run file keeps everything measured until then
 
-Any other exception is a defect of tkperf and ends with 70; an output whose reader has gone, with 141.
-docs/exit-codes.md tells what a script makes of each.
+Any other exception is a defect of tkperf and ends with 70; an output without a reader ends with 141.
+docs/exit-codes.md explains how a script can use each code.
 
 A message says what happened, on which device or file, and what to do next. Only the cli prints
 errors and exits.
@@ -27,7 +27,7 @@ from typing import Self
 
 
 class ExitCode(IntEnum):
-    """What tkperf ends with; ``meaning`` in the words of its help. No other number is its own."""
+    """Exit codes of tkperf; it has no other of its own. ``meaning`` is the text in its help."""
 
     meaning: str
 
@@ -45,18 +45,18 @@ class ExitCode(IntEnum):
     FIO = 5, "fio"
     RUN_FILE = 6, "run file"
     DEFECT = 70, "a defect of tkperf"  # EX_SOFTWARE of sysexits.h
-    STOPPED = 130, "stopped by the user"  # 128 + SIGINT, as shells have it
+    STOPPED = 130, "stopped by the user"  # 128 + SIGINT, as in shells
     READER_GONE = 141, "the output's reader has gone"  # 128 + SIGPIPE
 
 
 class TkperfError(Exception):
-    """Base of all errors meant for the user; raised as one of its kinds."""
+    """Base of all errors meant for the user. Only subclasses are raised."""
 
     exit_code = ExitCode.DEFECT
 
 
 class ClaimsNotMetError(TkperfError):
-    """A claim checked against a run is not met, not measured or cannot be told."""
+    """A claim checked against a run is not met, not measured or cannot be decided."""
 
     exit_code = ExitCode.CLAIMS_NOT_MET
 
@@ -68,7 +68,7 @@ class UsageError(TkperfError):
 
 
 def closest(given: str, choices: Iterable[str]) -> str | None:
-    """The one of the choices that is most like what was given, if any is."""
+    """Return the choice most similar to the given word; None if none is similar."""
     from difflib import get_close_matches  # noqa: PLC0415  # only mistakes need it
 
     by_lower_case = {name.lower(): name for name in choices}
@@ -77,24 +77,24 @@ def closest(given: str, choices: Iterable[str]) -> str | None:
 
 
 def guess(given: str, choices: Iterable[str]) -> str:
-    """``; did you mean lat?``, empty where nothing known is like it."""
+    """Return ``; did you mean lat?``, or an empty string if no choice is similar."""
     meant = closest(given, choices)
     return f"; did you mean {meant}?" if meant else ""
 
 
 def choose_from(given: str, choices: Iterable[str]) -> str:
-    """``choose from iops, lat; did you mean lat?``"""
+    """Return ``choose from iops, lat; did you mean lat?``"""
     names = list(choices)
     return f"choose from {', '.join(names)}{guess(given, names)}"
 
 
 def not_known(what: str, given: str, choices: Iterable[str]) -> UsageError:
-    """``test 'lta': choose from iops, lat; did you mean lat?``"""
+    """Return the error ``test 'lta': choose from iops, lat; did you mean lat?``"""
     return UsageError(f"{what} '{given[:40]}': {choose_from(given, choices)}")
 
 
 def reason_of(error: BaseException) -> str:
-    """Why something failed, in words: no error number, no codec, no path again."""
+    """Return the reason of a failure in words: no error number, no codec, no path again."""
     if isinstance(error, UnicodeDecodeError):
         return f"it is not text in UTF-8, from byte {error.start:,} on"
     if isinstance(error, UnicodeError):
@@ -105,7 +105,7 @@ def reason_of(error: BaseException) -> str:
 
 
 class InputFileError(UsageError):
-    """A file that is read is not what it should be; nothing is wrong with how tkperf was called."""
+    """An input file is wrong, though the call of tkperf is right."""
 
 
 class ProfileError(InputFileError):
@@ -113,13 +113,13 @@ class ProfileError(InputFileError):
 
 
 class RefusedError(TkperfError):
-    """The safety check refuses the device, or a strict run its host; nothing was touched."""
+    """The safety check refuses the device, or a strict run refuses its host; nothing was touched."""
 
     exit_code = ExitCode.REFUSED
 
 
 class DeviceError(TkperfError):
-    """The device is missing, unsuitable, or no longer the one the run began with."""
+    """The device is missing, unsuitable, or no longer the device that the run began with."""
 
     exit_code = ExitCode.DEVICE
 
@@ -131,15 +131,15 @@ class EngineError(TkperfError):
 
 
 class StepFailedError(EngineError):
-    """What was measured cannot be believed, though nothing says that trying again would fail."""
+    """A measurement is not plausible, though a second attempt may succeed."""
 
 
 class StepDisturbedError(StepFailedError):
-    """Something else than the device had a part in a step, which a strict run does not take."""
+    """Something other than the device influenced a step; a strict run does not accept that."""
 
 
 class LostAtGateError(EngineError):
-    """fio, or what holds one of its threads, was killed before any I/O: it can be started again."""
+    """fio, or a process that holds one of its threads, was killed before any I/O: fio can be started again."""
 
 
 class RunFileError(TkperfError):
@@ -148,7 +148,7 @@ class RunFileError(TkperfError):
     exit_code = ExitCode.RUN_FILE
 
 
-class Interrupted(TkperfError):  # noqa: N818 - not an error of anybody
-    """The user stopped the run; everything measured before is in the run file."""
+class Interrupted(TkperfError):  # noqa: N818 - nothing failed
+    """The user stopped the run; the run file has everything measured before."""
 
     exit_code = ExitCode.STOPPED

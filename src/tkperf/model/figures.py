@@ -1,7 +1,7 @@
-"""What a section shows, as plain data: written by its test, kept in the run file, drawn by each output.
+"""Tables and charts of a section as plain data: its test writes them, the run file keeps them, each output draws them.
 
-The vocabulary is closed: a kind of figure is drawn once for each output, whatever test asks for it.
-A chart answers one question: figures of one question are views of one chart, switched on a page.
+The vocabulary is closed: each output draws a kind of figure in one way, for every test that uses it.
+A chart answers one question. Figures of one question are views of one chart, and a page switches between them.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from enum import StrEnum
 
 
 class FigureKind(StrEnum):
-    """The kinds of figures.
+    """Kinds of figures.
 
-    ``MATRIX`` is a table for each quantity, shaded by its values, ``LISTING`` one with a row for each
-    workload and a column for each quantity, ``SECTIONS`` a table of a whole test; the others are charts.
-    ``AGAINST`` has one quantity over another, a point for each cell; ``OVER_DEMAND`` quantities over the
-    total number of outstanding I/Os. ``SECTIONS`` and what follows it are of a whole test, its loads placed
-    by recorded start times. A figure of another kind that is asked of a whole test is of all its sections
-    put together. ``HEAT_MAP`` stands in plans of older versions alone: it shows what a matrix does.
+    ``MATRIX`` is a table for each quantity, shaded by its values. ``LISTING`` is a table with a row for each
+    workload and a column for each quantity. ``SECTIONS`` is a table of a whole test. The others are charts.
+    ``AGAINST`` draws one quantity over another, a point for each cell; ``OVER_DEMAND`` quantities over the
+    total number of outstanding I/Os. ``SECTIONS`` and the kinds after it show a whole test and place its loads by
+    recorded start times. If a whole test has a figure of another kind, the figure shows all its sections
+    together. Only plans of older versions contain ``HEAT_MAP``; it shows the same as a matrix.
     """
 
     MATRIX = "matrix"
@@ -50,23 +50,22 @@ class Figure:
     """One table or chart.
 
     Attributes:
-        quantities: keys of ``quantity.QUANTITIES``; one, or for curves of several in one chart more. Of
-            one against another, the upright axis comes first.
-        title: of the figure; empty: made of its quantities.
+        quantities: keys of ``quantity.QUANTITIES``; one, or more for several curves in one chart. For one
+            quantity against another, the vertical axis comes first.
+        title: of the figure; empty: made from its quantities.
         read_percents: the mixes shown; None: all, over rounds a chart for each.
         log: a logarithmic axis for the quantity.
-        apart: reads and writes of a mix each on their own; drawn in listings, over time and in
-            distributions.
-        axis: of a chart over an axis, the key of the field of workloads that it is drawn over; empty: the
-            block size if that differs, else the first field that does. Not drawn where it does not differ.
-        most_threads: over rounds, of the workloads with the most threads alone.
-        groups: of a whole test's figure, sections that follow each other: on a timeline a chart for
-            each group, overlaid a curve for each; empty: all sections.
-        question: that a chart answers; with the same question figures of a section are views of one
-            chart. Empty, as in plans of older versions: a chart of its own.
-        view: what it is called among these, a choice for each switch, such as ``("time", "linear")``.
-        printed: whether it is printed beside others of its chart, as the specification asks for it as a
-            plot of its own. Of a chart of which none is, the first is printed.
+        apart: reads and writes of a mix separately; drawn in listings, over time and in distributions.
+        axis: for a chart over an axis, the key of the workload field on that axis; empty: the block size if
+            that differs, else the first field that differs. If the field does not differ, no chart is drawn.
+        most_threads: over rounds, only the workloads with the most threads.
+        groups: for a figure of a whole test, sections that follow each other: a timeline has a chart for
+            each group, an overlaid figure a curve for each; empty: all sections.
+        question: the question that the chart answers; figures of a section with one question are views of one
+            chart. Empty, as in plans of older versions: a separate chart.
+        view: the name of the figure among the views, a choice for each switch, such as ``("time", "linear")``.
+        printed: whether the figure is printed along with others of its chart, because the specification asks for
+            a separate plot. If a chart has no such figure, its first is printed.
     """
 
     kind: FigureKind
@@ -84,7 +83,7 @@ class Figure:
 
 
 TABLES = {FigureKind.MATRIX, FigureKind.LISTING, FigureKind.SECTIONS, FigureKind.HEAT_MAP}
-"""The kinds that are no charts, so answer no question of their own."""
+"""Kinds that are no charts, so they answer no question of their own."""
 
 SETTLED = "Did it settle from round to round?"
 STEADY = "Was the window that was judged steady?"
@@ -94,7 +93,7 @@ DONE = "What was done to the device, and when?"
 
 
 def asking(question: str, *figures: Figure) -> tuple[Figure, ...]:
-    """One chart that answers a question, the figures its views."""
+    """Return one chart that answers a question; the figures are its views."""
     return tuple(replace(figure, question=question) for figure in figures)
 
 
@@ -108,7 +107,7 @@ def drawn(
     view: tuple[str, ...] = (),
     printed: bool = False,
 ) -> Figure:
-    """A figure of all mixes."""
+    """Return a figure of all mixes."""
     return Figure(
         kind=kind, quantities=quantities, title=title, log=log, axis=axis, apart=apart, view=view,
         printed=printed,
@@ -124,7 +123,7 @@ def over_rounds(
     view: tuple[str, ...] = (),
     printed: bool = False,
 ) -> Figure:
-    """Curves of a quantity over the rounds, of some mixes, or of the most threads alone."""
+    """Return curves of a quantity over the rounds, for some mixes, or only for the workloads with the most threads."""
     return Figure(
         kind=FigureKind.OVER_ROUNDS,
         quantities=(quantity,),
@@ -145,7 +144,7 @@ WHOLE_TEST = asking(
     drawn(FigureKind.TIMELINE, "megabytes_per_s", view=("whole test",)),
     drawn(FigureKind.PRECONDITIONING, "megabytes_per_s"),
 )
-"""All that was done to the device, and how preconditioning went: what every test shows."""
+"""Everything done to the device, and the course of preconditioning: every test shows both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,13 +152,12 @@ class SectionPlan:
     """A section of a test, as every output shows it.
 
     Attributes:
-        name: as the phases of the procedure have it.
-        quantities: what it is about, the first above all: what a summary, a comparison and a
-            baseline look at.
+        name: as in the phases of the procedure.
+        quantities: shown in a summary, a comparison and a baseline; the first is the most important.
         figures: in the order of a report.
-        prepares: it brings the device into the state that later sections measure: worth a sentence
-            only where it did not get there.
-        state: what tells it from sections of the test with the same load, such as "bursts after 5 s idle"; a
+        prepares: the section brings the device into the state that later sections measure. Outputs mention it
+            only if it did not reach that state.
+        state: the difference from sections of the test with the same load, such as "bursts after 5 s idle"; a
             headline names it.
     """
 
@@ -172,11 +170,11 @@ class SectionPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestPlan:
-    """How a test's results are shown.
+    """The presentation of a test's results.
 
     Attributes:
-        sections: in their order; a section that is not among them is shown by what was recorded.
-        over_sections: in plans of older versions, keys of quantities that are drawn over all sections.
+        sections: in their order; outputs show any other section by its recorded values.
+        over_sections: in plans of older versions, keys of quantities drawn over all sections.
         figures: of the whole test.
     """
 
@@ -192,7 +190,7 @@ class TestPlan:
 
 
 def distributed(*, apart: bool = False) -> tuple[Figure, ...]:
-    """How the response times of all I/Os are distributed; ``apart``: of reads and writes each."""
+    """Return the distribution of the response times of all I/Os; ``apart``: reads and writes separately."""
     return asking(
         DISTRIBUTED,
         drawn(FigureKind.HISTOGRAM, view=("histogram",), apart=apart, printed=True),
@@ -201,7 +199,7 @@ def distributed(*, apart: bool = False) -> tuple[Figure, ...]:
 
 
 def histogram_run() -> tuple[Figure, ...]:
-    """What a run for the response time histogram shows, which has one slice."""
+    """Return the figures of a run for the response time histogram, which has one slice."""
     return (
         *distributed(),
         *asking(
@@ -215,7 +213,7 @@ def histogram_run() -> tuple[Figure, ...]:
 
 
 def over_areas(quantity: str) -> tuple[Figure, ...]:
-    """A quantity over the areas of a disk, and its spread."""
+    """Return a quantity over the areas of a disk, and its spread."""
     return asking(
         "How does it change from the start of the disk to its end?",
         drawn(FigureKind.OVER_AREAS, quantity, view=("over the disk",), printed=True),
@@ -224,7 +222,7 @@ def over_areas(quantity: str) -> tuple[Figure, ...]:
 
 
 def stream_latencies(question: str) -> tuple[Figure, ...]:
-    """Latencies over the time of a stream: of its slices, and of every second."""
+    """Return latencies over the time of a stream, by slice and by second."""
     return asking(
         question,
         drawn(
@@ -242,12 +240,12 @@ def stream_latencies(question: str) -> tuple[Figure, ...]:
 
 
 def matrices(*quantities: str) -> tuple[Figure, ...]:
-    """A table for each quantity."""
+    """Return a table for each quantity."""
     return tuple(Figure(kind=FigureKind.MATRIX, quantities=(quantity,)) for quantity in quantities)
 
 
 def matrix_keys(plan: SectionPlan) -> tuple[str, ...]:
-    """The quantities that a section has tables of."""
+    """Return the quantities that a section has tables of."""
     return tuple(
         key
         for figure in plan.figures
@@ -257,7 +255,7 @@ def matrix_keys(plan: SectionPlan) -> tuple[str, ...]:
 
 
 def generic_section(name: str, *, areas: bool = False, stream: bool = False) -> SectionPlan:
-    """A section of which nothing is known but what was recorded."""
+    """Return the plan of a section that has none, made from the recorded values alone."""
     quantities = ("iops", "latency_mean_us", "p99.9_us")
     tables = matrices("iops", "megabytes_per_s", "latency_mean_us")
     figures: tuple[Figure, ...]

@@ -1,8 +1,8 @@
-"""Latency histograms in fio's own bucket layout, so that nothing is lost on the way.
+"""Latency histograms in fio's own bucket layout, so that nothing is lost.
 
-fio sorts every completion into logarithmic buckets: exact below 128 ns, then 64 buckets per
-power of two (stat.h: FIO_IO_U_PLAT_BITS 6), so a bucket is at most 1/64 of its value wide.
-A bucket is named by its middle value, the convention fio's own percentiles follow.
+fio sorts every completion into logarithmic buckets: exact below 128 ns, then 64 buckets for each
+power of two (stat.h: FIO_IO_U_PLAT_BITS 6). A bucket is at most 1/64 of its value wide.
+The middle value of a bucket is its name, as in fio's own percentiles.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BUCKETS = 29 * SUB_BUCKETS  # 29 groups: up to about 17 s, the last bucket takes
 
 # In percent of the I/Os.
 REPORTED_PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)
-# Of fewer beyond it a percentile would say little: one more slow I/O would move it.
+# With fewer I/Os beyond it a percentile means little: one more slow I/O would move it.
 LEAST_IOS_BEYOND = 10
 
 IntArray = NDArray[np.int64]
@@ -46,7 +46,7 @@ _BUCKET_OF_MIDDLE = {middle_ns: index for index, middle_ns in enumerate(BUCKET_M
 
 
 def bucket_of_ns(value_ns: int) -> int:
-    """Index of the bucket that holds a latency.
+    """Return the index of the bucket that holds a latency.
 
     Raises:
         ValueError: the latency is negative.
@@ -60,14 +60,14 @@ def bucket_of_ns(value_ns: int) -> int:
 
 
 def _buckets_of_ns(values_ns: IntArray) -> IntArray:
-    """``bucket_of_ns`` of many at once.
+    """Return ``bucket_of_ns`` of each of many latencies.
 
     Raises:
         ValueError: a latency is negative.
     """
     if np.any(values_ns < 0):
         raise ValueError(f"latency {int(values_ns.min())} ns is negative")
-    # The last bucket takes what is longer; below that a float's exponent is the bit length.
+    # The last bucket takes all longer latencies; below that a float's exponent is the bit length.
     within = np.minimum(values_ns, BUCKET_UPPER_NS[-1])
     shift = np.maximum(np.frexp(within.astype(np.float64))[1].astype(np.int64) - 7, 0)
     exact = within < 2 * SUB_BUCKETS
@@ -79,29 +79,29 @@ def _buckets_of_ns(values_ns: IntArray) -> IntArray:
 
 @cache
 def _share(percent: float) -> tuple[int, int]:
-    """A percentage as it is written: 99.9 is 999 of 1000, not the nearest binary number to it."""
+    """Return a percentage as the exact fraction that it is written as: 99.9 is 999 of 1000, not the nearest float."""
     return (Fraction(str(percent)) / 100).as_integer_ratio()
 
 
 def percentile_rank(percent: float, total: int) -> int:
-    """Which I/O is the percentile, from 1: the first that ``percent`` of all have not exceeded.
+    """Return the rank of the I/O at a percentile, from 1: the smallest rank that covers ``percent`` of all I/Os.
 
-    Exact: 99.9 % of 1,000 I/Os is the 999th. In floating point 99.9 / 100 x 1000 is above 999.
+    The result is exact: 99.9 % of 1,000 I/Os is the 999th. In floating point 99.9 / 100 x 1000 is above 999.
     """
     part, whole = _share(percent)
     return -(-part * total // whole)
 
 
 def has_percentile(percent: float, total: int) -> bool:
-    """Whether so many I/Os have that percentile: ten or more are expected beyond it."""
+    """Return whether a number of I/Os is enough for a percentile: ten or more are expected beyond it."""
     part, whole = _share(percent)
     return (whole - part) * total >= LEAST_IOS_BEYOND * whole
 
 
 class Histogram:
-    """How many I/Os took how long. Immutable; equal when all counts are equal.
+    """Counts of I/Os by latency. Immutable; equal if all counts are equal.
 
-    ``indices`` are the non-empty buckets, ascending; ``counts`` their I/Os.
+    ``indices`` are the non-empty buckets, ascending; ``counts`` are their I/Os.
     """
 
     __slots__ = ("_buckets_of", "_total", "counts", "indices")
@@ -109,7 +109,7 @@ class Histogram:
     def __init__(self, indices: Iterable[int] = (), counts: Iterable[int] = ()) -> None:
         self.indices: IntArray = np.asarray(indices, dtype=np.int64)
         self.counts: IntArray = np.asarray(counts, dtype=np.int64)
-        # Asked for with every percentile, and percentiles again and again.
+        # Every percentile needs it, and the same percentiles are read many times.
         self._total: int | None = None
         self._buckets_of: dict[float, int | None] | None = None
         if self.indices.shape != self.counts.shape or self.indices.ndim != 1:
@@ -122,7 +122,7 @@ class Histogram:
 
     @classmethod
     def from_dense(cls, dense: IntArray) -> Histogram:
-        """From one count for each of the ``BUCKETS`` buckets."""
+        """Build a histogram from one count for each of the ``BUCKETS`` buckets."""
         indices = np.flatnonzero(dense)
         counts = dense[indices]
         if indices.size and counts.min() < 0:
@@ -131,20 +131,20 @@ class Histogram:
 
     @classmethod
     def _trusted(cls, indices: IntArray, counts: IntArray) -> Histogram:
-        """Of what is known to be right: there are many to make."""
+        """Build a histogram without checks: the values are right, and there are many histograms to build."""
         made = cls.__new__(cls)
         made.indices, made.counts, made._total, made._buckets_of = indices, counts, None, None
         return made
 
     @classmethod
     def from_bins(cls, bins: Mapping[int, int]) -> Histogram:
-        """From fio's json+ ``bins``: bucket middle in ns -> count."""
+        """Build a histogram from fio's json+ ``bins``: bucket middle in ns -> count."""
         if not bins:
             return _EMPTY
         counts = np.fromiter(bins.values(), dtype=np.int64, count=len(bins))
         known = [_BUCKET_OF_MIDDLE.get(middle_ns, -1) for middle_ns in bins]
         indices: IntArray = np.array(known, dtype=np.int64)
-        # fio's own names, in its order: so comes a second, whose CPU time is taken from the load.
+        # Fast path for fio's own names in its order. Every second has them, and its CPU time is taken from the load.
         if indices[0] >= 0 and (indices[1:] > indices[:-1]).all() and counts.min() > 0:
             return cls._trusted(indices, counts)
         dense = np.zeros(BUCKETS, dtype=np.int64)
@@ -153,7 +153,7 @@ class Histogram:
         return cls.from_dense(dense)
 
     def dense(self) -> IntArray:
-        """One count for each of the ``BUCKETS`` buckets."""
+        """Return one count for each of the ``BUCKETS`` buckets."""
         dense = np.zeros(BUCKETS, dtype=np.int64)
         dense[self.indices] = self.counts
         return dense
@@ -173,14 +173,14 @@ class Histogram:
 
     @classmethod
     def sum_of(cls, histograms: Iterable[Histogram]) -> Histogram:
-        """All of them together: what adding one after the other gives, without the steps between."""
+        """Return the sum of all histograms, as repeated addition gives it, without the intermediate sums."""
         dense = np.zeros(BUCKETS, dtype=np.int64)
         for histogram in histograms:
             dense[histogram.indices] += histogram.counts
         return cls.from_dense(dense)
 
     def __sub__(self, earlier: Histogram) -> Histogram:
-        """What was added since an earlier cumulative histogram.
+        """Return the I/Os added since an earlier cumulative histogram.
 
         Raises:
             ValueError: a count went down, so ``earlier`` is not earlier.
@@ -194,16 +194,16 @@ class Histogram:
         return Histogram.from_dense(difference)
 
     def percentile_ns(self, percent: float) -> float | None:
-        """Latency that ``percent`` of the I/Os did not exceed, to within a bucket.
+        """Return the latency that ``percent`` of the I/Os did not exceed, to within a bucket.
 
-        The middle of the bucket is given, as fio does. None when there are too few I/Os for the
-        percentile to mean anything: fewer than ten are expected beyond it.
+        The value is the middle of the bucket, as in fio. It is None if the percentile means nothing: fewer than
+        ten I/Os are expected beyond it.
         """
         bucket = self.bucket_of_percentile(percent)
         return None if bucket is None else float(BUCKET_MIDDLE_NS[bucket])
 
     def bucket_of_percentile(self, percent: float) -> int | None:
-        """Index of the bucket that the percentile falls into; None as in ``percentile_ns``."""
+        """Return the index of the bucket that the percentile falls into; None as in ``percentile_ns``."""
         if self._buckets_of is None:
             self._buckets_of = self._find_buckets(REPORTED_PERCENTILES)
         if percent not in self._buckets_of:
@@ -211,7 +211,7 @@ class Histogram:
         return self._buckets_of[percent]
 
     def _find_buckets(self, percents: Sequence[float]) -> dict[float, int | None]:
-        """Of each percentile: together they take as long as two alone."""
+        """Return the bucket of each percentile. One call takes as long as two single percentiles."""
         total = self.total
         found: dict[float, int | None] = dict.fromkeys(percents)
         known = [percent for percent in percents if has_percentile(percent, total)]
@@ -222,9 +222,9 @@ class Histogram:
         return found
 
     def gathered(self, ends: Iterable[int]) -> Histogram:
-        """The same I/Os in few buckets: each counts with the next of ``ends``, the others with the last.
+        """Return the I/Os in few buckets: each counts in the next of ``ends``, I/Os above all ends in the last bucket.
 
-        Percentiles that fall into one of ``ends`` are as before; edges and other percentiles are not.
+        Percentiles that fall into one of ``ends`` stay the same; edges and other percentiles do not.
         """
         cuts = np.array(sorted(ends), dtype=np.int64)
         if not self.indices.size or not cuts.size:
@@ -235,18 +235,18 @@ class Histogram:
         return Histogram(cuts[counts > 0], counts[counts > 0])
 
     def buckets(self) -> Iterator[tuple[int, int, int]]:
-        """Lowest and highest latency in ns, and count, of each bucket with I/Os."""
+        """Yield the lowest and highest latency in ns, and the count, of each bucket with I/Os."""
         for index, count in zip(self.indices.tolist(), self.counts.tolist(), strict=True):
             yield int(BUCKET_LOWER_NS[index]), int(BUCKET_UPPER_NS[index]), count
 
     @property
     def lowest_ns(self) -> int | None:
-        """Lower edge of the first bucket with I/Os; None when empty."""
+        """Return the lower edge of the first bucket with I/Os; None when empty."""
         return int(BUCKET_LOWER_NS[self.indices[0]]) if self.indices.size else None
 
     @property
     def highest_ns(self) -> int | None:
-        """Upper edge of the last bucket with I/Os; None when empty."""
+        """Return the upper edge of the last bucket with I/Os; None when empty."""
         return int(BUCKET_UPPER_NS[self.indices[-1]]) if self.indices.size else None
 
     def __eq__(self, other: object) -> bool:
@@ -265,12 +265,12 @@ class Histogram:
 
 _EMPTY = Histogram()
 
-# A group of buckets in a coarse histogram, as seconds are kept with, is at most this fraction of its lower edge wide.
+# A coarse histogram, as seconds have it, joins buckets to groups at most this fraction of their lower edge wide.
 COARSE_WIDTH = 1 / 16
 
 
 def _build_coarse_buckets() -> tuple[IntArray, IntArray, IntArray]:
-    """For each bucket the one that stands for its group, at its middle; the first and last of the group."""
+    """Return for each bucket the bucket at the middle of its group, and the first and last bucket of the group."""
     middles = np.arange(BUCKETS, dtype=np.int64)
     firsts, lasts = middles.copy(), middles.copy()
     first = 0
@@ -290,12 +290,12 @@ _COARSE_BUCKETS, _GROUP_FIRSTS, _GROUP_LASTS = _build_coarse_buckets()
 
 
 def coarse_edges_ns(indices: IntArray) -> tuple[IntArray, IntArray]:
-    """Lowest and highest latency in ns of the groups that buckets of a coarse histogram stand for."""
+    """Return the lowest and highest latency in ns of the groups that buckets of a coarse histogram represent."""
     return BUCKET_LOWER_NS[_GROUP_FIRSTS[indices]], BUCKET_UPPER_NS[_GROUP_LASTS[indices]]
 
 
 def coarsen(histogram: Histogram) -> Histogram:
-    """The same I/Os in buckets of at most 1/16 of their value, as seconds are kept."""
+    """Return the histogram in buckets of at most 1/16 of their value, as seconds keep it."""
     dense = np.zeros(BUCKETS, dtype=np.int64)
     np.add.at(dense, _COARSE_BUCKETS[histogram.indices], histogram.counts)
     return Histogram.from_dense(dense)

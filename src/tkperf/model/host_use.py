@@ -1,4 +1,4 @@
-"""What the host did beside a step: looks at its counters, and what lies between two of them."""
+"""The host's activity during a step: looks at its counters, and the difference between two of them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-# Who used a CPU for less is nobody to name.
+# Programs that use less of a CPU are not named.
 LEAST_NAMED_PERCENT = 1.0
 MOST_NAMED = 3
-# A device in trouble repeats itself; the first lines say what it is.
+# A device in trouble repeats its message; the first lines show the trouble.
 MOST_LINES = 8
-# A thread that used its CPU for less than this share of the time waited at its gate.
+# A thread that used its CPU for less than this share of the time only waited at its gate.
 _AT_WORK = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuTimes:
-    """Time of ``cpus`` CPUs together since the host started, in s, by what they did (proc(5), stat)."""
+    """Time of ``cpus`` CPUs together since the host started, in s, by activity (proc(5), stat)."""
 
     cpus: int
     user_s: float
@@ -32,7 +32,7 @@ class CpuTimes:
         return self.user_s + self.system_s + self.interrupts_s
 
     def since(self, earlier: CpuTimes) -> CpuTimes:
-        """The kernel lets iowait and idle time go back by a little now and then."""
+        """Return the growth since an earlier reading, at least 0: the kernel sometimes lets iowait and idle go back."""
         return CpuTimes(
             cpus=self.cpus,
             user_s=max(0.0, self.user_s - earlier.user_s),
@@ -46,7 +46,7 @@ class CpuTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """CPU time in s of a process, with that of its children that ended."""
+    """CPU time in s of a process and of its children that ended."""
 
     name: str
     with_children_s: float
@@ -54,20 +54,19 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLook:
-    """One look at the host. Times add up since it started; None is not known.
+    """One look at the host. Times add up since the host started; None: not known.
 
     Attributes:
         at_s: by the run's clock.
-        cpus, allowed_cpus: of all of them, and of those that tkperf and fio may run on.
-        own_cpu_s, own_user_s: of tkperf, fio and all that they started.
-        processes: the others by their number; threads of the kernel are none. Looked through seldom where
-            there are many.
-        threads: (time on a CPU, time waiting for one) in s of fio's threads, by their number.
-        pressure_s: pressure stall totals, as ``cpu some``; of the own cgroup as ``own cpu some``.
-        throttled_s, throttled_times: for how long the cgroups of tkperf and fio had used up their CPU time, and how
-            often, as far as looks saw it.
-        heat_events: how often CPUs slowed down as they were too hot.
-        frequency_mhz, frequency_max_mhz: mean of the CPUs that were looked at.
+        cpus, allowed_cpus: times of all CPUs, and of the CPUs that tkperf and fio may run on.
+        own_cpu_s, own_user_s: of tkperf, fio and all processes they started.
+        processes: all others by process number, without kernel threads. With many processes not every look has them.
+        threads: (time on a CPU, time waiting for one) in s of fio's threads, by thread number.
+        pressure_s: pressure stall totals, such as ``cpu some``; of the own cgroup such as ``own cpu some``.
+        throttled_s, throttled_times: for how long, and how often, the cgroups of tkperf and fio had no CPU time
+            left, as far as looks saw it.
+        heat_events: number of times that CPUs slowed down because of heat.
+        frequency_mhz, frequency_max_mhz: mean of the CPUs examined.
         kernel_lines: about the device, logged since the look before.
     """
 
@@ -88,33 +87,33 @@ class HostLook:
 
 
 class HostLooks(Protocol):
-    """Looks at the host when asked to: a look takes a part of a millisecond to a few."""
+    """Looks at the host on request: a look takes from a part of a millisecond to a few milliseconds."""
 
     def look(self) -> HostLook:
-        """At everything."""
+        """Look at everything."""
         ...
 
     def look_at_threads(self) -> HostLook:
-        """At fio's threads alone, whose counters are gone when the step has ended."""
+        """Look at fio's threads alone; their counters are gone when the step has ended."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostUse:
-    """What the host did during a step, as its run file keeps it; None is not known.
+    """The host's activity during a step, as the run file keeps it; None: not known.
 
     Attributes:
         seen_s: the time between the two looks, which may begin or end some tenths of a second late.
         cpu_busy_percent, cpu_iowait_percent: of the time of all CPUs.
-        allowed_cpu_busy_percent: of the time of those that tkperf and fio may run on.
-        steal_percent: what the hypervisor gave to others, of the CPU time that was wanted.
+        allowed_cpu_busy_percent: of the time of the CPUs that tkperf and fio may run on.
+        steal_percent: the share that the hypervisor gave to others, of the CPU time wanted.
         own_cpu_percent, others_cpu_percent: CPU time of tkperf with fio, and of all other programs; 100
             is one CPU.
-        others: who they were, the greatest first, as ``stress-ng 96 %``.
-        fio_wait_percent: how long fio's threads were ready to run and got no CPU, of the step's time.
+        others: names of the other programs, the greatest first, such as ``stress-ng 96 %``.
+        fio_wait_percent: time in which fio's threads were ready to run and got no CPU, of the step's time.
         pressure_percent: of the time, by the names of ``HostLook.pressure_s``.
-        throttled_percent: of the time; ``throttled_times`` how often.
-        heat_events: how often CPUs slowed down.
+        throttled_percent: of the time; ``throttled_times`` counts the periods.
+        heat_events: number of times that CPUs slowed down.
         frequency_mhz, frequency_max_mhz: at the step's end.
         kernel_lines: of the kernel's log about the device.
     """
@@ -139,7 +138,7 @@ class HostUse:
 
 
 def compare_looks(looks: Sequence[HostLook]) -> HostUse | None:
-    """What lies between the first and the last of them; None with fewer than two."""
+    """Return the difference between the first and the last look; None with fewer than two."""
     if len(looks) < 2 or looks[-1].at_s <= looks[0].at_s:
         return None
     before, after = looks[0], looks[-1]
@@ -190,12 +189,12 @@ def _rounded(percent: float) -> float:
 
 
 def _grown(before: float | None, after: float | None) -> float | None:
-    """A count that begins anew, as when the cgroup is another, has grown by nothing known."""
+    """Return the growth of a count; None if it began again, such as in another cgroup."""
     return None if before is None or after is None or after < before else after - before
 
 
 def _between(before: CpuTimes | None, after: CpuTimes | None) -> CpuTimes | None:
-    """None also where CPUs came or went."""
+    """Return the times between two looks; None also if CPUs came or went."""
     if before is None or after is None or before.cpus != after.cpus:
         return None
     return after.since(before)
@@ -204,10 +203,10 @@ def _between(before: CpuTimes | None, after: CpuTimes | None) -> CpuTimes | None
 def _others(
     looks: Sequence[HostLook], cpus: CpuTimes | None
 ) -> tuple[float | None, tuple[str, ...]]:
-    """CPU time of other programs, and who used most of it.
+    """Return the CPU time of other programs in s, and the names of the greatest users.
 
-    Where they were not looked through, all that is left of the time in user mode: threads of the
-    kernel, which work for fio, have none.
+    If fewer than two looks have the processes, the time is the rest of the user mode. Kernel threads, which work
+    for fio, have no user mode.
     """
     walked = [look for look in looks if look.processes is not None]
     before, after = looks[0], looks[-1]
@@ -215,7 +214,7 @@ def _others(
         own_s = _grown(before.own_user_s, after.own_user_s)
         return None if cpus is None or own_s is None else max(0.0, cpus.user_s - own_s), ()
     first, last = walked[0].processes or {}, walked[-1].processes or {}
-    # What a process that ended used is with the one that started it.
+    # A process that ended leaves its time to its parent.
     total_s = sum(program.with_children_s for program in last.values())
     total_s = max(0.0, total_s - sum(program.with_children_s for program in first.values()))
     seen_s = walked[-1].at_s - walked[0].at_s
@@ -231,9 +230,9 @@ def _others(
 
 
 def _name_greatest(used: Sequence[tuple[float, str]], total: float) -> tuple[str, ...]:
-    """The greatest users, as far as their sum is no more than the total, both as printed.
+    """Return the greatest users as long as their sum does not exceed the total, both as printed.
 
-    A process may bring the time of children that began long before the first look, so single ones can exceed the total.
+    A process may add the time of children that began long before the first look, so one can exceed the total.
     """
     named: list[str] = []
     left = round(total)
@@ -247,7 +246,7 @@ def _name_greatest(used: Sequence[tuple[float, str]], total: float) -> tuple[str
 
 
 def _wait_percent(looks: Sequence[HostLook]) -> float | None:
-    """The mean over fio's threads that were seen twice and did something."""
+    """Return the mean over fio's threads that two looks saw and that did something."""
     first: dict[int, tuple[float, tuple[float, float]]] = {}
     last: dict[int, tuple[float, tuple[float, float]]] = {}
     for look in looks:

@@ -1,7 +1,7 @@
-"""Users' input files, read whole: only what ends, and only as much as such a file can hold.
+"""Read users' input files whole: only files with an end, and only as much as such a file can hold.
 
-Anything may be named where a file is asked for: a device without end, a pipe that nobody writes
-to, a file larger than memory. Each is one clear error, within seconds and a few MB.
+A user may name anything as a file: an endless device, a pipe without a writer, a file larger than
+memory. Each gives one clear error, within seconds and a few MB.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from pathlib import Path
 from tkperf.model.errors import InputFileError, UsageError, reason_of
 from tkperf.model.units import KIB, MIB, format_capacity
 
-# Many times what anybody writes by hand.
+# Many times the size of a file written by hand.
 SETTINGS_BYTES = 256 * KIB
 CLAIMS_BYTES = 4 * MIB
 TEXT_BYTES = MIB
-# fio's own largest: a status a second, with histograms, for an hour.
+# The largest of fio's own files: a status each second, with histograms, for an hour.
 RESULTS_BYTES = 256 * MIB
-# For a pipe, as of <(...): the first for somebody to open it, the second for its next bytes.
+# For a pipe, such as <(...): the wait for a writer, and the wait for its next bytes.
 NO_WRITER_S = 5
 SILENT_WRITER_S = 60
 _PIECE_BYTES = MIB
 
 
 def is_toml_path(name_or_path: str) -> bool:
-    """Whether a profile or test is named by its own file: anything with a ``/`` or ``.toml``."""
+    """Return whether a profile or test is named by its file: the name has a ``/`` or ends with ``.toml``."""
     return "/" in name_or_path or name_or_path.endswith(".toml")
 
 
 def read_input(
     path: Path, *, what: str, limit_bytes: int, error: type[UsageError] = InputFileError
 ) -> bytes:
-    """The whole of a regular file or a pipe.
+    """Return the whole content of a regular file or a pipe.
 
     Args:
-        what: what it is to the user, for errors: ``profile``, ``claims``.
+        what: the kind of file in the user's words, for errors: ``profile``, ``claims``.
 
     Raises:
-        InputFileError: or ``error``: it is something else, too large, without end or unreadable.
+        InputFileError: or ``error``: the path is of another kind, too large, endless or unreadable.
     """
     try:
         _require_readable_kind(path.stat().st_mode)
-        # Not blocking: neither a pipe nor something under /proc may hold us up.
+        # Not blocking: neither a pipe nor a file under /proc may delay tkperf.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         try:
             status = os.fstat(descriptor)
@@ -66,7 +66,7 @@ def read_input(
 def read_text_input(
     path: Path, *, what: str, limit_bytes: int, error: type[UsageError] = InputFileError
 ) -> str:
-    """As ``read_input``, of text in UTF-8."""
+    """Return the content as text in UTF-8; otherwise like ``read_input``."""
     content = read_input(path, what=what, limit_bytes=limit_bytes, error=error)
     try:
         return content.decode()
@@ -75,7 +75,7 @@ def read_text_input(
 
 
 class _UnfitError(Exception):
-    """Why something is no input file."""
+    """The reason why a file is no input file."""
 
 
 def _require_readable_kind(mode: int) -> None:

@@ -1,7 +1,7 @@
-"""What was seen: I/O statistics of an interval, per-second samples, whole measurements.
+"""Measured values: I/O statistics of an interval, samples of each second, whole measurements.
 
-None always means "not measured", never 0. Latency is the whole response time (fio's ``lat``:
-submission plus completion), in ns.
+None always means "not measured", never 0. Latency is the whole response time in ns (fio's ``lat``:
+submission plus completion).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ TOO_FEW_IOS = f"fewer than {LEAST_IOS_BEYOND} I/Os expected beyond that percenti
 def explain_rare(
     percentiles: Iterable[Mapping[str, float | None]], only: str | None = None
 ) -> tuple[str, ...]:
-    """The footnote of a table with dashes where cells had too few I/Os; none without such a dash.
+    """Return the footnote of a table with dashes for cells with too few I/Os; no footnote without such a dash.
 
     Args:
-        percentiles: of each cell, by name. One that has none at all was not measured.
+        percentiles: of each cell, by name. A cell without any value was not measured.
         only: the one percentile that the table shows; None: all of them.
     """
     rare = any(
@@ -43,8 +43,8 @@ def explain_rare(
 class IoStats:
     """I/Os of one direction, or of both together, over some interval.
 
-    ``latency_sum_ns`` / ``latency_ios`` is the mean; fio's latency count may trail ``ios`` by a
-    few while a job runs, which is why it is kept apart.
+    ``latency_sum_ns`` / ``latency_ios`` is the mean. While a job runs, fio's latency count may trail ``ios`` by a
+    few, so it is a separate field.
     """
 
     ios: int = 0
@@ -60,9 +60,9 @@ class IoStats:
         return self.latency_sum_ns / self.latency_ios if self.latency_ios else None
 
     def percentile_ns(self, percent: float) -> float | None:
-        """Latency percentile to within a histogram bucket, kept within the exact extremes.
+        """Return a latency percentile to within a histogram bucket, limited to the exact extremes.
 
-        None where fewer than ten I/Os are expected beyond it.
+        None if fewer than ten I/Os are expected beyond it.
         """
         value = self.histogram.percentile_ns(percent)
         if value is None:
@@ -74,7 +74,7 @@ class IoStats:
         return value
 
     def __add__(self, other: IoStats) -> IoStats:
-        """Both together; the mean is weighted by I/O count, extremes are true extremes."""
+        """Return the sum; the mean is weighted by I/O count, extremes are true extremes."""
         return add_all((self, other))
 
     @property
@@ -83,10 +83,10 @@ class IoStats:
         return not counts and self.latency_min_ns is None and self.latency_max_ns is None
 
     def since(self, earlier: IoStats) -> IoStats:
-        """The interval between two cumulative readings.
+        """Return the statistics of the interval between two cumulative readings.
 
-        An extreme that moved in the interval is exact; otherwise it is the edge of the outermost
-        bucket that gained I/Os, so exact to within a bucket (1/64).
+        An extreme that moved in the interval is exact. Otherwise it is the edge of the outermost
+        bucket that gained I/Os, so it is exact to within a bucket (1/64).
 
         Raises:
             ValueError: a count went down.
@@ -116,8 +116,8 @@ NO_IO = IoStats()
 
 
 def add_all(stats: Iterable[IoStats]) -> IoStats:
-    """All of them together, as ``IoStats.__add__``; a day has 1,440 minutes."""
-    # Most loads only read or only write, and histograms take long to add.
+    """Return the sum of all, as ``IoStats.__add__`` adds two. A day has 1,440 minutes."""
+    # Most loads only read or only write, and adding histograms takes long.
     parts = [part for part in stats if not part.is_empty]
     if len(parts) < 2:
         return parts[0] if parts else NO_IO
@@ -168,11 +168,10 @@ class CpuUse:
 class Measurement:
     """One step, or one slice of a continuous stream, as measured.
 
-    ``duration_s`` is measured, not nominal. ``samples`` are the seconds it is made of.
-    ``host_limited`` says that the host's CPUs, not the device, set the pace. ``rates_known`` is
-    False where nobody counted I/Os, as in an imported latency test: then ``iops`` and
-    ``megabytes_per_s`` mean nothing. ``disturbed_by`` is told to procedures: what is kept of a step
-    has its disturbances itself.
+    ``duration_s`` is measured, not nominal. ``samples`` are the seconds of the measurement.
+    ``host_limited`` means that the host's CPUs, not the device, set the pace. ``rates_known`` is
+    False if I/Os were not counted, as in an imported latency test: then ``iops`` and
+    ``megabytes_per_s`` mean nothing. ``disturbed_by`` is for procedures; a step record has its disturbances itself.
     """
 
     duration_s: float
@@ -183,12 +182,12 @@ class Measurement:
     host_limited: bool = False
     rates_known: bool = True
     disturbed_by: tuple[DisturbanceCode, ...] = ()
-    # Asked for again and again, and histograms take long to add.
+    # Read many times, and adding histograms takes long.
     _both: IoStats | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def doubt(self) -> str | None:
-        """Why the values are not the device's alone, in words; None: they are, as far as is known."""
+        """Return in words why the values are not the device's alone; None: no reason is recorded."""
         words = [HOST_LIMITED] if self.host_limited else []
         words += [WORDS[code] for code in self.disturbed_by]
         return ", ".join(words) or None
@@ -214,7 +213,7 @@ class Measurement:
 
     @property
     def megabytes_per_s(self) -> float:
-        """Decimal MB/s: 10^6 bytes per second."""
+        """Return decimal MB/s: 10^6 bytes per second."""
         return self.bytes / 1e6 / self.duration_s
 
     @property
@@ -224,10 +223,10 @@ class Measurement:
 
 
 def as_answer(measurement: Measurement, disturbances: Iterable[Disturbance] | None) -> Measurement:
-    """What a procedure is answered and is replayed with, which is kept in memory for days.
+    """Return the answer to a procedure, also used in its replay and kept in memory for days.
 
-    Totals without samples, and what was in them beside the device. Its histograms are good for the reported percentiles alone, of reads, of
-    writes and of both together: those are as before, to the bucket.
+    The answer has the totals without samples, and the codes of its disturbances. Its histograms are good for the
+    reported percentiles alone, of reads, of writes and of both together: those stay the same, to the bucket.
     """
     histograms = [stats.histogram for stats in (measurement.read, measurement.write)]
     both = (

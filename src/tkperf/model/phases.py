@@ -1,6 +1,6 @@
-"""The vocabulary of procedures: what a test may ask for, and what it is sent back.
+"""The vocabulary of procedures: the phases that a test may request, and the answers to them.
 
-A procedure is a generator: it yields a phase, and the answer to the phase is sent into it.
+A procedure is a generator: it yields a phase, and the runner sends the answer into it.
 
 | yielded            | sent back                    |
 |--------------------|------------------------------|
@@ -12,7 +12,7 @@ A procedure is a generator: it yields a phase, and the answer to the phase is se
 | SteadyStateVerdict | None (logged, shown)         |
 | SectionOutcome     | None (logged, shown)         |
 
-It yields the outcome of each section as soon as that is known: what ended is known even if the rest never does.
+It yields the outcome of each section as soon as it can: an ended section has its outcome even if the test never ends.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Fill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """Steps run back to back, without idle time between them. Rounds count from 1.
+    """Steps that run back to back, without idle time between them. Rounds count from 1.
 
     With ``areas``, ``number`` counts the areas that the active range is cut into, from its start,
     and the steps stay in that area; there is no steady state over areas. A ``warm_up`` is measured
-    and kept, but apart from the results; warm-ups count from 1 by themselves. ``repeatable``: may be
-    answered with an Interruption. Such rounds of one number that follow each other directly, of
-    whatever sections, are one round to be measured again.
+    and kept, but not among the results; warm-ups have their own count from 1. ``repeatable``: the answer may be
+    an Interruption. Such rounds with one number that follow each other directly, in any sections, are
+    one round, and are measured again together.
     """
 
     section: str
@@ -70,8 +70,8 @@ class Continuous:
     """The next ``duration_s`` of one uninterrupted stream of a workload.
 
     Consecutive phases of the same section and workload are slices of the same stream: the device
-    never sees a pause between them. ``longest_s`` bounds the whole stream, which ends by itself
-    then. ``warm_up`` slices are kept apart from the results, in the middle of the stream or not.
+    never sees a pause between them. ``longest_s`` limits the whole stream, which then ends by itself.
+    ``warm_up`` slices are not among the results, in the middle of the stream or not.
     """
 
     section: str
@@ -82,7 +82,7 @@ class Continuous:
     warm_up: bool = False
 
     def goes_on(self, before: object) -> bool:
-        """Whether this is the next slice of the stream that ``before`` is a slice of."""
+        """Return whether this slice continues the stream that ``before`` is a slice of."""
         return isinstance(before, Continuous) and (self.section, self.workload) == (
             before.section,
             before.workload,
@@ -91,7 +91,7 @@ class Continuous:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idle:
-    """No I/O for ``duration_s``, counted from the end of the last I/O: a pause that is planned."""
+    """No I/O for ``duration_s``, counted from the end of the last I/O: a planned pause."""
 
     section: str
     duration_s: float
@@ -103,9 +103,9 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class Interruption:
-    """Sent back to a repeatable Round in the place of what it measured: the run was cut off in it.
+    """The answer to a repeatable Round in which the run was cut off, in place of its measurement.
 
-    Afterwards the device was left alone for nobody knows how long. The procedure asks for the round
+    Afterwards the device had no I/O for an unknown time. The procedure requests the round
     again, and decides nothing from rounds before and after together.
     """
 
@@ -117,10 +117,10 @@ Answer = Measurement | RoundResult | Interruption | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """Phases that follow each other whatever is measured in them; answered with the answers to all.
+    """Phases that follow each other whatever their measurements are; the answer is a tuple of all their answers.
 
-    What comes next is then known without asking the procedure anew, phase after phase, which takes
-    the longer the more of them there are.
+    The next phase is then known without a new run of the procedure after each phase. Such a run takes
+    longer the more phases there are.
     """
 
     phases: tuple[Phase, ...]
@@ -131,10 +131,10 @@ Reply = Answer | tuple[Answer, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """Thread count (TC) and queue depth of each (QD), as far as a test can be run at them.
+    """Thread count (TC) and queue depth of each thread (QD), within the limits of a test.
 
     Raises:
-        ValueError: it cannot.
+        ValueError: no test runs at these values.
     """
 
     jobs: int
@@ -147,12 +147,12 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionOutcome:
-    """How one section of a test ended.
+    """The end of one section of a test.
 
     ``window`` are the numbers of the rounds (or areas, or slices) that results are averaged over; empty
-    where the section has none. ``verdict`` is None where the section has no steady-state rule. With
-    several tracking variables it is the one that decided, and ``verdicts`` has all of them, in order.
-    ``demand`` is what was found for the tests after this one that have none of their own; None: nothing.
+    if the section has none. ``verdict`` is None if the section has no steady-state rule. With
+    several tracking variables it is the decisive one, and ``verdicts`` has all of them, in order.
+    ``demand`` is for later tests that have none of their own; None: the section found none.
     """
 
     section: str
@@ -163,7 +163,7 @@ class SectionOutcome:
     demand: Demand | None = None
 
 
-# What a procedure says of what was measured, for the log: nothing is done for it.
+# A procedure's statements on measurements, for the log: they need no action.
 Told = SteadyStateVerdict | SectionOutcome
 Yielded = Phase | Course | Told
 Procedure = Generator[Yielded, Reply, None]

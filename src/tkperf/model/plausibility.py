@@ -1,12 +1,12 @@
-"""Whether a measurement can be true: one judgement for every engine, before anything is kept.
+"""Decide whether a measurement can be true: one judgement for every engine, before anything is kept.
 
-A load generator that was stopped, lost a thread, met a broken clock or counted what never happened
-still prints numbers. What is checked here either follows from physics and arithmetic, which honest
-runs obey on the busiest host, or has a tolerance whose reason stands beside it.
+A load generator that was stopped, lost a thread, met a broken clock or counted I/Os that never happened
+still prints numbers. A check here either follows from physics and arithmetic, which honest
+runs obey on the busiest host, or has a tolerance with its reason next to it.
 
-What cannot be known from a load generator's own counters: whether the queue was as deep at the
-device as it was here, and how many I/Os are outstanding on average at a depth of 1, where the
-host's own work between two I/Os has no bound.
+A load generator's own counters do not show two things: the depth of the queue at the device, and the
+mean number of outstanding I/Os at a depth of 1. There the host's own work between two I/Os has no
+bound.
 """
 
 from __future__ import annotations
@@ -23,56 +23,56 @@ from tkperf.model.measurement import IoStats, Measurement
 from tkperf.model.units import format_block_size, format_count
 from tkperf.model.workload import Workload
 
-# A timed job looks at its clock before each I/O, so it never ends early; what is lost is the ms
-# that fio rounds to and the moments between two passes over a small region.
+# A timed job looks at its clock before each I/O, so it never ends early. Its duration lacks the ms
+# that fio rounds away and the moments between two passes over a small region.
 SHORTEST_SHARE, SHORTEST_SLACK_S = 0.95, 0.05
-# A timed job ends when its last I/O comes back, so it may last longer by the longest latency, and
-# by what a host without a free CPU lets a thread wait.
+# A timed job ends when its last I/O completes, so it may last longer by the longest latency, and
+# by the time that a thread waits on a host without a free CPU.
 LATE_SHARE, LATE_SLACK_S = 0.1, 5.0
-# Nothing can have run for longer than since it was let go. Clocks differ by parts of a thousand
+# No job can run for longer than the time since its start. Clocks differ by parts of a thousand
 # (CPU counters, NTP); the rest is for the ms between opening the gate and noting the time.
 CLOCK_SHARE, CLOCK_SLACK_S = 0.01, 0.25
-# Nor for much less: between the gate and the first I/O, and the last one and the report, a host
-# that swaps may need seconds. A report of a running job waits for its threads, which a device
-# that hangs stops for as long as the engine is patient (120 s).
+# A job cannot run for much less either. Between the gate and the first I/O, and the last I/O and the report, a
+# host that swaps may need seconds. A report of a running job waits for its threads; a hanging device
+# delays it for as long as the engine is patient (120 s).
 LAG_SHARE, LAG_SLACK_S, RUNNING_LAG_SLACK_S = 0.1, 30.0, 130.0
 # Mean latency x IOPS is the mean number of I/Os outstanding (Little's law) and cannot exceed
 # threads x depth. fio keeps to it within a percent; the seconds of a simulated drive are drawn.
 MOST_OUTSTANDING = 1.25
 # fio takes completions one by one and refills at once, so a queue of 2 or more is full but for one
-# place; half of it may be lost while threads drain, and as much again on a starved host.
+# place. Half of it may be lost while threads drain, and as much again on a starved host.
 LEAST_OUTSTANDING = 0.25
-# Below this many rounds through its queue a job may be over before the queue was ever full.
+# With fewer rounds through its queue a job may end before the queue was ever full.
 FULL_QUEUE_ROUNDS = 4
-# An offered rate is met by fio within a percent: it takes whole I/Os a second, and draws random
+# fio meets an offered rate within a percent: it issues whole I/Os in a second, and draws random
 # times in whole us. The number of I/Os in a step of random arrivals has a spread of its square root.
 OFFERED_SHARE = 0.05
 RANDOM_ARRIVALS_SPREAD = 6.0
-# Each I/O costs its thread two entries into the kernel, clock readings and bookkeeping, whatever the
+# Each I/O costs its thread two entries into the kernel, clock readings and bookkeeping, on any
 # device: fio's own records, with polling and registered buffers, are near 2 million a thread.
 MOST_IOPS_OF_A_JOB = 2.5e6
 # fio resubmits short I/Os; a vanished NVMe drive yields I/Os of 0 bytes with exit status 0.
 BYTES_TOLERANCE = 0.01
-# What is drawn at random, such as the sizes of a mix, lies within so many standard deviations.
+# Random values, such as the sizes of a mix, lie within this number of standard deviations.
 CHANCE_DEVIATIONS = 6.0
-# While a job runs fio reads its counters one after the other; on a host without a free CPU half a
-# second can lie between them.
+# While a job runs, fio reads its counters one after the other; on a host without a free CPU half a
+# second can pass between them.
 RUNNING_TRAIL_S = 0.5
 RUNNING_TRAIL_IOS = 64
-# In a slice, a job that did nothing although its queue would have turned over so many times at the
+# In a slice, a job is silent if it did nothing although its queue would have turned over this often at the
 # pace of the others ...
 SILENT_JOB_ROUNDS = 100
-# ... has ended if it never did anything, or nothing for longer than a disk retries one sector.
+# ... and it has ended if it never did anything, or nothing for longer than a disk retries one sector.
 SILENT_JOB_S = 30.0
-# Means over fewer I/Os are off by what fio had half counted when it printed.
+# With fewer I/Os the mean is off by the I/Os that fio had half counted when it printed.
 FEW_IOS = 1000
-# Threads of short steps may be charged a clock tick more than they had.
+# Threads of short steps may be charged a clock tick too much.
 MOST_CPU_PERCENT = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What was asked. ``duration_s`` None: by amount. ``running``: a slice of a stream that goes on."""
+    """The requested load. ``duration_s`` None: by amount. ``running``: a slice of a stream that continues."""
 
     workload: Workload
     duration_s: float | None
@@ -83,8 +83,8 @@ class Plan:
 class JobSeen:
     """One thread of the load generator.
 
-    ``reached_depth`` is None where it cannot be told; ``planned_bytes`` None where none are
-    planned; ``silent_s`` is how long it has done nothing by now, infinite if it never did.
+    ``reached_depth`` is None if unknown; ``planned_bytes`` is None if there is no
+    plan; ``silent_s`` is the time since its last I/O, infinite if it never did one.
     """
 
     ios: int
@@ -97,11 +97,11 @@ class JobSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """What an engine knows beside its counters; None is "not known".
+    """Facts that an engine has in addition to its counters; None: not known.
 
-    ``own_clock_s`` is the time from the first I/O allowed to the last report taken in, by tkperf's
-    monotonic clock, and so an upper bound; ``wall_clock_s`` the same up to the engine's own stamp
-    on that report. ``stopped``: the load generator was stopped by a signal meanwhile.
+    ``own_clock_s`` is the time from the first I/O allowed to the last report received, by tkperf's
+    monotonic clock, and so an upper bound. ``wall_clock_s`` is the time up to the engine's own stamp
+    on that report. ``stopped``: a signal stopped the load generator meanwhile.
     """
 
     jobs: tuple[JobSeen, ...] | None = None
@@ -114,7 +114,7 @@ Check = Callable[[Measurement, Plan, Witness], str | None]
 
 
 def why_implausible(measurement: Measurement, plan: Plan, witness: Witness) -> str | None:
-    """Why a measurement cannot be true, in words for the user; None if nothing speaks against it."""
+    """Return in words for the user why a measurement cannot be true; None: nothing contradicts it."""
     for check in _CHECKS:
         if reason := check(measurement, plan, witness):
             return reason
@@ -124,10 +124,10 @@ def why_implausible(measurement: Measurement, plan: Plan, witness: Witness) -> s
 def require_plausible(
     measurement: Measurement, plan: Plan, witness: Witness, *, device: object
 ) -> None:
-    """Called on everything that was measured, before anything of it is kept.
+    """Require a plausible measurement; every measurement passes this check before any part of it is kept.
 
     Raises:
-        StepFailedError: it cannot be true.
+        StepFailedError: the measurement cannot be true.
     """
     reason = why_implausible(measurement, plan, witness)
     if reason is not None:
@@ -168,7 +168,7 @@ def _duration(measurement: Measurement, plan: Plan, witness: Witness) -> str | N
     if own_s is not None:
         if duration_s > own_s * (1 + CLOCK_SHARE) + CLOCK_SLACK_S:
             return f"it reports {duration_s:g} s, only {own_s:.2f} s after its start"
-        # A report taken in late looks late by one clock, a clock that was set by the other.
+        # A late report looks late by one clock, a clock that was set looks late by the other.
         since_s = own_s if wall_s is None else min(own_s, wall_s)
         slack_s = RUNNING_LAG_SLACK_S if plan.running else LAG_SLACK_S
         if duration_s < since_s * (1 - LAG_SHARE) - slack_s:
@@ -216,14 +216,14 @@ def _silence(workload: Workload, witness: Witness) -> str | None:
 
 
 def _trailing_ios(ios: int, measurement: Measurement, plan: Plan) -> float:
-    """By how many I/Os counters of a running job may disagree."""
+    """Return the number of I/Os by which counters of a running job may disagree."""
     share = min(1.0, RUNNING_TRAIL_S / measurement.duration_s)
     return share * ios + RUNNING_TRAIL_IOS + plan.workload.total_outstanding_ios
 
 
 def _bytes(measurement: Measurement, plan: Plan, witness: Witness) -> str | None:
     if any(job.planned_bytes is not None for job in witness.jobs or ()):
-        return None  # each job's amount is known, and some are of another block size
+        return None  # each job has a planned amount, and some jobs have another block size
     ios, block_bytes = measurement.ios, plan.workload.mean_block_bytes
     off_ios = BYTES_TOLERANCE * ios + _chance_ios(plan.workload, ios)
     if plan.running:
@@ -241,7 +241,7 @@ def _bytes(measurement: Measurement, plan: Plan, witness: Witness) -> str | None
 
 
 def _chance_ios(load: Workload, ios: int) -> float:
-    """By how many I/Os of the mean size the bytes of a mix may be off by chance."""
+    """Return the number of mean-sized I/Os by which chance may change the bytes of a mix."""
     mean_bytes = load.mean_block_bytes
     variance = sum(
         share.percent / 100 * (share.block_size_bytes - mean_bytes) ** 2 for share in load.block_mix
@@ -268,7 +268,7 @@ def _latencies(measurement: Measurement, plan: Plan, _witness: Witness) -> str |
 
 
 def _exact_latencies(stats: IoStats) -> str | None:
-    """Of what has ended, every I/O has its latency, and histogram, mean and extremes agree."""
+    """Check an ended step: every I/O has its latency, and histogram, mean and extremes agree."""
     histogram = stats.histogram
     if not stats.ios == stats.latency_ios == histogram.total:
         return (
@@ -291,7 +291,7 @@ def _exact_latencies(stats: IoStats) -> str | None:
         )
     least = np.dot(histogram.counts.astype(float), BUCKET_LOWER_NS[histogram.indices])
     most = np.dot(histogram.counts.astype(float), BUCKET_UPPER_NS[histogram.indices])
-    # Means are printed with six digits behind the point, sums of floats are good to parts of 10^9.
+    # fio prints means with six digits after the point; sums of floats are good to parts of 10^9.
     slack = stats.ios + 1e-6 * most
     if stats.latency_sum_ns < least - slack or (
         last < BUCKETS - 1 and stats.latency_sum_ns > most + slack
@@ -342,7 +342,7 @@ def _outstanding(measurement: Measurement, plan: Plan, witness: Witness) -> str 
 
 
 def _offered(measurement: Measurement, plan: Plan, _witness: Witness) -> str | None:
-    """No more than the offered rate: a load generator that missed it measured another workload."""
+    """Check that I/Os do not exceed the offered rate: a load generator that missed it measured another workload."""
     offered_iops = plan.workload.offered_iops
     if offered_iops is None:
         return None

@@ -1,11 +1,11 @@
-"""Everything that is measured of a workload, once: what it is called, its unit, how rounds combine.
+"""All quantities measured of a workload, defined once: name, unit, and the way that rounds combine.
 
-Tables, charts, comparison, claims and exports ask here. Rules (docs/method.md, formulas): a reported
-rate is the mean over the rounds of a window; a mean latency the mean of the rounds' means; a minimum
-or maximum the extreme of the window; percentiles come from the merged histograms of the window. At an
-offered rate the backlog is what was due and not done when a round ended, and the time behind how long
-the offered rate takes to offer as much; both are the greatest of the window. The latency with wait
-counts from when an I/O was due.
+Tables, charts, comparison, claims and exports use them. Rules (docs/method.md, formulas): a reported
+rate is the mean over the rounds of a window; a mean latency is the mean of the rounds' means; a minimum
+or maximum is the extreme of the window; percentiles come from the merged histograms of the window. At an
+offered rate the backlog is the number of I/Os due and not done when a round ended; the time behind is the time
+in which the offered rate offers as many. Both are the greatest of the window. The latency with wait
+counts from the time that an I/O was due.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tkperf.model.workload import Workload
 
 
 class Direction(StrEnum):
-    """Which I/Os of a workload."""
+    """The I/Os of a workload to look at."""
 
     ALL = "all"
     READ = "read"
@@ -37,14 +37,14 @@ class Better(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """What a number is, as every output names it.
+    """A number, as every output names it.
 
     Attributes:
-        key: in JSON, CSV, claims; ends with the unit where it has one.
+        key: in JSON, CSV, claims; ends with the unit if it has one.
         label: in tables and on axes, without the unit.
         unit: empty for a count.
-        digits: after the decimal point, of what is known in full; None: as many as a measured figure is
-            worth, ``units.find_place``.
+        digits: after the decimal point, for numbers known in full; None: as many as a measured figure
+            deserves, ``units.find_place``.
     """
 
     key: str
@@ -55,30 +55,30 @@ class Measure:
 
     @property
     def title(self) -> str:
-        """``mean latency (µs)``; a rate whose label is its unit stands alone."""
+        """Return ``mean latency (µs)``; a rate with its unit as label has no parentheses."""
         return (
             f"{self.label} ({self.unit})" if self.unit and self.unit != self.label else self.label
         )
 
     @property
     def unit_in_data(self) -> str:
-        """As files for programs have it, in ASCII."""
+        """Return the unit in ASCII, as in files for programs."""
         return self.unit.replace("µ", "u")
 
     def text(self, value: float | None) -> str:
-        """A value with its unit, as people read it; a dash if it was not measured."""
+        """Return a value with its unit, as people read it; a dash if it was not measured."""
         return format_quantity(value, self.unit, self.digits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity(Measure):
-    """What is measured of a workload.
+    """A quantity measured of a workload.
 
     Attributes:
-        short: where the head of the table has the unit.
-        over: what a value is of the rounds of a window: their mean, the greatest ...
+        short: the name in a table whose head has the unit.
+        over: the relation of a value to the rounds of a window: their mean, the greatest ...
         combine: the value of the rounds of a window; None: not measured.
-        of_rounds: of a mean over rounds what it is the mean of; None: it is no mean.
+        of_rounds: for a mean over rounds, the values of the rounds; None: the quantity is no mean.
     """
 
     short: str
@@ -88,7 +88,7 @@ class Quantity(Measure):
 
 
 def stats_of(measurement: Measurement, direction: Direction) -> IoStats:
-    """The I/Os of one direction, or all."""
+    """Return the I/Os of one direction, or all."""
     match direction:
         case Direction.READ:
             return measurement.read
@@ -100,7 +100,7 @@ def stats_of(measurement: Measurement, direction: Direction) -> IoStats:
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """Rounds of a workload whose values are put together, in one direction or all."""
+    """Rounds of a workload to combine, in one direction or all."""
 
     rounds: Sequence[Measurement]
     workload: Workload
@@ -108,17 +108,17 @@ class Window:
 
     @cached_property
     def stats(self) -> tuple[IoStats, ...]:
-        """Of each round."""
+        """Return the statistics of each round."""
         return tuple(stats_of(measurement, self.direction) for measurement in self.rounds)
 
     @cached_property
     def merged(self) -> IoStats:
-        """All rounds as if they had been one."""
+        """Return all rounds merged, as if they had been one."""
         return add_all(self.stats)
 
     @cached_property
     def sides(self) -> tuple[IoStats, ...]:
-        """What was measured apart: an extreme or percentile of some would pass for one of all."""
+        """Return the parts measured separately: an extreme or percentile of some must not pass for one of all."""
         if self.direction is Direction.ALL:
             both = (
                 side
@@ -130,12 +130,12 @@ class Window:
 
     @cached_property
     def has_histograms(self) -> bool:
-        """Of all that was measured, without which there are no percentiles."""
+        """Return whether all measured parts have histograms; without them there are no percentiles."""
         return all(side.histogram.total for side in self.sides)
 
     @cached_property
     def offered_iops(self) -> float | None:
-        """The rate that was offered, of this direction; None: as fast as the device answers."""
+        """Return the offered rate of this direction; None: as fast as the device answers."""
         offered, reads = self.workload.offered_iops, self.workload.read_percent / 100
         if offered is None:
             return None
@@ -194,7 +194,7 @@ def _percentile_us(percent: float) -> Combine:
 
 
 def _cpu_percents(window: Window) -> list[float]:
-    """Of both directions together, as threads issue both."""
+    """Return the CPU use of both directions together, because threads issue both."""
     used = [
         measurement.cpu.all_threads_percent
         for measurement in window.rounds
@@ -223,7 +223,7 @@ def _behind_us(window: Window) -> float | None:
 
 
 def _not_by_rounds(_window: Window) -> None:
-    """Found from the seconds of the rounds (``analysis/waits.py``), not from their totals."""
+    """Return None: the seconds of the rounds give the value (``analysis/waits.py``), not their totals."""
     return
 
 
@@ -297,7 +297,7 @@ QUANTITIES: dict[str, Quantity] = {
 
 
 def percentile(percent: float) -> Quantity:
-    """A reported percentile's quantity."""
+    """Return the quantity of a reported percentile."""
     return QUANTITIES[f"p{percent:g}_us"]
 
 
@@ -307,6 +307,6 @@ Figures = dict[str, float | None]
 def combine(
     rounds: Sequence[Measurement], workload: Workload, direction: Direction = Direction.ALL
 ) -> Figures:
-    """Every quantity of the rounds of a window, by its key; None is not measured."""
+    """Return every quantity of the rounds of a window, by its key; None: not measured."""
     window = Window(rounds=rounds, workload=workload, direction=direction)
     return {key: quantity.combine(window) for key, quantity in QUANTITIES.items()}

@@ -1,4 +1,4 @@
-"""What a run leaves behind: the records that the runner emits and the run file keeps.
+"""The records of a run that the runner emits and the run file keeps.
 
 Every time ``*_s`` counts from the start of the run on the monotonic clock; ``*_utc`` is ISO 8601.
 """
@@ -18,7 +18,7 @@ from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.workload import Workload
 
-# The method of a purge that was left out.
+# The method of a purge that was omitted.
 NO_PURGE = "none"
 
 
@@ -27,12 +27,12 @@ class StepKind(StrEnum):
     ROUND = "round"
     AREA = "area"
     CONTINUOUS = "continuous"
-    # Measured and kept, and part of no result.
+    # Measured and kept, but part of no result.
     WARM_UP = "warm-up"
 
 
 def kind_of(phase: Fill | Round | Continuous) -> StepKind:
-    """Of a phase's steps."""
+    """Return the kind of a phase's steps."""
     match phase:
         case Fill():
             return StepKind.FILL
@@ -45,7 +45,7 @@ def kind_of(phase: Fill | Round | Continuous) -> StepKind:
 
 
 class RunStatus(StrEnum):
-    """``running`` in a file nobody writes to means that tkperf was killed."""
+    """Status of a run or test. ``running`` in a file without a writer means that tkperf was killed."""
 
     RUNNING = "running"
     COMPLETE = "complete"
@@ -58,13 +58,13 @@ class StepRecord:
     """One executed step: a fill, a step of a round or area, or a slice of a continuous stream.
 
     ``number`` is the round's, area's or slice's number (1 for a fill), ``position`` the place in the
-    round from 0. ``gap_s`` is the time from the end of what came before to this one's release by
-    tkperf's clock: of a step, or with ``planned_pause`` of a purge or of getting a set ready; None
-    where nothing came before. ``foreign_*`` is what others moved meanwhile by the device's own
-    counters, None where those could not be compared. ``disturbances`` is None where nobody watched, as in
-    an imported run or one of a tkperf that did not look. ``host`` is what the host did meanwhile, None where
-    it was not looked at. ``job_file`` is the fio job as
-    it can be run again; ``engine_output`` fio's last JSON document (empty if none).
+    round from 0. ``gap_s`` is the time by tkperf's clock from the end of the activity before to the release of this
+    step: the end of a step, or with ``planned_pause`` of a purge or of the preparation of a set; None
+    if there was none before. ``foreign_*`` are the bytes that others moved meanwhile by the device's own
+    counters, None if they could not be compared. ``disturbances`` is None if nothing watched the step, as in
+    an imported run or a run of a tkperf that did not look. ``host`` is the host's activity meanwhile, None if
+    not observed. ``job_file`` is the fio job as a user can run it again; ``engine_output`` is fio's last JSON
+    document (empty if none).
     """
 
     section: str
@@ -86,12 +86,12 @@ class StepRecord:
 
     @property
     def answer(self) -> Measurement:
-        """What the step's procedure was answered."""
+        """Return the answer that the step's procedure got."""
         return as_answer(self.measurement, self.disturbances)
 
 
 def key_of(kind: StepKind, workload: Workload) -> Workload:
-    """What a step's result is found by: in all areas of a disk the same workload."""
+    """Return the key of a step's result: in all areas of a disk it is the same workload."""
     return replace(workload, region=None) if kind is StepKind.AREA else workload
 
 
@@ -105,18 +105,18 @@ class PurgeRecord:
 
 
 def is_purged(purge: PurgeRecord | None) -> bool:
-    """Whether a purge was done: a record tells of those that were left out, too."""
+    """Return whether a purge was done: omitted purges have a record, too."""
     return purge is not None and purge.method != NO_PURGE
 
 
 def is_as_new(purge: PurgeRecord | None, filled_bytes: int | None) -> bool:
-    """Whether a section measures a device that nothing was written to since its purge."""
+    """Return whether a section measures a device without any write since its purge."""
     return is_purged(purge) and filled_bytes is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeResult:
-    """What a target answers to a purge: how it was done, and what was found afterwards."""
+    """A target's answer to a purge: its method, and the findings afterwards."""
 
     method: str
     note: str | None = None
@@ -124,7 +124,7 @@ class PurgeResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunNote:
-    """Something that must be on record before it is done, or that explains a result later.
+    """A fact that must be on record before an action, or that explains a result later.
 
     ``code`` is stable: ``ata-password-set``, ``run-file-waited`` ...
     """
@@ -137,7 +137,7 @@ class RunNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRecord:
-    """A steady-state verdict as it was given during the run, after round ``number``."""
+    """A steady-state verdict as the run gave it after round ``number``."""
 
     section: str
     number: int
@@ -156,9 +156,9 @@ class RunWarning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfinishedStep:
-    """What was measured of a step that has not ended, or was cut off. It is no result.
+    """The measurement so far of a step that has not ended, or was cut off. It is no result.
 
-    ``measured_so_far`` is of the seconds up to its newest that was kept, its samples left out.
+    ``measured_so_far`` covers the seconds up to the newest one kept, without its samples.
     """
 
     section: str
@@ -174,9 +174,9 @@ class UnfinishedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """Something in a run file that no reader can take: what, why, and where it belongs if known.
+    """A part of a run file that no reader can use: name, reason, and its place if known.
 
-    ``step``: a whole step, so that its round, or its stream, is not complete.
+    ``step``: the part is a whole step, so its round, or its stream, is not complete.
     """
 
     what: str
@@ -191,15 +191,15 @@ class LeftOut:
 
 
 class GoesOn(StrEnum):
-    """Where a test went on after an interruption."""
+    """The point at which a test went on after an interruption."""
 
-    # The round that was cut off, again; what was judged before decides nothing any more.
+    # The round that was cut off, again; earlier judgements decide nothing any more.
     ROUND = "round"
-    # The purge before what was cut off, and all that followed it, again.
+    # The purge before the cut, and everything after it, again.
     PURGE = "purge"
-    # The test from its beginning, which has no purge.
+    # The test from its beginning, because it has no purge.
     TEST = "test"
-    # Where it stopped, as the user accepted: what was cut off is measured again, nothing else.
+    # The point at which it stopped, accepted by the user: only the part that was cut off is measured again.
     WHERE_IT_STOPPED = "where it stopped"
     # Nothing was cut off.
     NEXT = "next"
@@ -207,26 +207,25 @@ class GoesOn(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumption:
-    """A run taken up again: after an interruption, to repeat tests, or to add some.
+    """A run taken up again: after an interruption, to repeat tests, or to add tests.
 
     Attributes:
         test, test_id: the test under way, with its row; None between tests.
-        section: of what was cut off; None where nothing was.
-        round_number: of the round that was asked for again, with ``GoesOn.ROUND``.
+        section: of the part that was cut off; None if nothing was.
+        round_number: of the round requested again, with ``GoesOn.ROUND``.
         set_aside_from: the first of the test's rows of the log, by their sequence, that were
-            measured again and are in no result; None: none was.
+            measured again and are in no result; None: no row.
         set_aside_to: the last row of the log at that time.
-        again: in words what was measured again, empty where nothing was.
-        cut_off: in words the step that was under way, as far as it is known.
-        cut_off_written_bytes: what is known to be written in it.
-        stopped_s: the last moment before it that the run file knows of.
-        resumed_s: when the run went on, by the host's clock.
-        because: why it had stopped.
-        repeated, repeated_ids: tests that were to be measured again, and the rows of what was
-            measured of them before.
-        added: tests that were to be measured, too.
-        changes: what was different on the host from then on.
-        command_line: what resumed it.
+        again: in words, the parts measured again; empty if none.
+        cut_off: in words, the step under way, as far as known.
+        cut_off_written_bytes: bytes known to be written in it.
+        stopped_s: the last moment before the stop in the run file.
+        resumed_s: the time at which the run went on, by the host's clock.
+        because: the reason of the stop.
+        repeated, repeated_ids: tests to measure again, and the rows of their earlier measurements.
+        added: tests to measure in addition.
+        changes: differences on the host from then on.
+        command_line: of the call that resumed the run.
     """
 
     resumed_utc: str
@@ -252,16 +251,16 @@ class Resumption:
 
     @property
     def was_interrupted(self) -> bool:
-        """Whether the run had not ended by itself."""
+        """Return whether the run had not ended by itself."""
         return self.status is not RunStatus.COMPLETE
 
     @property
     def pause_s(self) -> float:
-        """At most so long the device was left alone."""
+        """Return the longest time for which the device may have had no I/O."""
         return self.resumed_s - self.stopped_s
 
     def sets_aside(self, sequence: int) -> bool:
-        """Whether a row of the test's log was measured again."""
+        """Return whether a row of the test's log was measured again."""
         first, last = self.set_aside_from, self.set_aside_to
         return first is not None and last is not None and first <= sequence <= last
 
@@ -271,9 +270,9 @@ Logged = PurgeRecord | StepRecord | VerdictRecord | SectionOutcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """A row of a run's log: what was done, judged or ended. ``set_aside``: it was measured again later.
+    """A row of a run's log: a step or purge, a verdict or an end. ``set_aside``: it was measured again later.
 
-    ``test_id`` tells a test that was repeated from its earlier measurement.
+    ``test_id`` distinguishes a repeated test from its earlier measurement.
     """
 
     sequence: int
@@ -286,8 +285,8 @@ class LogEntry:
 class TestRecord:
     """One test of a run as far as it got. ``outcomes`` are of the sections that ended, in order.
 
-    ``plan`` is how it is shown, None where its file does not say. ``set_aside`` are steps that were
-    measured again after an interruption, by their sequence: they count in what was written alone.
+    ``plan`` is its presentation, None if its file has none. ``set_aside`` are steps, by their sequence, that were
+    measured again after an interruption: they count only in the amount written.
     """
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
@@ -310,9 +309,9 @@ class TestRecord:
 class RunRecord:
     """A whole run as read back from its file. ``ended_because`` is for people.
 
-    ``left_out`` is what its file holds and nobody can read: everything else is there. ``earlier``
-    are measurements of tests that were then repeated, ``planned`` the names of all that was to run;
-    ``telemetry`` what its drives told of themselves, in the order of time.
+    ``left_out`` are the unreadable parts of its file; everything else is there. ``earlier``
+    are measurements of tests that were then repeated, ``planned`` the names of all tests planned;
+    ``telemetry`` are the readings of its drives, in the order of time.
     """
 
     info: RunInfo

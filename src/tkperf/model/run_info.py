@@ -1,4 +1,4 @@
-"""What is fixed about a run before its first I/O, disclosed in every result."""
+"""Everything fixed about a run before its first I/O; every result discloses it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from tkperf.model.units import format_capacity, format_count, parse_size_bytes
 
-# The kind of device of a run that another tool made.
+# The device kind of a run made by another tool.
 IMPORTED = "imported result"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
-    """Everything fixed before the first I/O, disclosed in every result.
+    """Everything fixed before the first I/O; every result discloses it.
 
     ``device`` and each of ``hosts`` are facts as plain data (name -> value, None = not known);
-    ``profile`` is the whole profile as plain data, user options applied, or of an imported run
-    what is known of it; ``options`` what the user set. ``seed`` is the run's, from which
-    the seeds of its fio jobs are drawn; None: not known, or there is none. ``alterations`` are the numbers of the
-    specification that the user's options changed, each as ``runtime 60 s -> 1 s``. ``notices`` are shown on every page of a result (quick profile, file target,
-    SIMULATED).
+    ``profile`` is the whole profile as plain data, with user options applied, or for an imported run
+    its known parts; ``options`` are the user's settings. ``seed`` is the run's; the seeds of its fio jobs are
+    drawn from it; None: not known, or there is none. ``alterations`` are the numbers of the
+    specification that the user's options changed, each as ``runtime 60 s -> 1 s``. Every page of a result shows
+    ``notices`` (quick profile, file target, SIMULATED).
     """
 
     name: str
@@ -45,7 +45,7 @@ class RunInfo:
 
     @property
     def specification(self) -> str | None:
-        """What was measured by, for every header: altered is what does not keep to its numbers."""
+        """Return the specification for every header; "altered" means that the run does not keep to its numbers."""
         title = self.profile.get("title")
         if title is None:
             return None
@@ -53,42 +53,42 @@ class RunInfo:
 
     @property
     def host(self) -> dict[str, object]:
-        """The first host, which has the device; no facts where it is not known."""
+        """Return the first host, which has the device; no facts if it is not known."""
         return self.hosts[0] if self.hosts else {}
 
     @property
     def is_simulated(self) -> bool:
-        """Whether a model was measured: nobody else can reach it, so there is nothing to be told apart."""
+        """Return whether a model was measured: no other process can reach it, so there is nothing to distinguish."""
         return self.ioengine == "simulated"
 
     @property
     def fills_members(self) -> bool:
-        """Whether the members of a RAID set were filled before it was made, and not the set itself."""
+        """Return whether the members of a RAID set were filled before it was made, and not the set itself."""
         if self.suite != "raid":
             return False
         filled = self.device.get("preconditioned")
-        # Files of before this was kept: a controller's members were not known then.
+        # Older files have no such fact: the members of a controller were not known then.
         return filled == "members" if filled else bool(self.device.get("members"))
 
     @property
     def software(self) -> str:
-        """The program that measured, with its version; of an imported run also who imported it."""
+        """Return the program that measured, with its version; for an imported run also the program that imported it."""
         return self.tkperf_version if self.imported else f"tkperf {self.tkperf_version}"
 
     @property
     def command_text(self) -> str:
-        """The command line as a shell takes it; of an imported run as the other tool wrote it."""
+        """Return the command line as a shell takes it; for an imported run as the other tool wrote it."""
         words = self.command_line
         return " ".join(words) if self.imported else shlex.join(words)
 
     def table(self, name: str) -> dict[str, object]:
-        """A table of the profile; empty where it is not known, as in an imported run."""
+        """Return a table of the profile; empty if it is not known, as in an imported run."""
         table = self.profile.get(name)
         return table if isinstance(table, dict) else {}
 
     @property
     def active_range_text(self) -> str | None:
-        """``17.2 GB``, or ``17.2 GB in 2,048 segments``; None is not known."""
+        """Return ``17.2 GB``, or ``17.2 GB in 2,048 segments``; None: not known."""
         if self.active_range_length_bytes is None:
             return None
         length, count = format_capacity(self.active_range_length_bytes), self._segments
@@ -96,7 +96,7 @@ class RunInfo:
 
     @property
     def active_range_place(self) -> str | None:
-        """The same with where that is; of segments with what their places can be drawn from again."""
+        """Return ``active_range_text`` with its place; for segments with the data to draw their places again."""
         if self._segments == 1:
             offset_bytes = self.active_range_offset_bytes
             return (
@@ -121,13 +121,13 @@ class RunInfo:
 
     @property
     def preconditioned_length_bytes(self) -> int | None:
-        """Of the range that preconditioning writes; None is not known."""
+        """Return the length of the range that preconditioning writes; None: not known."""
         length = self.table("preconditioning").get("length")
         return self.active_range_length_bytes if length is None else parse_size_bytes(str(length))
 
     @property
     def preconditioned_range(self) -> str:
-        """``the active range``, or ``the first 80 % of the device``."""
+        """Return ``the active range``, or ``the first 80 % of the device``."""
         capacity_bytes, length_bytes = (
             self.device.get("capacity_bytes"), self.preconditioned_length_bytes
         )  # fmt: skip
@@ -139,5 +139,5 @@ class RunInfo:
 
     @property
     def imported(self) -> bool:
-        """Whether another tool measured it: what nobody recorded is then not known."""
+        """Return whether another tool made the measurement: values that it did not record are then not known."""
         return self.device.get("kind") == IMPORTED

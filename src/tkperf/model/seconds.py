@@ -1,6 +1,6 @@
 """A step's samples as columns: for drawing and for statistics over a whole day at once.
 
-The same facts as ``Sample`` without the histograms, a hundred times cheaper to read.
+The facts are those in ``Sample`` without the histograms, a hundred times cheaper to read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _empty() -> FloatArray:
 class Seconds:
     """One value of each column for each sample, reads and writes together; NaN is "not measured".
 
-    ``start_s`` counts from the first I/O of the step, or of the first step where several were
+    ``start_s`` counts from the first I/O of the step, or of the first step if several were
     joined. Latencies are of the whole response time.
     """
 
@@ -39,12 +39,12 @@ class Seconds:
 
     @property
     def end_s(self) -> float:
-        """Where the last sample ends; 0 without samples."""
+        """Return the end of the last sample; 0 without samples."""
         return float(self.start_s[-1] + self.duration_s[-1]) if len(self) else 0.0
 
 
 def join(pieces: Sequence[Seconds], starts_s: Sequence[float]) -> Seconds:
-    """Pieces one after the other, each moved to its start."""
+    """Return pieces one after the other, each moved to its start."""
     if not pieces:
         return Seconds()
     columns = {
@@ -58,7 +58,7 @@ def join(pieces: Sequence[Seconds], starts_s: Sequence[float]) -> Seconds:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Column:
-    """A value over time in at most so many columns: what a plot of that width can show.
+    """A value over time in a limited number of columns: as many as a plot of that width can show.
 
     ``low`` and ``high`` are the extremes of the samples that begin in a column, so that no spike
     is lost however many samples share it; ``mean`` is their mean.
@@ -71,10 +71,10 @@ class Column:
 
 
 def reduce_to_columns(start_s: FloatArray, values: FloatArray, columns: int) -> Column:
-    """Minimum, mean and maximum of each of ``columns`` equal parts of the time.
+    """Return minimum, mean and maximum of each of ``columns`` equal parts of the time.
 
-    Parts without a measured sample are left out; with no more samples than columns each sample
-    is a column of its own. Samples may come in any order.
+    Parts without a measured sample are left out. With no more samples than columns each sample
+    has its own column. Samples may come in any order.
 
     Raises:
         ValueError: there is no column to fill.
@@ -99,9 +99,9 @@ def reduce_to_columns(start_s: FloatArray, values: FloatArray, columns: int) -> 
 
 
 def places_of_extremes(values: Sequence[float], most: int) -> list[int]:
-    """Where the lowest and the highest of each group of neighbours are, so that ``most`` are left.
+    """Return the places of the lowest and the highest of each group of neighbours, at most ``most`` in all.
 
-    All of them where there are no more; the first and the last in any case.
+    The result has all places if there are no more, and always the first and the last.
 
     Raises:
         ValueError: ``most`` does not leave two groups.

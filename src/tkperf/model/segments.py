@@ -1,7 +1,7 @@
-"""Where the segments of an active range lie: random places that do not touch, from a seed. Pure.
+"""Places of the segments of an active range: random places that do not touch, from a seed. Pure.
 
-The layout is drawn with SHA-256 alone, so that the same seed has the same places with every version
-of Python: docs/method.md has the course of it.
+The layout is drawn with SHA-256 alone, so one seed gives one set of places with every version
+of Python; docs/method.md describes the procedure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tkperf.model.errors import UsageError
 from tkperf.model.units import MIB, format_capacity, format_count
 
-# Changes with whatever changes the places that a seed stands for.
+# Changes with any change of the places that a seed gives.
 LAYOUT = "tkperf-1"
 # Places of larger segments are multiples of this, so that no block of any test is split in two.
 LARGEST_STEP_BYTES = MIB
@@ -24,10 +24,10 @@ class Segments:
     """Equal pieces of a device in the order of their places; one behind the other they are the active range.
 
     Attributes:
-        seed: what the places were drawn from.
+        seed: the places were drawn from it.
         length_bytes: of each.
-        within_bytes: of the range, from the start of the device, that they lie in.
-        starts_bytes: where each begins on the device.
+        within_bytes: length of the range, from the start of the device, that contains them.
+        starts_bytes: start of each on the device.
     """
 
     seed: int
@@ -41,16 +41,16 @@ class Segments:
 
     @property
     def table(self) -> str:
-        """A line ``START LENGTH`` in bytes for each."""
+        """Return a line ``START LENGTH`` in bytes for each."""
         return "".join(f"{start} {self.length_bytes}\n" for start in self.starts_bytes)
 
     @property
     def check_sum(self) -> str:
-        """SHA-256 of the table, which tells two layouts apart."""
+        """Return the SHA-256 of the table, which distinguishes two layouts."""
         return hashlib.sha256(self.table.encode()).hexdigest()
 
     def facts(self) -> dict[str, object]:
-        """All that the places can be drawn from again, as plain data for the run file."""
+        """Return the data to draw the places again, as plain data for the run file."""
         return {
             "count": len(self.starts_bytes),
             "length_bytes": self.length_bytes,
@@ -72,10 +72,10 @@ def draw_segments(*, count: int, amount_bytes: int, within_bytes: int, seed: int
         UsageError: they do not fit.
     """
     length_bytes = amount_bytes // count
-    # The largest power of two in the length: what a whole number of goes into each segment.
+    # The largest power of two in the length: a whole number of steps makes up each segment.
     step_bytes = min(length_bytes & -length_bytes, LARGEST_STEP_BYTES)
     steps = length_bytes // step_bytes
-    # Each segment but the last is followed by one step at least; the other free ones are dealt out.
+    # At least one step follows each segment but the last; the other free steps are dealt out.
     free = within_bytes // step_bytes - count * steps - (count - 1)
     if free < 0:
         raise UsageError(
@@ -92,7 +92,7 @@ def draw_segments(*, count: int, amount_bytes: int, within_bytes: int, seed: int
 
 
 def _choose(size: int, count: int, draws: Iterator[int]) -> set[int]:
-    """``count`` of the numbers below ``size``, every choice as likely (Floyd's algorithm)."""
+    """Return ``count`` of the numbers below ``size``, every choice as likely (Floyd's algorithm)."""
     chosen: set[int] = set()
     for last in range(size - count, size):
         one = _below(last + 1, draws)
@@ -101,13 +101,13 @@ def _choose(size: int, count: int, draws: Iterator[int]) -> set[int]:
 
 
 def _below(limit: int, draws: Iterator[int]) -> int:
-    """A whole number below a limit, each as likely: what would favour the low ones is drawn again."""
+    """Return a number below a limit, each equally likely: a draw that would favour the low ones is drawn again."""
     fair = 2**64 - 2**64 % limit
     return next(draw for draw in draws if draw < fair) % limit
 
 
 def _draw(seed: int) -> Iterator[int]:
-    """64-bit numbers: the first 8 bytes of SHA-256 of ``SEED:0``, ``SEED:1`` ..., low byte first."""
+    """Yield 64-bit numbers: the first 8 bytes of SHA-256 of ``SEED:0``, ``SEED:1`` ..., low byte first."""
     number = 0
     while True:
         digest = hashlib.sha256(f"{seed}:{number}".encode()).digest()

@@ -1,13 +1,13 @@
 """Steady state: the window rule of the PTS and its verdict as data.
 
-Rule (PTS 2.0.2, definition 2.1.24, alike in 1.1; sources in docs/method.md): over the last five
+Rule (PTS 2.0.2, definition 2.1.24, and the same in 1.1; sources in docs/method.md): over the last five
 consecutive rounds of the tracking variable y, with A = mean(y),
 
 - data excursion: max(y) - min(y) <= 20 % of A, and
 - slope excursion: (max - min) of the least-squares line over the window <= 10 % of A.
 
 The comparison is inclusive. The +-10 % lines drawn in reports are a drawing convention; the
-criterion is the range. The rule is about the device alone: a value that something else had a part in
+criterion is the range. The rule is about the device alone: a value that something else influenced
 keeps its window from being steady, unless the user accepts that (docs/method.md).
 """
 
@@ -20,7 +20,7 @@ from math import isfinite, sqrt
 class Criteria:
     """Limits of the window rule, as fractions of the window's average.
 
-    ``accept_disturbed``: a window is steady whatever else than the device had a part in its values.
+    ``accept_disturbed``: a window can be steady even if something other than the device influenced its values.
     """
 
     window_rounds: int = 5
@@ -37,7 +37,7 @@ WITHIN_LIMITS = "data and slope excursion are within their limits"
 class Fit:
     """Least-squares line y = slope * round + intercept over the window.
 
-    ``correlation`` is Pearson's r; None where all values are equal and it is undefined.
+    ``correlation`` is Pearson's r; None if all values are equal, as it is then undefined.
     """
 
     slope: float
@@ -50,13 +50,13 @@ class Fit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyStateVerdict:
-    """The judgement after one round, with everything needed to audit it.
+    """The verdict after one round, with everything needed to audit it.
 
     ``rounds`` and ``values`` are the window: the last ``window_rounds`` rounds, or fewer while
-    fewer have been measured. Excursions are absolute, in ``unit``; ``fit`` is None with fewer
-    than two values. ``reached`` and ``reason`` say the verdict and why; nothing was ``judged``
-    as long as there were fewer than ``needed_rounds``. ``disturbed_rounds`` are those of the window in
-    which something else than the device had a part.
+    there are fewer. Excursions are absolute, in ``unit``; ``fit`` is None with fewer
+    than two values. ``reached`` is the verdict and ``reason`` explains it. With fewer rounds than ``needed_rounds``
+    nothing is ``judged``. ``disturbed_rounds`` are the rounds of the window that something other than the
+    device influenced.
     """
 
     tracking: str
@@ -84,7 +84,7 @@ class SteadyStateVerdict:
 
 
 def fit_line(xs: Sequence[float], ys: Sequence[float]) -> Fit | None:
-    """Least-squares line through the points; None with fewer than two.
+    """Return the least-squares line through the points; None with fewer than two.
 
     m = sum((x-xm)(y-ym)) / sum((x-xm)^2), b = ym - m xm,
     r = sum((x-xm)(y-ym)) / sqrt(sum((x-xm)^2) sum((y-ym)^2)).
@@ -114,9 +114,9 @@ def judge(
     Args:
         rounds: numbers of all rounds so far, ascending.
         values: tracking variable of each round, in ``unit``.
-        tracking: what is tracked, for people, e.g. ``RND 4k R/W 0/100 IOPS``.
-        doubts: of each round what else than the device had a part in its value; None: nothing. Left out:
-            nothing in any of them.
+        tracking: name of the tracking variable for people, e.g. ``RND 4k R/W 0/100 IOPS``.
+        doubts: for each round, the influence of anything other than the device; None: nothing. Left out:
+            nothing in any round.
 
     Raises:
         ValueError: the two sequences differ in length or are empty.
@@ -168,7 +168,7 @@ def judge(
 
 
 def _describe_doubts(doubted: Mapping[int, str]) -> str:
-    """``not the device alone in 4: other I/O on the device``; empty if none was doubted."""
+    """Return ``not the device alone in 4: other I/O on the device``; empty if there is no doubt."""
     named: dict[str, list[str]] = {}
     for number, doubt in doubted.items():
         named.setdefault(doubt, []).append(str(number))
@@ -185,7 +185,7 @@ def _explain(
     slope_excursion: float | None,
     allowed_slope: float,
 ) -> str | None:
-    """Why the window is not steady; None if it is."""
+    """Return the reason why the window is not steady; None if it is."""
     if len(window) < criteria.window_rounds:
         return f"{len(window)} of the {criteria.window_rounds} rounds a window needs"
     if not all(isfinite(value) for value in window) or average <= 0:

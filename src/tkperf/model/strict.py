@@ -1,4 +1,4 @@
-"""Strict reading of users' files: a mistake is an error that names its key, what is there and what may be."""
+"""Strict reading of users' files: an error names the key, the value and the values allowed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from tkperf.model.errors import InputFileError, UsageError, choose_from, reason_of
 
 T = TypeVar("T")
-# Many times what any key has, and what any list of numbers on one line.
+# Many times the dots in any key, or in any list of numbers on one line.
 _MOST_DOTS_OF_A_LINE = 2000
 _LONGEST_QUOTED = 40
 # A key, or a place in a list or table, of a path as msgspec writes it: $.claim[0].within_us[...]
@@ -31,7 +31,7 @@ def decode_strictly(
     language: str,
     error: type[UsageError] = InputFileError,
 ) -> T:
-    """The plain data that ``parse`` makes of a file, as a ``type_``; errors name ``what`` and the key.
+    """Return the plain data that ``parse`` makes of a file, as a ``type_``; errors name ``what`` and the key.
 
     Raises:
         InputFileError: or ``error``: not that language, a typo, or a value of another type.
@@ -41,14 +41,14 @@ def decode_strictly(
     except RecursionError:
         raise error(f"{what}: not valid {language}: it is nested too deeply") from None
     except (msgspec.DecodeError, ValueError) as mistake:
-        # Python's own limits, as for digits, are no msgspec errors.
+        # Python's own limits, such as the one on digits, are no msgspec errors.
         raise error(f"{what}: not valid {language}: {reason_of(mistake)}") from mistake
 
 
 def convert_strictly(
     value: object, type_: type[T], *, what: str, error: type[UsageError] = InputFileError
 ) -> T:
-    """Plain data as a ``type_``; errors name ``what`` and the key.
+    """Return plain data as a ``type_``; errors name ``what`` and the key.
 
     Raises:
         InputFileError: or ``error``: a typo, or a value of another type.
@@ -60,10 +60,10 @@ def convert_strictly(
 
 
 def shallow(text: str) -> str:
-    """TOML without keys of thousands of parts, for which its parser would take minutes.
+    """Return TOML that has no keys of thousands of parts; its parser would take minutes for them.
 
     Raises:
-        RecursionError: it has one.
+        RecursionError: the text has such a key.
     """
     if any(line.count(".") > _MOST_DOTS_OF_A_LINE for line in text.splitlines()):
         raise RecursionError
@@ -71,9 +71,9 @@ def shallow(text: str) -> str:
 
 
 def describe_mistake(mistake: msgspec.ValidationError, type_: Any, value: object) -> str:
-    """``, claim 1, key read_percent: 101 is not allowed, it takes a whole number, 0 to 100``.
+    """Return ``, claim 1, key read_percent: 101 is not allowed, it takes a whole number, 0 to 100``.
 
-    ``type_`` is what ``value`` could not be converted to.
+    ``value`` could not be converted to ``type_``.
     """
     reason, _, path = str(mistake).partition(" - at `$")
     info = _bare(msgspec.inspect.type_info(type_))
@@ -95,14 +95,14 @@ def describe_mistake(mistake: msgspec.ValidationError, type_: Any, value: object
     if words and isinstance(value, str):
         return f"{where} '{value[:_LONGEST_QUOTED]}': {choose_from(value, words)}"
     if not reason.startswith(_OF_VALUES) or isinstance(info, msgspec.inspect.AnyType):
-        # Said by the type itself, or of a place that cannot be found.
+        # The type itself gives the reason, or the place cannot be found.
         return f"{where}: {reason}"
     given = "a value" if value is _UNSEEN else quote_value(value)
     return f"{where}: {given} is not allowed, it takes {_with_kind(info)}"
 
 
 def quote_value(value: object) -> str:
-    """As JSON has it, cut short; a number of thousands of digits cannot even be written."""
+    """Return a value as JSON, cut short; a number of thousands of digits cannot even be written."""
     if isinstance(value, dict):
         return f"a table of {len(value):,}"
     if isinstance(value, list | tuple):
@@ -116,7 +116,7 @@ def quote_value(value: object) -> str:
 
 
 def describe_values(type_: msgspec.inspect.Type) -> str:
-    """The values that a type takes: ``0 to 100``, ``true or false``, ``"on", "off" or "keep"``."""
+    """Return the values that a type takes: ``0 to 100``, ``true or false``, ``"on", "off" or "keep"``."""
     match bare := _bare(type_):
         case msgspec.inspect.BoolType():
             return "true or false"
@@ -146,7 +146,7 @@ def describe_values(type_: msgspec.inspect.Type) -> str:
 
 
 def _with_kind(type_: msgspec.inspect.Type) -> str:
-    """Likewise, numbers with the word for what they are."""
+    """Return the values that a type takes, numbers and text with their kind."""
     values = describe_values(type_)
     match _bare(type_):
         case msgspec.inspect.IntType():
@@ -170,7 +170,7 @@ def _with_kind(type_: msgspec.inspect.Type) -> str:
 
 
 def _bare(type_: msgspec.inspect.Type) -> msgspec.inspect.Type:
-    """Without its meaning, and without that it may be left out."""
+    """Return the type without metadata, and without the None of an optional value."""
     if isinstance(type_, msgspec.inspect.Metadata):
         return _bare(type_.type)
     if isinstance(type_, msgspec.inspect.UnionType):
@@ -182,7 +182,7 @@ def _bare(type_: msgspec.inspect.Type) -> msgspec.inspect.Type:
 def _below(
     type_: msgspec.inspect.Type, value: object, step: str
 ) -> tuple[msgspec.inspect.Type, object]:
-    """What is at a key or place: its type, and its value if that can be found."""
+    """Return the type at a key or place, and its value if it can be found."""
     match type_:
         case msgspec.inspect.StructType() | msgspec.inspect.DataclassType():
             below = next(field.type for field in type_.fields if field.encode_name == step)
@@ -204,7 +204,7 @@ def _keys(type_: msgspec.inspect.Type) -> list[str]:
 
 
 def _words(type_: msgspec.inspect.Type) -> Sequence[object]:
-    """All values of a type that has but a few."""
+    """Return all values of a type that has only a few."""
     match type_:
         case msgspec.inspect.LiteralType():
             return type_.values

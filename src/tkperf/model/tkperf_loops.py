@@ -1,4 +1,4 @@
-"""TKperf 2.2's format: its tests and its loops, by whose order alone values are known."""
+"""TKperf 2.2's format: its tests and its loops; only their order gives values their meaning."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LATENCY_SIZES_KIB = (8, 4, 0.5)
 THROUGHPUT_SIZES_KIB = (1024, 64, 8, 4, 0.5)
 """On a device with sectors of 4 KiB the last block size of each list is missing."""
 
-# The tests that its files know, and the table that holds the numbers of each in a profile.
+# The tests in its files, and the profile table with the numbers of each.
 TABLES = {"iops": "iops", "lat": "latency", "tp": "throughput", "writesat": "write_saturation"}
-# What a run imported from one is called where runs of tkperf name their profile.
+# The name of a run imported from such a file, in place of a profile name.
 PROFILE_NAME = "TKperf XML"

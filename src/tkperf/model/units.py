@@ -40,11 +40,11 @@ _TOO_LARGE = 1 << 63
 
 NOT_MEASURED = "-"
 NOT_FOUND = "not found"
-"""Of what was looked for in measured values."""
+"""For a value that was searched for in measured values."""
 
 
 def parse_size_bytes(text: str) -> int:
-    """Bytes meant by a size such as ``512MiB``, ``1g``, ``960GB`` or ``4096``.
+    """Return the bytes meant by a size such as ``512MiB``, ``1g``, ``960GB`` or ``4096``.
 
     A bare letter is binary, as fio reads it; ``kB MB GB TB`` are decimal.
 
@@ -57,7 +57,7 @@ def parse_size_bytes(text: str) -> int:
             f"'{text[:40]}' is not a size; write for example 512MiB, 16GiB, 960GB or a number of bytes"
         )
     amount = Decimal(match[1])
-    # First, as a product of more digits than Decimal reckons with is an error of its own.
+    # Compare first: a product with more digits than Decimal's precision raises its own error.
     size_bytes = _TOO_LARGE if amount >= _TOO_LARGE else int(amount * _FACTORS[match[2].lower()])
     if size_bytes <= 0:
         raise UsageError(f"'{text[:40]}' is not a size: it must be more than 0 bytes")
@@ -67,19 +67,19 @@ def parse_size_bytes(text: str) -> int:
 
 
 def format_block_size(block_size_bytes: int) -> str:
-    """A block size as fio and TKperf users write it: ``1024k``, ``4k``, ``512``."""
+    """Return a block size as fio and TKperf users write it: ``1024k``, ``4k``, ``512``."""
     if block_size_bytes >= KIB and block_size_bytes % KIB == 0:
         return f"{block_size_bytes // KIB}k"
     return str(block_size_bytes)
 
 
 def format_block_size_kib(block_size_bytes: int) -> str:
-    """A block size in KiB without trailing zeroes, for table heads: ``1024``, ``4``, ``0.5``."""
+    """Return a block size in KiB without trailing zeroes, for table heads: ``1024``, ``4``, ``0.5``."""
     return f"{block_size_bytes / KIB:g}"
 
 
 def format_capacity(capacity_bytes: float) -> str:
-    """A capacity in decimal units: ``960.2 GB``, ``536.9 MB``."""
+    """Return a capacity in decimal units: ``960.2 GB``, ``536.9 MB``."""
     for factor, unit in ((10**12, "TB"), (GB, "GB"), (MB, "MB"), (10**3, "kB")):
         if capacity_bytes >= factor:
             return f"{capacity_bytes / factor:.1f} {unit}"
@@ -87,7 +87,7 @@ def format_capacity(capacity_bytes: float) -> str:
 
 
 def format_duration(duration_s: float) -> str:
-    """A duration for people: ``4 h 40 min``, ``2 min 05 s``, ``12 s``."""
+    """Return a duration for people: ``4 h 40 min``, ``2 min 05 s``, ``12 s``."""
     whole_s = max(0, round(duration_s))
     hours, minutes, seconds = whole_s // 3600, whole_s % 3600 // 60, whole_s % 60
     if hours:
@@ -98,42 +98,42 @@ def format_duration(duration_s: float) -> str:
 
 
 def format_durations(shortest_s: float, longest_s: float) -> str:
-    """From the one to the other: ``2 h 10 min to 3 h 05 min``; one of them where they read alike."""
+    """Return a range of durations: ``2 h 10 min to 3 h 05 min``; one duration if both texts are equal."""
     shortest, longest = format_duration(shortest_s), format_duration(longest_s)
     return shortest if shortest == longest else f"{shortest} to {longest}"
 
 
 def format_count(count: int, what: str) -> str:
-    """So many of something with a regular plural: ``1 slice``, ``1,440 slices``."""
+    """Return a count of something with a regular plural: ``1 slice``, ``1,440 slices``."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def format_window(numbers: Sequence[int]) -> str:
-    """Consecutive rounds: ``round 1``, ``rounds 4-8``."""
+    """Return consecutive rounds: ``round 1``, ``rounds 4-8``."""
     if len(numbers) == 1:
         return f"round {numbers[0]}"
     return f"rounds {numbers[0]}-{numbers[-1]}"
 
 
 def spaced(size: str) -> str:
-    """A size as a user wrote it, for people: ``100 %`` of ``100%``, ``1 GiB`` of ``1GiB``."""
+    """Return a size as a user wrote it, for people: ``100 %`` for ``100%``, ``1 GiB`` for ``1GiB``."""
     return re.sub(r"(?<=\d)(?=[A-Za-z%])", " ", size.strip())
 
 
 def drop_controls(text: str) -> str:
-    """Text from outside without control and direction characters; line ends stay."""
+    """Return text from outside without control and direction characters; line ends stay."""
     if text.replace("\n", "").isprintable():  # as nearly all is
         return text
     return "".join(character for character in text if character.isprintable() or character == "\n")
 
 
-@lru_cache(maxsize=1 << 13)  # of a day's minutes most percentiles are alike
+@lru_cache(maxsize=1 << 13)  # most percentiles in a day's minutes are equal
 def format_number(value: float | None, digits: int | None = None) -> str:
-    """A number as people read it.
+    """Return a number as people read it.
 
     Args:
-        digits: after the decimal point, of what is known in full, such as a count; left out: as many
-            as a measured figure is worth (``find_place``).
+        digits: after the decimal point, for a number known in full, such as a count; left out: as many
+            as a measured figure deserves (``find_place``).
     """
     if value is None or isnan(value):
         return NOT_MEASURED
@@ -141,10 +141,10 @@ def format_number(value: float | None, digits: int | None = None) -> str:
 
 
 def find_place(value: float) -> int:
-    """The place of the last digit that a measured figure is told with: 2 hundreds, -1 tenths.
+    """Return the place of the last digit that a measured figure shows: 2 hundreds, -1 tenths.
 
-    Three digits, four where the first is 1: what reads alike differs by less than a hundredth, and by a
-    thousandth on average. docs/reports.md, Digits.
+    A figure has three digits, four if the first is 1: figures with equal texts differ by less than a hundredth, and
+    by a thousandth on average. docs/reports.md, Digits.
     """
     if not value or not isfinite(value):
         return 0
@@ -154,7 +154,7 @@ def find_place(value: float) -> int:
 
 
 def format_to_place(value: float, place: int) -> str:
-    """``88,800`` of 88,821.6 to the hundreds, place 2; ``12.30`` to the hundredths, place -2."""
+    """Return a rounded number: ``88,800`` for 88,821.6 and place 2; ``12.30`` at place -2, hundredths."""
     if not isfinite(value):
         return str(value)
     rounded = round(value, -place) or 0.0  # no -0
@@ -162,7 +162,7 @@ def format_to_place(value: float, place: int) -> str:
 
 
 def format_exact(value: float) -> str:
-    """A number with all its digits that mean anything: ``88,821.6``."""
+    """Return a number with all its significant digits: ``88,821.6``."""
     if not isfinite(value):
         return str(value)
     text = f"{value:,.4f}" if abs(value) >= 1 else f"{value:.6g}"
@@ -170,13 +170,13 @@ def format_exact(value: float) -> str:
 
 
 def format_quantity(value: float | None, unit: str, digits: int | None = None) -> str:
-    """A number with its unit, or the dash alone."""
+    """Return a number with its unit, or the dash alone."""
     number = format_number(value, digits)
     return number if number == NOT_MEASURED else f"{number} {unit}".rstrip()
 
 
 def format_latency(latency_us: float) -> str:
-    """In the unit that suits it: ``37.2 µs``, ``1.204 ms``, ``2.10 s``."""
+    """Return a latency in the unit that suits it: ``37.2 µs``, ``1.204 ms``, ``2.10 s``."""
     for factor, unit in ((1e6, "s"), (1e3, "ms")):
         if latency_us >= factor:
             return f"{format_number(latency_us / factor)} {unit}"
@@ -184,15 +184,15 @@ def format_latency(latency_us: float) -> str:
 
 
 def unit_for_people(unit: str) -> str:
-    """``µs`` of ``us``, as data files have it."""
+    """Return ``µs`` for ``us``, the unit in data files; any other unit stays."""
     return "µs" if unit == "us" else unit
 
 
 def format_mix(read_percent: int) -> str:
-    """A read/write mix as the PTS writes it: ``100/0``, ``65/35``."""
+    """Return a read/write mix as the PTS writes it: ``100/0``, ``65/35``."""
     return f"{read_percent}/{100 - read_percent}"
 
 
 def on_one_line(text: str) -> str:
-    """A name from outside: no control characters, white space as single blanks."""
+    """Return a name from outside on one line: no control characters, white space as single blanks."""
     return " ".join(drop_controls(text).split())

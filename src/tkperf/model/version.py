@@ -1,3 +1,3 @@
-"""The version of tkperf, which every run file and output names."""
+"""The version of tkperf; every run file and output names it."""
 
 __version__ = "3.0.0.dev0"

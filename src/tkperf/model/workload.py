@@ -1,4 +1,4 @@
-"""What to do: workloads and steps. No I/O, no clock, no fio."""
+"""Workloads and steps of a test. No I/O, no clock, no fio."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tkperf.model.units import KIB, format_block_size, format_capacity, format_mix
 
-# Mixes of more sizes are called by their ends.
+# A mix of more sizes is named by its smallest and largest size.
 LONGEST_MIX_LISTED = 4
 
 
@@ -20,7 +20,7 @@ class Access(StrEnum):
 
     @property
     def order(self) -> str:
-        """``RND`` or ``SEQ``."""
+        """Return ``RND`` or ``SEQ``."""
         return "RND" if self is Access.RANDOM else "SEQ"
 
 
@@ -39,28 +39,28 @@ class ActiveRange:
         return f"{format_capacity(self.length_bytes)} from {format_capacity(self.offset_bytes)}"
 
     def within(self, outer: ActiveRange) -> ActiveRange:
-        """This range, counted from the start of another one, as bytes of the device."""
+        """Return this range, counted from the start of another one, as bytes of the device."""
         return ActiveRange(
             offset_bytes=outer.offset_bytes + self.offset_bytes, length_bytes=self.length_bytes
         )
 
 
 class Arrival(StrEnum):
-    """When I/Os are issued at an offered rate: evenly spaced, or at random times (Poisson process)."""
+    """The arrival of I/Os at an offered rate: evenly spaced, or at random times (Poisson process)."""
 
     LINEAR = "linear"
     POISSON = "poisson"
 
 
 class BlockShare(NamedTuple):
-    """So many percent of all I/Os are of this block size."""
+    """A block size, and the percentage of all I/Os that have it."""
 
     block_size_bytes: int
     percent: int
 
 
 class Zone(NamedTuple):
-    """So many percent of all accesses fall into the next so many percent of the range."""
+    """A percentage of the range, and the percentage of all accesses that fall into it; zones follow each other."""
 
     access_percent: int
     range_percent: int
@@ -68,19 +68,19 @@ class Zone(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What the load generator does, and the key that its results are found by.
+    """The work of the load generator, and the key of its results.
 
-    ``jobs`` is the PTS's thread count (TC), ``io_depth`` its queue depth per thread (QD).
+    ``jobs`` is the PTS's thread count (TC), ``io_depth`` its queue depth for each thread (QD).
 
     Attributes:
         block_size_bytes: of every I/O; with ``block_mix`` the largest of them.
-        block_mix: several block sizes and how often each is used; empty: one size only.
-        zones: how random accesses are spread over the range, from its start; empty: evenly.
-        offered_iops: the rate that all jobs together are to issue; None: as fast as the device answers.
-        arrival: how an offered rate is spread over time.
-        compressible_percent: of the data written, how much a drive's compression could save; None:
+        block_mix: several block sizes and the share of each; empty: one size only.
+        zones: distribution of random accesses over the range, from its start; empty: even.
+        offered_iops: the rate that all jobs together should issue; None: as fast as the device answers.
+        arrival: distribution of an offered rate over time.
+        compressible_percent: the part of the data written that a drive's compression could save; None:
             fresh random data, which saves nothing.
-        region: the part of the active range that it stays in, counted from the start of the
+        region: the part of the active range that the accesses stay in, counted from the start of the
             active range; None: all of it.
     """
 
@@ -140,19 +140,19 @@ class Workload:
 
     @property
     def mean_block_bytes(self) -> float:
-        """What an I/O moves on average."""
+        """Return the mean size of an I/O."""
         if not self.block_mix:
             return self.block_size_bytes
         return sum(share.block_size_bytes * share.percent for share in self.block_mix) / 100
 
     @property
     def mix_and_size(self) -> str:
-        """``0/100 4k``: what tells the workloads of most tests apart."""
+        """Return ``0/100 4k``, which distinguishes the workloads of most tests."""
         return f"{format_mix(self.read_percent)} {self.blocks_name}"
 
     @property
     def blocks_name(self) -> str:
-        """``blocks_text``, or of a long mix its ends and mean: ``12 sizes 512-64k, mean 7.6k``."""
+        """Return ``blocks_text``, or for a long mix its ends and mean: ``12 sizes 512-64k, mean 7.6k``."""
         if len(self.block_mix) <= LONGEST_MIX_LISTED:
             return self.blocks_text
         sizes = sorted(share.block_size_bytes for share in self.block_mix)
@@ -161,7 +161,7 @@ class Workload:
 
     @property
     def blocks_text(self) -> str:
-        """``4k``, or ``4k 60 % + 64k 40 %``."""
+        """Return ``4k``, or ``4k 60 % + 64k 40 %``."""
         if not self.block_mix:
             return format_block_size(self.block_size_bytes)
         return " + ".join(
@@ -186,7 +186,7 @@ class Workload:
 
     @property
     def zones_text(self) -> str:
-        """``50/5 30/15 20/80``: percent of accesses / percent of the range."""
+        """Return ``50/5 30/15 20/80``: percent of accesses / percent of the range."""
         return " ".join(f"{zone.access_percent}/{zone.range_percent}" for zone in self.zones)
 
 

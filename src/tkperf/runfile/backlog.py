@@ -1,7 +1,7 @@
-"""What is to be written to a run file, in order; what cannot be written yet waits in memory.
+"""Entries to write to a run file, in order; entries that cannot be written yet wait in memory.
 
-A disk that is full for a moment, a network file system that hangs or a reader that keeps the
-file locked must not end a run of days, and must not hold it up.
+A disk that is full for a moment, a hanging network file system or a reader that keeps the
+file locked must neither end nor delay a run of days.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from tkperf.model.units import format_capacity, format_duration
 from tkperf.runfile.schema import create_tables
 from tkperf.runner.events import Event
 
-# A reader takes well below a second; one that keeps the file longer must not hold up the run.
+# A reader takes well below a second; one that keeps the file longer must not delay the run.
 READER_WAIT_S = 1.0
-# How often writing is tried again while the measurement goes on, for how long each time.
+# Interval of new attempts while the measurement goes on, and the time for each attempt.
 RETRY_EVERY_S = 5.0
 RETRY_TAKES_S = 0.5
-# A day and a half of samples take about 20 MB as they wait here.
+# A day and a half of samples take about 20 MB here.
 MOST_WAITING_BYTES = 256 << 20
 LONGEST_WAIT_S = 24 * 3600.0
-# At the end nothing is measured any more: wait until somebody has made room.
+# At the end no measurement is running any more: wait for a user to make room.
 LAST_WAIT_S = 600.0
-# Somebody who stopped the run wants it to end; nothing is lost by that, as it is saved elsewhere.
+# A user who stopped the run wants it to end; nothing is lost, because the entries are saved elsewhere.
 STOPPED_WAIT_S = 30.0
-# The end first waits this long for a reader or a short hitch, before it saves what it can.
+# The end first waits this long for a reader or a short delay, before it saves what it can.
 RESCUE_AFTER_S = 5.0
-# How often the same trouble is told again.
+# Interval of reports on the same trouble.
 TELL_EVERY_S = 600.0
 TELL_AT_END_EVERY_S = 60.0
-# Where a run is saved whose file cannot be written, next to the usual one. The last is memory: gone
-# with the next boot, but not with tkperf.
+# Folders to save a run in if its file cannot be written, after the usual one. The last is memory: the
+# next boot clears it, but not the end of tkperf.
 _FURTHER_FOLDERS = ("/var/tmp", "/dev/shm")  # noqa: S108 - mkdtemp makes a private folder in them
 
 Statement = tuple[str, Sequence[Sequence[object]]]
-"""SQL, and the values of each row that it is executed for."""
+"""SQL, and the values of each row to execute it for."""
 Tell = Callable[[str], None]
 Build = Callable[[Event], tuple[Statement, ...]]
 Fill = Callable[[sqlite3.Connection], None]
@@ -55,8 +55,8 @@ Fill = Callable[[sqlite3.Connection], None]
 class Entry:
     """An event, and the statements of the one transaction that keeps it, once they are made.
 
-    ``part``: of a step under way, needless once that has ended. ``frame``: no other entry can be
-    read without it.
+    ``part``: of a step under way, not needed once that has ended. ``frame``: no reader can read any other
+    entry without this one.
     """
 
     event: Event | None = None
@@ -66,7 +66,7 @@ class Entry:
 
     @property
     def bytes(self) -> int:
-        """About what it takes in memory."""
+        """Return the approximate size in memory."""
         return sum(
             64 + sum(len(value) if isinstance(value, str | bytes) else 32 for value in row)
             for _, rows in self.statements
@@ -85,16 +85,16 @@ class _Trouble:
 class Backlog:
     """Entries on their way into the database, the oldest first.
 
-    What waits goes in one transaction, since each takes several syncs, which a deep queue on the same disk
-    makes wait for tenths of a second; after trouble each entry in one of its own.
+    All waiting entries go in one transaction: each takes several syncs, and a deep queue on the same disk
+    delays a sync by tenths of a second. After trouble each entry has its own transaction.
     """
 
     def __init__(
         self, db: sqlite3.Connection, path: Path, *, build: Build, tell: Tell, patient: bool
     ) -> None:
-        """``tell`` gets, in words, that the file cannot be written, and that it can be again.
+        """Create an empty backlog. ``tell`` gets, in words, that the file cannot be written, and that it can be again.
 
-        Not ``patient``: what cannot be written is an error at once.
+        Not ``patient``: an entry that cannot be written is an error at once.
         """
         self._patient = patient
         self._together = False
@@ -104,7 +104,7 @@ class Backlog:
         self._tell = tell
         self._waiting: deque[Entry] = deque()
         self._trouble: _Trouble | None = None
-        # What a file made of nothing else would need to be one: the run's facts and its tests.
+        # The least that a new file needs to be a run file: the run's facts and its tests.
         self._frame: dict[int, Entry] = {}
         self.lost: str | None = None
 
@@ -118,13 +118,13 @@ class Backlog:
         self._build_all()
 
     def frame(self, statements: tuple[Statement, ...]) -> None:
-        """What an earlier run of the file wrote that no other entry can be read without."""
+        """Add rows from an earlier run of the file; no reader can read any other entry without them."""
         if statements:
             entry = Entry(statements=statements)
             self._frame[id(entry)] = entry
 
     def _build_all(self) -> None:
-        """Make statements of events. One that Ctrl-C came into is made with the next, once."""
+        """Make statements of events. If Ctrl-C interrupts an event, the next call makes its statements, once."""
         for entry in self._waiting:
             if entry.event is not None:
                 entry.statements = self._build(entry.event)
@@ -133,18 +133,18 @@ class Backlog:
                 entry.event = None
 
     def drop_parts(self) -> None:
-        """Parts of a step that has ended, and is an entry itself, need not be written any more."""
+        """Drop the parts of a step that has ended: the step is an entry itself."""
         if self._trouble is not None:
             self._waiting = deque(entry for entry in self._waiting if not entry.part)
 
     def write(self) -> str | None:
-        """Write what waits, if it can be and, after trouble, if it is time to try again.
+        """Write the waiting entries if possible; after trouble, only if it is time for a new attempt.
 
         Returns:
-            What to note when trouble is over, None otherwise.
+            A note when trouble is over, None otherwise.
 
         Raises:
-            RunFileError: it has been waited for too long, or too much waits.
+            RunFileError: the entries have waited too long, or too many bytes wait.
         """
         if not self._waiting or self.lost is not None:
             return None
@@ -159,7 +159,7 @@ class Backlog:
         if trouble is None:
             return None
         if self._waiting:
-            trouble.tried_s = -math.inf  # it works again: go on with the next event
+            trouble.tried_s = -math.inf  # it works again: continue with the next event
             return None
         self._trouble = None
         if not trouble.told_s:
@@ -173,13 +173,13 @@ class Backlog:
         return text
 
     def finish(self, *, stopped: bool) -> None:
-        """Write all that waits, however long that takes up to a limit.
+        """Write all waiting entries, however long that takes up to a limit.
 
         Args:
-            stopped: by the user, who is not to wait for long, and whose Ctrl-C is heard no more.
+            stopped: the user stopped the run and should not wait long; another Ctrl-C has no effect.
 
         Raises:
-            RunFileError: it could not be written; says where it has been saved instead.
+            RunFileError: the entries could not be written; the text names the file that has them instead.
         """
         if self.lost is not None:
             return
@@ -217,7 +217,7 @@ class Backlog:
             shutil.rmtree(rescued.parent, ignore_errors=True)
 
     def _wait(self, error: Exception) -> None:
-        """Take note that writing failed; say so now and then; give up at the limits."""
+        """Record a failure to write; report it now and then; give up at the limits."""
         if not self._patient:
             raise RunFileError(f"cannot write {self._path}: {explain(error)}") from error
         now_s = time.monotonic()
@@ -225,7 +225,7 @@ class Backlog:
             self._trouble = _Trouble(now_s, now_s, 0.0, error)
         trouble = self._trouble
         trouble.tried_s = now_s
-        # A reader that looks for some seconds is no news.
+        # A reader of some seconds needs no report.
         is_news = not is_busy(error) or now_s - trouble.since_s >= 60
         if is_news and (not trouble.told_s or now_s - trouble.told_s >= TELL_EVERY_S):
             trouble.told_s = now_s
@@ -243,7 +243,7 @@ class Backlog:
             )
 
     def _try(self, *, until_s: float | None) -> Exception | None:
-        """Write the oldest, one after the other; what kept it from that, if anything did."""
+        """Write the oldest entries one after the other; return the error that prevented it, or None."""
         while self._waiting:
             try:
                 self._write_oldest(1 if self._trouble or self._together else len(self._waiting))
@@ -255,13 +255,13 @@ class Backlog:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """One transaction of all that is written in the block, and none of it if that fails.
+        """Keep all that the block writes in one transaction, or none of it if that fails.
 
         A sync of the disk for each of thousands of imported steps would take minutes. Only for a
         writer that is not patient: nothing may wait beyond the block.
 
         Raises:
-            RunFileError: it could not be written.
+            RunFileError: the entries could not be written.
         """
         try:
             self._db.execute("BEGIN IMMEDIATE")
@@ -276,7 +276,7 @@ class Backlog:
                 self._db.execute("ROLLBACK")
 
     def _write_oldest(self, count: int) -> None:
-        """One transaction. Ctrl-C in it neither loses an entry nor keeps it twice."""
+        """Write entries in one transaction. Ctrl-C in it neither loses an entry nor keeps it twice."""
         oldest = tuple(islice(self._waiting, count))
         if self._together:
             execute(self._db, *oldest)
@@ -298,7 +298,7 @@ class Backlog:
         self._forget(count)
 
     def _forget(self, count: int) -> None:
-        """The oldest are in the file."""
+        """Drop the oldest entries: they are in the file."""
         for _ in range(count):
             self._waiting.popleft()
 
@@ -348,14 +348,14 @@ def explain(error: Exception) -> str:
 
 
 def write_rescue(db: sqlite3.Connection, name: str, frame: Fill, rest: Fill) -> Path | None:
-    """A run file of what is in ``db`` and what waits to be. None where no folder takes it.
+    """Write a run file with the content of ``db`` and the waiting entries. None if no folder takes it.
 
-    It is a run file like any other, so nothing has to be put together again.
+    It is a complete run file, so nothing has to be put together again.
 
     Args:
-        name: of the file, in a new folder of its own.
-        frame: makes an empty database one of this run, for where ``db`` cannot even be read.
-        rest: writes what waits.
+        name: of the file, in a new folder.
+        frame: makes an empty database one of this run, in case even ``db`` cannot be read.
+        rest: writes the waiting entries.
     """
     for folder in _folders():
         try:

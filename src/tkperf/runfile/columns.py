@@ -1,7 +1,7 @@
-"""Seconds and histograms as columns of integers, each blob of them compressed by zlib.
+"""Seconds and histograms as columns of integers, each blob compressed by zlib.
 
 A blob is an array of little-endian 64-bit integers, regrouped: all lowest bytes, then all second
-bytes, and so on; bytes that are alike lie together, which halves what zlib makes of them.
+bytes, and so on. Similar bytes are then next to each other, which halves the size after zlib.
 docs/run-file.md reads them with numpy. Reading is strict and bounded: a file may be damaged, or made
 to do harm.
 """
@@ -29,7 +29,7 @@ SECOND_COLUMNS = (
     *(f"{side}_{column}" for side in SIDES for column in SIDE_COLUMNS),
 )
 NOT_MEASURED = -1
-"""An extreme latency that is not known; any other negative number is damage."""
+"""An unknown extreme latency; any other negative number is damage."""
 SECOND_BYTES = 8 * len(SECOND_COLUMNS)
 
 _INTEGER_BYTES = 8
@@ -37,14 +37,14 @@ _EXTREMES = tuple(
     number for number, name in enumerate(SECOND_COLUMNS) if name.endswith(("_min_ns", "_max_ns"))
 )
 _MOST = 2**63 - 1
-# Of one step: a day and a half without a byte, or more where they take some.
+# Limit for one step: a day and a half in an empty blob, or more for a longer blob.
 _ALWAYS_SECONDS = 1 << 17
-# Buckets filled in all seconds of a step, two integers each; real ones take about a byte.
+# Limit of filled buckets in all seconds of a step, two integers each; real ones take about a byte.
 _ALWAYS_FILLED, _FILLED_PER_BYTE = 4 << 20, 8
-# fio takes its counts one after the other while threads go on, and so does a histogram's total
-# differ from the count beside it: by little, but by more where fio itself was held up.
+# fio takes its counts one after the other while threads go on. So a histogram's total
+# differs a little from the count next to it, or more if fio itself was delayed.
 _MOST_TRAILING_IOS, _MOST_TRAILING_SHARE = 1024, 0.5
-# fio's last document, of a thousand threads with every bucket filled: about a third of it.
+# fio's last document of a thousand threads with every bucket filled is about a third of it.
 _MOST_OUTPUT_BYTES, _ALWAYS_OUTPUT_BYTES, _OUTPUT_PER_BYTE = 256 << 20, 16 << 20, 100
 
 _ENDS_ELSEWHERE = "it does not end where it should"
@@ -52,7 +52,7 @@ _DO_NOT_FIT = "histograms do not fit their seconds"
 
 
 class Unpacker(Protocol):
-    """What the decompressors of zlib and lzma have in common."""
+    """The common methods of the decompressors of zlib and lzma."""
 
     def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
     @property
@@ -62,16 +62,16 @@ class Unpacker(Protocol):
 
 
 def pack(numbers: IntArray) -> bytes:
-    """A blob of integers."""
+    """Return a blob of integers."""
     columns = np.ascontiguousarray(numbers, dtype="<i8").reshape(-1, 1)
     return zlib.compress(columns.view(np.uint8).T.tobytes(), 9)
 
 
 def unpack(blob: bytes, most: int) -> IntArray:
-    """The integers of a blob, at most so many.
+    """Return the integers of a blob.
 
     Raises:
-        ValueError: damaged, or more.
+        ValueError: the blob is damaged, or has more than ``most`` integers.
     """
     try:
         data = _unpack_with(zlib.decompressobj(), blob, _INTEGER_BYTES * most)
@@ -84,7 +84,7 @@ def unpack(blob: bytes, most: int) -> IntArray:
 
 
 def _unpack_with(unpacker: Unpacker, blob: bytes, most_bytes: int) -> bytes:
-    """What was compressed; a small blob can say that it is more than memory holds."""
+    """Return the uncompressed data; a small blob can claim more than fits in memory."""
     data = unpacker.decompress(blob, most_bytes + 1)
     if len(data) > most_bytes:
         raise ValueError("it is larger than it can be")
@@ -94,12 +94,16 @@ def _unpack_with(unpacker: Unpacker, blob: bytes, most_bytes: int) -> bytes:
 
 
 def encode_histogram(histogram: Histogram) -> bytes | None:
-    """The I/Os in each of fio's buckets. None when there are none."""
+    """Return the I/Os in each of fio's buckets as a blob; None without I/Os."""
     return pack(histogram.dense()) if histogram.total else None
 
 
 def decode_histogram(blob: bytes | None) -> Histogram:
-    """Raises ValueError when the blob is damaged."""
+    """Return the histogram in a blob.
+
+    Raises:
+        ValueError: the blob is damaged.
+    """
     if blob is None:
         return Histogram()
     counts = unpack(blob, BUCKETS)
@@ -109,10 +113,10 @@ def decode_histogram(blob: bytes | None) -> Histogram:
 
 
 def encode_seconds(samples: Sequence[Sample]) -> bytes | None:
-    """All of ``SECOND_COLUMNS``, one after the other. None without samples."""
+    """Return all of ``SECOND_COLUMNS``, one after the other; None without samples."""
     if not samples:
         return None
-    # The rest of a step may be shorter than a microsecond.
+    # The last second of a step may be shorter than a microsecond.
     rows = [
         (
             round(sample.start_s * 1e6),
@@ -132,7 +136,7 @@ def _side_of(stats: IoStats) -> Iterator[int]:
 
 
 def encode_second_histograms(samples: Sequence[Sample]) -> bytes | None:
-    """Coarse ones: of each second how many buckets are filled, which, and their I/Os; reads first."""
+    """Return coarse histograms: for each second the number of filled buckets, then buckets, then I/Os; reads first."""
     if not samples:
         return None
     histograms = [coarsen(getattr(sample, side).histogram) for side in SIDES for sample in samples]
@@ -148,10 +152,10 @@ def encode_second_histograms(samples: Sequence[Sample]) -> bytes | None:
 
 
 def decode_seconds(blob: bytes | None) -> IntArray:
-    """``SECOND_COLUMNS`` as rows of a table.
+    """Return ``SECOND_COLUMNS`` as rows of a table.
 
     Raises:
-        ValueError: damaged, or not what seconds can be.
+        ValueError: the blob is damaged, or its values are impossible for seconds.
     """
     if blob is None:
         return np.zeros((len(SECOND_COLUMNS), 0), dtype=np.int64)
@@ -165,10 +169,10 @@ def decode_seconds(blob: bytes | None) -> IntArray:
 
 
 def decode_samples(seconds: bytes | None, histograms: bytes | None) -> tuple[Sample, ...]:
-    """A step's seconds as records, histograms in buckets of at most 1/16 of their value.
+    """Return a step's seconds as records, with histograms in buckets of at most 1/16 of their value.
 
     Raises:
-        ValueError: damaged, or the two do not belong together.
+        ValueError: a blob is damaged, or the two do not belong together.
     """
     table = decode_seconds(seconds)
     if (seconds is None) != (histograms is None):
@@ -219,7 +223,7 @@ def _as_stats(side: IntArray, histograms: Iterator[Histogram]) -> list[IoStats]:
 
 
 def find_misfits(stats: Sequence[IoStats]) -> NDArray[np.bool_]:
-    """Which seconds have a histogram of other I/Os than they count, if any of them has one."""
+    """Mark the seconds whose histogram does not fit their count of I/Os; if all histograms are empty, they fit."""
     totals = np.array([each.histogram.total for each in stats], dtype=np.int64)
     latency_ios = np.array([each.latency_ios for each in stats], dtype=np.int64)
     apart = np.abs(totals - latency_ios)
@@ -229,10 +233,10 @@ def find_misfits(stats: Sequence[IoStats]) -> NDArray[np.bool_]:
 
 
 def as_seconds(table: IntArray) -> Seconds:
-    """Both directions together, for drawing and statistics."""
+    """Return both directions together, for drawing and statistics."""
     start_s, duration_s = table[:2] / 1e6
     read, write = table[2:8], table[8:]
-    # Sums of two may be more than 63 bits hold.
+    # A sum of two may need more than 63 bits.
     ios, moved, latency_ios, sum_ns = read[:4].astype(np.float64) + write[:4]
     highest = np.maximum(read[5], write[5])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -247,9 +251,9 @@ def as_seconds(table: IntArray) -> Seconds:
 
 
 def possible_samples(samples: Sequence[Sample]) -> tuple[tuple[Sample, ...], str | None]:
-    """The samples that a reader would take, and how many of what was impossible in others; None if nothing.
+    """Return the samples that a reader would accept, and in words the number of changes to the others, or None.
 
-    An impossible extreme becomes "not measured", a second that cannot be at all is left out.
+    An impossible extreme becomes "not measured"; an impossible second is left out.
     """
     kept = [sample for sample in samples if _is_possible(sample)]
     for side in SIDES:
@@ -265,7 +269,7 @@ def possible_samples(samples: Sequence[Sample]) -> tuple[tuple[Sample, ...], str
 
 
 def _is_possible(sample: Sample) -> bool:
-    # Kept in microseconds.
+    # The file keeps microseconds.
     times = 0 <= sample.start_s * 1e6 <= _MOST and 0 < sample.duration_s * 1e6 <= _MOST
     return times and all(
         0 <= count <= _MOST
@@ -291,12 +295,16 @@ def _mend_side(stats: IoStats) -> IoStats:
 
 
 def compress_output(data: bytes) -> bytes | None:
-    """Raw fio output, as a standard .xz stream that any tool opens: half of what zlib leaves. None when empty."""
+    """Return raw fio output as a standard .xz stream for any tool, half as large as with zlib; None when empty."""
     return lzma.compress(data, preset=6) if data else None
 
 
 def decompress_output(blob: bytes | None) -> bytes:
-    """Raises ValueError when the blob is damaged."""
+    """Return the raw fio output in a blob.
+
+    Raises:
+        ValueError: the blob is damaged.
+    """
     if not blob:
         return b""
     most_bytes = min(_MOST_OUTPUT_BYTES, _ALWAYS_OUTPUT_BYTES + _OUTPUT_PER_BYTE * len(blob))

@@ -1,4 +1,4 @@
-"""Facts of a run, from the table run of its file: what is impossible in them is left out, and why is told."""
+"""Facts of a run, from the table run of its file; impossible facts are left out, with the reason."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tkperf.model.record import RunStatus
 from tkperf.model.run_info import RunInfo
 from tkperf.runfile.values import Count, Number, convert
 
-# Facts are nested no deeper than profile.own_workload.phases[0].tracked[0].at.io_depth.
+# No fact is nested deeper than profile.own_workload.phases[0].tracked[0].at.io_depth.
 _DEEPEST = 7
 
 
 def _nested(levels: int) -> Any:
-    """Plain data, lists and tables in each other so many times."""
+    """Return the type of plain data with at most ``levels`` nested lists or tables."""
     scalar: Any = str | bool | int | float | None
     if not levels:
         return scalar
@@ -28,7 +28,7 @@ _Fact = _nested(_DEEPEST)
 
 
 class _Drive(msgspec.Struct):
-    """What runs are told apart and put together by, and its size."""
+    """A drive's identity, used to compare and combine runs, and its size."""
 
     kind: str | None = None
     model: str | None = None
@@ -42,7 +42,7 @@ class _Device(_Drive):
 
 
 class _Facts(msgspec.Struct):
-    """The facts that something is computed from."""
+    """Facts that are input of computations."""
 
     device: _Device
     active_range_offset_bytes: Count | None
@@ -51,7 +51,7 @@ class _Facts(msgspec.Struct):
 
 
 class RunEnd(msgspec.Struct, frozen=True):
-    """How the run ended, among its facts."""
+    """The end of the run, among its facts."""
 
     status: RunStatus
     ended_utc: str | None
@@ -74,7 +74,7 @@ _FACT_CHECKS = {
 }
 
 
-# For what a file does not tell. A run has a device: one without may also be an imported one.
+# Values for missing facts. A run has a device: one without may also be an imported run.
 _NOT_KNOWN: dict[str, Any] = {
     "suite": "not known",
     "tkperf_version": "not known",
@@ -93,10 +93,10 @@ _NOT_KNOWN: dict[str, Any] = {
 
 
 def parse_facts(facts: Mapping[str, Any], *, name: str) -> tuple[RunInfo, dict[str, str]]:
-    """The facts of a run that can be read, and of each that cannot why not.
+    """Return the readable facts of a run, and the reason for each unreadable one.
 
     Args:
-        name: of the run, where that is not known.
+        name: of the run, if its facts have none.
     """
     readable: dict[str, Any] = dict(_NOT_KNOWN, name=name)
     unread: dict[str, str] = {}
@@ -114,9 +114,9 @@ def parse_facts(facts: Mapping[str, Any], *, name: str) -> tuple[RunInfo, dict[s
 
 
 def mend_fact(key: str, value: object) -> tuple[Any, dict[str, str]]:
-    """A fact of RunInfo without what is impossible in it, and why that is."""
+    """Return a fact of RunInfo without its impossible parts, and the reasons."""
     reasons: dict[str, str] = {}
-    # A bad entry of a device, host or profile does not take the others with it.
+    # A bad entry of a device, host or profile must not remove the others.
     if isinstance(value, dict) and key in _TABLES:
         return _mend_table(key, value, lambda entry: _why_not(key, entry))
     if key == "hosts" and isinstance(value, list) and all(isinstance(one, dict) for one in value):
@@ -135,7 +135,7 @@ def mend_fact(key: str, value: object) -> tuple[Any, dict[str, str]]:
 def _mend_table(
     name: str, table: dict[str, Any], why_not: Callable[[dict[str, Any]], str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """A table without its impossible entries, and why these are."""
+    """Return a table without its impossible entries, and the reasons."""
     reasons = {key: why_not({key: value}) for key, value in table.items()}
     return (
         {key: value for key, value in table.items() if not reasons[key]},

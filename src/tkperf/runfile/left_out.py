@@ -1,4 +1,4 @@
-"""A whole run from its file as a record, as far as its rows can be read; the rest is left out, by its name."""
+"""A whole run from its file as a record, from all readable rows; unreadable rows are left out and named."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Rows:
     """The rows of an open database, read once, within one transaction.
 
     Attributes:
-        sequences: those of the steps that count and could be read, by test: their seconds are found by them.
+        sequences: of the readable steps that count, by test; the key to their seconds.
     """
 
     def __init__(self, db: sqlite3.Connection, meter: Meter, *, after: int = 0) -> None:
-        """``after``: only rows of the log that come after this one, for who has the others."""
+        """Prepare to read; ``after``: only rows of the log after this one, for a caller that has the others."""
         self._salvage = Salvage(db)
         self._meter = meter
         self._after = after
@@ -60,33 +60,33 @@ class Rows:
 
     @property
     def left_out(self) -> list[LeftOut]:
-        """What could not be read."""
+        """Return the parts that could not be read."""
         return self._salvage.left_out
 
     @property
     def log(self) -> list[LogEntry]:
-        """Everything that was done and judged, in its order."""
+        """Return all rows of the log in their order: purges, steps, verdicts and outcomes."""
         return self._log.log
 
     @property
     def places(self) -> dict[tuple[object, ...], int]:
-        """The sequence of each step by test, section, kind, number and position."""
+        """Return the sequence of each step by test, section, kind, number and position."""
         return self._log.places
 
     def samples_under_way(self, after_part: int = 0) -> tuple[int, list[Sample]]:
-        """The number of the newest part of the step under way, and the seconds of those after one."""
+        """Return the number of the newest part of the step under way, and the seconds of the parts after one."""
         return self._log.samples_under_way(after_part)
 
     def count_disturbed(self, record: RunRecord) -> int | None:
-        """How many steps of the record that was read something disturbed."""
+        """Return the number of disturbed steps of a record that was read."""
         return self._log.count_disturbed(record)
 
     def record(self, *, name: str, written: bool) -> RunRecord:
-        """The whole run.
+        """Return the whole run.
 
         Args:
-            name: of the run, should its own be lost.
-            written: a writer holds the file, so that what has not ended goes on.
+            name: of the run, if its own is lost.
+            written: a writer holds the file, so a part without an end is still running.
         """
         facts = self._facts()
         info, unread = parse_facts(facts, name=name)
@@ -105,7 +105,7 @@ class Rows:
             status=end.status,
             ended_utc=end.ended_utc,
             ended_because=end.ended_because,
-            # A test that was repeated or added keeps its place.
+            # A repeated or added test keeps its place.
             tests=tuple(
                 sorted(
                     (test for test in tests if test.id not in earlier_ids),
@@ -144,7 +144,7 @@ class Rows:
         return facts
 
     def _end(self, facts: dict[str, Any], written: bool) -> RunEnd:
-        """How the run ended, as far as that can be known."""
+        """Return the end of the run, as far as known."""
         going_on = RunStatus.RUNNING if written else RunStatus.INTERRUPTED
         if not facts and not self.left_out:
             because = "the run is about to begin" if written else NOT_BEGUN
@@ -183,7 +183,7 @@ class Rows:
     def _tests(
         self, written: bool, resumptions: Sequence[Resumption], planned: Sequence[str]
     ) -> list[TestRecord]:
-        """All of them, those that were repeated included."""
+        """Return all tests, including repeated ones."""
         rows: dict[int, TestRow] = {}
         names: set[str] = set()
         for test_id, (row, unread) in self._salvage.parse(
@@ -191,7 +191,7 @@ class Rows:
             lambda columns: (columns["id"], parse_test(columns)),
             lambda columns: f"test {columns['id']}",
         ):
-            if row.name in names:  # steps are found by the name of their test
+            if row.name in names:  # the name of a test is the key to its steps
                 self.leave_out(f"test {test_id}", f"table test: two tests of one name, {row.name}")
                 continue
             rows[test_id] = row
@@ -209,12 +209,12 @@ class Rows:
     def _test_rows(
         self, planned: Sequence[str], resumptions: Sequence[Resumption]
     ) -> list[Columns]:
-        """The rows of table test, and in the place of those that are lost what is known of them."""
+        """Return the rows of table test; a lost row is replaced by its known values."""
         lost_before = len(self.left_out)
         found = {row["id"]: row for row in self._salvage.rows("test")}
         require_few(len(found), MOST_TESTS, "tests")
         if len(self.left_out) > lost_before and not resumptions:
-            # Tests begin in the order in which they are planned.
+            # Tests begin in the order of the plan.
             for test_id, name in enumerate(planned, start=1):
                 found.setdefault(
                     test_id,
@@ -254,7 +254,7 @@ class Rows:
 
 
 def _earlier_ids(resumptions: Sequence[Resumption]) -> set[int]:
-    """Tests, by their rows, that were measured again."""
+    """Return the tests, by their rows, that were measured again."""
     return {test_id for resumption in resumptions for test_id in resumption.repeated_ids}
 
 

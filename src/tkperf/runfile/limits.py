@@ -1,8 +1,8 @@
-"""What reading a run file may cost, by its size: a stranger's file can say far more than it holds.
+"""Limits for the cost of reading a run file, by its size: a stranger's file can expand far beyond it.
 
-Pages that are listed many times, text that all rows share, zeroes packed to nothing, a view without
-end in a table's place: a file of 2 MB could take gigabytes and hours. What tkperf writes stays far
-below these limits; docs/run-file.md tells them.
+Pages listed many times, text shared by all rows, zeroes packed to nothing, an endless view in place of
+a table: a file of 2 MB could take gigabytes and hours. The files of tkperf stay far
+below these limits; docs/run-file.md lists them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tkperf.runfile.own import has_journal, may_roll_back, others_can_lay
 from tkperf.runfile.writers import is_being_written
 
 MOST_FILE_BYTES = 2 * GIB
-# Of one reading, which is in memory at once: values, text and blobs, JSON; histograms, unpacked, with
-# the jobs' texts, which steps share.
+# For one reading, in memory at once: values, text and blobs, JSON; unpacked histograms with
+# the texts of jobs, which steps share.
 VALUES, VALUES_PER_BYTE = 1 << 20, 2
 TEXT_BYTES, TEXT_PER_BYTE = 16 * MIB, 8
 JSON_BYTES, JSON_PER_BYTE = 4 * MIB, 1.25
 STEP_BYTES, STEPS_PER_BYTE = 16 * MIB, 16
-# Of all readings together, which take time: operations of SQLite, seconds unpacked.
+# For all readings together, because they take time: operations of SQLite, seconds unpacked.
 WORK, WORK_PER_BYTE = 50_000_000, 100
 UNPACKED_BYTES, UNPACKED_PER_BYTE = 256 * MIB, 200
 MOST_TESTS, MOST_SECTIONS, MOST_RESUMPTIONS = 100, 1000, 1000
@@ -33,18 +33,18 @@ _HEADER = b"SQLite format 3\0"
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 _JSON_COLUMNS = ("value", "facts", "outcome", "verdict")
 _WORK_AT_ONCE = 10_000
-_SIZED = (str, bytes)  # str | bytes would be made anew for each value
+_SIZED = (str, bytes)  # str | bytes would create a new object for each value
 
 
 class ExcessError(Exception):
-    """A file says more than its size allows: no single row is to blame, so none is left out."""
+    """A file contains more than its size allows: no single row is the cause, so none is left out."""
 
 
 class Meter:
-    """Counts what is read of one file, and what that costs.
+    """Counts the data read from one file, and its cost.
 
     Raises:
-        ExcessError: from any reading, once it is too much.
+        ExcessError: from any reading, once the cost is too high.
     """
 
     def __init__(self, file_bytes: int) -> None:
@@ -54,7 +54,7 @@ class Meter:
         self.begin()
 
     def begin(self) -> None:
-        """Another reading; what the one before had in memory is taken to be gone."""
+        """Begin another reading; memory of the one before counts as free."""
         self._values_left = VALUES + VALUES_PER_BYTE * self._file_bytes
         self._text_left = TEXT_BYTES + TEXT_PER_BYTE * self._file_bytes
         self._json_left = JSON_BYTES + JSON_PER_BYTE * self._file_bytes
@@ -67,7 +67,7 @@ class Meter:
 
     @property
     def exhausted(self) -> bool:
-        """Whether SQLite was stopped: its own error does not say why."""
+        """Return whether the meter stopped SQLite: SQLite's own error does not give the reason."""
         return self._work_left < 0
 
     def _tick(self) -> bool:
@@ -75,12 +75,12 @@ class Meter:
         return self.exhausted
 
     def hold(self, step_bytes: int) -> None:
-        """A step's histograms and the text of its job."""
+        """Count a step's histograms and the text of its job."""
         self._steps_left -= step_bytes
         self._require_budgets()
 
     def unpack(self, values: int, bytes_: int) -> None:
-        """Seconds that were in a blob: values that are kept, and what they took unpacked."""
+        """Count the seconds of a blob: values to keep, and the unpacked bytes."""
         self._values_left -= values
         self._unpacked_left -= bytes_
         self._require_budgets()
@@ -111,14 +111,14 @@ class Meter:
 
 
 def open_metered(path: Path, *, content: bytes | None = None) -> tuple[sqlite3.Connection, Meter]:
-    """A run file's database, before anything in it is believed.
+    """Open a run file's database, before anything in it is trusted.
 
     Args:
-        content: all of it, where neither its name nor what lies next to it is to be looked at again.
+        content: all its bytes, for a caller that must not look at its name and its neighbours again.
 
     Raises:
-        RunFileError: it cannot be one.
-        OSError, sqlite3.Error, ExcessError: it cannot be read, or does not hold plain tables.
+        RunFileError: it cannot be a run file.
+        OSError, sqlite3.Error, ExcessError: it cannot be read, or does not consist of plain tables.
     """
     status = _require_database(path)
     meter = Meter(status.st_size)
@@ -144,8 +144,8 @@ def open_metered(path: Path, *, content: bytes | None = None) -> tuple[sqlite3.C
 def _open(path: Path, status: os.stat_result) -> sqlite3.Connection:
     """Open a database by its name.
 
-    A journal of another user must not come to SQLite: as root it would give the journal to the owner of
-    the database, even where the database is only read, and later roll it back as its own.
+    SQLite must not get a journal of another user: as root it would give the journal to the owner of
+    the database, even if it only reads the database, and later roll it back as its own.
     """
     real = path.resolve()
     found = has_journal(real)
@@ -154,16 +154,18 @@ def _open(path: Path, status: os.stat_result) -> sqlite3.Connection:
             f"{path} was left by a kill, and another user can have written the journal next to it: copy both "
             "to a folder that only you may write to, if you know who wrote them"
         )
-    # Read-write where allowed: after a kill SQLite must roll the journal back.
+    # Read-write if allowed: after a kill SQLite must roll the journal back.
     writable = found and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     options = "mode=rw" if writable else "mode=ro"
     if not found and others_can_lay(real) and not is_being_written(path):
-        options += "&immutable=1"  # nobody writes it, so that no journal that comes now is read
+        options += (
+            "&immutable=1"  # it has no writer, and SQLite must not read a journal that appears now
+        )
     return sqlite3.connect(f"{real.as_uri()}?{options}", uri=True, timeout=10, isolation_level=None)
 
 
 def text_or_bytes(raw: bytes) -> str | bytes:
-    """What is no text costs its row, as any other value of a wrong type: sqlite3 itself would give up the file."""
+    """Return text, or bytes that are no text: these cost only their row; sqlite3 itself would give up the file."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -171,7 +173,7 @@ def text_or_bytes(raw: bytes) -> str | bytes:
 
 
 def _require_database(path: Path) -> os.stat_result:
-    """Its status. SQLite itself would wait for the end of a pipe or of something under /proc."""
+    """Return the file's status. SQLite itself would wait for the end of a pipe or of a file under /proc."""
     if not stat.S_ISREG(path.stat().st_mode):  # to open a device may set something off
         raise RunFileError(f"{path} is not a run file of tkperf: it is no regular file")
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -193,13 +195,13 @@ def _require_database(path: Path) -> os.stat_result:
     real = path.resolve()
     _require_own_journal(real.with_name(real.name + "-journal"))
     for log in (real.with_name(real.name + ending) for ending in ("-wal", "-shm")):
-        if os.path.lexists(log):  # SQLite would take what it says for the file's content
+        if os.path.lexists(log):  # SQLite would use its content as the file's
             raise RunFileError(f"{log} is not of tkperf: move it away to read the run file")
     return status
 
 
 def _require_own_journal(journal: Path) -> None:
-    """A journal may name another file, which SQLite then removes. tkperf's never does."""
+    """Refuse a journal that names another file, which SQLite would remove. tkperf's journals never do."""
     try:
         descriptor = os.open(journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -218,7 +220,7 @@ def _require_own_journal(journal: Path) -> None:
 
 
 def _require_plain_tables(db: sqlite3.Connection) -> None:
-    """Neither views and triggers nor tables that are computed: reading them may never end."""
+    """Refuse views, triggers and computed tables: reading them may never end."""
     tables = []
     for kind, name, root in db.execute("SELECT type, name, rootpage FROM sqlite_master"):
         if kind not in ("table", "index") or not root:
@@ -234,7 +236,7 @@ def _require_plain_tables(db: sqlite3.Connection) -> None:
 
 
 def require_few(count: int, most: int, what: str) -> None:
-    """Each test and section is a chapter with charts in a report.
+    """Refuse too many: each test and section is a chapter with charts in a report.
 
     Raises:
         ExcessError: no suite has as many.

@@ -1,4 +1,4 @@
-"""The log of a run file: what was done and judged, in its order, as far as it can be read."""
+"""The readable rows of a run file's log in their order: purges, steps, verdicts and outcomes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tkperf.runfile.values import BAD_ROW, convert
 
 @dataclass(slots=True)
 class TestLog:
-    """What was done and judged in a test, in its order."""
+    """The log of one test, in its order."""
 
     steps: list[StepRecord] = field(default_factory=list)
     sequences: list[int] = field(default_factory=list)
@@ -50,7 +50,7 @@ class TestLog:
                 self.outcomes.append(record)
 
     def add_step(self, sequence: int, step: StepRecord, set_aside: bool) -> None:
-        """``set_aside``: it was measured again."""
+        """Add a step; ``set_aside``: it was measured again."""
         if set_aside:
             self.set_aside.append((sequence, step))
         else:
@@ -59,12 +59,12 @@ class TestLog:
 
 
 class LogRows:
-    """The rows of the log that come after one of them.
+    """The rows of the log after a given row.
 
     Attributes:
-        log: all that was read, in its order.
-        places: the sequence of each step by test, section, kind, number and position; of a step that was
-            measured again that of its last time.
+        log: all rows read, in their order.
+        places: the sequence of each step by test, section, kind, number and position; for a step that was
+            measured again, the sequence of its last time.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class LogRows:
         self._jobs: dict[object, str | Exception] = {}
 
     def read(self, tests: Mapping[int, str]) -> dict[int, TestLog]:
-        """What was done and judged in each of these tests, by the number of its row."""
+        """Return the logs of these tests, by the number of the test's row."""
         logs = {test_id: TestLog() for test_id in tests}
         self._read_steps(tests, logs)
         self._read_others(tests, logs)
@@ -119,7 +119,7 @@ class LogRows:
         )
 
     def _read_steps(self, tests: Mapping[int, str], logs: Mapping[int, TestLog]) -> None:
-        """The steps that can be read; those that cannot be are left out by what is known of them."""
+        """Read the steps; unreadable ones are left out and named by their known values."""
         disturbances: dict[object, list[Columns]] | None = None
         found: set[int] = set()
         lost: list[LostRows] = []
@@ -150,7 +150,7 @@ class LogRows:
             self._name_lost_steps(tests, found, lost)
 
     def _step(self, test: str, columns: Columns) -> StepRecord | None:
-        """A step from its row; None where it is left out."""
+        """Return a step from its row; None if it is left out."""
         job = self._job(columns["job_id"])
         columns["job_file"] = "" if isinstance(job, Exception) else job
         try:
@@ -176,7 +176,7 @@ class LogRows:
         return step
 
     def _job(self, job_id: object) -> str | Exception:
-        """The text of a job, which steps share, so that they are not lost with it."""
+        """Return the text of a job. Steps share it, so they are not lost with it."""
         if job_id not in self._jobs:
             try:
                 row = self._db.execute("SELECT text FROM job WHERE id = ?", (job_id,)).fetchone()
@@ -191,7 +191,7 @@ class LogRows:
     def _name_lost_steps(
         self, tests: Mapping[int, str], found: Collection[int], lost: Sequence[LostRows]
     ) -> None:
-        """Steps whose rows are lost, by the index, so that their rounds are known to lack them."""
+        """Name steps whose rows are lost, by the index, so that their rounds are known to lack them."""
         reason = lost[0][2] if lost else "its row is lost"
         columns = "sequence, test_id, section, kind, number"
         query = f"SELECT {columns} FROM step INDEXED BY step_by_test WHERE sequence > ?"  # noqa: S608 - own names only
@@ -218,9 +218,9 @@ class LogRows:
         return tuple(self._salvage.parse(rows, parse_disturbance, lambda _: name, test=test))
 
     def count_disturbed(self, record: RunRecord) -> int | None:
-        """Return how many steps that count, fills included, others than the device had a part in, without parsing their rows.
+        """Return the number of disturbed steps among those that count, fills included, without parsing their rows.
 
-        None where nobody looked, as at a simulated drive.
+        None if nothing looked, as with a simulated drive.
         """
         tests = {test.id for test in record.tests}
         stretches = find_stretches(record)
@@ -229,7 +229,7 @@ class LogRows:
             for row in self._salvage.rows("disturbance")
             if row["code"] not in TOLD_ONLY
         }
-        # Of a damaged file what cannot be a time is 0.
+        # In a damaged file a value that cannot be a time is 0.
         columns = (
             "sequence, test_id, CAST(started_s AS REAL) AS began_s, "
             "CAST(started_s + duration_s AS REAL) AS ended_s, watched AND (foreign_read_bytes IS NOT "
@@ -254,10 +254,10 @@ class LogRows:
         return next(self._salvage.parse(rows, parse, lambda _: name, test=test), None)
 
     def samples_under_way(self, after_part: int = 0) -> tuple[int, list[Sample]]:
-        """The number of the newest part of the step under way, and the seconds of those after one.
+        """Return the number of the newest part of the step under way, and the seconds of the parts after one.
 
         Raises:
-            ValueError: one of them cannot be read.
+            ValueError: a part cannot be read.
         """
 
         def lost(_first: int, _last: int | None, error: sqlite3.DatabaseError) -> None:
@@ -287,7 +287,7 @@ def step_name(test: str, step: StepRecord) -> str:
 
 
 def _row_name(test: str, columns: Columns) -> str:
-    """A step that cannot be read, by what its row says all the same."""
+    """Return a name for an unreadable step, from the values in its row."""
     shown = {
         key: drop_controls(str(columns[key]))[:40]
         for key in ("section", "kind", "number", "read_percent", "block_size_bytes")

@@ -1,4 +1,4 @@
-"""Opening a run file to write: a new one, or that of a run that goes on. The lock is its writer's life."""
+"""Open a run file to write: a new one, or the file of a run that goes on. Its writer holds the lock while it lives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Opened = tuple[int, sqlite3.Connection]
 
 
 def create_run_file(path: Path) -> Opened:
-    """A new, empty run file.
+    """Create a new, empty run file.
 
     Raises:
         RunFileError: it exists (nothing is overwritten) or cannot be created.
@@ -40,7 +40,7 @@ def create_run_file(path: Path) -> Opened:
         return lock, open_new(path, wait_s=backlog.READER_WAIT_S)
     except (sqlite3.Error, OSError) as error:
         os.close(lock)
-        # It is ours, and it would stand in the way of the next attempt.
+        # The file is tkperf's own, and would prevent the next attempt.
         path.unlink(missing_ok=True)
         raise RunFileError(f"cannot create {path}: {reason_of(error)}") from error
     except KeyboardInterrupt:
@@ -50,7 +50,7 @@ def create_run_file(path: Path) -> Opened:
 
 
 def reopen_run_file(path: Path) -> Opened:
-    """A run file that nobody writes to, to be written on. Nothing is changed by that.
+    """Open a run file without a writer, to continue it. That changes nothing in it.
 
     Raises:
         RefusedError: another user can have written it.
@@ -63,7 +63,7 @@ def reopen_run_file(path: Path) -> Opened:
             f"{path} cannot be written to: {reason_of(error)}; a run goes on in its own file"
         ) from error
     try:
-        # A journal may have been laid next to it since it was read.
+        # A journal may have been put next to it since it was read.
         require_own(path, os.fstat(lock))
         _lock(lock)
         return lock, open_again(path, wait_s=backlog.READER_WAIT_S)
@@ -79,7 +79,11 @@ def reopen_run_file(path: Path) -> Opened:
 
 
 def _lock(descriptor: int) -> None:
-    """Raises BlockingIOError if a writer holds it; one who only looks holds it for a moment."""
+    """Take the lock; a process that only looks holds it for a moment.
+
+    Raises:
+        BlockingIOError: a writer holds it.
+    """
     until_s = time.monotonic() + LOOKERS_WAIT_S
     while True:
         try:
@@ -93,7 +97,7 @@ def _lock(descriptor: int) -> None:
 
 
 def require_resumable(path: Path) -> None:
-    """Find out before anything else whether a run file could be written on.
+    """Find out before anything else whether a run can go on in its file.
 
     Raises:
         RunFileError: see ``reopen_run_file``.

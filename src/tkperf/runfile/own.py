@@ -1,4 +1,4 @@
-"""Who can have written a run file. A stranger's is shown, but nothing is done by what it says."""
+"""Decide who can have written a run file. tkperf shows a stranger's file, but does not act on its content."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tkperf.model.errors import RefusedError, RunFileError
 
-# Of files that SQLite keeps next to a database.
+# Endings of files that SQLite keeps next to a database.
 SQLITE_ENDINGS = ("-journal", "-wal", "-shm")
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -21,7 +21,7 @@ FileState = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class OwnContent:
-    """All bytes of a run file, read by the descriptor that was checked; its state then."""
+    """All bytes of a run file, read by the checked descriptor, with the state of the file then."""
 
     content: bytes
     state: FileState
@@ -32,9 +32,9 @@ def state_of(status: os.stat_result) -> FileState:
 
 
 def read_own(path: Path) -> OwnContent:
-    """The content of a run file that only root and the effective user can have written.
+    """Return the content of a run file that only root and the effective user can have written.
 
-    What a kill left half written has to be put right before: no journal is read here.
+    A file half written because of a kill has to be repaired before: this function reads no journal.
 
     Raises:
         RefusedError: another user can have written it.
@@ -46,7 +46,7 @@ def read_own(path: Path) -> OwnContent:
     try:
         require_own(path, os.fstat(descriptor))
         try:
-            # Unlocked when it is closed. A writer holds it exclusively.
+            # Closing it releases the lock. A writer holds the lock exclusively.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RunFileError(f"{path} is being written: its run still goes on") from None
@@ -61,7 +61,7 @@ def require_own(path: Path, status: os.stat_result) -> None:
     """Refuse to act on a run file, open with this status, that another user can have written.
 
     Raises:
-        RefusedError: it, or what SQLite reads next to it, belongs to another user than root and the
+        RefusedError: the file, or a file that SQLite reads next to it, belongs to another user than root and the
             effective one, or others can write to it or to a folder above it.
     """
     real = path.resolve()
@@ -92,7 +92,7 @@ def _of_file(path: Path, status: os.stat_result) -> Iterator[str]:
             f"{path} belongs to uid {status.st_uid}: resume it as that user, or chown it if you "
             "know who wrote it"
         )
-    # An access list for others shows in the group's bits, so that no group is an exception.
+    # An access list for others shows in the group's bits, so no group is an exception.
     if status.st_mode & _OTHERS_WRITE:
         yield f"others can write to {path}: chmod go-w if none of them has"
 
@@ -102,7 +102,7 @@ def has_journal(real: Path) -> bool:
 
 
 def others_can_lay(real: Path) -> bool:
-    """Whether another user than root and the effective one can put files next to a run file."""
+    """Return whether another user than root and the effective one can put files next to a run file."""
     folder = real.parent.stat()
     return folder.st_uid not in (0, os.geteuid()) or bool(folder.st_mode & _OTHERS_WRITE)
 
@@ -112,10 +112,10 @@ def _journal_of(real: Path) -> Path:
 
 
 def may_roll_back(real: Path, status: os.stat_result) -> bool:
-    """Whether the journal next to a run file is of those who can write to the file anyway.
+    """Return whether only users who can write to a run file can have written the journal next to it.
 
     SQLite rolls a journal back into its file, whoever put it there. The owner of the folder may be
-    anybody, as in the home of the user who calls sudo: another user's journal belongs to that user.
+    any user, as in the home of the user who calls sudo: another user's journal belongs to that user.
     """
     try:
         journal = _journal_of(real).lstat()

@@ -1,4 +1,4 @@
-"""Reading a run file: records as they were written, samples on demand."""
+"""Read a run file: records as they were written, samples on demand."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from tkperf.runfile.values import BAD_ROW
 from tkperf.runfile.writers import is_being_written
 from tkperf.runner.delta import Growth, Outline
 
-# No row of a log has a greater number: SQLite has none.
+# No row of a log has a greater number: SQLite allows none.
 _AFTER_ALL = 2**63 - 1
 
 
 class RunFile:
     """A run file opened for reading; also while it is written, and after a kill.
 
-    ``briefly``: while it is written it is copied to memory, so that its writer waits for that alone,
-    and not while all of a long run is read. ``own``: what it says will be acted on, so that it is taken as
-    it is now, with ``state``, and only if no other user can have written it.
+    ``briefly``: a file being written is copied to memory, so that its writer waits only for the copy,
+    and not for the reading of a long run. ``own``: the caller will act on its content. The content is then read
+    once, with ``state``, and only if no other user can have written it.
 
     Raises:
         RefusedError: another user can have written it; with ``own`` only.
@@ -87,12 +87,12 @@ class RunFile:
         self._db.close()
 
     def record(self) -> RunRecord:
-        """The whole run, its steps without samples and without fio's output.
+        """Return the whole run, its steps without samples and without fio's output.
 
-        A row that cannot be read is left out and named in ``left_out``; the rest is there.
+        An unreadable row is left out and named in ``left_out``; the rest is there.
         """
         with self._guard():
-            # Asked for first: a writer that ends after it leaves a status that says so. And
+            # Ask first: a writer that ends after it leaves a status that shows its end. And ask
             # before SQLite locks the file: closing any descriptor of it drops such locks.
             written = self._is_being_written()
         with self._guard(), self._snapshot():
@@ -101,14 +101,14 @@ class RunFile:
             return self._rows.record(name=self._path.stem, written=written)
 
     def growth(self, since: Growth | None = None) -> Growth:
-        """What the file has gained since an earlier look at it, by this reader or another."""
+        """Return the rows and seconds that the file gained since an earlier look, by this reader or another."""
         after, after_part = (0, 0) if since is None else (since.sequence, since.part)
         with self._guard():
             written = self._is_being_written()
         with self._guard(), self._snapshot():
             rows = Rows(self._db, self._meter, after=after)
             record = rows.record(name=self._path.stem, written=written)
-            # Parts are numbered anew with each step.
+            # Each step numbers its parts anew.
             begun = _under_way_since(record)
             if since is not None and begun != since.begun_s:
                 after_part = 0
@@ -129,7 +129,7 @@ class RunFile:
         )
 
     def outline(self) -> Outline:
-        """How the run stands, without reading its log."""
+        """Return the state of the run, without reading its log."""
         with self._guard():
             written = self._is_being_written()
         with self._guard(), self._snapshot():
@@ -138,13 +138,13 @@ class RunFile:
             return Outline(record=record, disturbed_steps=rows.count_disturbed(record))
 
     def _is_being_written(self) -> bool:
-        """Of a copy whether it was: what it says of the run's end is as old."""
+        """Return whether a writer holds the file; for a copy, whether one did: the copy's end of the run is as old."""
         if self._written_when_copied is not None:
             return self._written_when_copied
         return is_being_written(self._path)
 
     def _samples_left(self, sequence: int) -> tuple[Sample, ...]:
-        """The seconds of a step; none where they cannot be read."""
+        """Return the seconds of a step; none if they cannot be read."""
         try:
             return self._samples(sequence)
         except _DAMAGED_ROW as error:
@@ -165,21 +165,21 @@ class RunFile:
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """What ``record`` could not read, and ``seconds`` after it."""
+        """Return the parts that ``record``, and ``seconds`` after it, could not read."""
         return tuple(self._rows.left_out)
 
     def log(self) -> tuple[LogEntry, ...]:
-        """What was done and judged, in its order, as ``record`` read it."""
+        """Return the log in its order, as ``record`` read it."""
         return tuple(self._rows.log)
 
     def samples(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
-        """The seconds of a step, histograms in buckets of at most 1/16 of their value."""
+        """Return the seconds of a step, with histograms in buckets of at most 1/16 of their value."""
         sequence = self._find(test, step)
         with self._guard(), self._snapshot():
             return self._samples(sequence)
 
     def samples_left(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
-        """The same, but none where they cannot be read: that is then among ``left_out``."""
+        """Return the seconds of a step, or none if they cannot be read: ``left_out`` then names them."""
         try:
             return self.samples(test, step)
         except RunFileError as error:
@@ -187,10 +187,10 @@ class RunFile:
             return ()
 
     def seconds(self, test: TestRecord) -> tuple[Seconds, ...]:
-        """The samples of every step of a test as columns, in the order of the record's steps.
+        """Return the samples of every step of a test as columns, in the order of the record's steps.
 
-        Steps that a run under way has finished since the record was read are left out. None of a
-        step whose samples cannot be read: that is then among ``left_out``.
+        Steps that a run under way has finished since the record was read are left out. A step with
+        unreadable samples has none, and ``left_out`` names them.
         """
         if test.name not in self._rows.sequences:
             self.record()
@@ -212,13 +212,17 @@ class RunFile:
             yield seconds
 
     def engine_output(self, test: str, step: StepRecord) -> bytes:
-        """fio's last JSON document of the step; of a stream, only its newest slice has one."""
+        """Return fio's last JSON document of the step; of a stream, only its newest slice has one."""
         sequence = self._find(test, step)
         with self._guard(), self._snapshot():
             return decompress_output(*self._blobs(sequence, "fio_json"))
 
     def _find(self, test: str, step: StepRecord) -> int:
-        """The sequence of a step."""
+        """Return the sequence of a step.
+
+        Raises:
+            RunFileError: the file has no such step.
+        """
         if not self._rows.places:
             self.record()
         place = test, step.section, step.kind, step.number, step.position
@@ -228,7 +232,7 @@ class RunFile:
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
-        """All of it as at one moment, whatever is written meanwhile."""
+        """Read in one transaction, so all data are from one moment, whatever is written meanwhile."""
         self._meter.begin()
         self._db.execute("BEGIN")
         try:
@@ -255,26 +259,26 @@ class RunFile:
             return reason_of(error)
         if self._meter.exhausted:
             return "it is damaged (it takes more work than its size allows)"
-        if type(error) is sqlite3.DatabaseError:  # what is about locks or room is a kind of its own
+        if type(error) is sqlite3.DatabaseError:  # errors about locks or room have their own class
             return f"it is damaged ({error}); sqlite3 {self._path} .recover may save some of it"
         if isinstance(error, sqlite3.Error):
             return str(error)
         return f"it is damaged ({reason_of(error)})"
 
 
-# Damaged bytes lead to this before anything notices.
+# Exceptions from damaged bytes, before any check notices.
 _DAMAGED = (sqlite3.Error, OSError, ExcessError, *BAD_ROW)
 _DAMAGED_ROW = (sqlite3.DatabaseError, *BAD_ROW)
 
 
 def _require_damage(error: Exception) -> None:
-    """Go on only where one row is damaged: a lock, say, concerns all of them."""
+    """Continue only if one row is damaged: a lock, for example, concerns all rows."""
     if isinstance(error, sqlite3.Error) and not is_damage(error):
         raise error
 
 
 def _take_own(path: Path, status: os.stat_result) -> OwnContent:
-    """What a kill left half written is put right before, by a journal that is our own."""
+    """Return the content of the user's own file, after SQLite has rolled back its own journal left by a kill."""
     require_own(path, status)
     db, _ = open_metered(path)
     db.close()
@@ -296,7 +300,7 @@ def _copy_to_memory(db: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def read_run(path: Path) -> RunRecord:
-    """The whole run in a file, without samples.
+    """Return the whole run in a file, without samples.
 
     Raises:
         RunFileError: see RunFile.
@@ -306,12 +310,12 @@ def read_run(path: Path) -> RunRecord:
 
 
 def _hint(path: Path) -> str:
-    """Where a run was named by its NAME alone; else the closest name of a run file in that folder."""
+    """Return a hint: the run file if only its NAME was given; else the closest name of a run file in that folder."""
     named = f"{path}{RUN_FILE_SUFFIX}"
     if os.path.isfile(named):  # noqa: PTH113 # False also for names too long
         return f"; {named} is one"
     with suppress(OSError):
-        # By their own names: what all share, folder and suffix, makes any two alike.
+        # Compare names alone: the common folder and suffix would make any two similar.
         found = {
             one.name.removesuffix(RUN_FILE_SUFFIX): one
             for one in path.parent.glob(f"*{RUN_FILE_SUFFIX}")

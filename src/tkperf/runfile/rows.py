@@ -1,8 +1,8 @@
-"""Rows of a run file as records. Strict, as a file may be damaged or edited by hand.
+"""Rows of a run file as records. The checks are strict, because a file may be damaged or edited by hand.
 
-What cannot be is refused here, for the reader and, before it is written, for the writer: so no
-reader of a record needs to expect it. A value that may also be unknown is then not known; without
-any other its row is none. Steps are in ``step_rows.py``, the facts of a run in ``facts.py``.
+Impossible values are refused here, for the reader and, before writing, for the writer: so no
+reader of a record needs to expect them. If the value may also be unknown, it is then unknown; otherwise
+the row is refused. Steps are in ``step_rows.py``, the facts of a run in ``facts.py``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TestRow(msgspec.Struct, frozen=True):
     plan: str | None
 
 
-# Each column by itself.
+# Each column alone.
 _TEST_COLUMNS = {
     key: msgspec.defstruct(key, [(key, type_)])
     for key, type_ in get_type_hints(TestRow, include_extras=True).items()
@@ -97,10 +97,10 @@ class _TelemetryRow(msgspec.Struct):
 
 
 def parse_test(columns: Columns) -> tuple[TestRow, dict[str, str]]:
-    """A test of what can be read of it, and why the rest cannot be.
+    """Return a test with all readable values, and the reasons for the others.
 
     Raises:
-        ValueError: not even its name.
+        ValueError: not even its name is readable.
     """
     mended, unread = dict(columns), dict[str, str]()
     stand_ins = {
@@ -148,7 +148,7 @@ def parse_verdict(columns: Columns) -> VerdictRecord:
 
 
 def _with_nan(verdict: dict[str, Any]) -> dict[str, Any]:
-    """NaN again where JSON says null and the verdict must have a number."""
+    """Restore NaN for each null in JSON if the verdict must have a number."""
     numbers = ("average", "data_excursion", "allowed_data_excursion", "allowed_slope_excursion")
     for holder, keys in ((verdict, numbers), (verdict["fit"] or {}, ("slope", "intercept"))):
         for key in keys:
@@ -173,7 +173,7 @@ def parse_reading(columns: Columns) -> Reading:
     return Reading(**row, throttling=None if throttling is None else bool(throttling))
 
 
-# For the writer: each raises where no reader would take a row, and returns what is to be NULL.
+# For the writer: each raises if no reader would accept the row, and returns the columns to set to NULL.
 CHECKS: dict[str, Callable[[Columns], dict[str, str]]] = {
     "step": lambda row: parse_step(row)[1],
     "purge": lambda row: _no_more(parse_purge(row)),

@@ -1,4 +1,4 @@
-"""Rows of a table in spite of damage: a page of the file that cannot be read costs the rows on it."""
+"""Read rows of a table in spite of damage: an unreadable page of the file costs only its rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tkperf.model.errors import reason_of
 from tkperf.model.record import LeftOut
 from tkperf.runfile.values import BAD_ROW
 
-# What is in the way, the file or its disk, and not merely a lock.
+# The file or its disk is the obstacle, and not merely a lock.
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR)
 _LAST_ROW = 2**63 - 1
 _LONGEST_REASON = 300
@@ -20,12 +20,12 @@ T = TypeVar("T")
 Columns = dict[str, Any]
 
 LostRows = tuple[int, int | None, sqlite3.DatabaseError]
-"""First and last number of rows that were lost, None: all to the end; and why."""
+"""First and last number of lost rows, None: all to the end; and the error."""
 Lost = Callable[[int, int | None, sqlite3.DatabaseError], None]
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether a part of the database cannot be read, and others may."""
+    """Return whether a part of the database cannot be read, and others may."""
     return (
         isinstance(error, sqlite3.DatabaseError)
         and getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
@@ -35,9 +35,9 @@ def is_damage(error: BaseException) -> bool:
 def read_rows(
     db: sqlite3.Connection, table: str, columns: str, *, after: int = 0, lost: Lost
 ) -> Iterator[Columns]:
-    """The rows with a number above ``after``, by column, in the order of their numbers.
+    """Yield the rows with a number above ``after``, by column, in the order of their numbers.
 
-    Around a page that cannot be read it goes on with the first row behind it.
+    After an unreadable page it continues with the first row behind it.
     """
     first: int | None = after + 1
     while first is not None:
@@ -54,7 +54,7 @@ def read_rows(
                 continue
         else:
             return
-        # sqlite3 reads a row ahead: this one may be whole, and the page of the next the damaged one.
+        # sqlite3 reads a row ahead: this row may be whole, and the next row may be on the damaged page.
         first = None
         for number, _ in list(_select(db, table, "1", f">= {begun} LIMIT 1")):
             first = number + 1
@@ -68,17 +68,17 @@ def read_rows(
 def _select(
     db: sqlite3.Connection, table: str, columns: str, numbers: str
 ) -> Iterator[tuple[int, Columns]]:
-    """Rows of these numbers, each with its own."""
-    # ">=", as for ">" SQLite looks for that row first, which may be on the page that cannot be read.
+    """Yield rows of these numbers, each with its number."""
+    # ">=", because for ">" SQLite looks for that row first, which may be on the unreadable page.
     cursor = db.execute(f"SELECT rowid, {columns} FROM {table} NOT INDEXED WHERE rowid {numbers}")  # noqa: S608 - own names only
-    # dict(row) looks for each name among all of them.
+    # dict(row) searches all names for each name.
     names = [column[0] for column in cursor.description][1:]
     for number, *values in cursor:
         yield number, dict(zip(names, values, strict=True))
 
 
 def _find_readable(db: sqlite3.Connection, table: str, first: int) -> int | None:
-    """The first number from which there is a way to the row of that number, or the next; None: there is none."""
+    """Return the first number at which SQLite can find that row or the next; None: there is none."""
 
     def is_readable(number: int) -> bool:
         try:
@@ -111,9 +111,9 @@ def _require_damage(error: sqlite3.DatabaseError) -> None:
 
 
 class Salvage:
-    """Rows of an open database as records; what no reader can take is left out, by its name.
+    """Rows of an open database as records; rows that no reader can accept are left out and named.
 
-    One bad row, as of a damaged disk, must not hide days of good ones.
+    One bad row, for example from a damaged disk, must not hide days of good ones.
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
@@ -121,16 +121,16 @@ class Salvage:
         self.left_out: list[LeftOut] = []
 
     def leave_out(self, what: str, reason: object, **place: Any) -> None:
-        """``place``: test, section and number, where they are known."""
+        """Leave out something; ``place``: test, section and number, as far as known."""
         words = reason_of(reason) if isinstance(reason, BaseException) else str(reason)
         self.left_out.append(LeftOut(what=what, reason=words[:_LONGEST_REASON], **place))
 
     def all_rows(self, table: str) -> list[Columns]:
-        """All of a table that can be read."""
+        """Return all readable rows of a table."""
         return list(self.rows(table))
 
     def rows(self, table: str, columns: str = "*", *, after: int = 0) -> Iterator[Columns]:
-        """The same one after the other, as ``read_rows`` has them."""
+        """Yield the readable rows of a table, as ``read_rows`` does."""
 
         return read_rows(
             self.db, table, columns, after=after, lost=partial(self.leave_out_rows, table)
@@ -139,7 +139,7 @@ class Salvage:
     def leave_out_rows(
         self, table: str, first: int, last: int | None, error: sqlite3.DatabaseError
     ) -> None:
-        """Rows that were lost with their page."""
+        """Leave out rows that were lost with their page."""
         some = f"row {first}" if first == last else f"rows {first} to {last}"
         which = f"rows from {first} on" if last is None else some
         self.leave_out(f"{which} of table {table}", error)
@@ -151,7 +151,7 @@ class Salvage:
         name: Callable[[Columns], str],
         **place: Any,
     ) -> Iterator[T]:
-        """Rows as records; one that cannot be is left out by its name."""
+        """Yield rows as records; an unreadable row is left out and named."""
         for columns in rows:
             try:
                 yield parse(columns)

@@ -1,4 +1,4 @@
-"""The schema of a run file, and opening its database to write. docs/run-file.md explains the tables."""
+"""The schema of a run file, and functions that open its database to write. docs/run-file.md explains the tables."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from tkperf.model.errors import RunFileError
 from tkperf.model.units import drop_controls
 
-# "TKPF": lets file(1) and us tell a run file from any other database.
+# "TKPF": lets file(1) and tkperf distinguish a run file from any other database.
 APPLICATION_ID = 0x544B5046
 VERSION = 1
 # A row with histograms fills its last page only in part, so small pages waste less.
 PAGE_BYTES = 1024
 HOST_ID = 1
-"""The host that measures: of several each would have a row, and its own steps and readings."""
+"""The host that measures: each of several hosts would have a row, and its own steps and readings."""
 
 _WORKLOAD = """
     access TEXT NOT NULL, read_percent INTEGER NOT NULL, block_size_bytes INTEGER NOT NULL,
@@ -34,7 +34,7 @@ _STATS = ", ".join(
 )
 _TEXTS = "id INTEGER PRIMARY KEY, code TEXT NOT NULL, text TEXT NOT NULL, test TEXT, at_s REAL"
 
-# Every table has a row number, by which the rows around a damaged page are found.
+# Every table has a row number, which helps to find the rows around a damaged page.
 _TABLES = {
     "run": "key TEXT PRIMARY KEY, value TEXT NOT NULL",
     "host": "id INTEGER PRIMARY KEY, facts TEXT",
@@ -69,7 +69,7 @@ _TABLES = {
         sequence INTEGER PRIMARY KEY, test_id INTEGER NOT NULL REFERENCES test, section TEXT NOT NULL,
         outcome TEXT NOT NULL
     """,
-    # The step that has begun and not ended, and its seconds so far, about a minute of them a row.
+    # The step that has begun and not ended, and its seconds so far, about a minute in each row.
     "under_way": f"host_id INTEGER PRIMARY KEY REFERENCES host, {_PLACE}, planned_bytes INTEGER",
     "under_way_part": """
         number INTEGER PRIMARY KEY, host_id INTEGER NOT NULL REFERENCES under_way,
@@ -85,7 +85,7 @@ _TABLES = {
         thermal_1_s INTEGER, thermal_2_s INTEGER, throttle_events INTEGER, throttling INTEGER,
         power_state INTEGER
     """,
-    # What must be on record before it is done, such as a password set on a drive.
+    # Facts that must be on record before an action, such as a password set on a drive.
     "note": _TEXTS,
     "warning": _TEXTS,
     "resumption": """
@@ -97,7 +97,7 @@ _TABLES = {
         added TEXT NOT NULL, changes TEXT NOT NULL, command_line TEXT NOT NULL
     """,
 }
-# Also the list of all steps, should rows of the table be lost.
+# Also the list of all steps, if rows of the table are lost.
 _INDEX = "CREATE INDEX step_by_test ON step (test_id, section, kind, number, position)"
 
 _EMPTY = "A tkperf that was killed before its run began leaves such a file: it may be removed"
@@ -115,10 +115,10 @@ def create_tables(db: sqlite3.Connection) -> None:
 
 
 def require_schema(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse what is no run file, or one of another format.
+    """Refuse a database that is no run file, or one of another format.
 
     Raises:
-        RunFileError: it is; says which tkperf wrote it.
+        RunFileError: the database is refused; the text names the tkperf that wrote it.
     """
     (application_id,) = db.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
@@ -127,7 +127,7 @@ def require_schema(db: sqlite3.Connection, path: Path) -> None:
             + (f": it is empty. {_EMPTY}" if path.stat().st_size == 0 else "")
         )
     (version,) = db.execute("PRAGMA user_version").fetchone()
-    # Formats of before the first release, 1 to 11, each said how it came to be.
+    # Formats before the first release, 1 to 11, each had a table ``migration``.
     unreleased = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'migration'").fetchone()
     if version == VERSION and not unreleased:
         return
@@ -148,9 +148,9 @@ def require_schema(db: sqlite3.Connection, path: Path) -> None:
 
 
 def open_new(path: Path, *, wait_s: float) -> sqlite3.Connection:
-    """An empty file as a database of the current schema, whose readers are waited for that long.
+    """Open an empty file as a database of the current schema; the writer waits up to ``wait_s`` for readers.
 
-    isolation_level None: transactions begin and end where the writer says. A rollback journal,
+    isolation_level None: the writer begins and ends transactions. A rollback journal,
     so that a finished run is one file. EXTRA syncs the folder, too, after each commit: with FULL
     a power cut just after it could bring the journal back and so lose the step.
     """
@@ -166,7 +166,7 @@ def open_new(path: Path, *, wait_s: float) -> sqlite3.Connection:
 
 
 def open_again(path: Path, *, wait_s: float) -> sqlite3.Connection:
-    """A database of the current schema, to be written to as in ``open_new``.
+    """Open a database of the current schema, to write as in ``open_new``.
 
     Raises:
         RunFileError: its schema is another.

@@ -1,4 +1,4 @@
-"""Events as rows of a run file: what keeps each, as a reader would take it. When that is written is the writer's."""
+"""Events as rows of a run file, such that a reader accepts them. The writer decides when they are written."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ from tkperf.runner.events import (
     Warned,
 )
 
-# Texts of jobs are kept once.
+# The text of each job is kept once.
 _JOB_ID = "(SELECT id FROM job WHERE text = ?)"
 
 
 class Statements:
-    """SQL for one event after the other, in the order in which they are written.
+    """SQL for one event after the other, in the order of writing.
 
-    Impossible values are kept as not measured, with a warning, which ``tell`` gets, too.
+    Impossible values are kept as not measured, with a warning, which ``tell`` also gets.
     """
 
     def __init__(self, db: sqlite3.Connection, path: Path, tell: Observer) -> None:
-        """``db``: what it holds already is counted on from."""
+        """Prepare to write; the numbers of new rows continue after those in ``db``."""
         self._path = path
         self._tell = tell
         self._parts_kept = 0
@@ -72,10 +72,10 @@ class Statements:
         self._statements: list[Statement] = []
 
     def of_event(self, event: Event) -> tuple[Statement, ...]:
-        """What keeps an event. Where no reader would take it, a warning that says so instead.
+        """Return the statements that keep an event, or a warning if no reader would accept it.
 
         Raises:
-            RunFileError: no reader would take a resumption, without which the rest is no log.
+            RunFileError: no reader would accept a resumption; without it the rest is no log.
         """
         self._statements = []
         try:
@@ -88,7 +88,7 @@ class Statements:
         return tuple(self._statements)
 
     def _warn(self, code: str, text: str) -> None:
-        """A warning of our own, kept and shown."""
+        """Keep and show a warning of the writer itself."""
         warning = RunWarning(code=code, text=text, test=self._test_name)
         self._insert("warning", **msgspec.to_builtins(warning))
         self._tell(Warned(warning=warning))
@@ -124,10 +124,10 @@ class Statements:
         self._statements.append((sql, rows))
 
     def _insert(self, table: str, **columns: object) -> None:
-        """A row, as a reader would take it.
+        """Insert a row, such that a reader accepts it.
 
         Raises:
-            ValueError: no reader would.
+            ValueError: no reader would accept it.
         """
         row = {name: _storable(value) for name, value in columns.items()}
         check = CHECKS.get(table)
@@ -153,7 +153,7 @@ class Statements:
     def _run_started(self, event: RunStarted) -> None:
         info = msgspec.to_builtins(event.info)
         for key in list(info):
-            # As a reader gets it: JSON has no tuples.
+            # In the form that a reader gets: JSON has no tuples.
             info[key], impossible = mend_fact(key, json.loads(json.dumps(info[key])))
             if impossible:
                 reasons = ", ".join(f"{name}: {reason}" for name, reason in impossible.items())
@@ -175,7 +175,7 @@ class Statements:
             self._insert("run", key=key, value=json.dumps(value))
 
     def _run_resumed(self, event: RunResumed) -> None:
-        """In one transaction: from here on the run is under way again."""
+        """Write in one transaction that the run is under way again."""
         row = msgspec.to_builtins(event.resumption)
         lists = {key: json.dumps(value) for key, value in row.items() if isinstance(value, tuple)}
         self._insert("resumption", **row | lists)
@@ -255,7 +255,7 @@ class Statements:
         if odd is not None:
             self._warn("not-measured", f"impossible in a step of {step.section}, not kept: {odd}")
         if step.kind is StepKind.CONTINUOUS:
-            # A stream's document is cumulative: the newest holds all that earlier ones did.
+            # A stream's document is cumulative: the newest contains all earlier ones.
             self._do(
                 "UPDATE step SET fio_json = NULL WHERE test_id = ? AND section = ? "
                 "AND kind = ? AND fio_json IS NOT NULL",
@@ -298,7 +298,7 @@ class Statements:
             self._forget_parts()
 
     def of_part(self, begun: StepStarted, samples: Sequence[Sample]) -> tuple[Statement, ...]:
-        """Some more seconds of the step under way, the first with what was begun."""
+        """Return the statements for more seconds of the step under way; the first also keep the step itself."""
         samples, _ = possible_samples(samples)
         self._statements = []
         if begun is not self._begun:
@@ -334,17 +334,17 @@ def _newest(db: sqlite3.Connection, query: str) -> int:
 
 
 def _json(value: object) -> str:
-    """JSON as SQLite reads it, too: NaN ("not measured") becomes null."""
+    """Return JSON that SQLite can read, too: NaN ("not measured") becomes null."""
     return msgspec.json.encode(value).decode()
 
 
 def _storable(value: object) -> object:
-    """Text that is not Unicode (from a path, say) with its odd bytes spelled out."""
+    """Return text with bytes that are not Unicode (from a path, say) spelled out; other values as SQLite takes them."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, bool):
         return int(value)
-    # SQLite takes 63 bits; what is wider is a real number, or no reader takes it.
+    # SQLite takes 63 bits; a wider number becomes a real number, or no reader accepts it.
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return float(value)
     return value
@@ -367,7 +367,7 @@ def _place(row: dict[str, object]) -> str:
 
 
 def _place_columns(step: StepRecord | StepStarted) -> dict[str, object]:
-    """Which step it is, what it does and for how long: of one that ended or is under way."""
+    """Return the identity, workload and length of a step that ended or is under way."""
     return {
         "section": step.section,
         "kind": step.kind,

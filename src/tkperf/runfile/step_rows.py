@@ -1,4 +1,4 @@
-"""Steps and their workloads as rows of a run file and back; what cannot be in them was not measured."""
+"""Steps and their workloads as rows of a run file and back; impossible values count as not measured."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_CHARACTERS = 4096
 
 
 class _WorkloadRow(msgspec.Struct, kw_only=True):
-    """``block_mix`` and ``zones`` are JSON; null is the usual."""
+    """A workload's columns; ``block_mix`` and ``zones`` are JSON, usually null."""
 
     access: Access
     read_percent: int
@@ -55,7 +55,7 @@ WORKLOAD_COLUMNS = _WorkloadRow.__struct_fields__
 
 
 def workload_columns(workload: Workload) -> dict[str, object]:
-    """The values of ``WORKLOAD_COLUMNS``; null where the workload has nothing unusual."""
+    """Return the values of ``WORKLOAD_COLUMNS``; null if the workload has nothing unusual."""
     region, offered = workload.region, workload.offered_iops
     return {
         "access": workload.access,
@@ -74,10 +74,10 @@ def workload_columns(workload: Workload) -> dict[str, object]:
 
 
 def parse_workload(table: str, columns: Mapping[str, Any]) -> Workload:
-    """The workload of a row.
+    """Return the workload of a row.
 
     Raises:
-        ValueError: a column holds what cannot be; names the table and the column.
+        ValueError: a column has an impossible value; the text names the table and the column.
     """
     try:
         row = msgspec.convert(columns, _WorkloadRow)
@@ -144,7 +144,7 @@ class _DisturbanceRow(msgspec.Struct):
 
 
 class UnderWayRow(msgspec.Struct):
-    """The step that has not ended."""
+    """A row for the step that has not ended."""
 
     section: str
     kind: StepKind
@@ -173,7 +173,7 @@ class _SideRow(msgspec.Struct):
 
 
 def _optional_columns() -> dict[str, Any]:
-    """Columns of table step that may be NULL, with their types."""
+    """Return the columns of table step that may be NULL, with their types."""
     columns = {}
     for prefix, struct in (
         ("", _StepRow),
@@ -189,7 +189,7 @@ def _optional_columns() -> dict[str, Any]:
 
 
 _OPTIONAL = _optional_columns()
-# Of table step what ``parse_step`` looks at: not its seconds, which are most of a file.
+# The columns of table step that ``parse_step`` reads: not its seconds, which are most of a file.
 STEP_COLUMNS = (
     "sequence",
     "test_id",
@@ -204,12 +204,12 @@ STEP_COLUMNS = (
 
 
 def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
-    """A step from its row and the text of its job, and what of it was not measured then.
+    """Return a step from its row and the text of its job, and the columns that count as not measured.
 
-    That are columns that may be NULL and hold what cannot be, with what is wrong with them.
+    These columns may be NULL and have an impossible value; each has the reason.
 
     Raises:
-        ValueError: a column that must not be NULL holds what cannot be.
+        ValueError: a column that must not be NULL has an impossible value.
     """
     unread: dict[str, str] = {}
     try:
@@ -220,7 +220,7 @@ def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
 
 
 def _mend(columns: Columns) -> tuple[Columns, dict[str, str]]:
-    """The row without what cannot be in columns that may be NULL, and what was wrong with each of these."""
+    """Return the row without impossible values in columns that may be NULL, and the reason for each."""
     mended, unread = dict(columns), dict[str, str]()
     for name, type_ in _OPTIONAL.items():
         try:
@@ -246,14 +246,14 @@ def _parse_step(columns: Columns, unread: dict[str, str]) -> StepRecord:
 
 
 def render_host_use(use: HostUse) -> str:
-    """What is known of it, as JSON."""
+    """Return the known values as JSON."""
     facts = msgspec.to_builtins(use)
     known = {name: value for name, value in facts.items() if value is not None}
     return msgspec.json.encode(known).decode()
 
 
 def _host_use(text: object, unread: dict[str, str]) -> HostUse | None:
-    """None also of what cannot be read: the step is what it is without it."""
+    """Return the host's activity; None also if it cannot be read: the step is valid without it."""
     if text is None:
         return None
     try:
@@ -296,7 +296,7 @@ def _stats(columns: Columns, side: str, unread: dict[str, str]) -> IoStats:
 
 
 def parse_under_way(columns: Columns, samples: Sequence[Sample]) -> UnfinishedStep:
-    """The step under way from its row and the seconds that were kept of it."""
+    """Return the step under way from its row and its kept seconds."""
     row = convert("under_way", columns, UnderWayRow)
     last = samples[-1]
     return UnfinishedStep(

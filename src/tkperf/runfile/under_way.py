@@ -1,4 +1,4 @@
-"""The step under way, kept as it goes: a fill takes hours, and a kill must not cost them.
+"""The step under way, kept while it runs: a fill takes hours, and a kill must not cost them.
 
 Its samples are gathered from the events and handed out about a minute at a time, never shortly
 before a hand-over, which writing to a slow disk could delay.
@@ -13,12 +13,12 @@ from tkperf.model.record import RunStatus
 from tkperf.runner.events import Event, SampleSeen, StepEnded, StepStarted, TestEnded
 
 PART_S = 60.0
-# fio of the next step is started some seconds before the end; by then all must be quiet.
+# fio of the next step starts some seconds before the end; by then nothing may be written.
 BEFORE_HANDOVER_S = 8.0
 
 
 class StepUnderWay:
-    """What is known of the step that has begun and not ended."""
+    """The step that has begun and not ended, with its samples."""
 
     def __init__(self) -> None:
         self.begun: StepStarted | None = None
@@ -38,13 +38,13 @@ class StepUnderWay:
                 self.begun, self._samples = None, []
 
     def is_quiet_after(self, event: Event) -> bool:
-        """Whether the device would not wait if writing took some seconds now."""
+        """Return whether writing for some seconds now would not make the device wait."""
         if not isinstance(event, SampleSeen):
             return True
         return self._left_s(event.at_s) > BEFORE_HANDOVER_S
 
     def _left_s(self, now_s: float) -> float:
-        """How long it goes on; of a fill, at the rate it has had so far."""
+        """Return the time left in s; for a fill, at its rate so far."""
         begun = self.begun
         if begun is None:
             return math.inf
@@ -56,7 +56,7 @@ class StepUnderWay:
         return (begun.planned_bytes - self._moved_bytes) * done_s / self._moved_bytes
 
     def take_part(self, event: Event) -> tuple[Sample, ...]:
-        """The seconds since the part before, when it is time to keep them; else none."""
+        """Return the seconds since the part before, if it is time to keep them; else none."""
         cut_off = isinstance(event, TestEnded) and event.status is not RunStatus.COMPLETE
         due = (
             isinstance(event, SampleSeen)

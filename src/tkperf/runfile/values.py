@@ -1,4 +1,4 @@
-"""What a column of a run file may hold, checked by msgspec: for every kind of row."""
+"""Allowed values in a column of a run file, checked by msgspec, for every kind of row."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Length = Annotated[float, msgspec.Meta(gt=0, le=_MOST)]
 
 
 def convert(table: str, value: object, type_: type[T]) -> T:
-    """A row, or what its JSON holds, as a record.
+    """Return a row, or the content of its JSON, as a record.
 
     Raises:
-        ValueError: not of that type; names the table and the key.
+        ValueError: the value is not of that type; the text names the table and the key.
     """
     try:
         return msgspec.convert(value, type_)
@@ -34,5 +34,5 @@ def convert(table: str, value: object, type_: type[T]) -> T:
         raise ValueError(f"table {table}{describe_mistake(error, type_, value)}") from error
 
 
-# What damaged bytes lead to before anything notices: wrong types, numbers, names, lengths, depths.
+# Exceptions from damaged bytes, before any check notices: wrong types, numbers, names, lengths, depths.
 BAD_ROW = (ValueError, LookupError, TypeError, ArithmeticError, MemoryError, RecursionError)

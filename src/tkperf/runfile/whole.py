@@ -1,4 +1,4 @@
-"""Run files that appear under their name whole or not at all: results that are imported."""
+"""Write run files of imported results, which appear under their name whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tkperf.system.output_files import make_folder
 
 @contextmanager
 def write_whole(path: Path) -> Iterator[RunFileWriter]:
-    """A writer of a file that appears under its name only when the block has ended well.
+    """Yield a writer of a file that appears under its name only if the block ends without an error.
 
     Raises:
-        RunFileError: as a writer's; the folder cannot be made.
+        RunFileError: as from a writer, or the folder cannot be made.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     if os.path.lexists(path):
@@ -42,14 +42,14 @@ def write_whole(path: Path) -> Iterator[RunFileWriter]:
 
 
 def _move_to(path: Path, partial: Path) -> None:
-    """Give the file its name; whoever took that name meanwhile keeps it."""
+    """Give the file its name; if another file took that name meanwhile, that file keeps it."""
     try:
         try:
             path.hardlink_to(partial)
         except FileExistsError:
             raise RunFileError(describe_existing(path)) from None
         except OSError:
-            # A file system without links: then there is a moment between looking and moving.
+            # A file system without links: here is a moment between looking and moving.
             if os.path.lexists(path):
                 raise RunFileError(describe_existing(path)) from None
             partial.rename(path)

@@ -1,4 +1,4 @@
-"""Writing a run file: an observer that commits each finished step durably."""
+"""Write a run file: an observer that commits each finished step durably."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ _KEPT = (
     RunStarted, RunResumed, TestStarted, PurgeEnded, StepEnded, Judged, SectionEnded, Warned,
     Noted, TestEnded, RunEnded,
 )  # fmt: skip
-# A verdict, found again from its steps if it is lost, goes with what is written next, some seconds later
-# at most: alone it would hold up the beginning of a round by as many syncs of the disk as a step.
+# A verdict goes with the next write, some seconds later at most; if it is lost, its steps give it again.
+# Alone it would delay the beginning of a round by as many syncs of the disk as a step.
 _CAN_WAIT = (Judged, PhaseStarted, StepStarted)
 
 
 class RunFileWriter:
     """Keeps a run as it happens. One process writes, any may read meanwhile.
 
-    A step is in the file, for good, when its call returns: the journal is synced and a kill or a
-    power cut costs at most the last minute of the step under way; more only while the file cannot
-    be written, as on a full disk: then the run goes on and what is to be kept waits in memory. The
-    file is locked (flock) while a writer lives, so that
-    readers can tell a running run from one that was killed.
+    When a call with a step returns, the step is in the file for good: the journal is synced, and a kill or a
+    power cut costs at most the last minute of the step under way. It costs more only while the file cannot
+    be written, as on a full disk: then the run goes on and the entries wait in memory. The
+    file is locked (flock) while a writer lives, so
+    readers can distinguish a running run from one that was killed.
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class RunFileWriter:
     ) -> None:
         """Create the file, or with ``goes_on`` open it to write on.
 
-        ``tell`` gets warnings of the writer's own: what it cannot write, or could not keep.
-        Not ``patient``: nothing is measured, so that a full disk can be an error at once.
+        ``tell`` gets warnings of the writer's own: entries that it cannot write, or could not keep.
+        Not ``patient``: no measurement is running, so a full disk can be an error at once.
 
         Raises:
             RunFileError: it exists (nothing is overwritten), or cannot be created or written on.
@@ -91,19 +91,19 @@ class RunFileWriter:
 
     @property
     def keeps_up(self) -> bool:
-        """Whether all that was to be kept is in the file, for good."""
+        """Return whether all entries are in the file, for good."""
         return self._backlog.is_empty
 
     @property
     def lost(self) -> str | None:
-        """What could not be written in the end, and where it is instead; None if nothing."""
+        """Return the entries that could not be written in the end, and the file that has them instead; None if none."""
         return self._backlog.lost
 
     def __call__(self, event: Event) -> None:
         """Keep the event, if it is one to keep.
 
         Raises:
-            RunFileError: the file could not be written for so long that no more can wait, or in
+            RunFileError: the file could not be written for so long that no more entries can wait, or at
                 the end.
         """
         if samples := self._under_way.take_part(event):
@@ -112,7 +112,7 @@ class RunFileWriter:
             self._put(Entry(statements=self._statements.of_part(begun, samples), part=True))
         self._under_way.see(event)
         if isinstance(event, TelemetrySeen):
-            # No transaction of its own: it is kept with what comes next, within a minute or so.
+            # No transaction of its own: the next entry takes it along, within a minute or so.
             self._readings += self._statements.of_event(event)
             return
         if isinstance(event, StepEnded):
@@ -131,15 +131,15 @@ class RunFileWriter:
             self(Noted(note=RunNote(code="run-file-waited", text=over)))
 
     def at_once(self) -> AbstractContextManager[None]:
-        """Keep what is written in a block together, or none of it: for what is no run under way.
+        """Keep all that a block writes together, or none of it: for data that are no run under way.
 
         Raises:
-            RunFileError: it could not be written.
+            RunFileError: the data could not be written.
         """
         return self._backlog.at_once()
 
     def _put(self, entry: Entry) -> None:
-        """What drives told since goes first, as an entry of its own: parts are dropped with their step's end."""
+        """Add an entry, after one for the waiting readings: the end of a step drops parts, but no readings."""
         readings, self._readings = self._readings, []
         if readings:
             self._backlog.put(Entry(statements=tuple(readings)))
@@ -149,9 +149,9 @@ class RunFileWriter:
         self._tell(Warned(warning=RunWarning(code="run-file-waiting", text=text)))
 
     def _close_gaps(self) -> None:
-        """Rewrite the finished file without unused space: a twentieth smaller to mail.
+        """Rewrite the finished file without unused space: it is a twentieth smaller to mail.
 
-        It stays as it was where this cannot be done: the disk is full, or somebody reads.
+        The file stays unchanged if this is not possible: the disk is full, or a reader reads.
         """
         with suppress(sqlite3.Error):
             self._db.execute(f"PRAGMA busy_timeout = {int(backlog.READER_WAIT_S * 1000)}")
@@ -159,7 +159,7 @@ class RunFileWriter:
 
 
 def _frame_of(db: sqlite3.Connection) -> tuple[Statement, ...]:
-    """The facts and tests of a run that goes on: without them nothing that follows can be read."""
+    """Return the facts and tests of a run that goes on: without them no reader can read later entries."""
     return tuple(
         (f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608 - own names only
         for table in ("run", "host", "test", "resumption")

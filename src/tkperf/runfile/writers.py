@@ -1,7 +1,7 @@
-"""Who writes run files, by the kernel's word: a lock ends with its process, so no list can be stale.
+"""Find the writers of run files by the kernel's locks: a lock ends with its process, so no list can be stale.
 
-The writer of a run file holds an exclusive flock on it. ``/proc/locks`` tells every user which
-process holds one, ``/proc/PID/fdinfo`` its owner and root by which of its open files.
+The writer of a run file holds an exclusive flock on it. ``/proc/locks`` shows every user which
+process holds one. ``/proc/PID/fdinfo`` shows the process's owner and root which of its open files it is.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Writer:
     """The process that writes a run file.
 
     Attributes:
-        pid: None where it cannot be seen from here: another container, another machine.
-        user: whose process it is; None is not known.
-        path: the file as that process has it open; None where nobody may look.
-        program: what it runs, such as ``python3.11``; None where nobody may look.
-        is_tkperf: it has the database open, too, in a Python; None where nobody may look.
+        pid: None if the process is not visible from here: another container, another machine.
+        user: owner of the process; None: not known.
+        path: the file as that process has it open; None if access is not allowed.
+        program: its program, such as ``python3.11``; None if access is not allowed.
+        is_tkperf: it is a Python that also has the database open; None if access is not allowed.
     """
 
     pid: int | None
@@ -40,12 +40,12 @@ class Writer:
 
 
 def is_being_written(path: Path) -> bool:
-    """Whether a writer holds the file's lock.
+    """Return whether a writer holds the file's lock.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: the file cannot be opened.
     """
-    # Not blocking: a pipe of that name would be waited for.
+    # Not blocking: opening a pipe of that name would wait.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -57,10 +57,10 @@ def is_being_written(path: Path) -> bool:
 
 
 def find_writer(path: Path, *, proc: Path = PROC) -> Writer | None:
-    """Who writes a run file; None: nobody.
+    """Return the writer of a run file; None if there is none.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: the file cannot be opened.
     """
     if not is_being_written(path):
         return None
@@ -78,9 +78,9 @@ def find_writer(path: Path, *, proc: Path = PROC) -> Writer | None:
 
 
 def find_running(*, proc: Path = PROC) -> Iterator[Writer]:
-    """All run files on this machine that are being written, as far as they can be seen from here.
+    """Yield a writer for each run file on this machine that is being written, as far as visible from here.
 
-    Those of other users' processes have no path.
+    Processes of other users have no path.
     """
     for pid in dict.fromkeys(pid for pid, _ in _exclusive_locks(proc)):
         opened = _open_files(proc / str(pid))
@@ -95,7 +95,7 @@ def find_running(*, proc: Path = PROC) -> Iterator[Writer]:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A file that a process has open. ``info``: what the kernel says of the descriptor."""
+    """A file that a process has open. ``info``: the kernel's text about the descriptor."""
 
     path: Path
     key: tuple[int, int]
@@ -105,7 +105,7 @@ class _Open:
         return self.key == (status.st_dev, status.st_ino)
 
     def holds_lock(self, pid: int) -> bool:
-        """Whether this process itself took an exclusive lock by this descriptor."""
+        """Return whether this process itself took an exclusive lock by this descriptor."""
         return any(
             fields[:1] == ["lock:"] and fields[2:6] == ["FLOCK", "ADVISORY", "WRITE", str(pid)]
             for fields in map(str.split, self.info.splitlines())
@@ -121,21 +121,21 @@ class _Open:
 
 
 def _exclusive_locks(proc: Path) -> Iterator[tuple[int, int]]:
-    """Process and inode of each flock for writing (proc_locks(5))."""
+    """Yield process and inode of each flock for writing (proc_locks(5))."""
     try:
         lines = (proc / "locks").read_text().splitlines()
     except OSError:
         return
     for line in lines:
         fields = line.split()
-        # One that waits for another has an arrow: "1: -> FLOCK ...".
+        # A lock that waits for another has an arrow: "1: -> FLOCK ...".
         if fields[1:4] == ["FLOCK", "ADVISORY", "WRITE"]:
             with suppress(ValueError, IndexError):
                 yield int(fields[4]), int(fields[5].rpartition(":")[2])
 
 
 def _open_files(process: Path) -> list[_Open] | None:
-    """The run files and the like among a process's open files; None where nobody may look."""
+    """Return a process's open files that have a path; None if access is not allowed."""
     opened = []
     try:
         for link in (process / "fd").iterdir():
@@ -153,11 +153,11 @@ def _open_files(process: Path) -> list[_Open] | None:
 
 
 def _writer(pid: int, opened: list[_Open], proc: Path) -> Writer:
-    """``opened``: the descriptors of the one file."""
+    """Return the writer of a file; ``opened``: the process's descriptors of that file."""
     program = None
     with suppress(OSError):
         program = (proc / str(pid) / "exe").readlink().name.removesuffix(_DELETED)
-    # The lock and the database. Another program that merely locks the file has it once.
+    # tkperf opens the lock and the database. Another program that only locks the file opens it once.
     writable = sum(one.is_writable for one in opened)
     return Writer(
         pid=pid,

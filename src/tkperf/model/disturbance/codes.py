@@ -1,4 +1,4 @@
-"""What a disturbance is, and the words for each kind of it."""
+"""Disturbances, and the words for each kind."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ WORDS = {
     DisturbanceCode.UNEVEN_CLONES: "clones that ended at different times",
 }
 HOST_LIMITED = "limited by the host's CPUs"
-# Between a number of steps and these words, where it is not "with".
+# The joint between a number of steps and these words, if it is not "with".
 _JOINTS = {
     DisturbanceCode.STOPPED: " while",
     DisturbanceCode.SUSPENDED: " while",
@@ -60,16 +60,16 @@ _JOINTS = {
 }
 
 
-# What says how a step came to be measured, not that something had a part in its result.
+# Codes that describe the history of a step, not an influence on its result.
 TOLD_ONLY = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED, DisturbanceCode.UNEVEN_CLONES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disturbance:
-    """Something that a step's result may owe to others than the device.
+    """A possible influence on a step's result by something other than the device.
 
-    ``started_s`` counts from the start of the run. ``share`` is of what ``text`` says it is: of
-    fio's bytes, or of the step's time; None where there is nothing to set it against.
+    ``started_s`` counts from the start of the run. ``share`` is a part of fio's bytes or of the step's
+    time, as ``text`` says; None if there is nothing to compare with.
     """
 
     code: DisturbanceCode
@@ -80,17 +80,17 @@ class Disturbance:
 
 
 def describe_count(code: DisturbanceCode, steps: int) -> str:
-    """``2 steps with other I/O on the device``."""
+    """Return ``2 steps with other I/O on the device``."""
     return f"{format_count(steps, 'step')}{_JOINTS.get(code, ' with')} {WORDS[code]}"
 
 
 def find_codes(codes: Iterable[DisturbanceCode]) -> tuple[DisturbanceCode, ...]:
-    """The codes among these, each once, in the order of their definition."""
+    """Return the codes among these, each once, in the order of their definition."""
     occurring = set(codes)
     return tuple(code for code in DisturbanceCode if code in occurring) if occurring else ()
 
 
 def find_doubtful(disturbances: Iterable[Disturbance]) -> tuple[DisturbanceCode, ...]:
-    """The kinds for which a result is not the device's alone."""
+    """Return the kinds because of which a result is not the device's alone."""
     codes = (disturbance.code for disturbance in disturbances)
     return find_codes(code for code in codes if code not in TOLD_ONLY)

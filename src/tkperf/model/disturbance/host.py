@@ -1,4 +1,4 @@
-"""The host beside a step: who else was on its CPUs, what was taken from fio, a device in trouble."""
+"""The host during a step: other programs on its CPUs, resources taken from fio, a device in trouble."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterator, Sequence
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.host_use import HostUse
 
-# Of the time of the CPUs that fio may run on. Daemons, timers and a desktop at rest stay below it.
+# Percent of the time of the CPUs that fio may run on. Daemons, timers and an idle desktop stay below it.
 OTHERS_PERCENT = 3.0
-# Of the step's time: what fio's threads wait for a CPU is what a load that needs its CPU loses. A thread
-# that works with others of its own on two CPUs, and a drive's interrupts, waits less than this.
+# Percent of the step's time. A load that needs its CPU loses the time that fio's threads wait for one. A
+# thread that shares two CPUs with other fio threads and a drive's interrupts waits less than this.
 WAIT_PERCENT = 3.0
-# Of the step's time. All threads stop at once, so that a result loses as much.
+# Percent of the step's time. All threads stop at once, so a result loses the same share.
 THROTTLED_PERCENT = 1.0
-# Of the CPU time that was wanted; a hypervisor that has CPUs to spare takes some tenths.
+# Percent of the CPU time wanted; a hypervisor with free CPUs takes some tenths.
 STEAL_PERCENT = 3.0
-# Of the step's time, in which somebody waited for memory; fio's own is locked before it begins.
+# Percent of the step's time in which any program waited for memory; fio's own is locked before it begins.
 MEMORY_PERCENT = 5.0
 
 _LINK = re.compile(
@@ -33,7 +33,7 @@ _ERROR = re.compile(
 
 
 def judge_host(use: HostUse | None, started_s: float, duration_s: float) -> tuple[Disturbance, ...]:
-    """Whether the host had a part in a step's result, from what it did meanwhile."""
+    """Return the influences of the host on a step's result, from its activity meanwhile."""
     if use is None:
         return ()
     return tuple(
@@ -51,7 +51,7 @@ _Found = tuple[DisturbanceCode, str, float | None]
 
 
 def _contention(use: HostUse) -> Iterator[_Found]:
-    """Others alone may run where fio does not; fio waits alone where its own threads are too many."""
+    """Require both: others alone may run on CPUs without fio, and fio alone may wait for its own threads."""
     cpus, others = use.allowed_cpus, use.others_cpu_percent
     waited = find_wait_percent(use)
     if cpus is None or others is None or waited is None:
@@ -68,7 +68,7 @@ def _contention(use: HostUse) -> Iterator[_Found]:
 
 
 def find_wait_percent(use: HostUse) -> float | None:
-    """How long fio waited for a CPU, or, where its threads were not seen, how long anybody did."""
+    """Return the share of time that fio waited for a CPU, or any program did if fio's threads were not seen."""
     if use.fio_wait_percent is not None:
         return use.fio_wait_percent
     pressure = use.pressure_percent
@@ -108,7 +108,7 @@ def _heat(use: HostUse) -> Iterator[_Found]:
 
 
 def _logged(lines: Sequence[str]) -> Iterator[_Found]:
-    """The first line of each kind, and how many more there are."""
+    """Yield the first line of each kind, and the number of further lines."""
     by_code: dict[DisturbanceCode, list[str]] = {}
     for line in lines:
         if (code := find_trouble(line)) is not None:
@@ -119,7 +119,7 @@ def _logged(lines: Sequence[str]) -> Iterator[_Found]:
 
 
 def find_trouble(line: str) -> DisturbanceCode | None:
-    """What a line of the kernel's log that is about the device tells; None: nothing that matters."""
+    """Return the kind of trouble in a kernel log line about the device; None: nothing that matters."""
     if _LINK.search(line):
         return DisturbanceCode.LINK_CHANGE
     return DisturbanceCode.DEVICE_ERROR if _ERROR.search(line) else None

@@ -1,4 +1,4 @@
-"""Others' I/O: fio's bytes of a step beside those that the device counted."""
+"""Others' I/O: fio's bytes of a step compared with the bytes that the device counted."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from typing import Protocol
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.units import KIB, MIB, format_capacity
 
-# Of fio's own bytes in the step. Below it a result moves by less than its noise from run to run.
+# Share of fio's own bytes in the step. Below it the effect on a result is smaller than its noise from run to run.
 FOREIGN_SHARE = 0.005
-# What smartd, udev or a partition scan read is some hundred KiB at most, whatever the share.
+# smartd, udev or a partition scan read some hundred KiB at most, at any share.
 LEAST_FOREIGN_BYTES = 512 * KIB
-# Of fio's bytes in one second: a burst too short to move a long step's mean still moves its maximum.
+# Share of fio's bytes in one second: a burst too short to move a long step's mean still moves its maximum.
 BURST_SHARE = 0.1
 LEAST_BURST_BYTES = 4 * MIB
-# When fio's clock began is known to within this on a busy host.
+# Uncertainty of the start of fio's clock on a busy host.
 TIMING_S = 0.02
 # A flush makes a drive empty its cache; fio asks for none. A file system commits every five seconds.
 LEAST_FLUSHES_PER_S = 0.5
 LEAST_FLUSHES = 3
-# fio takes a document's counters thread by thread: on a busy host its bytes are of this much time.
+# fio takes a document's counters thread by thread: on a busy host its bytes are uncertain by this time.
 DOCUMENT_S = 0.05
-# The moment at which a step ends and its follower goes on is known to within this.
+# Uncertainty of the moment at which a step ends and the next one begins.
 BOUNDARY_S = 0.01
-# Where the kernel was not asked to count, a device is taken to count nothing at all, rather than to
-# lose I/Os, below this share of fio's bytes. Some drivers (zram) count unasked.
+# If the kernel was not asked to count, a device below this share of fio's bytes counts nothing at all,
+# and does not lose I/Os. Some drivers (zram) count unasked.
 COUNTING_SHARE = 0.01
-# Beyond it a step is no result: what the device did not do is no noise of the comparison any more.
+# Above it a step is no result: so many missing bytes are not noise of the comparison.
 REFUTED_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What the kernel has counted of a device since it appeared.
+    """The kernel's counts for a device since it appeared.
 
-    ``in_flight`` are I/Os not yet completed. ``others_bytes`` is what the rest of the disk moved if
+    ``in_flight`` are I/Os not yet completed. ``others_bytes`` are the bytes moved by the rest of the disk if
     the device is a partition, else None.
     """
 
@@ -51,10 +51,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance:
-    """One look at the device. ``at_s`` is the run's clock; ``suspended_s`` how long the host slept so far.
+    """One look at the device. ``at_s`` is the run's clock; ``suspended_s`` is the time that the host slept so far.
 
-    ``counts`` is None where there is nothing to count, as with a file. ``counting``: whether the
-    kernel was asked to count (``queue/iostats``); None is not known.
+    ``counts`` is None if there is nothing to count, as with a file. ``counting``: the
+    kernel was asked to count (``queue/iostats``); None: not known.
     """
 
     at_s: float
@@ -64,32 +64,32 @@ class Glance:
 
 
 class Counters(Protocol):
-    """Looks at the device all the time, tens of times a second unless told that five to ten will do."""
+    """Looks at the device all the time: tens of times a second, or five to ten times after ``look_seldom``."""
 
     def take(self) -> Sequence[Glance]:
-        """What was seen since the last call, oldest first; the last one is just now."""
+        """Return all looks since the last call, oldest first; the last one is from this moment."""
         ...
 
     def look_seldom(self, from_s: float, until_s: float) -> None:
-        """From then until then nothing begins or ends: every look may cost the load a CPU."""
+        """Look seldom in a period in which nothing begins or ends: every look may cost the load a CPU."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """Reads of a step, or its writes: fio's bytes beside those that the device counted in its time.
+    """Reads of a step, or its writes: fio's bytes compared with those that the device counted in its time.
 
-    ``foreign_bytes`` is what the device counted beyond fio; below 0 it counted less. ``busiest`` is the
-    second with the most foreign bytes: (start, fio's bytes of both sides, foreign bytes). ``inner_bytes`` are those
-    foreign from the first to the last document that lies well within the step, where no neighbour
-    blurs them.
+    ``foreign_bytes`` are those that the device counted beyond fio; negative if it counted less. ``busiest`` is the
+    second with the most foreign bytes: (start, fio's bytes of both sides, foreign bytes). ``inner_bytes`` are the
+    foreign bytes from the first to the last document well within the step, away from neighbours
+    that blur them.
 
-    How well it is known: ``outstanding_bytes`` may be counted by one of the two and not yet by the
-    other. ``shared_bytes`` were taken off for a follower let go before the end, ``neighbours_bytes_per_s``
-    are the rates before and after it. Where the border between two steps is drawn a little off, one has what the other
-    lacks: ``lacked_bytes`` the steps before were short of. About a border at which a busy host let nobody
-    look, ``blurred_bytes`` may be its neighbours'. All of it is of this side: next to reads alone no write can be
-    fio's.
+    The other values are its uncertainty. Only one of fio and the device may have counted ``outstanding_bytes`` yet.
+    ``shared_bytes`` were subtracted for a follower released before the end; ``neighbours_bytes_per_s``
+    are the rates before and after it. If the border between two steps is a little off, one step has bytes that the
+    other lacks: the steps before lacked ``lacked_bytes``. At a border where a busy host prevented a
+    look, ``blurred_bytes`` may belong to neighbours. All values are of this side: in a step of reads alone no write
+    can be fio's.
     """
 
     fio_bytes: int = 0
@@ -105,7 +105,7 @@ class Side:
 
     @property
     def open_bytes(self) -> float:
-        """What timing leaves open: so much may be fio's, of this step or of its neighbours."""
+        """Return the bytes that timing leaves open: they may be fio's, of this step or of its neighbours."""
         return (
             self.outstanding_bytes
             + self.shared_bytes
@@ -117,9 +117,9 @@ class Side:
 
     @property
     def certain_bytes(self) -> float:
-        """Bytes that are others' wherever the borders lie: in the whole step, or well within it."""
+        """Return the bytes that are others' wherever the borders lie: in the whole step, or well within it."""
         whole_bytes = max(0.0, self.foreign_bytes - self.open_bytes)
-        # What lies well within the step is in the whole of it, too: without that a document was only read late.
+        # Bytes well within the step are in the whole step, too: if not, a document was only read late.
         if self.foreign_bytes + self.blurred_bytes <= 0:
             return whole_bytes
         return max(
@@ -130,11 +130,11 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """fio's bytes of a step beside those that the device counted in its time, reads and writes apart.
+    """fio's bytes of a step compared with those that the device counted in its time, reads and writes separately.
 
-    ``most_bytes`` is all that the device did from before the first of the step's I/O was let go until
-    fio had told of the last, whoever it was for: none of this step's can be missing in it, wherever its
-    borders are drawn. None: not known.
+    ``most_bytes`` is everything that the device did, for any program, from before the release of the step's first
+    I/O until fio had reported the last. It includes all I/Os of this step, wherever its
+    borders lie. None: not known.
 
     ``counting``: the kernel was asked all the time to count this device's I/O.
     """
@@ -163,43 +163,43 @@ class Compared:
 
     @property
     def is_flushed(self) -> bool:
-        """Whether somebody had the device flushed often enough to matter."""
+        """Return whether the device was flushed often enough to matter, by any program but fio."""
         return self.flushes >= max(LEAST_FLUSHES, LEAST_FLUSHES_PER_S * self.duration_s)
 
     @property
     def limit_bytes(self) -> float:
-        """What has to be exceeded to be told, beyond what timing leaves open."""
+        """Return the bytes that foreign I/O must exceed, in addition to the bytes that timing leaves open."""
         return max(FOREIGN_SHARE * self.fio_bytes, LEAST_FOREIGN_BYTES)
 
     @property
     def is_moved_by_others(self) -> bool:
-        """Whether others moved, or discarded, enough to matter."""
+        """Return whether others moved, or discarded, enough to matter."""
         certain_bytes = sum(side.certain_bytes for side in self.sides)
         return max(certain_bytes, self.discarded_bytes) > self.limit_bytes
 
     @property
     def missing_bytes(self) -> int:
-        """What fio counted beyond all that the device did; below 0 the device did more."""
+        """Return the bytes that fio counted beyond all that the device did; negative if the device did more."""
         return 0 if self.most_bytes is None else self.fio_bytes - self.most_bytes
 
     @property
     def missing_limit_bytes(self) -> float:
-        """The same for them. Only outstanding I/Os are counted here and not yet there."""
+        """Return the limit of missing bytes. Only outstanding I/Os may be counted by fio and not yet by the device."""
         return self.limit_bytes + max(side.outstanding_bytes for side in self.sides)
 
     @property
     def is_counted(self) -> bool:
-        """Whether the kernel counts this device's I/O; with ``queue/iostats`` at 0 it need not."""
+        """Return whether the kernel counts this device's I/O; with ``queue/iostats`` at 0 it may not."""
         return self.counting or self.counted_share >= COUNTING_SHARE
 
     @property
     def counted_share(self) -> float:
-        """What the device counted, of fio's bytes."""
+        """Return the bytes that the device counted as a share of fio's bytes."""
         return 1 + self.foreign_bytes / self.fio_bytes if self.fio_bytes else 1.0
 
 
 def judge_bytes(compared: Compared) -> tuple[Disturbance, ...]:
-    """What the comparison of bytes says; nothing if the device's I/O is not counted."""
+    """Return the disturbances that the bytes show; none if the device's I/O is not counted."""
     disturbances = (
         (_foreign(compared), _other_partitions(compared), _missing(compared))
         if compared.is_counted
@@ -212,7 +212,7 @@ def _foreign(compared: Compared) -> Disturbance | None:
     burst = _burst(compared)
     if not (compared.is_moved_by_others or burst or compared.is_flushed):
         return None
-    # Of a side on which nothing is certain, what is beyond fio may be timing's.
+    # On a side without certain bytes, timing may explain the bytes beyond fio.
     certain = [side for side in compared.sides if side.certain_bytes] or compared.sides
     read_bytes, written_bytes = (
         max(0, side.foreign_bytes) if side in certain else 0 for side in compared.sides
@@ -242,7 +242,7 @@ def _foreign(compared: Compared) -> Disturbance | None:
 
 
 def _burst(compared: Compared) -> tuple[float, str] | None:
-    """When the second with the most foreign bytes began, in words too, if they are many."""
+    """Return the start of the second with the most foreign bytes, also in words, if they are many."""
     bursts = []
     for side in compared.sides:
         at_s, fio_bytes, foreign_bytes = side.busiest or (0.0, 0.0, 0.0)
@@ -292,10 +292,10 @@ def _missing(compared: Compared) -> Disturbance | None:
 
 
 def find_refutation(compared: Compared) -> str | None:
-    """Why the step cannot be what fio says it is; None if the device bears it out.
+    """Return the reason why fio's count of the step cannot be true; None if the device confirms it.
 
-    A device that counts nothing at all while its ``queue/iostats`` is 1 is flagged, not refuted: there
-    are drivers that never count.
+    A device that counts nothing at all while its ``queue/iostats`` is 1 is flagged, not refuted: some
+    drivers never count.
     """
     if not compared.is_counted or compared.counted_share < COUNTING_SHARE:
         return None

@@ -1,4 +1,4 @@
-"""Time in which nothing was done: idle time of the device, a tkperf or a host that stood still."""
+"""Time without activity: idle time of the device, or a stop of tkperf or the host."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Iterable
 
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 
-# Shorter stretches without I/O come from a host that let fio wait for a CPU, and matter to nobody.
+# Shorter times without I/O come from a host on which fio waits for a CPU, and do not matter.
 LEAST_IDLE_S = 0.2
 IDLE_SHARE = 0.02
-# tkperf looks five to fifty times a second; a busy host lets it wait for some tenths of one.
+# tkperf looks five to fifty times a second; on a busy host it waits for some tenths of a second.
 LEAST_STOP_S = 1.0
 LEAST_SUSPENDED_S = 0.5
-# The PTS wants no time between steps. tkperf keeps it to some 20 ms, with quick steps on a busy host
-# to some 100 ms; only a host with several times as much to do as it has CPUs comes near this.
+# The PTS wants no time between steps. tkperf needs some 20 ms, with quick steps on a busy host
+# some 100 ms; only a host with several times more work than CPUs comes near this limit.
 HANDOVER_LIMIT_S = 1.0
-# A fio that could not be made ready beforehand starts within a third of a second, on a busy host
+# Without preparation fio starts within a third of a second, on a busy host
 # within several times that.
 COLD_START_LIMIT_S = 3.0
 
 
 def judge_gap(gap_s: float | None, limit_s: float, started_s: float) -> tuple[Disturbance, ...]:
-    """Whether the device stood idle too long before a step that began at ``started_s``."""
+    """Return a disturbance if the device was idle too long before a step that began at ``started_s``."""
     if gap_s is None or gap_s <= limit_s:
         return ()
     text = f"the device stood idle for {gap_s:.1f} s before the step"
@@ -38,7 +38,7 @@ def judge_gap(gap_s: float | None, limit_s: float, started_s: float) -> tuple[Di
 def judge_idle(
     stretches: Iterable[tuple[float, float]], started_s: float, ended_s: float
 ) -> tuple[Disturbance, ...]:
-    """Whether the device did nothing for part of a step, from (begin, end) of each such stretch."""
+    """Return a disturbance if the device did nothing for part of a step, from (begin, end) of each such stretch."""
     within = [(max(begin, started_s), min(end, ended_s)) for begin, end in stretches]
     idle = [(begin, end) for begin, end in within if end - begin >= LEAST_IDLE_S]
     idle_s, duration_s = sum(end - begin for begin, end in idle), ended_s - started_s
@@ -59,7 +59,7 @@ def judge_idle(
 def judge_stops(
     stops: Iterable[tuple[float, float]], sleeps: Iterable[tuple[float, float]], ended_s: float
 ) -> tuple[Disturbance, ...]:
-    """Whether tkperf or the host stood still, from (begin, duration) of each time that it did."""
+    """Return the stops of tkperf and the host, from (begin, duration) of each stop."""
     of_step = [(begin, lasted_s) for begin, lasted_s in stops if begin < ended_s]
     slept = [(begin, lasted_s) for begin, lasted_s in sleeps if begin < ended_s]
     return tuple(

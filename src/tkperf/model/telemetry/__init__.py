@@ -1,1 +1,1 @@
-"""What drives tell of themselves: temperature, throttling, wear, what they wrote. Pure; docs/telemetry.md."""
+"""Data that drives report: temperature, throttling, wear, bytes written. Pure; docs/telemetry.md."""

@@ -1,4 +1,4 @@
-"""What drives told over a stretch of time, for drawing: times count from its beginning."""
+"""Readings of drives over a stretch of time, for drawing: times count from its beginning."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tkperf.model.telemetry.judge import by_drive, find_amplification, find_thro
 from tkperf.model.telemetry.numbers import count, rows, temperature, word
 from tkperf.model.telemetry.reading import DriveFacts, Reading
 
-# A reading a little outside the stretch still says what was at its ends.
+# A reading a little outside the stretch is still valid at its ends.
 _BEYOND_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """Between two readings; None: not known."""
+    """Bytes written between two readings; None: not known."""
 
     began_s: float
     ended_s: float
@@ -53,10 +53,10 @@ def find_course(
     ended_s: float,
     pauses: Sequence[tuple[float, float]] = (),
 ) -> Course | None:
-    """What was told from then to then; None where there is nothing to draw.
+    """Return the course between two times; None if there is nothing to draw.
 
     Args:
-        pauses: from when to when the run stood still.
+        pauses: (begin, end) of each pause of the run.
     """
     near = [
         reading
@@ -108,7 +108,7 @@ def _drive(
 
 
 def parse_drives(device: Mapping[str, object]) -> dict[str, DriveFacts]:
-    """The drives of a run by their names, from the facts that its file keeps of its device."""
+    """Return the drives of a run by their names, from the device facts in its file."""
     return {
         drive: DriveFacts(
             drive=drive,

@@ -1,4 +1,4 @@
-"""What readings say: what changed between two of them, when the drive was throttled, its write amplification."""
+"""Judge readings: changes between two of them, times in which the drive was throttled, its write amplification."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from operator import attrgetter
 
 from tkperf.model.telemetry.reading import TEMPERATURE_WARNING, DriveFacts, Reading
 
-# A counter's last step may be one off at both ends: with fewer steps a ratio is off by over 5 %.
+# A counter may be off by one step at both ends: with fewer steps a ratio is off by over 5 %.
 LEAST_UNITS = 20
-# What of a reading tells of heat, with what its growth means.
+# The values of a reading that show heat, with the meaning of their growth.
 _HEAT = {
     "thermal_1_count": "it slowed itself down for heat, lightly",
     "thermal_2_count": "it slowed itself down for heat, heavily",
@@ -26,7 +26,7 @@ _told_of_heat = attrgetter(*_HEAT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttled:
-    """A stretch of time, between two readings, in which a drive was throttled, and what says so."""
+    """A stretch of time, between two readings, in which a drive was throttled, and the evidence."""
 
     drive: str
     began_s: float
@@ -35,7 +35,7 @@ class Throttled:
 
 
 def by_drive(readings: Iterable[Reading]) -> dict[str, list[Reading]]:
-    """The readings of each drive, in the order of their time."""
+    """Return the readings of each drive, in the order of their time."""
     drives: dict[str, list[Reading]] = {}
     for reading in sorted(readings, key=lambda reading: reading.at_s):
         drives.setdefault(reading.drive, []).append(reading)
@@ -45,10 +45,10 @@ def by_drive(readings: Iterable[Reading]) -> dict[str, list[Reading]]:
 def find_throttling(
     readings: Iterable[Reading], pauses: Sequence[tuple[float, float]] = ()
 ) -> Iterator[Throttled]:
-    """Each stretch of time in which a drive was throttled.
+    """Yield each stretch of time in which a drive was throttled.
 
     Args:
-        pauses: from when to when the run stood still: what happened then is no part of it.
+        pauses: (begin, end) of each pause of the run; readings on both sides of a pause are not compared.
     """
     for of_drive in by_drive(readings).values():
         for before, after in pairwise(reading for reading in of_drive if reading.is_full):
@@ -65,7 +65,7 @@ def find_throttling(
 
 
 def find_heat(before: Reading, after: Reading) -> str:
-    """What says that a drive was throttled between two readings; empty: nothing does."""
+    """Return the evidence that a drive was throttled between two readings; empty if there is none."""
     reasons = []
     if _told_of_heat(before) != _told_of_heat(after):  # which is rare, and a day has many readings
         reasons = [words for name, words in _HEAT.items() if (growth(before, after, name) or 0) > 0]
@@ -78,7 +78,7 @@ def find_heat(before: Reading, after: Reading) -> str:
 
 
 def growth(before: Reading, after: Reading, name: str) -> int | None:
-    """By how much a counter grew; None: not known, also where it fell, as when it was reset."""
+    """Return the growth of a counter; None: not known, also if it fell, for example after a reset."""
     first, last = getattr(before, name), getattr(after, name)
     return None if first is None or last is None or last < first else int(last - first)
 
@@ -86,9 +86,9 @@ def growth(before: Reading, after: Reading, name: str) -> int | None:
 def find_amplification(
     before: Reading, after: Reading, facts: DriveFacts | None = None
 ) -> float | None:
-    """Bytes written to the flash for each byte of the host's between two readings.
+    """Return the bytes written to the flash for each byte from the host between two readings.
 
-    None: the drive does not count both, or wrote too little for what it counts in.
+    None: the drive does not count both, or wrote too little for its counting units.
     """
     host, nand = (
         growth(before, after, name) for name in ("host_written_bytes", "nand_written_bytes")
@@ -105,20 +105,20 @@ def find_amplification(
 class TimeSpan:
     """The readings of one drive that belong to a stretch of time.
 
-    ``edges``: the full readings nearest to its ends, where none came in time the first and the last in it; None
-    where there are not two.
+    ``edges``: the full readings nearest to its ends; if none came in time, the first and the last within it; None
+    if there are not two.
     """
 
     within: tuple[Reading, ...]
     edges: tuple[Reading, Reading] | None
 
 
-# A reading that was asked for as a test began or ended may come so much later, and counts for it.
+# A reading requested at the beginning or end of a test may come this much later and still count for it.
 EDGE_S = 30.0
 
 
 def find_span(readings: Sequence[Reading], began_s: float, ended_s: float) -> TimeSpan:
-    """What one drive told about a stretch of time, such as a test."""
+    """Return the readings of one drive for a stretch of time, such as a test."""
     within = tuple(reading for reading in readings if began_s <= reading.at_s <= ended_s)
     full = [reading for reading in readings if reading.is_full]
     first, last = _nearest(full, began_s), _nearest(full, ended_s)
@@ -131,6 +131,6 @@ def find_span(readings: Sequence[Reading], began_s: float, ended_s: float) -> Ti
 
 
 def _nearest(readings: Sequence[Reading], at_s: float) -> Reading | None:
-    """The one asked for at a moment; None where none came in time."""
+    """Return the reading requested at a moment; None if none came in time."""
     near = [reading for reading in readings if abs(reading.at_s - at_s) <= EDGE_S]
     return min(near, key=lambda reading: abs(reading.at_s - at_s), default=None)

@@ -1,4 +1,4 @@
-"""A run's readings as they come: which are kept, and what must be said at once."""
+"""A run's readings as they arrive: decides which are kept, and which need a warning."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tkperf.model.telemetry.judge import find_heat, growth
 from tkperf.model.telemetry.reading import Reading
 
-# A temperature that stays where it was is kept this often; one that changes by a degree at once.
+# A constant temperature is kept this often; a change by a degree is kept at once.
 STILL_S = 60.0
 LEAST_CHANGE_C = 1.0
 
@@ -18,18 +18,18 @@ MEDIA_ERRORS = "media-errors"
 
 @dataclass(slots=True)
 class TelemetryLog:
-    """Told each reading in the order of its time."""
+    """Receives each reading in the order of its time."""
 
     _kept: dict[str, Reading] = field(default_factory=dict)
     _full: dict[str, Reading] = field(default_factory=dict)
     _warned: set[tuple[str, str]] = field(default_factory=set)
 
     def test_begins(self) -> None:
-        """Warnings are given once a test, drive and kind."""
+        """Begin a test: each drive and kind gives one warning in a test."""
         self._warned = set()
 
     def is_news(self, reading: Reading) -> bool:
-        """Whether a reading is worth keeping; it counts as kept then."""
+        """Return whether a reading is worth keeping; if so, it counts as kept."""
         kept = self._kept.get(reading.drive)
         temperature_c = reading.temperature_c
         if kept is not None and reading.is_full and kept.is_full and reading.at_s <= kept.at_s:
@@ -47,7 +47,7 @@ class TelemetryLog:
         return not still
 
     def find_warnings(self, reading: Reading) -> Iterator[tuple[str, str]]:
-        """Code and text of what a full reading says that the one before did not, once a test."""
+        """Yield code and text of the news in a full reading since the full one before, once a test."""
         if not reading.is_full:
             return
         before = self._full.get(reading.drive)

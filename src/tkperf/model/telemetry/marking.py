@@ -1,6 +1,6 @@
-"""Steps in whose time a drive was throttled: found when the run is read, from what its file holds.
+"""Mark steps during which a drive was throttled, when the run is read, from the data in its file.
 
-A drive's log tells of a minute, so that what it says may be known only after a step was kept.
+A drive's log covers a minute, so its data may arrive only after a step was kept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tkperf.model.telemetry.judge import Throttled, find_throttling
 
 
 def with_throttled_steps(record: RunRecord) -> RunRecord:
-    """The run with a mark on each step that a drive was throttled in, or may have been."""
+    """Return the run with a mark on each step in which a drive was throttled, or may have been."""
     stretches = find_stretches(record)
     if not stretches:
         return record
@@ -26,7 +26,7 @@ def with_throttled_steps(record: RunRecord) -> RunRecord:
 
 
 def find_stretches(record: RunRecord) -> list[list[Throttled]]:
-    """When each drive was throttled."""
+    """Return the stretches in which each drive was throttled."""
     stretches: dict[str, list[Throttled]] = {}
     for stretch in find_throttling(record.telemetry, find_pauses(record.resumptions)):
         stretches.setdefault(stretch.drive, []).append(stretch)
@@ -34,12 +34,12 @@ def find_stretches(record: RunRecord) -> list[list[Throttled]]:
 
 
 def is_throttled(stretches: Sequence[Sequence[Throttled]], began_s: float, ended_s: float) -> bool:
-    """Whether any drive was throttled in this time, or may have been."""
+    """Return whether any drive was throttled in this time, or may have been."""
     return any(any(_overlapping(of_drive, began_s, ended_s)) for of_drive in stretches)
 
 
 class Pause(Protocol):
-    """A resumption, as recorded or as a result has it."""
+    """A resumption, as a record or a result has it."""
 
     @property
     def stopped_s(self) -> float: ...
@@ -49,7 +49,7 @@ class Pause(Protocol):
 
 
 def find_pauses(resumptions: Iterable[Pause]) -> tuple[tuple[float, float], ...]:
-    """From when to when the run stood still."""
+    """Return (begin, end) of each pause of the run."""
     return tuple((resumption.stopped_s, resumption.resumed_s) for resumption in resumptions)
 
 
@@ -60,7 +60,7 @@ def _test(test: TestRecord, stretches: Sequence[Sequence[Throttled]]) -> TestRec
 def _overlapping(
     stretches: Sequence[Throttled], began_s: float, ended_s: float
 ) -> Iterator[Throttled]:
-    """Those of one drive, which follow each other: a day may have as many as it has minutes."""
+    """Yield the overlapping stretches of one drive, which are in order: a day may have one for each minute."""
     first = bisect_right(stretches, began_s, key=lambda stretch: stretch.ended_s)
     yield from takewhile(lambda stretch: stretch.began_s < ended_s, islice(stretches, first, None))
 

@@ -1,4 +1,4 @@
-"""Numbers in other programs' documents: whole, not negative, of a size that a counter can have."""
+"""Read numbers in other programs' documents: whole, not negative, of a size that a counter can have."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 from tkperf.model.units import drop_controls
 
 Document = Mapping[str, Any]
-# What a run file's columns take; no drive counts farther.
+# The limit of a run file's columns; no drive counts farther.
 _MOST = 2**63 - 1
-# Beyond these nobody reads a thermometer: a drive that tells 0 K does not know.
+# No thermometer reads beyond these: a drive that reports 0 K does not know its temperature.
 LEAST_C, MOST_C = -60.0, 250.0
-# Of a name, a number or an error more is of no use to anybody.
+# The longest useful name, number or error.
 _LONGEST = 200
 
 
 def count(value: object) -> int | None:
-    """A counter. Numbers of 128 bits are texts in some versions, with or without separators."""
+    """Return a counter. Some versions write numbers of 128 bits as text, with or without separators."""
     if isinstance(value, str):
         digits = value.replace(",", "").replace(" ", "")
         value = int(digits) if digits.isdecimal() and len(digits) < 40 else None
@@ -29,30 +29,30 @@ def count(value: object) -> int | None:
 
 
 def scaled(value: object, unit_bytes: int) -> int | None:
-    """A counter in bytes; None where that is more than any drive could have."""
+    """Return a counter in bytes; None if no drive could have as many."""
     number = count(value)
     return None if number is None else count(number * unit_bytes)
 
 
 def temperature(value: object) -> float | None:
-    """Degrees Celsius, where a drive can have them."""
+    """Return degrees Celsius; None if no drive can have them."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if LEAST_C <= value <= MOST_C else None
 
 
 def table(value: object) -> Document:
-    """A JSON object; an empty one where there is something else."""
+    """Return a JSON object; an empty one in place of anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def rows(value: object) -> list[Document]:
-    """The objects of a JSON list."""
+    """Return the objects of a JSON list."""
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
 def word(value: object) -> str | None:
-    """A text, of which a run file and a terminal take every character; JSON has others, too."""
+    """Return a text without the characters that a run file or a terminal cannot take; JSON may have them."""
     if not isinstance(value, str):
         return None
     return drop_controls(value[:_LONGEST]).replace("\n", " ").strip() or None

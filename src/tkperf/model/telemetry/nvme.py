@@ -1,7 +1,7 @@
 """nvme-cli's documents: the SMART / health log, OCP's extended one, the power state, limits.
 
-Formats as nvme-cli 1.16 to 2.10 print them; fields as NVM Express 1.4 (5.14.1.2) and OCP's
-Datacenter NVMe SSD Specification 2.0 (4.8.6) have them.
+Formats as nvme-cli 1.16 to 2.10 print them; fields as in NVM Express 1.4 (5.14.1.2) and OCP's
+Datacenter NVMe SSD Specification 2.0 (4.8.6).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from tkperf.model.telemetry.numbers import Document, count, scaled, table, tempe
 from tkperf.model.telemetry.reading import DATA_UNIT_BYTES, KELVIN_OF_0_C, DriveFacts, Reading
 
 SOURCE = "nvme"
-# "get-feature:0x02 (Power Management), Current value:0x00000000"; newer ones say it in JSON.
+# "get-feature:0x02 (Power Management), Current value:0x00000000"; newer versions write it in JSON.
 _POWER = re.compile(r"(?:Current value|\"?Result\"?)\s*:\s*\"?(?:0x)?([0-9a-fA-F]+)")
 _POWER_STATE_BITS = 0x1F
 
 
 def parse_smart_log(document: Document, *, at_s: float, drive: str) -> Reading:
-    """The SMART / health log (02h); empty where this is none."""
+    """Return the reading of a SMART / health log (02h); it is empty if the document is no such log."""
     warning = document.get("critical_warning")
     if isinstance(warning, dict):  # with --verbose, and in some versions always
         warning = warning.get("value")
@@ -46,7 +46,7 @@ def parse_smart_log(document: Document, *, at_s: float, drive: str) -> Reading:
 
 
 def with_ocp_log(reading: Reading, document: Document) -> Reading:
-    """With what OCP's extended log (C0h) adds; its physical media units are bytes (SMART-1)."""
+    """Return the reading with the values of OCP's extended log (C0h); its physical media units are bytes (SMART-1)."""
     status = _of(document, "Current throttling status", "current_throttling_status")
     return replace(
         reading,
@@ -61,23 +61,23 @@ def with_ocp_log(reading: Reading, document: Document) -> Reading:
 
 
 def is_ocp_log(document: Document) -> bool:
-    """Whether a drive answered with OCP's log, and not with another maker's page of that number."""
+    """Return whether a drive answered with OCP's log, and not with another maker's page of that number."""
     guid = _of(document, "Log page GUID", "log_page_guid")
     return isinstance(guid, str) and guid.lower().removeprefix("0x").endswith(_OCP_GUID)
 
 
-# AFD514C97C6F4F9CA4F2BFEA2810AFC5h; leading zeros of its halves are printed by no version.
+# AFD514C97C6F4F9CA4F2BFEA2810AFC5h; no version prints leading zeros of its halves.
 _OCP_GUID = "afd514c97c6f4f9ca4f2bfea2810afc5"
 
 
 def parse_power_state(text: str) -> int | None:
-    """The number of the power state, from ``nvme get-feature --feature-id=2``."""
+    """Return the number of the power state, from ``nvme get-feature --feature-id=2``."""
     found = _POWER.search(text)
     return None if found is None else int(found[1], 16) & _POWER_STATE_BITS
 
 
 def parse_controller(document: Document, *, drive: str) -> DriveFacts:
-    """Who the controller is and its temperature limits (WCTEMP, CCTEMP; 0: none)."""
+    """Return the controller's identity and its temperature limits (WCTEMP, CCTEMP; 0: none)."""
     return DriveFacts(
         drive=drive,
         model=word(document.get("mn")),
@@ -90,7 +90,7 @@ def parse_controller(document: Document, *, drive: str) -> DriveFacts:
 
 
 def _celsius(kelvin: object) -> float | None:
-    """Of 0 K a drive means that it does not know."""
+    """Return degrees Celsius; a drive reports 0 K if it does not know its temperature."""
     if isinstance(kelvin, bool) or not isinstance(kelvin, int | float):
         return None
     return temperature(kelvin - KELVIN_OF_0_C)
@@ -101,7 +101,7 @@ def _of(document: Document, *names: str) -> object:
 
 
 def _wide(value: object) -> int | None:
-    """A number of 128 bits: as two halves, or as it is."""
+    """Return a number of 128 bits, from two halves or from one number."""
     halves = table(value)
     if not halves:
         return count(value)

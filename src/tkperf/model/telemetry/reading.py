@@ -16,26 +16,26 @@ TEMPERATURE_WARNING = 1 << 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a drive told at one moment; None: it does not tell, or nobody asked.
+    """A drive's log at one moment; None: the drive does not report the value, or it was not read.
 
     Counters are of the drive's life; minutes, seconds and counts of them grow and never fall.
 
     Attributes:
-        at_s: when it was read, on the run's clock.
-        drive: its node, such as ``/dev/nvme0n1``; of a set each member has its own readings.
+        at_s: time of the reading on the run's clock.
+        drive: its node, such as ``/dev/nvme0n1``; each member of a set has its own readings.
         source: ``nvme``, ``smartctl``, ``hwmon`` (temperature alone) or ``simulated``.
-        host_read_bytes, host_written_bytes: by the drive's count of what the host asked for.
-        nand_written_bytes: what it wrote to its flash, its own copies included.
+        host_read_bytes, host_written_bytes: by the drive's count of the host's requests.
+        nand_written_bytes: written to its flash, including its own copies.
         media_errors: data that it could not read or keep whole.
         percentage_used: of the life that its maker promises; may exceed 100.
-        spare_percent: spare blocks that are left, of those it had as new.
-        critical_warning: bits as NVM Express has them; 0: none.
+        spare_percent: spare blocks left, of those in the new drive.
+        critical_warning: bits as in NVM Express; 0: none.
         warning_minutes, critical_minutes: time above its own temperature limits.
-        thermal_1_count, thermal_2_count: how often it slowed itself down a little, and a lot, to
+        thermal_1_count, thermal_2_count: number of times that it slowed itself down lightly, and heavily, to
             keep to the temperatures that the host set (NVM Express: host controlled thermal management).
-        thermal_1_s, thermal_2_s: for how long.
-        throttle_events: how often it slowed itself down for heat (OCP's log).
-        throttling: whether it does so now.
+        thermal_1_s, thermal_2_s: duration of that.
+        throttle_events: number of times that it slowed itself down for heat (OCP's log).
+        throttling: it does so now.
         power_state: by its number, 0 is the fastest.
     """
 
@@ -64,7 +64,7 @@ class Reading:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is of the drive's log, not of its temperature alone."""
+        """Return whether it is a reading of the drive's log, not only of its temperature."""
         return any(getattr(self, name) is not None for name in _VALUES if name != "temperature_c")
 
     @property
@@ -77,14 +77,14 @@ _VALUES = tuple(attribute.name for attribute in fields(Reading) if attribute.def
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveFacts:
-    """What is fixed about a drive's telemetry.
+    """Fixed facts about a drive's telemetry.
 
     Attributes:
-        model, serial, firmware: as its own log says.
+        model, serial, firmware: from its own log.
         sources: each with its version, such as ``nvme-cli 2.3: smart-log, OCP log``.
         warning_c, critical_c: its own limits.
-        host_unit_bytes, nand_unit_bytes: what it counts host and flash writes in.
-        gaps: what is not known, and why.
+        host_unit_bytes, nand_unit_bytes: its counting units for host and flash writes.
+        gaps: unknown values, with the reason.
     """
 
     drive: str
@@ -100,24 +100,24 @@ class DriveFacts:
 
 
 class Telemetry(Protocol):
-    """Reads drives' logs beside a run and never holds it up. Times are those of the run's clock."""
+    """Reads drives' logs during a run and never delays it. Times are those of the run's clock."""
 
     def take(self) -> Sequence[Reading]:
-        """What was read since the last call, oldest first."""
+        """Return the readings since the last call, oldest first."""
         ...
 
     def take_troubles(self) -> Sequence[str]:
-        """What could not be read since the last call, each said once."""
+        """Return the read failures since the last call; each is reported once."""
         ...
 
     def ask(self) -> None:
-        """Read all there is as soon as possible, in the background."""
+        """Read all logs as soon as possible, in the background."""
         ...
 
     def paused(self) -> AbstractContextManager[None]:
-        """Nothing is read in the block, such as a purge, but what was asked for before it first."""
+        """Pause reading during the block, such as a purge; earlier requests are read first."""
         ...
 
     def finish(self) -> None:
-        """Read all there is once more, waiting for it for some seconds, then no more."""
+        """Read all logs once more, wait some seconds for that, then stop reading."""
         ...

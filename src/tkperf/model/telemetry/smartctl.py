@@ -1,7 +1,7 @@
 """smartctl's JSON (7.0 and newer) of ATA, SCSI and NVMe drives.
 
-A drive's own counters of ATA attributes have units of their makers' choice. They are believed only
-where the name that smartctl's database gives them says the unit; else they are not known.
+The units of ATA attributes are their makers' choice. A counter is used only if its name in
+smartctl's database contains the unit; otherwise it is not known.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _STATISTICS = {
     "Percentage Used Endurance Indicator": "percentage_used",
 }
 NO_SMART = "it has no SMART"
-# How smartctl begins to say that it does not know how to reach a drive behind one.
+# The beginning of smartctl's message for a drive behind an unknown bridge.
 UNKNOWN_BRIDGE = "Unknown USB bridge"
-# Bits 0 and 1 of smartctl's exit status: it was called wrongly, or could not open the drive.
+# Bits 0 and 1 of smartctl's exit status: the call was wrong, or the drive could not be opened.
 _NOT_READ = 0b11
 _MOST_MESSAGES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A counter in bytes, and what one step of it is."""
+    """A counter in bytes, and the size of one step of it."""
 
     bytes: int
     unit_bytes: int
@@ -64,7 +64,7 @@ def _unit(amount: Amount | None) -> int | None:
 
 
 def find_failure(document: Document) -> str | None:
-    """Why a document tells nothing; None: it does."""
+    """Return the reason why a document has no data; None if it has data."""
     run = table(document.get("smartctl"))
     messages = [
         text for message in rows(run.get("messages")) if (text := word(message.get("string")))
@@ -78,14 +78,14 @@ def find_failure(document: Document) -> str | None:
 
 
 def parse_version(document: Document) -> str:
-    """``smartctl 7.3``."""
+    """Return ``smartctl 7.3``."""
     version = table(document.get("smartctl")).get("version")
     numbers = version if isinstance(version, list) else []
     return f"smartctl {'.'.join(str(count(part)) for part in numbers)}".strip()
 
 
 def parse_facts(document: Document, *, drive: str) -> DriveFacts:
-    """Who the drive is and what it counts in."""
+    """Return the drive's identity and its counting units."""
     written, nand = _written(document), _nand(document)
     is_nvme = bool(table(document.get("nvme_smart_health_information_log")))
     limits = table(document.get("temperature"))
@@ -94,7 +94,7 @@ def parse_facts(document: Document, *, drive: str) -> DriveFacts:
         model=word(document.get("model_name")) or word(document.get("scsi_model_name")),
         serial=word(document.get("serial_number")),
         firmware=word(document.get("firmware_version")) or word(document.get("scsi_revision")),
-        # Above op_limit_max a drive may be damaged; SCSI has the temperature at which it trips.
+        # Above op_limit_max a drive may suffer damage; SCSI has the temperature at which it trips.
         warning_c=temperature(limits.get("op_limit_max")),
         critical_c=temperature(limits.get("limit_max", limits.get("drive_trip"))),
         host_unit_bytes=DATA_UNIT_BYTES if is_nvme else _unit(written),
@@ -103,15 +103,15 @@ def parse_facts(document: Document, *, drive: str) -> DriveFacts:
 
 
 def needs_statistics(document: Document) -> bool:
-    """Whether only the drive's statistics log tells what the host wrote, in a known unit."""
+    """Return whether the host's writes, in a known unit, come from a statistics log and not from an attribute."""
     return _attribute_amount(document, "Writes") is None and _written(document) is not None
 
 
 def parse(document: Document, *, at_s: float, drive: str) -> Reading:
-    """A reading; empty where the document tells nothing."""
+    """Return a reading; it is empty if the document has no data."""
     health = table(document.get("nvme_smart_health_information_log"))
     if health:
-        # As nvme-cli's, but for the temperature, which is in degrees Celsius.
+        # Like nvme-cli's log, except that the temperature is in degrees Celsius.
         of_log = nvme.parse_smart_log(health, at_s=at_s, drive=drive)
         return replace(of_log, source=SOURCE, temperature_c=temperature(health.get("temperature")))
     written, read, nand = _written(document), _amount(document, "Reads"), _nand(document)
@@ -151,7 +151,7 @@ def _written(document: Document) -> Amount | None:
 
 
 def _amount(document: Document, what: str) -> Amount | None:
-    """What the host wrote or read: always from the same of several counters of a drive."""
+    """Return the bytes that the host wrote or read, always from the same one of a drive's counters."""
     return (
         _attribute_amount(document, what)
         or _statistics_amount(document, what)
@@ -164,7 +164,7 @@ def _sector_bytes(document: Document) -> int | None:
 
 
 def _attributes(document: Document) -> Iterator[tuple[str, int]]:
-    """Names and raw values of attributes whose names are the database's for this drive."""
+    """Yield names and raw values of attributes whose names come from the database for this drive."""
     if document.get("in_smartctl_database") is not True:
         return
     for row in rows(table(document.get("ata_smart_attributes")).get("table")):
@@ -194,7 +194,7 @@ def _statistics_amount(document: Document, what: str) -> Amount | None:
 
 
 def _scsi_amount(document: Document, what: str) -> Amount | None:
-    """SPC's error counter logs: billions of bytes, to three digits behind the point."""
+    """Return the amount in SPC's error counter logs: billions of bytes, to three digits after the point."""
     log = table(document.get("scsi_error_counter_log"))
     text = table(log.get("write" if what == "Writes" else "read")).get("gigabytes_processed")
     if not isinstance(text, str) or not re.fullmatch(r"\d{1,12}\.\d{3}", text):
@@ -208,7 +208,7 @@ def _amount_of(steps: int, unit_bytes: int) -> Amount | None:
 
 
 def _nand(document: Document) -> Amount | None:
-    """What went to the flash; cells of one bit and of several bits together, where told apart."""
+    """Return the amount written to the flash; cells of one bit and of several bits together, if counted apart."""
     parts: dict[str, Amount] = {}
     for name, raw in _attributes(document):
         amount, cells = None, None
@@ -231,7 +231,7 @@ def _nand(document: Document) -> Amount | None:
 
 
 def _statistics(document: Document) -> Iterator[tuple[str, int]]:
-    """Of the device statistics log those that are valid."""
+    """Yield the valid entries of the device statistics log."""
     pages = rows(table(document.get("ata_device_statistics")).get("pages"))
     for row in (row for page in pages for row in rows(page.get("table"))):
         name, value = _STATISTICS.get(str(row.get("name"))), count(row.get("value"))
