@@ -193,7 +193,9 @@ def _read(file: Path) -> bytes:
         raise UsageError(f"{file}: {none if os.access(file, os.R_OK) else 'folder cannot be read'}")
     content = read_input(file, what="the result", limit_bytes=RESULTS_BYTES)
     if content.startswith(b"SQLite format 3\0"):
-        raise UsageError(f"{file} is a database: show, report and compare read run files as they are")
+        raise UsageError(
+            f"{file} is a database: show, report and compare read run files as they are"
+        )
     return content
 
 
