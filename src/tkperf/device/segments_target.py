@@ -106,7 +106,7 @@ def build_table(segments: Segments, major_minor: str) -> tuple[Target, ...]:
 class SegmentsTarget:
     """Segments as a target: purged as a drive, mapped while they are preconditioned and measured.
 
-    So nothing has to be made between preconditioning and measuring.
+    So nothing has to be made between the two, and the load that waits for the end of a fill starts then.
     """
 
     def __init__(self, mapping: SegmentMapping, drive: DriveTarget) -> None:

@@ -94,7 +94,7 @@ def find_storcli() -> str:
 
 
 class StorcliSet:
-    """One virtual drive on one controller. Makes and deletes it; has permits only checked."""
+    """One virtual drive on one controller. Makes and deletes it; checks permits, but grants none."""
 
     def __init__(self, path: Path, config: RaidConfig, *, controller: int = 0) -> None:
         self.path = path
