@@ -54,7 +54,7 @@ def find_exports(sys_root: Path, proc_root: Path, mounts: tuple[Mount, ...]) -> 
     """Yield all that the kernel exports or uses in this way, whether switched on or not."""
     for pattern, user in PATHS.items():
         for attribute in sorted(sys_root.glob(pattern)):
-            # SCST adds a line that marks a value that is not the default.
+            # SCST adds a line about whether this is the default.
             path = (exact_text(attribute) or "").split("\n")[0]
             if path.startswith("/"):
                 yield Export(user=user, path=path)
@@ -94,7 +94,7 @@ def find_nfs_opens(proc_root: Path) -> set[tuple[int, int]]:
 
 
 def find_silent_modules(sys_root: Path) -> list[str]:
-    """Return loaded modules that export devices, but whose folder in configfs or sysfs is missing."""
+    """Return loaded modules that export devices, if configfs is not mounted to show which devices."""
     return [
         module
         for module, folder in EXPORTING_MODULES.items()

@@ -153,9 +153,9 @@ def _running(process: Path, subject: Subject) -> _TaskUse | None:
 
 
 def _tasks_of_their_own(process: Path) -> Iterator[Path]:
-    """Yield threads that do not, or may not, share their process's descriptors.
+    """Yield threads whose descriptors differ from their process's, or cannot be compared with them.
 
-    Such a thread also outlives its process's first thread.
+    This includes threads whose process has ended first.
     """
     try:
         # Two links and one for each thread: most processes have one.

@@ -36,7 +36,7 @@ class Subject:
         exact: numbers in ``nodes`` that are written to: the target, and the devices under it.
         characters: names of character devices of the same drive by their numbers.
         files: names of regular files for messages, by device and inode.
-        bases: names of the files by the last part of their paths, for kernels that show no more.
+        bases: names of the files by the last part of their paths, if the kernel shows no more.
         paths: path of each of the files.
         readers_count: whether a process that only reads counts as a user, too.
     """
