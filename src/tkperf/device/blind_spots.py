@@ -73,7 +73,7 @@ def find_blind_spots(
     # ``fuse.sshfs`` counts as ``fuse``.
     file_system = survey.place.mount.kind.partition(".")[0] if survey.place else "not known"
     alone = survey.ask_file_state(count=True).open_elsewhere is False
-    # The kernel counts a file of an overlay elsewhere if somebody opens it without the overlay.
+    # The kernel counts elsewhere the uses of an overlay's file that do not go through the overlay.
     alone = alone and file_system not in (*_SHARED, "overlay", "not known")
     spots = [*_unseen_processes(survey, root, alone=alone)]
     if file_system in _SHARED:

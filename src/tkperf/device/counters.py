@@ -132,7 +132,7 @@ def _take_apart(stat: bytes) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """A glance with its counts not yet parsed: that can wait until somebody takes it."""
+    """A glance with its counts not yet parsed: that can wait until ``take``."""
 
     at_s: float
     suspended_s: float

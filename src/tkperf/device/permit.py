@@ -154,7 +154,7 @@ class SetPermit(ErasePermit):
 
     @property
     def is_made(self) -> bool:
-        """Whether tkperf has made the set and holds it."""
+        """Return whether tkperf has made the set and holds it."""
         return self._held.is_open
 
     def made(self) -> None:

@@ -23,7 +23,7 @@ class DriveTarget:
 
     @property
     def purges(self) -> bool:
-        """Whether a purge does anything."""
+        """Return whether a purge does anything."""
         return self._method is not None
 
     def recheck(self) -> None:

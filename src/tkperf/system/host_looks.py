@@ -1,7 +1,7 @@
 """Looks at the activity of the host: CPUs, pressure, own cgroup, other programs, fio's threads, heat.
 
-Files that exist as long as the host runs stay open, so that a look costs one system call for each. A
-value that cannot be read is not known, and tkperf does not try such a file again.
+Files that exist as long as the host runs stay open, so that a look costs one system call for each. If one
+of them cannot be read, its values are not known, and tkperf does not try it again.
 """
 
 from __future__ import annotations

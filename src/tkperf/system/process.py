@@ -181,7 +181,7 @@ def _hangs(process: subprocess.Popen[bytes], name: str, timeout_s: float) -> str
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a program and its children in its own session."""
+    """Kill a program and the processes that it started in its session."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 

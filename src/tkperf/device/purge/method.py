@@ -47,7 +47,7 @@ class PurgeMethod:
 
     @property
     def overwrites(self) -> bool:
-        """Whether the method leaves the device written, not as new: it cannot be expected to start fast."""
+        """Return whether the method leaves the device written, not as new; then expect no fast start."""
         return self.name == "write-zeroes" or self.name.endswith("-overwrite")
 
 

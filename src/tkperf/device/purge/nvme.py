@@ -153,7 +153,7 @@ def _read_sanitize_log(path: str) -> dict[str, object]:
 
 
 def _wait_for_sanitize(device: Handle, watch: Watch) -> None:
-    """Wait for the end of a sanitize, which goes on in the drive even if tkperf ends.
+    """Wait for the end of a sanitize, which the drive continues even if tkperf ends.
 
     Raises:
         DeviceError: it failed or takes too long.

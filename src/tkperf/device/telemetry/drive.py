@@ -93,7 +93,7 @@ class DriveLog:
 
     @property
     def is_silent(self) -> bool:
-        """Whether neither a tool nor a thermometer can read the drive."""
+        """Return whether neither a tool nor a thermometer can read the drive."""
         return self._tool is None and self._thermometer.name is None
 
     def look_first(self, now_s: Clock) -> Reading | None:
@@ -208,7 +208,7 @@ def _choose_tool(disk: Path, name: str, run: Run) -> tuple[Tool | None, str | No
 
 
 class NvmeTool:
-    """nvme-cli: three short commands to the admin queue, during which I/O goes on."""
+    """nvme-cli: three short commands to the admin queue, which do not stop I/O."""
 
     def __init__(self, drive: str, run: Run) -> None:
         self._drive, self._run = drive, run
