@@ -16,7 +16,7 @@ from tkperf.model.errors import DeviceError, EngineError
 from tkperf.system.process import run_command
 
 QUERY_LIMIT_S = 30.0
-# Most drives format within minutes by their specification; drives that overwrite take hours.
+# By their specification drives format within minutes; drives that overwrite take hours.
 FORMAT_LIMIT_S = 6 * 3600.0
 SANITIZE_LIMIT_S = 24 * 3600.0
 POLL_S = 2.0

@@ -303,9 +303,7 @@ def _call(run: Run, argv: list[str]) -> Completed:
         return run(argv, timeout_s=TOOL_LIMIT_S)
     except EngineError as error:
         raise UnreadError(str(error), for_good=True) from error
-    except (
-        RuntimeError
-    ) as error:  # no more threads: a limit of the machine, not a fault of the tool
+    except RuntimeError as error:  # no more threads: the machine's limit, not the tool's fault
         raise UnreadError(f"'{argv[0]}' cannot be read: {error}") from error
 
 
