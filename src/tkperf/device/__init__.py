@@ -1,1 +1,1 @@
-"""The device under test: who it is, whether it may be erased, how it is purged."""
+"""The device under test: its identity, the checks before erasing it, and its purge."""

@@ -1,6 +1,7 @@
-"""ATA security and sanitize as hdparm shows them: identify data is believed, never exit status.
+"""ATA security and sanitize as hdparm shows them.
 
-hdparm ends with status 0 even where the drive knows none of these commands.
+Only the identify data counts, never the exit status: hdparm ends with status 0 even if the drive
+knows none of these commands.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ IDENTIFY_LIMIT_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtaSecurity:
-    """State of the security feature set and what the drive says of its erase commands.
+    """State of the security feature set, with the erase commands that the drive claims.
 
-    ``enabled`` means that a password is set; the minutes are the drive's own estimates.
-    ``sanitize`` are the sanitize commands it claims.
+    ``enabled`` means that a password is set. The minutes are the drive's own estimates.
+    ``sanitize`` has the sanitize commands that the drive claims.
     """
 
     supported: bool
@@ -33,7 +34,7 @@ class AtaSecurity:
     sanitize: frozenset[str] = frozenset()
 
     def describe(self) -> str:
-        """In the words of the field, for people."""
+        """Return the state for people, in the words of the field."""
         if not self.supported:
             return "ATA security not supported"
         states = [
@@ -45,7 +46,7 @@ class AtaSecurity:
 
 
 def read_security(path: str, *, run: Callable[..., Completed] = run_command) -> AtaSecurity:
-    """The security state of an ATA drive, read from it now.
+    """Read the security state of an ATA drive.
 
     Raises:
         EngineError: hdparm is missing, hangs or prints no identify data.
@@ -55,10 +56,10 @@ def read_security(path: str, *, run: Callable[..., Completed] = run_command) -> 
 
 
 def parse_identify(printed: str, *, path: str) -> AtaSecurity:
-    """The security section of ``hdparm -I``.
+    """Parse the security section and the sanitize commands of ``hdparm -I``.
 
     Raises:
-        EngineError: this is not the identify data of an ATA drive.
+        EngineError: the text is not the identify data of an ATA drive.
     """
     if "Capabilities:" not in printed or "ATA device" not in printed:
         raise EngineError(f"'hdparm -I {path}' printed no identify data of an ATA drive")
@@ -70,7 +71,7 @@ def parse_identify(printed: str, *, path: str) -> AtaSecurity:
     section = re.search(r"^Security:\s*\n((?:[ \t]+.*\n?)*)", printed, re.MULTILINE)
     if section is None:
         return AtaSecurity(supported=False, sanitize=sanitize)
-    # Each line is "\t[not]\t<word>"; the word of a state stands alone on its line.
+    # Each line is "\t[not]\t<word>"; the word of a state is alone on its line.
     lines = [line.split() for line in section[1].splitlines()]
     true_words = {" ".join(words) for words in lines if words and words[0] != "not"}
     minutes = re.search(r"(\d+)min(?: or more)? for SECURITY ERASE UNIT", section[1])

@@ -1,7 +1,7 @@
-"""What could not be looked at when users of a target were looked for: said before consent.
+"""Blind spots: places that the search for users of a target cannot reach, reported before consent.
 
-A use that the kernel does not show is no reason to refuse, but the user must know that nobody could
-look there.
+A use that the kernel does not show is no reason to refuse. But the user must know that tkperf could
+not look there.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from tkperf.model.units import on_one_line
 
 # The number that the first PID namespace always has (PROC_PID_INIT_INO of linux/proc_ns.h).
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
-# Bit of CapEff in /proc/PID/status: may look into any process.
+# Bit of CapEff in /proc/PID/status: permits looking into any process.
 CAP_SYS_PTRACE = 19
 _HIDING = ("hidepid=1", "hidepid=2", "hidepid=noaccess", "hidepid=invisible", "subset=pid")
-# File systems that other machines have, too, where this kernel's count is not the whole.
+# File systems that other machines may use, too: this kernel's count does not include their uses.
 _SHARED = ("nfs", "nfs4", "cifs", "smb3", "fuse", "9p", "virtiofs", "ceph", "gfs2", "ocfs2")
 _CONTAINER_FILES = {".dockerenv": "Docker", "run/.containerenv": "Podman"}
 
 
 class BlindSpotCode(StrEnum):
-    """Stable codes of what could not be looked at."""
+    """Stable codes of blind spots."""
 
     PID_NAMESPACE = "pid-namespace"
     HIDDEN_PROCESSES = "hidden-processes"
@@ -46,7 +46,7 @@ class BlindSpotCode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlindSpot:
-    """``text`` is one sentence."""
+    """A place that tkperf cannot see into; ``text`` is one sentence."""
 
     code: BlindSpotCode
     text: str
@@ -59,21 +59,21 @@ def find_blind_spots(
     proc_root: Path = PROC_ROOT,
     root: Path = Path("/"),
 ) -> tuple[BlindSpot, ...]:
-    """Where users of a target may be that nobody can see from here; empty if there is no such place.
+    """Return the places where users of a target may be that tkperf cannot see; empty if there are none.
 
-    To be called before the target is held. For a file that the kernel says nobody else has open only
-    that is left which could begin later or needs no open file.
+    Call it before the target is held. If the kernel says that nobody else has a file open, only uses
+    that could begin later or need no open file remain.
 
     Args:
-        root: where container managers leave their marks.
+        root: folder in which container managers leave their marks.
     """
     if identity.kind is TargetKind.SIMULATED:
         return ()
     survey = make_survey(identity, sys_root=sys_root, proc_root=proc_root)
-    # ``fuse.sshfs`` is one of ``fuse``.
+    # ``fuse.sshfs`` counts as ``fuse``.
     file_system = survey.place.mount.kind.partition(".")[0] if survey.place else "not known"
     alone = survey.ask_file_state(count=True).open_elsewhere is False
-    # What an overlay shows is counted elsewhere where it is reached without it.
+    # The kernel counts elsewhere the uses of an overlay's file that do not go through the overlay.
     alone = alone and file_system not in (*_SHARED, "overlay", "not known")
     spots = [*_unseen_processes(survey, root, alone=alone)]
     if file_system in _SHARED:
@@ -91,7 +91,7 @@ def find_blind_spots(
 
 
 def _unseen_processes(survey: Survey, root: Path, *, alone: bool) -> Iterator[BlindSpot]:
-    """The one sentence about processes, by what hides most of them."""
+    """Yield at most one blind spot about processes: the one that hides most of them."""
     target = on_one_line(survey.identity.path)
     now = "; nobody else has it open now" if alone else ""
     if not _sees_all_processes(survey.proc_root):
@@ -138,7 +138,7 @@ def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
     if lost:
         sentence = f"what is used by {', '.join(dict.fromkeys(lost))} cannot be found by that name"
         yield BlindSpot(code=BlindSpotCode.EXPORTS, text=sentence)
-    # A block device in use as swap space is claimed, so that it shows all the same.
+    # The kernel claims a block device that is swap space, so the claim shows the use anyway.
     files = [on_one_line(name) for name in survey.lost_swaps]
     if files and survey.subject.files and survey.ask_file_state(count=False).swap is None:
         sentence = f"the swap file {', '.join(files)} cannot be found by that name"
@@ -174,9 +174,9 @@ def _exists(path: str) -> bool:
 
 
 def _sees_all_processes(proc_root: Path) -> bool:
-    """Whether /proc is of the first PID namespace: only that has threads of the kernel.
+    """Return whether /proc belongs to the first PID namespace: only that has kernel threads.
 
-    Where they are hidden, that we are in it and /proc counts as we do.
+    If they are hidden, tkperf must be in that namespace, and /proc must number processes as it does.
     """
     if is_kernel_thread(proc_root / "2"):
         return True
@@ -207,7 +207,7 @@ def _status(proc_root: Path, key: str) -> str:
 
 
 def _container(proc_root: Path, root: Path) -> str:
-    """What to call the place that tkperf is in."""
+    """Return words for the container or namespace that tkperf runs in."""
     name = text(root / "run/systemd/container")
     for file, manager in _CONTAINER_FILES.items():
         if name is None and (root / file).exists():

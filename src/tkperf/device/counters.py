@@ -1,4 +1,4 @@
-"""The kernel's own counts of a device's I/O, looked at all the time by a thread of their own."""
+"""The kernel's own counts of a device's I/O, read all the time by a separate thread."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from tkperf.device.identity import DeviceIdentity
 from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_disk, number
 from tkperf.model.disturbance.io import Counts, Glance
 
-# fio's documents are compared with the counters of their moment: a fiftieth of a second tells it
-# well enough.
+# tkperf compares fio's documents with the counters of the same moment: a fiftieth of a second is
+# exact enough.
 LOOK_EVERY_S = 0.02
-# Within a step, where it matters what happens for a fiftieth of it. Each look takes a CPU from a load that uses up
-# all of them: at 16 I/Os outstanding a thread fifty a second reach nearly a thousandth of the I/Os, and so the
-# 99.9th percentile; and it costs a sixth of a millisecond of CPU time, as it finds nothing in the CPU's caches.
+# Inside a step, an event matters if it lasts a fiftieth of the step. Each look takes a CPU from a load that uses up
+# all of them: at 16 I/Os outstanding per thread, fifty looks a second reach nearly a thousandth of the I/Os, and so
+# the 99.9th percentile. A look costs a sixth of a millisecond of CPU time, as it finds nothing in the CPU's caches.
 SELDOM_SHARE = 0.02
 LEAST_SELDOM_S, MOST_SELDOM_S = 0.1, 0.2
-# Whether the kernel is to count is set by hand, and stays so.
+# Users switch the kernel's counting on and off by hand, so it rarely changes.
 ASK_EVERY_S = 1.0
-# Nobody takes glances while a device is purged for hours: only the latest can matter then.
+# Nobody takes glances during a purge of hours: only the latest can matter then.
 MOST_GLANCES = 30_000
 # Seventeen numbers of up to twenty digits take less.
 LONGEST_STAT_BYTES = 1024
 
 
 def seldom_every_s(from_s: float, until_s: float) -> float:
-    """How often to look from then until then, the inside of a step."""
+    """Return the seconds between looks inside a step, which begins and ends at these times."""
     return min(max(SELDOM_SHARE * (until_s - from_s), LEAST_SELDOM_S), MOST_SELDOM_S)
 
 
 def look_again_s(at_s: float, from_s: float, until_s: float) -> float:
-    """How long to wait after a look, where the inside of a step is from then until then."""
+    """Return the seconds to wait after a look; the inside of a step is ``from_s`` to ``until_s``."""
     every_s = seldom_every_s(from_s, until_s)
     return every_s if from_s <= at_s < until_s - every_s else LOOK_EVERY_S
 
 
 class StatFiles:
-    """The kernel's counters of devices, kept open: a look costs one system call for each of them.
+    """The kernel's counters of devices, kept open: a look costs one system call for each file.
 
-    Opened, read and taken apart at each look they cost a load that uses up the CPUs a part of its
-    99.9th percentile.
+    Opening, reading and parsing them at each look would change the 99.9th percentile of a load that
+    uses up the CPUs.
     """
 
     def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:
@@ -54,13 +54,16 @@ class StatFiles:
         self._open: list[int] = []
 
     def read(self) -> tuple[bytes, ...]:
-        """As the kernel writes them, of a partition its disk's too; none if one cannot be read."""
+        """Return the texts as the kernel writes them; empty if one cannot be read.
+
+        For a single partition, the text of its disk follows.
+        """
         try:
             if not self._open:
                 self._open_all()
             return tuple(os.pread(stat, LONGEST_STAT_BYTES, 0) for stat in self._open)
         except OSError:
-            self.close()  # a set that is made anew is another device by the same number
+            self.close()  # a RAID set made anew is another device with the same number
             return ()
 
     def _open_all(self) -> None:
@@ -70,9 +73,9 @@ class StatFiles:
             self._open.append(os.open(self._nodes[0].resolve().parent / "stat", os.O_RDONLY))
 
     def counts(self, texts: Sequence[bytes]) -> Counts | None:
-        """What was read, added up; None if nothing was.
+        """Add up the texts that ``read`` returned; None if there are none.
 
-        Of a single partition ``others_bytes`` is what the rest of its disk moved.
+        For a single partition, ``others_bytes`` is the traffic of the rest of its disk.
         """
         devices = len(self._nodes)
         fields = [_take_apart(text) for text in texts]
@@ -86,7 +89,7 @@ class StatFiles:
             read_bytes=SECTOR_BYTES * whole[2],
             write_bytes=SECTOR_BYTES * whole[6],
             discard_bytes=SECTOR_BYTES * whole[13] if len(whole) > 13 else 0,
-            # With those merged into another, so that none is missed.
+            # Includes I/Os merged into others, so that none is missed.
             ios=whole[0] + whole[1] + whole[4] + whole[5],
             in_flight=whole[8],
             others_bytes=others_bytes,
@@ -94,30 +97,33 @@ class StatFiles:
         )
 
     def close(self) -> None:
-        """They are opened again when read again."""
+        """Close the files; the next ``read`` opens them again."""
         while self._open:
             os.close(self._open.pop())
 
 
 class CountingFiles:
-    """Whether the kernel is to count the I/O of devices. Where that is told is looked for once."""
+    """The kernel's settings of whether to count the I/O of devices; finds their files only once."""
 
     def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:
         self._nodes = [sys_root / "dev/block" / major_minor for major_minor in majors_minors]
         self._files: list[Path] = []
 
     def read(self) -> bool | None:
-        """Of all of them; None if one does not say."""
+        """Return whether the kernel counts for all devices; None if one setting cannot be read."""
         self._files = self._files or [find_disk(node) / "queue/iostats" for node in self._nodes]
         asked = [number(file) for file in self._files]
         if not asked or None in asked:
-            self._files = []  # a set that is made anew may lie elsewhere
+            self._files = []  # a RAID set made anew may lie elsewhere
             return None
         return all(asked)
 
 
 def _take_apart(stat: bytes) -> list[int]:
-    """Documentation/block/stat.rst: reads, merged, sectors, ms; writes, ...; in flight; ...; discards ..."""
+    """Parse a stat file (Documentation/block/stat.rst); empty if it holds anything but numbers.
+
+    Fields: reads, merged, sectors, ms; writes, ...; in flight; ...; discards ...
+    """
     try:
         return [int(field) for field in stat.split()]
     except ValueError:
@@ -126,7 +132,7 @@ def _take_apart(stat: bytes) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """A glance before its counts are taken apart, which may wait until somebody asks for it."""
+    """A glance with its counts not yet parsed: that can wait until ``take``."""
 
     at_s: float
     suspended_s: float
@@ -135,13 +141,13 @@ class _Look:
 
 
 class DeviceCounters:
-    """Looks at devices until closed. Of none it keeps time only: tkperf itself may be stopped."""
+    """Looks at devices until closed. Without devices it only keeps time: tkperf itself may be stopped."""
 
     def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:
         self._stat_files = StatFiles(majors_minors, sys_root)
         self._counting_files = CountingFiles(majors_minors, sys_root)
         self._looks: deque[_Look] = deque(maxlen=MOST_GLANCES)
-        # So that glances lie in the order of their time.
+        # Keeps the glances in the order of time.
         self._looking = threading.Lock()
         self._closed = False
         self._seldom_from_s = self._seldom_until_s = 0.0
@@ -151,7 +157,7 @@ class DeviceCounters:
         self._thread.start()
 
     def take(self) -> Sequence[Glance]:
-        """As the protocol has it."""
+        """Implement ``Counters.take``."""
         with self._looking:
             taken = [*self._looks, self._look()]
             self._looks.clear()
@@ -166,7 +172,7 @@ class DeviceCounters:
         ]
 
     def look_seldom(self, from_s: float, until_s: float) -> None:
-        """As the protocol has it."""
+        """Implement ``Counters.look_seldom``."""
         self._seldom_from_s, self._seldom_until_s = from_s, until_s
 
     def close(self) -> None:
@@ -196,7 +202,7 @@ class DeviceCounters:
 
 @contextmanager
 def watching(*identities: DeviceIdentity) -> Iterator[DeviceCounters]:
-    """Counters of devices for as long as the block lasts; a file has none of its own."""
+    """Yield counters of devices and close them after the block; a file has no counters of its own."""
     names = [identity.major_minor for identity in identities if identity.major_minor]
     counters = DeviceCounters(names)
     try:

@@ -1,9 +1,9 @@
-"""The kernel's device-mapper, by its own interface (``linux/dm-ioctl.h``): mappings that leave nothing.
+"""Mappings by the kernel's device-mapper interface (``linux/dm-ioctl.h``), which leave nothing behind.
 
-A mapping is marked for removal as soon as it is open: the kernel takes it away when the last descriptor of it
-closes, so that one of a killed tkperf is gone with it and with the fio that wrote through it. And udev is
-told to leave it alone, which would otherwise read it whenever a program that wrote to it closes it;
-``dmsetup`` has no option for that.
+tkperf marks a mapping for removal as soon as it is open: the kernel removes it when its last descriptor
+closes. So the mapping of a killed tkperf ends with tkperf and with the fio that wrote through it. tkperf also
+makes udev leave the mapping alone. Otherwise udev would read it each time a program that wrote to it closes
+it; ``dmsetup`` has no option for that.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import NamedTuple
 from tkperf.model.errors import DeviceError, reason_of
 
 CONTROL, NODES = Path("/dev/mapper/control"), Path("/dev")
-# What names and UUIDs of tkperf's mappings begin with.
+# Beginning of the names and UUIDs of tkperf's mappings.
 NAME_PREFIX, UUID_PREFIX = "tkperf-", "TKPERF-"
 
-# struct dm_ioctl, whose fields _Answer has.
+# struct dm_ioctl; _Answer names its fields.
 _HEADER = struct.Struct("=3I3IiIIIQ128s129s7x")
 # struct dm_target_spec: sector_start, length, status, next, target_type; its parameters follow.
 _TARGET = struct.Struct("=QQiI16s")
@@ -33,15 +33,15 @@ _GET_VERSION, _DEV_CREATE, _DEV_REMOVE, _DEV_SUSPEND, _DEV_STATUS, _TABLE_LOAD, 
     0, 3, 4, 6, 7, 9, 12,
 )  # fmt: skip
 _STATUS_TABLE, _BUFFER_FULL, _DEFERRED_REMOVE = 1 << 4, 1 << 8, 1 << 17
-# The upper half of an event number is for udev's rules (libdevmapper.h): subsystem, disk and other rules
-# are off, and it is we who say so. Without a number below, nobody waits for udev.
+# The upper half of an event number is for udev's rules (libdevmapper.h): this switches off the subsystem, disk
+# and other rules, and marks tkperf as the source. The lower half is 0: nobody waits for udev.
 _LEFT_ALONE = (0x02 | 0x04 | 0x08 | 0x40) << 16
-# A target whose every I/O fails and that lies on nothing.
+# Kind of target that fails every I/O and lies on no device.
 _NOTHING = "error"
 
 
 class Target(NamedTuple):
-    """So many sectors of a mapping, from ``start`` on; ``parameters`` as the kind of target takes them."""
+    """One part of a mapping: ``length`` sectors from ``start`` on, with the parameters of its kind."""
 
     start: int
     length: int
@@ -51,7 +51,7 @@ class Target(NamedTuple):
 
 @dataclass(slots=True)
 class Mapping:
-    """One mapping that was made here. ``descriptor`` keeps it: it is gone when nobody has it open."""
+    """One mapping made by tkperf. ``descriptor`` keeps it: it is gone when nobody has it open."""
 
     name: str
     number: str
@@ -59,14 +59,14 @@ class Mapping:
     descriptor: int
 
     def let_go(self) -> None:
-        """Close it. Safe to call more than once."""
+        """Close the mapping. Safe to call more than once."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
 
 
 class _Answer(NamedTuple):
-    """struct dm_ioctl as the kernel fills it in; ``device`` in its own packing."""
+    """struct dm_ioctl as the kernel fills it in; ``device`` in the kernel's packing."""
 
     major: int
     minor: int
@@ -84,18 +84,22 @@ class _Answer(NamedTuple):
 
 
 def require_device_mapper() -> None:
-    """Raises DeviceError if there is none, or not for this user; the message is a reason only."""
+    """Check that this user can use the device-mapper.
+
+    Raises:
+        DeviceError: there is none, or not for this user; the message is a reason only.
+    """
     _call(_GET_VERSION)
 
 
 def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
-    """Make a mapping, which then has a claim on every device that it lies on. Nothing is written.
+    """Make a mapping, which then claims every device that it lies on. Writes nothing.
 
-    Up to the moment that it is marked for removal it lies on nothing, so that a tkperf that is killed
-    never leaves anything on a device.
+    The mapping lies on no device until it is marked for removal, so a killed tkperf never leaves
+    anything on a device.
 
     Raises:
-        DeviceError: the kernel refuses; what was made is gone again.
+        DeviceError: the kernel refuses; the mapping is gone again.
     """
     _remove_leftover(name)
     _call(_DEV_CREATE, name, uuid=f"{UUID_PREFIX}{name}")
@@ -120,7 +124,7 @@ def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
 
 
 def _remove_leftover(name: str) -> None:
-    """What a tkperf left that was killed before it marked its mapping: it lies on nothing.
+    """Remove the mapping of a tkperf that was killed before it marked it; it lies on no device.
 
     Raises:
         DeviceError: there is another mapping of that name.
@@ -138,7 +142,7 @@ def _remove_leftover(name: str) -> None:
 
 
 def read_table(name: str) -> Iterator[Target]:
-    """The table of a mapping as the kernel has it.
+    """Yield the targets in the kernel's table of a mapping.
 
     Raises:
         DeviceError: there is no such mapping.
@@ -169,13 +173,13 @@ def _load(name: str, targets: Sequence[Target]) -> None:
 
 
 def _open(name: str) -> Mapping:
-    """By the node that the kernel makes, which must be that very mapping's.
+    """Open a mapping by the node that the kernel makes, after checking that it is the right node.
 
     Raises:
-        DeviceError: it is not there, or another one.
+        DeviceError: the node cannot be opened, or is another mapping's.
     """
     number = _call(_DEV_STATUS, name)[0].device
-    # The kernel's own packing of a device number, which is the C library's for all but huge numbers.
+    # The kernel's own packing of a device number; it equals the C library's except for huge numbers.
     major, minor = number >> 8 & 0xFFF, number & 0xFF | number >> 12 & 0xFFF00
     node = NODES / f"dm-{minor}"
     try:
@@ -199,10 +203,10 @@ def _call(
     data: bytes = b"",
     room: int = 0,
 ) -> tuple[_Answer, bytes]:
-    """One call of the interface: its answer's header and data.
+    """Call the interface once; return the header and the data of the answer.
 
     Raises:
-        DeviceError: it failed, with the kernel's reason.
+        DeviceError: the call failed, with the kernel's reason.
     """
     size = _HEADER.size + max(len(data), room)
     header = _HEADER.pack(

@@ -19,9 +19,9 @@ _STAT_BLOCK_BYTES = 512
 
 
 def plan_file_target(path: Path) -> int:
-    """Whether a scratch file could be created, and the block that direct I/O would take on it.
+    """Check that a scratch file could be created; return its smallest direct I/O block in bytes.
 
-    Tried with a small file of another name in the same folder, which is removed at once.
+    Tries this with a small file of another name in the same folder, and removes it at once.
 
     Raises:
         DeviceError: something has that name, or the folder takes no such file.
@@ -41,10 +41,10 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
     """Create a file with all its blocks allocated. An existing file is never touched.
 
     Args:
-        written: its blocks hold random data; blocks only allocated are read without any I/O.
+        written: fill the blocks with random data; reads of blocks only allocated cause no I/O.
 
     Returns:
-        Device and inode: by then something else may have its name.
+        Device and inode, as something else may have the file's name later.
 
     Raises:
         DeviceError: it exists, cannot be created, or the disk is too full.
@@ -73,9 +73,10 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
 
 
 def find_shortage(path: Path) -> tuple[int, int] | None:
-    """What writing all of a file takes, and what its file system has, in bytes, if that is less.
+    """Return the bytes still needed to write a whole file, and the fewer bytes that its file system has free.
 
-    Holes of a sparse file are not allocated before they are written. None, too, where it is not known.
+    Holes of a sparse file are not allocated before they are written. None: there is room enough, or the file
+    system cannot be asked, or the path is not a regular file.
     """
     try:
         status = path.stat()
@@ -99,17 +100,17 @@ def _exists(path: Path) -> DeviceError:
 
 
 def is_dangling(path: Path) -> bool:
-    """Whether it is a link to nothing."""
+    """Return whether a path is a link to nothing."""
     return path.is_symlink() and not path.exists()
 
 
 def describe_dangling(path: Path) -> str:
-    """What a dangling link is."""
+    """Describe a dangling link and its missing target."""
     return f"{path} is a link to {path.readlink()}, which does not exist"
 
 
 def remove_file_target(path: Path, inode: tuple[int, int] | None) -> None:
-    """Remove a scratch file made here, unless something else has its name by now."""
+    """Remove a scratch file made by tkperf, unless something else has its name by now."""
     with suppress(OSError):
         status = path.lstat()
         if (status.st_dev, status.st_ino) == inode:
@@ -117,10 +118,10 @@ def remove_file_target(path: Path, inode: tuple[int, int] | None) -> None:
 
 
 def find_direct_io_block_bytes(path: str, *, called: str | None = None) -> int:
-    """The smallest block that direct I/O takes on a file: 512, or 4096 over a 4Kn drive.
+    """Return the smallest block of direct I/O on a file: 512 bytes, or 4096 on a 4Kn drive.
 
     Args:
-        called: what people call it, if that is not its path.
+        called: name of the file for messages, if that is not its path.
 
     Raises:
         DeviceError: the file system has no direct I/O, or the read fails.
@@ -130,7 +131,7 @@ def find_direct_io_block_bytes(path: str, *, called: str | None = None) -> int:
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
             try:
-                # An anonymous map is aligned to a page, as direct I/O wants it.
+                # An anonymous map is aligned to a page, as direct I/O needs it.
                 page = memoryview(mmap.mmap(-1, mmap.PAGESIZE))
                 os.preadv(descriptor, [page[:block_bytes]], 0)
             finally:

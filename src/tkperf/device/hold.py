@@ -1,8 +1,9 @@
-"""Holding a device or file from consent to the last write, so that names matter no more.
+"""Hold on a device or file from consent to the last write, so that names matter no more.
 
-It is opened by its name once, without following a link, and must then be what was shown. From
-there on everything (looking for data, fio, purge tools, each recheck) goes through the descriptor
-held, as ``/proc/PID/fd/N``: whatever its name comes to stand for is neither read nor written.
+tkperf opens it by its name once, without following a link, and checks that it is the device shown to
+the user. After that everything (the search for data, fio, purge tools, each recheck) uses the held
+descriptor, as ``/proc/PID/fd/N``. If the name later leads to something else, tkperf neither reads nor
+writes that.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from tkperf.device.sysfs import PROC_ROOT, find_node, find_parts, text
 from tkperf.device.usage.processes import find_openers
 from tkperf.model.errors import DeviceError, RefusedError, reason_of
 
-# udev locks a device for as long as it looks at it.
+# udev locks a device while it reads it.
 LOCK_LIMIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handle:
-    """A device for a program that changes it; made by its hold.
+    """A device as its hold gives it to a program that changes it.
 
-    ``name`` is what people call it, ``path`` leads to what is held, ``descriptors`` are
-    inherited by the program, so that the lock lasts as long as it writes.
+    ``name`` is its name for people. ``path`` leads to the held device. The program inherits
+    ``descriptors``, so that the lock lasts as long as it writes.
     """
 
     name: str
@@ -47,18 +48,18 @@ class Handle:
 class Hold:
     """One device or file, open exclusively and locked.
 
-    The lock belongs to a descriptor of its own, the anchor, which stays open while the exclusive
-    one is lent to a program that wants it for itself. Programs that write inherit the anchor, so
-    that the lock lives as long as they do, even where tkperf is killed. ``data`` is what was found
-    on it before anything was written.
+    The lock belongs to a separate descriptor, the anchor. The anchor stays open while the exclusive
+    descriptor is closed for a program that needs the device for itself. Programs that write inherit
+    the anchor, so the lock lasts as long as they run, even if tkperf is killed. ``data`` has the
+    signatures found on the device before the first write.
     """
 
     def __init__(self, identity: DeviceIdentity) -> None:
-        """Open by name, once, and check that it is what ``identity`` says.
+        """Open the device by name, once, check it against ``identity``, and lock it.
 
         Raises:
-            DeviceError: it is gone, or another one by now.
-            RefusedError: somebody else has it, or it may not be written to.
+            DeviceError: the name leads to another device by now.
+            RefusedError: the device is in use by others, cannot be opened for writing, or is gone.
         """
         self.identity = identity
         self._anchor = self._exclusive = -1
@@ -82,7 +83,7 @@ class Hold:
 
     @property
     def anchor(self) -> int:
-        """The descriptor that stays open, for looking at what is held."""
+        """The descriptor that stays open, for reading the held device."""
         return self._anchor
 
     @property
@@ -92,29 +93,29 @@ class Hold:
 
     @property
     def path(self) -> str:
-        """A path that leads to what is held, for this process and its children."""
+        """A path to the held device, for this process and its children."""
         return f"/proc/{os.getpid()}/fd/{self._anchor}"
 
     @property
     def handle(self) -> Handle:
-        """For a program that changes the device."""
+        """A handle for a program that changes the device."""
         return Handle(name=self.identity.path, path=self.path, descriptors=self.descriptors)
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What a program inherits that writes to the device: the lock, and the claim if not lent."""
+        """The descriptors that a writing program inherits: the lock, and the claim if not lent."""
         return tuple(
             descriptor for descriptor in (self._anchor, self._exclusive) if descriptor >= 0
         )
 
     def require_same(self) -> None:
-        """Raises DeviceError unless what is held is the device that was shown."""
+        """Check that the held device is the one shown to the user; raise DeviceError if not."""
         require_shown(identify(self._anchor, Path(self.identity.path)), self.identity)
 
     def kernel_name(self) -> str | None:
-        """The node of a block device that the kernel made; None if it leads elsewhere.
+        """Return the kernel's node of the held block device; None if that is gone or another device's.
 
-        A node in another folder can be exchanged by whoever owns the folder.
+        The owner of another folder could exchange a node in it.
         """
         held = os.fstat(self._anchor)
         path = Path("/dev") / find_node(f"{os.major(held.st_rdev)}:{os.minor(held.st_rdev)}").name
@@ -126,10 +127,10 @@ class Hold:
         return str(path) if same else None
 
     def find_data(self) -> tuple[Signature, ...]:
-        """What lies on it: file systems, partition tables, members of sets, a file's content.
+        """Find data on the device: file systems, partition tables, members of sets, a file's content.
 
         Raises:
-            DeviceError: it cannot be looked at, so that nobody knows what would be lost.
+            DeviceError: it cannot be read, so that nobody knows which data would be lost.
         """
         if self.identity.kind is TargetKind.FILE:
             signatures = find_signatures({self.identity.path: self.path})
@@ -146,34 +147,38 @@ class Hold:
             signatures = find_signatures(places)
             if signatures or self.identity.interface != "loop":
                 return signatures
-            # A loop device is somebody's file.
+            # A loop device holds a user's file.
             return describe_content(self.identity.path, self.path)
         finally:
             for descriptor in opened:
                 os.close(descriptor)
 
     def lend(self) -> None:
-        """Let go of the exclusive claim, but not of the lock."""
+        """Give up the exclusive claim, but keep the lock."""
         os.close(self._exclusive)
         self._exclusive = -1
 
     def take_back(self) -> None:
-        """Claim it again, by the descriptor that was kept.
+        """Claim the device again, through the anchor.
 
         Raises:
-            RefusedError: somebody else has it.
+            RefusedError: it cannot be opened exclusively, for example as another user has it.
         """
         if self._exclusive < 0:
             self._exclusive = _open_exclusively(Path(_link(self._anchor)), self.identity)
 
     def release(self) -> None:
-        """Give it back. Safe to call more than once."""
+        """Give the device back. Safe to call more than once."""
         for descriptor in self.descriptors:
             os.close(descriptor)
         self._anchor = self._exclusive = -1
 
     def _lock(self) -> None:
-        """What udev respects, so that it does not probe the device whenever a program closes it."""
+        """Take the lock that udev respects: then it does not probe the device at each close.
+
+        Raises:
+            RefusedError: another process keeps the lock.
+        """
         until_s = time.monotonic() + LOCK_LIMIT_S
         while True:
             try:
@@ -195,7 +200,7 @@ class Hold:
 
 
 def require_shown(now: DeviceIdentity, shown: DeviceIdentity) -> None:
-    """Raises DeviceError unless two readings are of one device."""
+    """Check that two readings are of one device; raise DeviceError if not."""
     if not is_same_device(now, shown):
         raise DeviceError(
             f"{shown.path} is not the device any more that was shown ({_who(now)}, before "
@@ -216,7 +221,11 @@ def _who(identity: DeviceIdentity) -> str:
 
 
 def _open_exclusively(path: Path, identity: DeviceIdentity) -> int:
-    """Block devices cannot be mounted while they are open with O_EXCL."""
+    """Open for writing; a block device with O_EXCL, so that it cannot be mounted meanwhile.
+
+    Raises:
+        RefusedError: it cannot be opened.
+    """
     block = identity.kind is TargetKind.BLOCK
     flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if block else os.O_NONBLOCK)
     try:
@@ -234,7 +243,7 @@ def _open_exclusively(path: Path, identity: DeviceIdentity) -> int:
 
 
 def _open_node(node: Path, major_minor: str | None) -> int | None:
-    """A partition's node for reading, if it is there and is that partition's."""
+    """Open a partition's node for reading; None if it is missing or another device's."""
     try:
         descriptor = os.open(node, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:

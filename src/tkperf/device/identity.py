@@ -1,4 +1,4 @@
-"""Who a device is, by the kernel's word: stat, sysfs and udev's database."""
+"""Identity of a device from the kernel's facts: stat, sysfs and udev's database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FILE_BLOCK_BYTES = 512
 
 
 class TargetKind(StrEnum):
-    """What a run is made on; a file target is labelled as such in every result."""
+    """Kind of target; every result labels a file target as such."""
 
     BLOCK = "block device"
     FILE = "file"
@@ -41,11 +41,11 @@ class TargetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceIdentity:
-    """Facts of a device; None is not known.
+    """Facts of a device; None means not known.
 
-    ``path`` has all links resolved. ``major_minor`` names a block device, ``inode`` (device,
+    ``path`` has all links resolved. ``major_minor`` identifies a block device, ``inode`` (device,
     inode) a file. ``backing`` is the name of the file behind a loop device, or the file system of a
-    file; ``loop_backing`` which file it is, and which part of it.
+    file. ``loop_backing`` identifies the file behind a loop device and the part used of it.
     """
 
     path: str
@@ -70,21 +70,21 @@ class DeviceIdentity:
 
     @property
     def confirm_id(self) -> str:
-        """What the user types to have it erased: the serial number of a whole drive, else the path.
+        """The text to type as consent to erase: the serial number of a whole drive, else the path.
 
-        A serial number would not say which partition is meant.
+        A serial number would not identify the partition.
         """
         return self.path if self.partition or not self.serial else self.serial
 
     def facts(self) -> dict[str, object]:
-        """Plain data for the run file."""
+        """Return the facts as plain data for the run file."""
         return asdict(self)
 
 
 def is_same_device(a: DeviceIdentity, b: DeviceIdentity) -> bool:
-    """Whether two readings are of one device: the same node, serial, WWN and size.
+    """Return whether two readings are of one device: the same node, serial, WWN and size.
 
-    The kernel's sequence number tells apart what came one after the other under one name.
+    The kernel's sequence number distinguishes devices that had one name one after the other.
     """
 
     def key(identity: DeviceIdentity) -> tuple[object, ...]:
@@ -125,7 +125,7 @@ def read_identity(path: str | Path, *, sys_root: Path = SYS_ROOT) -> DeviceIdent
 
 
 def open_target(real: Path, flags: int) -> int:
-    """Open what was resolved to ``real``; a link that took its place meanwhile is not followed.
+    """Open the resolved path ``real``, without following a link that took its place meanwhile.
 
     Raises:
         DeviceError: it cannot be opened.
@@ -141,10 +141,10 @@ def open_target(real: Path, flags: int) -> int:
 
 
 def identify(descriptor: int, path: Path, *, sys_root: Path = SYS_ROOT) -> DeviceIdentity:
-    """Identify what is open, whatever its path stands for by now.
+    """Identify an open device or file, even if its path leads elsewhere by now.
 
     Args:
-        path: what it is called, with all links resolved.
+        path: its name, with all links resolved.
 
     Raises:
         DeviceError: it is neither a block device nor a regular file, is empty, or is gone.
@@ -227,13 +227,13 @@ def _behind(loop_descriptor: int) -> str | None:
 
 
 def file_system_of(path: Path) -> str | None:
-    """Type of the file system that holds a path, e.g. ``ext4``; None if its mount is not seen."""
+    """Return the type of a path's file system, e.g. ``ext4``; None if its mount cannot be seen."""
     place = find_place(path, [*read_mounts(PROC_ROOT / "self", None)], PROC_ROOT)
     return None if place is None else place.mount.kind
 
 
 def _interface(disk: Path, properties: dict[str, str]) -> str | None:
-    """The bus by the kernel's device tree; a SATA drive on a SAS adapter is still SATA."""
+    """Return the bus from the kernel's device tree; a SATA drive on a SAS adapter is still SATA."""
     name, above = disk.name, disk.resolve().parts
     controller = find_nvme_controller(disk)
     if controller is not None:
@@ -254,7 +254,7 @@ def _interface(disk: Path, properties: dict[str, str]) -> str | None:
 
 
 def _serial(disk: Path, properties: dict[str, str]) -> str | None:
-    """The drive's own number: NVMe, virtio, then the SCSI unit serial number page, then udev."""
+    """Return the serial number: from NVMe, virtio, the SCSI unit serial number page, udev, or an MD set's UUID."""
     page = binary(disk / "device/vpd_pg80")[4:]
     return (
         text(disk / "device/serial")
@@ -267,7 +267,7 @@ def _serial(disk: Path, properties: dict[str, str]) -> str | None:
 
 
 def _chosen(words: str | None) -> str | None:
-    """``none`` out of ``mq-deadline [none]``."""
+    """Return the word in brackets: ``none`` for ``mq-deadline [none]``."""
     if words and "[" in words:
         return words.partition("[")[2].partition("]")[0]
     return words

@@ -1,8 +1,8 @@
-"""Everything that can be found out about a device, each fact with where it comes from.
+"""All facts about a device, each with its source.
 
-The kernel is asked first (sysfs, udev), then the bus's own tool (nvme-cli, hdparm, smartctl);
-the first to know a fact is believed. A tool that is missing, hangs or prints rubbish costs the
-facts that only it knows: they stay "not known", and ``gaps`` says why.
+The kernel comes first (sysfs, udev), then the bus's own tool (nvme-cli, hdparm, smartctl). The first
+source that has a fact counts. If a tool is missing, hangs or prints rubbish, the facts that only it
+has stay "not known", and ``gaps`` gives the reason.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ TOOL_LIMIT_S = 30.0
 
 @dataclass(slots=True)
 class DeviceFacts:
-    """Name -> value and name -> source of every fact that is known; ``gaps`` are for people."""
+    """Facts about a device: values and sources by name; ``gaps`` are reasons for people."""
 
     values: dict[str, object] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     gaps: list[str] = field(default_factory=list)
 
     def add(self, source: str, **facts: object) -> None:
-        """Take in what a source says, as far as it is known and new."""
+        """Add the facts of a source that are known and new."""
         for name, value in facts.items():
             if value is not None and value != "" and self.values.get(name) is None:
                 self.values[name] = value
                 self.sources[name] = source
 
     def plain(self) -> dict[str, object]:
-        """For the run file: the facts, their sources and the gaps."""
+        """Return the facts, their sources and the gaps as plain data for the run file."""
         return {**self.values, "sources": self.sources, "gaps": self.gaps}
 
 
@@ -56,12 +56,12 @@ def inspect_device(
     sys_root: Path = SYS_ROOT,
     run: Callable[..., Completed] = run_command,
 ) -> DeviceFacts:
-    """All facts about a device. Never raises: what cannot be found out is not known."""
+    """Return all facts about a device. Never raises: a fact that cannot be read stays not known."""
     facts = DeviceFacts()
     kernel = identity.facts()
     source = {TargetKind.BLOCK: "kernel", TargetKind.FILE: "file system"}
     facts.add(source.get(identity.kind, "simulation"), **kernel)
-    # Present in every result, known or not.
+    # Every result has these names, known or not.
     for name in (*kernel, "vendor", "link", "link_fastest", "link_downgraded", "discard",
                  "numa_node", "host_adapter", "security", "rotation_rate_rpm"):  # fmt: skip
         facts.values.setdefault(name, None)
@@ -91,7 +91,7 @@ def _ask_sysfs(facts: DeviceFacts, disk: Path) -> None:
     function = find_pci_function(disk)
     if function is not None:
         node = number(function / "numa_node")
-        # -1: the machine has a single node, or the firmware does not say.
+        # -1: the machine has a single node, or the firmware does not report it.
         facts.add(f"sysfs {function.name}/numa_node", numa_node=node if node != -1 else None)
         driver = (function / "driver").resolve().name if (function / "driver").exists() else ""
         facts.add(
@@ -123,7 +123,7 @@ def _ask_nvme(facts: DeviceFacts, identity: DeviceIdentity, run: Callable[..., C
 def _ask_smartctl(
     facts: DeviceFacts, identity: DeviceIdentity, run: Callable[..., Completed]
 ) -> None:
-    """Knows the serial number behind USB bridges, too."""
+    """Add the facts of smartctl, which reads the serial number behind USB bridges, too."""
     report = _json(facts, run, ["smartctl", "--info", "--json", identity.path])
     if report is None:
         return
@@ -152,7 +152,7 @@ def _ask_hdparm(
 def _json(
     facts: DeviceFacts, run: Callable[..., Completed], argv: Iterable[str]
 ) -> dict[str, object] | None:
-    """The JSON object a tool prints; None, and a gap, if it does not."""
+    """Return the JSON object that a tool prints; None, with a gap added, if it prints none."""
     words = list(argv)
     try:
         done = run(words, timeout_s=TOOL_LIMIT_S)

@@ -1,4 +1,4 @@
-"""What the kernel logs about a device, its controller, or the bridge that it hangs on."""
+"""The kernel's log lines about a device, its controller, or the bridge that it hangs on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from tkperf.device.sysfs import SYS_ROOT
 
 KMSG = Path("/dev/kmsg")
-# Documentation/ABI/testing/dev-kmsg: a record is one read.
+# Documentation/ABI/testing/dev-kmsg: each read returns one record.
 MOST_RECORD_BYTES = 8192
 # A driver that logs without end must not keep tkperf reading.
 MOST_RECORDS = 2000
@@ -23,7 +23,7 @@ MOST_PCI = 2
 
 
 class KernelLog:
-    """Reads on from where the log was when it was opened; None where it may not be read."""
+    """Reader of the records that the kernel logs after the log was opened."""
 
     def __init__(
         self, majors_minors: Sequence[str], *, sys_root: Path = SYS_ROOT, kmsg: Path = KMSG
@@ -44,7 +44,10 @@ class KernelLog:
             self.close()
 
     def read(self) -> tuple[str, ...] | None:
-        """The lines about the device since the last call."""
+        """Return the lines about the devices since the last call.
+
+        None: the log may not be read, or no device is to be looked for.
+        """
         if self._file is None or self._about is None:
             return None
         return tuple(line for line in self._records(self._file) if self._about.search(line))
@@ -55,7 +58,7 @@ class KernelLog:
             self._file = None
 
     def _records(self, file: int) -> Iterator[str]:
-        """Each record as ``priority,sequence,us,flags;text``, with lines of further facts."""
+        """Yield the text of each record, which is ``priority,sequence,us,flags;text`` and further lines."""
         for _ in range(MOST_RECORDS):
             try:
                 record = os.read(file, MOST_RECORD_BYTES)
@@ -72,7 +75,7 @@ class KernelLog:
 
 
 def find_names(node: Path) -> Iterator[str]:
-    """What the kernel may call a device in its log: of a set or mapping also its members."""
+    """Yield the names that the kernel may log for a device; for a set or mapping, its members' too."""
     try:
         place = node.resolve(strict=True)
     except OSError:
@@ -87,7 +90,7 @@ def find_names(node: Path) -> Iterator[str]:
 
 
 def _of_path(parts: Sequence[str]) -> Iterator[str]:
-    """``sdb``, ``2:0:0:0``, ``ata3``, ``0000:00:1f.2`` of where it lies in sysfs; of a partition its disk."""
+    """Yield the names in a sysfs path: ``sdb``, ``2:0:0:0``, ``ata3``, ``0000:00:1f.2``; for a partition, its disk."""
     yield parts[-1]
     if "block" in parts[:-2]:
         yield parts[parts.index("block") + 1]

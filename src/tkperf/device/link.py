@@ -1,4 +1,4 @@
-"""The link a drive hangs on: what was negotiated, and what it could do."""
+"""The link that a drive hangs on: its negotiated speed, and its fastest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tkperf.device.sysfs import (
 
 # Transfer rate of a PCIe lane in GT/s by generation (PCI Express base specifications).
 PCIE_GENERATIONS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}
-# Where the ATA information VPD page (89h, SAT-3) holds the identify data.
+# Offset of the identify data in the ATA information VPD page (89h, SAT-3).
 IDENTIFY_OFFSET = 60
 # Identify word 76, bits 1-3: SATA generations that the drive supports (ACS-3).
 SATA_CAPABILITIES_WORD = 76
@@ -24,7 +24,7 @@ SATA_SPEEDS_GBPS = (1.5, 3.0, 6.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """``fastest`` is what the drive itself could do; None is not known."""
+    """A link; ``fastest`` is the best that the drive itself supports. None means not known."""
 
     negotiated: str
     fastest: str | None
@@ -33,7 +33,7 @@ class Link:
 
 
 def read_link(disk: Path) -> Link | None:
-    """The link of a whole disk (its sysfs folder); None where the kernel tells nothing."""
+    """Return the link of a whole disk, given its sysfs folder; None if the kernel reports none."""
     controller = find_nvme_controller(disk)
     if controller is not None:
         function = find_pci_function(controller)
@@ -49,9 +49,9 @@ def read_link(disk: Path) -> Link | None:
 
 
 def find_narrower_bridge(disk: Path) -> Link | None:
-    """The narrowest PCIe link upstream that carries less than that of the drive or its adapter.
+    """Return the narrowest PCIe link upstream that carries less than the link of the drive or its adapter.
 
-    ``source`` names its bridge. None: there is none, or the kernel does not tell.
+    ``source`` names its bridge. None: there is none, or the kernel does not report it.
     """
     function = find_pci_function(find_nvme_controller(disk) or disk)
     if function is None:
@@ -70,7 +70,7 @@ def _bridge_of(link: Link) -> str:
 
 
 def _carried(function: Path) -> float:
-    """Transfer rate of all lanes together, in GT/s; 0 is not known."""
+    """Return the transfer rate of all lanes together, in GT/s; 0 means not known."""
     width = text(function / "current_link_width") or ""
     return _gts(text(function / "current_link_speed")) * (int(width) if width.isdigit() else 0)
 
@@ -89,7 +89,7 @@ def _pcie(function: Path) -> Link | None:
 
 
 def _pcie_name(speed: str | None, width: str | None) -> str | None:
-    """``PCIe gen 4 x4`` from ``16.0 GT/s PCIe`` and ``4``."""
+    """Return ``PCIe gen 4 x4`` for ``16.0 GT/s PCIe`` and ``4``."""
     if speed is None or width is None or not width.isdigit() or int(width) == 0:
         return None
     generation = PCIE_GENERATIONS.get(f"{_gts(speed):.1f}")
@@ -104,7 +104,7 @@ def _gts(speed: str | None) -> float:
 
 
 def _sata(port: Path, disk: Path) -> Link | None:
-    """The kernel names the n-th port ata<n> and its link link<n>."""
+    """Return a SATA link; the kernel names the n-th port ata<n> and its link link<n>."""
     speed = text(port / f"link{port.name[3:]}/ata_link/link{port.name[3:]}/sata_spd")
     if speed is None or not speed[0].isdigit():
         return None
@@ -122,7 +122,7 @@ def _sata(port: Path, disk: Path) -> Link | None:
 
 
 def _sas(end_device: Path) -> Link | None:
-    """All phys of the port; a wide port adds them up."""
+    """Return a SAS link with all phys of the port: a wide port has several."""
     phys = sorted((end_device.parent).glob("phy-*/sas_phy/phy-*"))
     rates = [_gts(text(phy / "negotiated_linkrate")) for phy in phys]
     fastest = [_gts(text(phy / "maximum_linkrate")) for phy in phys]

@@ -1,8 +1,8 @@
 """The permit to erase: nothing destructive runs without one.
 
-plan -> show -> permit -> execute. A permit is made only here, by the safety check, for one device
-identity that the user confirmed; it holds the device exclusively and is checked again just before
-each act. A permit for a RAID set follows from those of its members.
+plan -> show -> permit -> execute. Only this module makes permits, after the safety check, each for
+one device identity that the user confirmed. A permit holds the device exclusively, and is checked
+again just before each act. The permit for a RAID set follows from its members' permits.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _MADE_HERE = object()
 
 
 class ErasePermit:
-    """The right to erase one device during one run. Made by ``grant_permit`` only."""
+    """The right to erase one device during one run. Only ``grant_permit`` makes one."""
 
     def __init__(self, held: Hold, *, made_by: object) -> None:
         if made_by is not _MADE_HERE:
             raise RefusedError("a permit to erase is made by grant_permit, after its checks")
         self._held = held
         self._redeemed = False
-        # The kernel's name of the set or mapping that tkperf made of it.
+        # The kernel's name of the set or mapping that tkperf made of the device.
         self.lent_to: str | None = None
         self._shared = False
 
@@ -45,19 +45,19 @@ class ErasePermit:
 
     @property
     def path(self) -> str:
-        """Leads to the device that is held, for programs that are given a path."""
+        """A path to the held device, for programs that take a path."""
         self._require_at_hand()
         return self._held.path
 
     @property
     def handle(self) -> Handle:
-        """For a program that erases the device."""
+        """A handle for a program that erases the device."""
         self.require_in_use()
         return self._held.handle
 
     @property
     def locks(self) -> tuple[int, ...]:
-        """What a load generator inherits, so that the device stays locked as long as it runs."""
+        """The descriptors that a load generator inherits: they keep the device locked while it runs."""
         return (self._held.anchor,) if self._held.is_open else ()
 
     def redeem(self) -> Self:
@@ -72,7 +72,7 @@ class ErasePermit:
         return self
 
     def require_in_use(self) -> None:
-        """Raises RefusedError unless the permit was redeemed and not yet given back."""
+        """Check that the permit was redeemed and not yet given back; raise RefusedError if not."""
         if not self._redeemed or not self._held.is_open:
             raise RefusedError(
                 f"{self.identity.path} is written to only while a permit to erase it is in use"
@@ -84,11 +84,11 @@ class ErasePermit:
             raise RefusedError(f"{self.identity.path} is in the hands of another program just now")
 
     def recheck(self) -> None:
-        """Look again at what is held, just before a destructive act.
+        """Check the held device again, just before a destructive act.
 
         Raises:
-            DeviceError: the device is gone or is another one than was confirmed.
-            RefusedError: somebody has begun to use it.
+            DeviceError: the device is gone, or is not the confirmed one.
+            RefusedError: others use it now, or the permit is not in use.
         """
         self.require_in_use()
         self._held.require_same()
@@ -97,10 +97,10 @@ class ErasePermit:
         )
 
     def require_kernel_name(self) -> str:
-        """The node that the kernel itself made for the device, for programs that look at names.
+        """Return the kernel's own node of the device, for programs that look at names.
 
         Raises:
-            DeviceError: it is another device's.
+            DeviceError: it is missing or another device's.
         """
         path = self._held.kernel_name()
         if path is None:
@@ -111,10 +111,13 @@ class ErasePermit:
         return path
 
     def lend(self, *, shared: bool = False) -> None:
-        """Let go of the exclusive hold for what must have it: mdadm, a vendor's tool, a mapping.
+        """Give up the exclusive hold for a borrower that needs it: mdadm, a vendor's tool, a mapping.
 
         Args:
-            shared: what it is lent to keeps others away and lets the device itself be written to.
+            shared: the borrower keeps others away, and lets tkperf write to the device itself.
+
+        Raises:
+            DeviceError, RefusedError: as ``recheck``.
         """
         self.recheck()
         self._held.lend()
@@ -137,24 +140,28 @@ class ErasePermit:
 
 
 class SetPermit(ErasePermit):
-    """The right to write to a RAID set that tkperf makes of permitted drives, each time anew."""
+    """The right to write to a RAID set or mapping that tkperf makes of permitted drives, each time anew."""
 
     def __init__(self, identify: Callable[[], DeviceIdentity], *, made_by: object) -> None:
-        """``identify`` reads who the set is, and raises unless it is of the permitted drives."""
+        """Hold the set.
+
+        Args:
+            identify: reads the set's identity; raises unless the set is made of the permitted drives.
+        """
         super().__init__(self._hold_set(identify), made_by=made_by)
         self._identify = identify
         self._redeemed = True
 
     @property
     def is_made(self) -> bool:
-        """Whether the set exists and is held."""
+        """Return whether tkperf has made the set and holds it."""
         return self._held.is_open
 
     def made(self) -> None:
-        """The set was made anew: check that it is of just the permitted drives, and hold it.
+        """Check that a set made anew has just the permitted drives, and hold it.
 
         Raises:
-            RefusedError: it has other members, or somebody uses it.
+            RefusedError: it has other members, or others use it.
         """
         self._held = self._hold_set(self._identify)
 
@@ -174,7 +181,7 @@ class SetPermit(ErasePermit):
 class ControllerPermit:
     """The right to erase drives behind a RAID controller, which the kernel does not see.
 
-    Made by ``grant_controller_permit`` only. ``serials`` has the serial number of each drive by
+    Only ``grant_controller_permit`` makes one. ``serials`` has the serial number of each drive by
     its address on the controller.
     """
 
@@ -184,7 +191,7 @@ class ControllerPermit:
         self.serials = dict(serials)
 
     def require(self, serials: Mapping[str, str | None]) -> None:
-        """Raises DeviceError unless these are the drives that were confirmed."""
+        """Check that these are the confirmed drives; raise DeviceError if not."""
         if dict(serials) != self.serials:
             raise DeviceError(
                 f"the drives of the RAID set are not those that were confirmed any more: {serials},"
@@ -195,10 +202,10 @@ class ControllerPermit:
 def grant_controller_permit(
     serials: Mapping[str, str | None], *, confirmed_id: str
 ) -> ControllerPermit:
-    """The permit for drives behind a RAID controller that the user confirmed by serial numbers.
+    """Return the permit for drives behind a RAID controller that the user confirmed by serial numbers.
 
     Raises:
-        RefusedError: the wrong numbers, or a drive without one.
+        RefusedError: the numbers are wrong, or a drive has none.
     """
     serial_of = {address: serial for address, serial in serials.items() if serial}
     if len(serial_of) < len(serials):
@@ -213,13 +220,13 @@ def grant_controller_permit(
 
 
 def hold_target(identity: DeviceIdentity) -> Hold:
-    """Check everything that speaks against erasing a device, and hold it exclusively.
+    """Check for objections to erasing a device, and hold it exclusively.
 
-    What is held is looked at again, so that nothing can come between the check and the hold.
+    The held device is checked again, so that nothing can come between the check and the hold.
 
     Raises:
         DeviceError: it is gone, or another one by now.
-        RefusedError: any objection; all of them are listed.
+        RefusedError: there are objections; the message lists all of them.
     """
     require_shown(read_identity(identity.path), identity)
     refuse_objections(identity)
@@ -240,14 +247,14 @@ def hold_target(identity: DeviceIdentity) -> Hold:
 
 
 def grant_permit(held: Hold, *, confirmed_id: str) -> ErasePermit:
-    """The permit for a device that is held, if the user confirmed just that one.
+    """Return the permit for a held device, if the user confirmed just that one. Releases it on an error.
 
     Args:
-        confirmed_id: what the user gave as the device to erase; must be its ``confirm_id``.
+        confirmed_id: the device to erase as the user named it; must be its ``confirm_id``.
 
     Raises:
-        DeviceError: it is gone.
-        RefusedError: the wrong name, or somebody has begun to use it; it is let go.
+        DeviceError: it is gone, or another one by now.
+        RefusedError: the name is wrong, or others use it now.
     """
     identity = held.identity
     try:
@@ -257,7 +264,7 @@ def grant_permit(held: Hold, *, confirmed_id: str) -> ErasePermit:
                 f"{identity.confirm_id!r}. Nothing was touched"
             )
         held.require_same()
-        # The exclusive hold keeps no plain writer away, and a question may wait for hours.
+        # The exclusive hold keeps no plain writer away, and the user may answer only after hours.
         refuse_objections(identity, held=held.anchor, ask_processes=True)
     except BaseException:
         held.release()
@@ -266,22 +273,22 @@ def grant_permit(held: Hold, *, confirmed_id: str) -> ErasePermit:
 
 
 def grant_set_permit(path: str, members: Sequence[ErasePermit]) -> SetPermit:
-    """The permit for a set just made of members whose permits are in use.
+    """Return the permit for a set just made of members whose permits are in use.
 
     Raises:
-        RefusedError: it has other members, or somebody uses it.
+        RefusedError: it has other members, or others use it.
     """
     return SetPermit(lambda: _identify_set(path, members), made_by=_MADE_HERE)
 
 
 def grant_virtual_drive_permit(path: str, find_naa: Callable[[], str | None]) -> SetPermit:
-    """The permit for a virtual drive that the controller just made of permitted drives.
+    """Return the permit for a virtual drive that the controller just made of permitted drives.
 
     Args:
         find_naa: asks the controller for the drive's world-wide name.
 
     Raises:
-        RefusedError: DEVICE is another drive, or somebody uses it.
+        RefusedError: DEVICE is another drive, or others use it.
     """
 
     def identify() -> DeviceIdentity:
@@ -297,13 +304,13 @@ def grant_virtual_drive_permit(path: str, find_naa: Callable[[], str | None]) ->
 
 
 def grant_mapping_permit(find_path: Callable[[], str], drive: ErasePermit) -> SetPermit:
-    """The permit for a mapping just made of a drive whose permit is in use.
+    """Return the permit for a mapping just made of a drive whose permit is in use.
 
     Args:
-        find_path: tells its node, which may be another one whenever it is made anew.
+        find_path: returns its node, which may change each time the mapping is made.
 
     Raises:
-        RefusedError: it lies on something else, or somebody uses it.
+        RefusedError: it lies on something else, or others use it.
     """
     return SetPermit(lambda: _identify_set(find_path(), (drive,)), made_by=_MADE_HERE)
 
@@ -329,11 +336,11 @@ def refuse_objections(
     ask_processes: bool = False,
     begun: bool = False,
 ) -> None:
-    """Raises RefusedError with everything that speaks against erasing a device, if anything.
+    """Raise RefusedError with all objections to erasing a device, if there are any.
 
     Args:
         held, use_only, used_by_us, ask_processes: as for ``find_objections``.
-        begun: the run has begun, so that the device may have been written to already.
+        begun: the run has begun, so it may have written to the device already.
     """
     objections = find_objections(
         identity,

@@ -1,6 +1,6 @@
-"""Reasons not to erase a device, by kernel facts, never by matching names.
+"""Reasons not to erase a device, from kernel facts, never by matching names.
 
-Everything is looked up by major:minor or inode, so links and aliases make no difference.
+tkperf looks everything up by major:minor or inode, so links and aliases make no difference.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tkperf.device.usage.system_disks import find_system_disks
 from tkperf.model.errors import DeviceError, reason_of
 from tkperf.model.units import on_one_line
 
-# What the names of device-mapper devices begin with, by who made them (dm/uuid).
+# Makers of device-mapper devices by the beginning of dm/uuid.
 DM_OWNERS = {
     "LVM-": "LVM volume", "CRYPT-": "encryption", "mpath-": "multipath", "part": "partition",
     "DMRAID-": "firmware RAID", "stratis-": "Stratis", "TKPERF-": "segments that a tkperf measures, or has been killed at:",
@@ -66,13 +66,13 @@ def find_objections(
     used_by_us: str | None = None,
     ask_processes: bool = False,
 ) -> tuple[Objection, ...]:
-    """Why a device must not be erased; empty if nothing speaks against it.
+    """Find the objections to erasing a device; empty if there are none.
 
     Args:
-        held: descriptor by which tkperf itself holds the device exclusively, if it does: so that
-            cannot count, and what lies on it was looked at when it was held.
-        use_only: leave out what lies on it: it cannot be read, or tkperf made it, a RAID set.
-        used_by_us: name of the RAID set that tkperf made of it, the one holder that is no reason.
+        held: descriptor by which tkperf itself holds the device exclusively, if it does. Then that
+            claim cannot count, and the data on the device was looked for when it was held.
+        use_only: leave out the data on it: it cannot be read, or tkperf made the device, a RAID set.
+        used_by_us: name of the RAID set or mapping that tkperf made of it, the one holder that is no objection.
         ask_processes: look for processes that write to a held block device, too.
     """
     quick = held is not None or use_only
@@ -100,10 +100,10 @@ def find_objections(
 
 
 def find_data(identity: DeviceIdentity) -> tuple[Signature, ...]:
-    """File systems and partition tables that nobody uses: the user must know and confirm them.
+    """Find file systems and partition tables that nobody uses: the user must know and confirm them.
 
     Raises:
-        DeviceError: the device cannot be looked at.
+        DeviceError: the device cannot be read.
     """
     if identity.kind is not TargetKind.BLOCK:
         return ()
@@ -111,14 +111,14 @@ def find_data(identity: DeviceIdentity) -> tuple[Signature, ...]:
 
 
 def _paths(identity: DeviceIdentity) -> tuple[str, ...]:
-    """The device by the path it was found at, its partitions by the kernel's names."""
+    """Return the device by its own path, and its partitions by the kernel's names."""
     node = find_node(identity.major_minor or "")
     partitions = (Path("/dev") / partition.name for partition in find_parts(node)[1:])
     return (identity.path, *(str(partition) for partition in partitions if partition.exists()))
 
 
 def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objection]:
-    """What uses a block device or a layer below it, but for processes."""
+    """Yield uses of a block device or a layer below it, except by processes."""
     subject = survey.subject
     numbers = {
         f"{os.major(device)}:{os.minor(device)}": subject.nodes[device] for device in subject.nodes
@@ -149,7 +149,7 @@ def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objec
 
 
 def _hidden_objections(survey: Survey) -> Iterator[Objection]:
-    """Swap space, loop devices and what the kernel exports: they show nowhere as a process."""
+    """Yield uses that show nowhere as a process: swap space, loop devices and the kernel's exports."""
     subject = survey.subject
     for swap in survey.swaps:
         if swap.status is not None and (what := subject.name_of(swap.status)):
@@ -169,13 +169,13 @@ def _hidden_objections(survey: Survey) -> Iterator[Objection]:
 
 
 def _it(what: str, survey: Survey) -> str:
-    """The target itself is ``it``, a layer or part of it has its name."""
+    """Return ``it`` for the target itself, the name for a layer or part of it."""
     exact = survey.subject.exact
     return "it" if exact and survey.subject.nodes[exact[0]].name == what else what
 
 
 def _process_objections(survey: Survey) -> Iterator[Objection]:
-    """Who has the target open, mapped or running; of devices, who could write."""
+    """Yield processes that have the target open, mapped or running; for devices, only writers."""
     reasons = {How.OPEN: Reason.OPEN, How.RUNNING: Reason.RUNNING}
     for how in How:
         users: dict[str, list[str]] = {}
@@ -262,7 +262,7 @@ def _is_claimed(path: Path, device: int) -> bool:
 def _file_objections(
     identity: DeviceIdentity, survey: Survey, held: int | None
 ) -> Iterator[Objection]:
-    # By the descriptor once there is one: the name may stand for another file by now.
+    # The descriptor, if there is one: the name may lead to another file by now.
     path = identity.path if held is None else f"/proc/self/fd/{held}"
     if not os.access(path, os.W_OK):
         yield Objection(reason=Reason.READ_ONLY, text="the file is read-only for you")
@@ -279,21 +279,24 @@ def _file_objections(
 
 
 def _hard_link_objections(survey: Survey) -> Iterator[Objection]:
-    """Other names of a file target, or of a file behind a loop device, as far as its own leads to it."""
+    """Yield files of the target with other names; a file that its own name no longer reaches is left out.
+
+    The files are a file target, or a file behind a loop device.
+    """
     for file, path in survey.subject.paths.items():
         try:
             status = path.stat()
         except (OSError, ValueError):
             continue
-        # The inode alone: drivers and stat give some file systems (btrfs) different numbers.
+        # Compares the inode alone: drivers and stat give some file systems (btrfs) different numbers.
         if status.st_ino == file[-1] and status.st_nlink > 1:
             sentence = f"{survey.subject.files[file]} has other names too (hard links)"
             yield Objection(reason=Reason.HARD_LINKS, text=sentence)
 
 
 def _state_objections(survey: Survey, reasons: set[Reason]) -> Iterator[Objection]:
-    """What the kernel says of a file as a whole, of which nothing has been said yet."""
-    # Whoever has been found has it open, so that counting tells nothing new.
+    """Yield the kernel's facts about a file as a whole that no other objection reports yet."""
+    # The users found already have it open, so counting gives nothing new.
     state = survey.ask_file_state(count=not reasons)
     if state.swap and Reason.SWAP not in reasons:
         sentence = "the file is in use as swap space"

@@ -1,8 +1,8 @@
-"""A drive of which only segments are measured, as the runner sees it (docs/adr/0027).
+"""A drive of which tkperf measures only segments, as the runner sees it (docs/adr/0027).
 
-A linear mapping puts the segments one behind the other, so that whatever fio does to it falls into them
-alone, and any place in them is as likely as any other. The mapping has the kernel's claim on the drive while
-it exists; what is preconditioned is written to the drive itself meanwhile.
+A linear mapping puts the segments one behind the other. So all I/O of fio to the mapping falls into the
+segments, and each place in them is equally likely. The mapping has the kernel's claim on the drive while it
+exists. Preconditioning writes to the drive itself meanwhile.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tkperf.model.errors import DeviceError
 from tkperf.model.record import PurgeResult
 from tkperf.model.segments import Segments
 
-# udev may look at a mapping for a moment; the kernel then takes it away by itself.
+# udev may have a mapping open for a moment; the kernel then removes it by itself.
 GONE_LIMIT_S = 30.0
 
 
 class SegmentMapping:
-    """Makes the mapping of a permitted drive's segments, and takes it away again."""
+    """Maker and remover of the mapping of a permitted drive's segments."""
 
     def __init__(self, drive: ErasePermit, segments: Segments) -> None:
         self.drive = drive
@@ -38,7 +38,7 @@ class SegmentMapping:
         self._name = mapping_name(drive.identity)
 
     def find_path(self) -> str:
-        """Of the mapping that is there.
+        """Return the node of the present mapping.
 
         Raises:
             DeviceError: there is none.
@@ -48,13 +48,13 @@ class SegmentMapping:
         return str(self._mapping.node)
 
     def create(self) -> None:
-        """Map the segments; the drive's exclusive hold goes over to the mapping. Nothing is written.
+        """Map the segments; the drive's exclusive hold passes to the mapping. Writes nothing.
 
-        Between the two holds lie some milliseconds. Who takes the drive in them keeps it: then the
+        Some milliseconds lie between the two holds. If another user takes the drive in them, the
         kernel makes no mapping of it.
 
         Raises:
-            RefusedError: the drive is used by somebody.
+            RefusedError: others use the drive.
             DeviceError: it is gone, or the kernel makes no mapping of it.
         """
         identity = self.drive.identity
@@ -69,10 +69,10 @@ class SegmentMapping:
         self.drive.lent_to = self._mapping.node.name
 
     def remove(self) -> None:
-        """Take the mapping away; nothing where there is none.
+        """Remove the mapping, if there is one.
 
         Raises:
-            DeviceError: somebody keeps it open.
+            DeviceError: another program keeps it open.
         """
         if self._mapping is None:
             return
@@ -90,12 +90,12 @@ class SegmentMapping:
 
 
 def mapping_name(drive: DeviceIdentity) -> str:
-    """``tkperf-segments-nvme0n1``, by the kernel's name of the drive."""
+    """Return the mapping's name from the kernel's name of the drive: ``tkperf-segments-nvme0n1``."""
     return f"{NAME_PREFIX}segments-{find_node(drive.major_minor or '').name}"
 
 
 def build_table(segments: Segments, major_minor: str) -> tuple[Target, ...]:
-    """The mapping that puts segments of a device one behind the other, in sectors."""
+    """Return the table, in sectors, that maps a device's segments one behind the other."""
     length = segments.length_bytes // SECTOR_BYTES
     return tuple(
         Target(number * length, length, "linear", f"{major_minor} {start // SECTOR_BYTES}")
@@ -104,9 +104,9 @@ def build_table(segments: Segments, major_minor: str) -> tuple[Target, ...]:
 
 
 class SegmentsTarget:
-    """Purged as a drive; the mapping is there while it is preconditioned and measured.
+    """Segments as a target: purged as a drive, mapped while they are preconditioned and measured.
 
-    So nothing has to be made between the two, and what follows a fill is let go at its end.
+    So nothing has to be made between the two, and the load that waits for the end of a fill starts then.
     """
 
     def __init__(self, mapping: SegmentMapping, drive: DriveTarget) -> None:
@@ -130,11 +130,11 @@ class SegmentsTarget:
             self.permit.recheck()
 
     def make_ready_to_fill(self) -> None:
-        """Also for what follows the fill."""
+        """Map the segments, also for the steps after the fill."""
         self._map()
 
     def make_ready(self, *, on_progress: Callable[[float | None], None]) -> None:
-        """The segments are mapped."""
+        """Map the segments."""
         self._map()
 
     def purge(
@@ -143,17 +143,17 @@ class SegmentsTarget:
         on_progress: Callable[[float | None], None],
         on_note: Callable[[str, str], None],
     ) -> PurgeResult:
-        """Of the whole drive, which is then held by tkperf itself."""
+        """Purge the whole drive, which tkperf itself then holds."""
         if self._drive.purges and self.permit.is_made:
             self.take_away()
             self._mapping.drive.take_back()
         return self._drive.purge(on_progress=on_progress, on_note=on_note)
 
     def take_away(self) -> None:
-        """Remove the mapping, if it is there.
+        """Release and remove the mapping, if it is there.
 
         Raises:
-            DeviceError: somebody keeps it open.
+            DeviceError: another program keeps it open.
         """
         self.permit.release()
         self._mapping.remove()
@@ -161,5 +161,4 @@ class SegmentsTarget:
     def _map(self) -> None:
         if not self.permit.is_made:
             self._mapping.create()
-            # What it is made of is looked at again.
             self.permit.made()

@@ -1,5 +1,7 @@
-"""What lies on a device or in a file that nobody uses just now: file systems, partition tables,
-members of sets, content of any other kind."""
+"""Data on a device or in a file that nobody uses just now.
+
+Finds file systems, partition tables, members of sets, and content of any other kind.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from tkperf.system.process import Completed, find_program, run_command
 
 LIMIT_S = 60.0
 FIRST_BYTES, SAMPLES, SAMPLE_BYTES = 1 << 20, 1024, 4096
-# Names libblkid gives to parts of larger wholes; erasing one may cost the whole.
+# Names of libblkid for parts of larger wholes; erasing one may cost the whole.
 MEMBER_TYPES = {
     "LVM2_member": "LVM physical volume",
     "LVM1_member": "LVM physical volume",
@@ -36,7 +38,7 @@ BTRFS_DEVICES_OFFSET = 0x10000 + 0x88
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """``member``: it is a part of a set (RAID, volume group, pool), said in the field's words."""
+    """Data found on a device; ``member`` names it, if it is part of a set (RAID, volume group, pool)."""
 
     device: str
     kind: str
@@ -51,13 +53,13 @@ class Signature:
 def find_signatures(
     places: Mapping[str, str], *, run: Callable[..., Completed] = run_command
 ) -> tuple[Signature, ...]:
-    """All signatures libblkid knows, on a disk and its partitions, or in a file.
+    """Find all signatures that libblkid knows, on a disk and its partitions, or in a file.
 
     Args:
-        places: what each is called, and the path by which it is read.
+        places: for each, its name for people and the path to read.
 
     Raises:
-        DeviceError: they cannot be read, so that nobody knows what would be lost.
+        DeviceError: they cannot be read, so that nobody knows which data would be lost.
     """
     signatures: list[Signature] = []
     for name, path in places.items():
@@ -71,7 +73,7 @@ def find_signatures(
             raise DeviceError(f"cannot look for data on {name}: {error}") from error
         except (ValueError, KeyError, TypeError):
             raise DeviceError(f"cannot look for data on {name}: wipefs printed no list") from None
-        # A partition table has several signatures, one meaning.
+        # A partition table has several signatures with one meaning.
         kinds = {str(entry["type"]): entry.get("label") for entry in listed}
         signatures += [
             Signature(device=name, kind=kind, label=label, member=_member(kind, path))
@@ -83,13 +85,13 @@ def find_signatures(
 def describe_content(
     name: str, path: str, *, run: Callable[..., Completed] = run_command
 ) -> tuple[Signature, ...]:
-    """What a file holds in which libblkid recognises nothing; empty if no byte of it was written.
+    """Describe a file in which libblkid recognises nothing; empty if no byte of it was written.
 
-    Of a loop device it is not told which bytes were: it is empty if samples read as zeros.
+    A loop device does not show which bytes were written: the result is empty if samples read as zeros.
 
     Args:
-        name: what the file is called.
-        path: by which it is read.
+        name: the file's name for people.
+        path: the path to read.
 
     Raises:
         DeviceError: it cannot be read.
@@ -101,7 +103,7 @@ def describe_content(
                 if _reads_zero(descriptor):
                     return ()
             else:
-                # What was only read is in the page cache, which some file systems take for data.
+                # Bytes that were only read are in the page cache, which some file systems take for data.
                 os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
                 os.lseek(descriptor, 0, os.SEEK_DATA)
         finally:
@@ -125,7 +127,7 @@ def describe_content(
 
 
 def _reads_zero(descriptor: int) -> bool:
-    """Whether the beginning and samples all over it read as zeros."""
+    """Return whether the beginning and samples all over the device read as zeros."""
     size = os.lseek(descriptor, 0, os.SEEK_END)
     if any(os.pread(descriptor, FIRST_BYTES, 0)):
         return False

@@ -1,4 +1,4 @@
-"""Reading the kernel's own description of block devices: sysfs and udev's database."""
+"""Readers of the kernel's own description of block devices, sysfs, and of udev's database."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 SYS_ROOT = Path("/sys")
 PROC_ROOT = Path("/proc")
-# What the kernel counts sizes and places in, whatever the device's own sectors are.
+# The kernel's unit of sizes and places, for any sector size of the device.
 SECTOR_BYTES = 512
 
 
 def text(path: Path) -> str | None:
-    """An attribute without white space around it; None if absent, unreadable or empty."""
+    """Return an attribute without white space around it; None if absent, unreadable or empty."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip(" \n\0") or None
     except OSError:
@@ -20,7 +20,7 @@ def text(path: Path) -> str | None:
 
 
 def number(path: Path) -> int | None:
-    """A whole number; None if absent or not one."""
+    """Return an attribute as a whole number; None if absent or not one."""
     try:
         return int(text(path) or "")
     except ValueError:
@@ -28,7 +28,7 @@ def number(path: Path) -> int | None:
 
 
 def exact_text(path: Path) -> str | None:
-    """An attribute that is a path, byte for byte but its line end; None if absent or empty."""
+    """Return an attribute that is a path, byte for byte without its line end; None if absent or empty."""
     try:
         return os.fsdecode(path.read_bytes()).removesuffix("\n") or None
     except OSError:
@@ -36,13 +36,13 @@ def exact_text(path: Path) -> str | None:
 
 
 def device_number(folder: Path) -> int | None:
-    """The device number of a node's folder; None if it has none."""
+    """Return the device number of a node's folder; None if it has none."""
     major, _, minor = (text(folder / "dev") or "").partition(":")
     return os.makedev(int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
 
 
 def binary(path: Path) -> bytes:
-    """A binary attribute such as a VPD page; empty if absent."""
+    """Return a binary attribute such as a VPD page; empty if absent."""
     try:
         return path.read_bytes()
     except OSError:
@@ -50,24 +50,24 @@ def binary(path: Path) -> bytes:
 
 
 def find_node(major_minor: str, sys_root: Path = SYS_ROOT) -> Path:
-    """The sysfs folder of a block device or partition."""
+    """Return the sysfs folder of a block device or partition."""
     return (sys_root / "dev/block" / major_minor).resolve()
 
 
 def find_disk(node: Path) -> Path:
-    """The sysfs folder of the whole disk that a node (maybe a partition) belongs to."""
+    """Return the sysfs folder of the whole disk that a node (maybe a partition) belongs to."""
     resolved = node.resolve()
     return resolved.parent if (resolved / "partition").exists() else resolved
 
 
 def find_parts(node: Path) -> tuple[Path, ...]:
-    """A node and, for a whole disk, its partitions."""
+    """Return a node and, for a whole disk, its partitions."""
     resolved = node.resolve()
     return (resolved, *sorted(entry.parent for entry in resolved.glob("*/partition")))
 
 
 def find_pci_function(node: Path) -> Path | None:
-    """The nearest PCI function above a disk: the NVMe drive itself, or the host adapter."""
+    """Return the nearest PCI function above a disk: the NVMe drive itself, or the host adapter."""
     for folder in (node.resolve(), *node.resolve().parents):
         if (folder / "class").exists() and (folder / "subsystem").resolve().name == "pci":
             return folder
@@ -75,7 +75,7 @@ def find_pci_function(node: Path) -> Path | None:
 
 
 def find_nvme_controller(disk: Path) -> Path | None:
-    """The folder of the controller of an NVMe namespace; with multipath, of its first path."""
+    """Return the controller's folder of an NVMe namespace; with multipath, of its first path."""
     device = (disk / "device").resolve()
     if (device / "transport").exists():
         return device
@@ -84,7 +84,7 @@ def find_nvme_controller(disk: Path) -> Path | None:
 
 
 def udev_properties(major_minor: str) -> dict[str, str]:
-    """What udev's rules found out about a device; empty without udev."""
+    """Return the properties that udev's rules found for a device; empty without udev."""
     try:
         database = Path(f"/run/udev/data/b{major_minor}").read_text("utf-8", errors="replace")
     except OSError:

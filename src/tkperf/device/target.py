@@ -1,4 +1,4 @@
-"""A drive under its permit, as the runner sees it: checked again, purged, its cache set."""
+"""A drive with its permit, as the runner sees it: checked again, purged, its cache set."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ class DriveTarget:
     """One drive or file during one run."""
 
     def __init__(self, permit: ErasePermit, method: PurgeMethod | None, cache: WriteCache) -> None:
-        """``method`` None: the user wants no purge."""
+        """Take a permit; ``method`` is None if the user wants no purge."""
         self._permit = permit
         self._method = method
         self._cache = cache
 
     @property
     def purges(self) -> bool:
-        """Whether a purge does anything."""
+        """Return whether a purge does anything."""
         return self._method is not None
 
     def recheck(self) -> None:
         self._permit.recheck()
 
     def make_ready_to_fill(self) -> None:
-        """A drive is ready as it is."""
+        """Do nothing: a drive is always ready."""
 
     def make_ready(self, *, on_progress: Callable[[float | None], None]) -> None:
-        """A drive is ready as it is."""
+        """Do nothing: a drive is always ready."""
 
     def purge(
         self,

@@ -1,6 +1,6 @@
 """The drive's volatile write cache: set for a run, verified, and put back afterwards.
 
-The PTS has it off for enterprise and on for client drives (PTS User Guide, section 7).
+The PTS wants it off for enterprise and on for client drives (PTS User Guide, section 7).
 NVMe: feature 06h; SCSI and, through libata, ATA: the caching mode page behind sysfs cache_type.
 """
 
@@ -24,20 +24,20 @@ WORDS = {True: "on", False: "off"}
 
 
 class Switch(Protocol):
-    """One way to read and set the cache of a drive."""
+    """A way to read and set the cache of a drive."""
 
     def read(self) -> bool | None:
-        """On, off, or None: the drive has none or does not tell."""
+        """Return whether the cache is on; None if the drive has none or does not report it."""
         ...
 
     def write(self, on: bool) -> None:
-        """Raises DeviceError if the drive refuses."""
+        """Set the cache; raise DeviceError if the drive refuses."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NvmeSwitch:
-    """The feature belongs to the controller, so it is set there."""
+    """Switch by the NVMe feature, which belongs to the controller; ``path`` is the controller's."""
 
     path: str
 
@@ -63,7 +63,7 @@ class NvmeSwitch:
 
 @dataclass(frozen=True, slots=True)
 class SysfsSwitch:
-    """``attribute`` is the cache_type of a SCSI or virtio disk; the kernel asks the drive anew."""
+    """Switch by ``attribute``, the cache_type of a SCSI or virtio disk; the kernel asks the drive anew."""
 
     path: str
     attribute: Path
@@ -82,7 +82,7 @@ class SysfsSwitch:
 
 
 def find_switch(identity: DeviceIdentity) -> Switch | None:
-    """How the write cache of a drive is set; None for files, sets, partitions and the like."""
+    """Find the way to set the write cache of a drive; None for files, sets, partitions and the like."""
     if identity.major_minor is None or identity.partition is not None:
         return None
     disk = find_disk(find_node(identity.major_minor))
@@ -97,10 +97,10 @@ def find_switch(identity: DeviceIdentity) -> Switch | None:
 
 @contextmanager
 def restoring(*caches: WriteCache) -> Iterator[None]:
-    """Put caches back in the end. A drive that is gone must not hide why the run ended.
+    """Put caches back after the block. A drive that is gone must not hide why the run ended.
 
     Raises:
-        DeviceError: a drive refuses.
+        DeviceError: a drive refuses. If the block raised a TkperfError, that error gets the reason, too.
     """
 
     def restore() -> list[str]:
@@ -131,7 +131,7 @@ class WriteCache:
     """The cache of one drive during one run."""
 
     def __init__(self, permit: ErasePermit, wanted: str) -> None:
-        """``wanted``: ``on``, ``off`` or ``keep``."""
+        """Take a permit; ``wanted`` is ``on``, ``off`` or ``keep``."""
         self._permit = permit
         self._path = permit.identity.path
         self._wanted = {"on": True, "off": False}.get(wanted)
@@ -140,10 +140,10 @@ class WriteCache:
         self._changed = False
 
     def apply(self) -> str:
-        """Bring the cache into the wanted state; returns what to disclose. Call it again at will.
+        """Bring the cache into the wanted state; return its state in words, to disclose. Can be repeated.
 
         Raises:
-            DeviceError: the drive refuses or does not do as told.
+            DeviceError: the drive refuses, or does not do as asked.
         """
         self._permit.require_in_use()
         now = self._switch.read() if self._switch else None
@@ -161,10 +161,10 @@ class WriteCache:
         return f"{WORDS[self._wanted]}, set for the run (was {WORDS[bool(self._before)]})"
 
     def restore(self) -> None:
-        """Put the cache back as it was found.
+        """Put the cache back into the state found before the run.
 
         Raises:
-            DeviceError: the drive refuses; the message says how to do it by hand.
+            DeviceError: the drive refuses; the message gives the state before the run and the state now.
         """
         if not self._changed or self._before is None:
             return

@@ -1,1 +1,1 @@
-"""The machine that tkperf runs on: the one module that starts processes, looks at the host, control groups."""
+"""The machine that tkperf runs on: the only module that starts processes, looks at the host, control groups."""

@@ -1,4 +1,4 @@
-"""The control groups that tkperf or fio is in, of version 1 and 2: where their limits and counters lie."""
+"""The control groups of tkperf and fio, version 1 and 2: the folders of their limits and counters."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlGroups:
-    """The folders of a process's group from its own up to the root, of version 2 and of version 1."""
+    """The folders of a process's groups, from its own group up to the root, for versions 2 and 1."""
 
     unified: tuple[Path, ...]
     by_controller: dict[str, tuple[Path, ...]]
 
     def of(self, controller: str) -> tuple[Path, ...]:
-        """Where a controller's files lie, nearest first: a limit of any of them holds."""
+        """Return the folders of a controller's files, nearest first: a limit in any of them applies."""
         return (*self.by_controller.get(controller, ()), *self.unified)
 
 
 def find_control_groups(root: Path, process: str = "self") -> ControlGroups | None:
-    """Below a root folder, of a process by its number; None: the kernel shows none there."""
+    """Find the groups of a process, below a root folder; None if the kernel shows none there."""
     mounts = root / "sys/fs/cgroup"
     unified: tuple[Path, ...] = ()
     by_controller = {}
@@ -46,7 +46,10 @@ def _rows(path: Path) -> list[str]:
 
 
 def _chain(top: Path, path: str) -> tuple[Path, ...]:
-    """From a group up to the top. In a container the path may be the host's: of it only what is shown here."""
+    """Return the folders from a group up to the top.
+
+    In a container the path may be the host's: the result has only its folders that exist here.
+    """
     if not top.is_dir():
         return ()
     folders = [top]

@@ -1,4 +1,4 @@
-"""The host a run was made on: disclosed in every report, None where not known."""
+"""The host of a run, disclosed in every report; None means not known."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def read_host(*, root: Path = Path("/")) -> dict[str, object]:
-    """Facts about machine and system, as plain data."""
+    """Return facts about the machine and its system, as plain data."""
     cpu = _cpu_info(root)
     return {
         "hostname": platform.node() or None,

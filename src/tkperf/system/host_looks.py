@@ -1,7 +1,7 @@
-"""Looks at what the host does: CPUs, pressure, own cgroup, other programs, fio's threads, heat.
+"""Looks at the activity of the host: CPUs, pressure, own cgroup, other programs, fio's threads, heat.
 
-Files that are there for as long as the host are kept open, so that a look costs one system call for
-each. What cannot be read is not known, and is not tried again.
+Files that exist as long as the host runs stay open, so that a look costs one system call for each. If one
+of them cannot be read, its values are not known, and tkperf does not try it again.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tkperf.system.control_groups import ControlGroups, find_control_groups
 
 ROOT = Path("/")
 MOST_BYTES = 1 << 18
-# Other programs are looked through where that takes less than this share of one CPU: a program takes some
-# 20 us, so that of two thousand each 8 s.
+# Looking through other programs may take at most this share of one CPU: a program takes some 20 us, so two
+# thousand programs get a look every 8 s.
 WALK_SHARE = 0.005
-# Of fio's threads and of CPUs' frequencies, to a part of which a look goes on a large host.
+# Most of fio's threads and of CPUs' frequencies in a look: on a large host it reads only a part of them.
 MOST_THREADS = 64
 MOST_FREQUENCIES = 8
-# Each interrupts its CPU to ask it.
+# Each read of a frequency interrupts its CPU.
 FREQUENCY_EVERY_S = 10.0
-# Pressure of the own control group, before its kind.
+# Prefix of kinds of pressure, for the own control group.
 OWN = "own"
 HEAT_COUNTS = ("core_throttle_count", "package_throttle_count")
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD, include/linux/sched.h
@@ -38,7 +38,10 @@ Otherwise = TypeVar("Otherwise")
 
 
 class ProcHostLooks:
-    """The host by /proc and /sys. ``read_kernel_lines``: what it logged of the device since the last call."""
+    """Looks at the host through /proc and /sys.
+
+    ``read_kernel_lines`` returns the kernel's log lines about the device since the last call.
+    """
 
     def __init__(
         self,
@@ -49,11 +52,11 @@ class ProcHostLooks:
     ) -> None:
         self._root, self._clock, self._read_kernel_lines = root, clock, read_kernel_lines
         self._pid = os.getpid()
-        # A text: hundreds of paths are made of it in a look.
+        # A text, as a look makes hundreds of paths from it.
         self._proc = str(root / "proc")
         self._allowed = frozenset(os.sched_getaffinity(0))
         self._files: dict[Path, int | None] = {}
-        # Processes are moved to other control groups: what these were a look ago says nothing of now.
+        # Processes move between control groups, so the groups of the last look may be outdated.
         self._own_group: bytes | None = None
         self._cpu_stats: dict[bytes, tuple[Path, ...]] = {}
         self._throttled_before: dict[Path, tuple[float, int]] = {}
@@ -68,7 +71,7 @@ class ProcHostLooks:
         self._asked_frequency_s = self._walk_again_s = float("-inf")
 
     def look(self) -> HostLook:
-        """As the protocol has it."""
+        """Implement ``HostLooks.look``."""
         at_s = self._clock()
         cpus, allowed = _readable(self._cpu_times, (None, None))
         descendants = _readable(self._descendants, ())
@@ -95,10 +98,10 @@ class ProcHostLooks:
         )
 
     def look_at_threads(self) -> HostLook:
-        """As the protocol has it."""
+        """Implement ``HostLooks.look_at_threads``."""
         at_s = self._clock()
         descendants = _readable(self._descendants, ())
-        # Counted from here on in groups that were entered since the last look.
+        # Counting begins here in groups that were entered since the last look.
         _readable(lambda: self._throttled(descendants), None)
         return HostLook(at_s=at_s, threads=_readable(lambda: self._threads(descendants), {}))
 
@@ -109,7 +112,7 @@ class ProcHostLooks:
         self._files.clear()
 
     def _read(self, path: Path) -> bytes:
-        """Of a file that stays; empty where there is none."""
+        """Read a file that stays; empty if there is none, or it cannot be read."""
         if path not in self._files:
             try:
                 self._files[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -120,13 +123,13 @@ class ProcHostLooks:
             return b""
         try:
             return os.pread(file, MOST_BYTES, 0)
-        except OSError:  # PSI that is switched off, a cgroup that was removed
+        except OSError:  # PSI is switched off, or the cgroup was removed
             os.close(file)
             self._files[path] = None
             return b""
 
     def _read_once(self, path: str) -> bytes:
-        """Of a process or a control group, which may be gone; a relative path is below /proc."""
+        """Read a file of a process or control group, which may be gone; a relative path is below /proc."""
         try:
             file = os.open(
                 path if path[0] == "/" else f"{self._proc}/{path}", os.O_RDONLY | os.O_CLOEXEC
@@ -141,14 +144,14 @@ class ProcHostLooks:
             os.close(file)
 
     def _cpu_times(self) -> tuple[CpuTimes | None, CpuTimes | None]:
-        """Of all CPUs, and of those that may be used."""
+        """Return the times of all CPUs, and of the CPUs that tkperf may use."""
         rows = [line.split() for line in self._read(self._root / "proc/stat").splitlines()
                 if line.startswith(b"cpu") and line[3:4].isdigit()]  # fmt: skip
         allowed = [row for row in rows if int(row[0][3:]) in self._allowed]
         return _add_up(rows), _add_up(allowed)
 
     def _descendants(self) -> tuple[int, ...]:
-        """fio, and what else tkperf started, by the kernel's lists of children."""
+        """Find fio and all other processes that tkperf started, by the kernel's lists of children."""
         found: list[int] = []
         waiting = [self._pid]
         while waiting and len(found) < MOST_THREADS:
@@ -168,7 +171,7 @@ class ProcHostLooks:
         return [int(name) for name in names][:MOST_THREADS]
 
     def _own_times(self, descendants: Sequence[int]) -> tuple[float | None, float | None]:
-        """CPU time, and that in user mode; of children that ended with their parent's."""
+        """Return CPU time, and CPU time in user mode; includes children that ended."""
         ticks = [_times_of(self._read_once(f"{pid}/stat"))
                  for pid in (self._pid, *descendants)]  # fmt: skip
         known = [times for times in ticks if times is not None]
@@ -178,7 +181,10 @@ class ProcHostLooks:
         return _TICK_S * sum(times.all for times in known), _TICK_S * users
 
     def _threads(self, descendants: Sequence[int]) -> dict[int, tuple[float, float]]:
-        """Documentation/scheduler/sched-stats.rst: time on a CPU, time waiting for one, both in ns."""
+        """Return each thread's time on a CPU and time waiting for one, in s.
+
+        The kernel has both in ns (Documentation/scheduler/sched-stats.rst).
+        """
         times: dict[int, tuple[float, float]] = {}
         for pid in descendants:
             for thread in self._threads_of(pid)[: MOST_THREADS - len(times)]:
@@ -188,7 +194,7 @@ class ProcHostLooks:
         return times
 
     def _walk(self, own: set[int]) -> dict[int, Program] | None:
-        """All programs but these, if it is time to look through them again."""
+        """Look through all programs except these; None if it is not yet time for that again."""
         now_s = time.monotonic()
         if now_s < self._walk_again_s:
             return None
@@ -211,9 +217,10 @@ class ProcHostLooks:
         return used
 
     def _stalls(self) -> Iterator[tuple[str, float]]:
-        """Documentation/accounting/psi.rst: ``some avg10=0.00 ... total=123``, in us.
+        """Yield the totals of pressure by kind, in s; files have ``some avg10=0.00 ... total=123``, in us.
 
-        Of a group that was just entered nothing: the total of the one before is no beginning for its own.
+        Skips a group that was just entered: its total cannot be compared with the former group's. Source:
+        Documentation/accounting/psi.rst.
         """
         before, self._own_group = self._own_group, self._read_once("self/cgroup")
         entered = self._own_group != before
@@ -229,9 +236,10 @@ class ProcHostLooks:
                     yield f"{kind} {words[0].decode()}", _US * int(total)
 
     def _throttled(self, descendants: Sequence[int]) -> tuple[float | None, int | None]:
-        """Growth that looks have seen so far, in the groups of tkperf and fio and all above them.
+        """Return the throttled time, in s, and the number of times, that looks have seen so far.
 
-        cgroup-v2.rst has it in us, sched-bwc.rst (v1) in ns.
+        Both are for the groups of tkperf and fio and all above them. The kernel has the time in us
+        (cgroup-v2.rst) or ns (sched-bwc.rst, v1).
         """
         now: dict[Path, tuple[float, int]] = {}
         for path in self._find_cpu_stats(descendants):
@@ -240,7 +248,7 @@ class ProcHostLooks:
                 if key in values:
                     now[path] = unit * int(values[key]), int(values[b"nr_throttled"])
         for path, (lasted_s, times) in now.items():
-            # In a group that was just entered, or made anew, it is not known what came before.
+            # The former values of a group that was just entered, or made anew, are not known.
             before_s, before_times = self._throttled_before.get(path, (lasted_s, times))
             if lasted_s >= before_s and times >= before_times:
                 self._throttled_s += lasted_s - before_s
@@ -249,7 +257,7 @@ class ProcHostLooks:
         return (self._throttled_s, self._throttled_times) if now else (None, None)
 
     def _find_cpu_stats(self, descendants: Sequence[int]) -> Sequence[Path]:
-        """Each once: mostly all are in the same group."""
+        """Return each cpu.stat file once: mostly all processes are in the same group."""
         found: dict[Path, None] = {}
         for process in ("self", *map(str, descendants)):
             group = self._read_once(f"{process}/cgroup")
@@ -277,7 +285,10 @@ class ProcHostLooks:
 
 
 def _pressure_files(root: Path, groups: ControlGroups | None) -> Iterator[tuple[str, Path]]:
-    """Of the system and of the own group, unless that is the whole host's, whose pressure is the system's."""
+    """Yield the pressure files of the system and of the own group.
+
+    Leaves out an own group that is the whole host's: its pressure is the system's.
+    """
     own = groups.unified[0] if groups is not None and groups.unified else None
     for kind in ("cpu", "io", "memory"):
         yield kind, root / "proc/pressure" / kind
@@ -286,7 +297,7 @@ def _pressure_files(root: Path, groups: ControlGroups | None) -> Iterator[tuple[
 
 
 def _readable(read: Callable[[], T], otherwise: Otherwise) -> T | Otherwise:
-    """What is read, or what stands for not known: a kernel that says what nobody expects ends no run."""
+    """Return the value read, or ``otherwise`` after an error: an unexpected text of the kernel ends no run."""
     try:
         return read()
     except (OSError, ValueError, LookupError):
@@ -298,7 +309,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _add_up(rows: Sequence[Sequence[bytes]]) -> CpuTimes | None:
-    """proc(5), stat: user nice system idle iowait irq softirq steal; guests' time is in user's."""
+    """Add up rows of proc(5), stat: user nice system idle iowait irq softirq steal; user includes guests."""
     if not rows:
         return None
     columns = [_TICK_S * sum(int(row[place]) for row in rows) for place in range(1, 9)]
@@ -329,7 +340,7 @@ class _Times(NamedTuple):
 
 
 def _times_of(stat: bytes) -> _Times | None:
-    """proc(5), pid/stat; None if it is gone."""
+    """Parse proc(5), pid/stat; None if the process is gone."""
     fields = stat.rpartition(b")")[2].split()
     return _Times(*(int(fields[place]) for place in (6, 11, 12, 13, 14))) if fields[14:] else None
 

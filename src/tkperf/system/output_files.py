@@ -1,7 +1,7 @@
-"""Files that are written, and folders made for them: through no link that others may have laid.
+"""Output files and their folders, reached through no link that others may have made.
 
-A path is walked name by name: each folder is opened before the next name is looked up in it. So
-nothing that is exchanged meanwhile leads elsewhere.
+tkperf walks a path name by name: it opens each folder before it looks up the next name in it. So a
+name that is exchanged meanwhile leads nowhere else.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from pathlib import Path
 
 from tkperf.model.errors import UsageError
 
-# Of a path with all its links; the kernel follows 40.
+# Most names of a path with all its links; the kernel follows 40 links.
 _MOST_NAMES = 4096
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-# Its links, such as /dev/stdout's, are the kernel's own, and lead to what has no name.
+# Links in it, such as the target of /dev/stdout, are the kernel's own, and lead to files without a name.
 _PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An open folder, and a name in it; ``is_magic``: that of a descriptor, /dev/stdout for one."""
+    """An open folder, and a name in it; ``is_magic``: the name is a descriptor's, for example /dev/stdout."""
 
     folder: int
     name: str
     is_magic: bool = False
 
     def open(self, flags: int, mode: int = 0o666) -> int:
-        """Open what has the name, if that is no link."""
+        """Open the file of this name, if that is no link."""
         flags |= os.O_CLOEXEC | os.O_NOCTTY | (0 if self.is_magic else os.O_NOFOLLOW)
         return os.open(self.name, flags, mode, dir_fd=self.folder)
 
     def kind(self) -> int | None:
-        """Type of what has the name, as ``stat.S_IFMT`` has it; None: nothing has."""
+        """Return the type of the file of this name, as ``stat.S_IFMT`` gives it; None if there is none."""
         try:
             status = os.stat(self.name, dir_fd=self.folder, follow_symlinks=self.is_magic)
         except FileNotFoundError:
@@ -47,15 +47,15 @@ class Place:
 
 @contextmanager
 def reach(path: Path, *, makes_folder: bool = False, look_only: bool = False) -> Iterator[Place]:
-    """Find the place of a file that is to be written.
+    """Find the place of a file to write.
 
     Args:
-        makes_folder: make its folder where that is not there, in one that is.
-        look_only: do not make it; the place then is the folder itself.
+        makes_folder: make its folder if that is missing; the folder above must exist.
+        look_only: do not make it; the place then is the folder above it.
 
     Raises:
         UsageError: its folder does not exist, or a link or pipe of others is on the way.
-        OSError: the way cannot be gone.
+        OSError: a folder on the way cannot be opened or made.
     """
     walk = _Walk(path)
     try:
@@ -65,7 +65,7 @@ def reach(path: Path, *, makes_folder: bool = False, look_only: bool = False) ->
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder where it is not there, in one that is; raises as ``reach``."""
+    """Make a folder if it is missing; the folder above must exist. Raises as ``reach``."""
     walk = _Walk(folder / "file", named=folder)
     try:
         walk.go(makes_folder=True, look_only=False)
@@ -74,16 +74,16 @@ def make_folder(folder: Path) -> None:
 
 
 def replace_file(path: Path, pieces: Iterable[bytes], *, makes_folder: bool = False) -> None:
-    """Write a file, which has its name once it is complete; a device or pipe is written into.
+    """Write a file, which gets its name when it is complete; or write into an existing device or pipe.
 
-    A hard link to the file that was there keeps what it had. Raises as ``reach``.
+    A hard link to a former file of that name keeps the former content. Raises as ``reach``.
     """
     with reach(path, makes_folder=makes_folder) as place:
         if place.kind() not in (None, stat.S_IFREG) or place.is_magic:
             with open(place.open(os.O_WRONLY | os.O_APPEND), "wb") as file:
                 file.writelines(pieces)
             return
-        # A name that cannot be foreseen, and a file that is new: others may write to this folder.
+        # Others may write to this folder: so the name cannot be guessed, and the file must be new.
         unfinished = f".tkperf-{os.urandom(8).hex()}.part"
         try:
             part = Place(place.folder, unfinished).open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -97,9 +97,9 @@ def replace_file(path: Path, pieces: Iterable[bytes], *, makes_folder: bool = Fa
 
 
 class _Walk:
-    """The way along a path: ``folder`` is where it has come to, ``_at`` what that is called.
+    """A walk along a path: ``folder`` is the open folder that it has reached, ``_at`` its path.
 
-    Errors have the path as ``named``.
+    Errors name the path ``named``.
     """
 
     def __init__(self, path: Path, *, named: Path | None = None) -> None:
@@ -160,10 +160,13 @@ class _Walk:
         )
 
     def _refuse_laid_by_others(self, name: str, status: os.stat_result) -> None:
-        """Follow a link only if none but us or root can have laid it, wherever on the way it is.
+        """Refuse a link or pipe anywhere on the way, unless only this user or root can have made it.
 
-        For root, who can write anywhere, its folder is not to be others' to write either. The kernel
-        has a rule like that for folders like /tmp, but only for those who open the link itself.
+        Root can write anywhere, so for root the folder of a link must not be writable by others, either.
+        The kernel has such a rule for folders like /tmp, but only if a program opens the link itself.
+
+        Raises:
+            UsageError: others made it, or could have made it.
         """
         is_link = stat.S_ISLNK(status.st_mode)
         if not is_link and not stat.S_ISFIFO(status.st_mode):

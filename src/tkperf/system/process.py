@@ -1,4 +1,4 @@
-"""The one module that starts processes (a linter guards that)."""
+"""Start, watch and end processes; a linter guards that no other module starts any."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PIPE = subprocess.PIPE
 ProcessTimeout = subprocess.TimeoutExpired
 Process = subprocess.Popen[bytes]
 
-# Debian packages of the programs tkperf calls, for error messages.
+# Debian packages of the programs that tkperf calls, for error messages.
 PACKAGES = {
     "fio": "fio",
     "setpriv": "util-linux",
@@ -37,21 +37,21 @@ PACKAGES = {
     "mdadm": "mdadm",
     "file": "file",
 }
-# Programs of system administration, which are not on the PATH of every user.
+# Folders of programs for system administration, which not every user has on the PATH.
 SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
 # Variables that only tkperf itself may see.
 SECRETS = "TKPERF_SMTP_"
-# Many times what any program prints that tkperf runs to its end.
+# Many times the output of any program that tkperf runs to its end.
 KEPT_OUTPUT_BYTES, PIECE_BYTES = 16 << 20, 1 << 16
-# What a program printed last is read within moments of its end.
+# The reader gets a program's last output within moments of its end.
 LAST_WORDS_S = 1.0
-# How long a killed program may take to be gone.
+# Longest time for a killed program to be gone.
 KILL_GRACE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """A program that ended. Exit status as the shell gives it; output decoded leniently."""
+    """A program that ended: its exit status, and its output, decoded leniently."""
 
     status: int
     stdout: str
@@ -59,18 +59,18 @@ class Completed:
 
 
 def _environment() -> dict[str, str]:
-    """What a program is given: ours, but for what is told to nobody."""
+    """Return the environment for a program: tkperf's own without its secrets."""
     return {name: text for name, text in os.environ.items() if not name.startswith(SECRETS)}
 
 
 def find_program(name: str) -> str | None:
-    """Path of a program, also of one outside an ordinary user's PATH; None if not installed."""
+    """Return the path of a program, also outside an ordinary user's PATH; None if not installed."""
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS))
     return shutil.which(name, path=path)
 
 
 def require_program(name: str) -> str:
-    """Path of a program.
+    """Return the path of a program.
 
     Raises:
         EngineError: it is not installed; the message names the package.
@@ -94,9 +94,9 @@ def run_command(
 
     Args:
         on_tick: called about once a second while it runs.
-        must_finish: an interruption by the user takes effect only when the program has ended, for
-            what a drive would be left in a bad state by, such as an erase under way.
-        inherit: descriptors it gets, such as the lock on what it writes to.
+        must_finish: an interruption by the user takes effect only when the program has ended. For
+            programs whose end would leave a drive in a bad state, such as an erase under way.
+        inherit: descriptors that it gets, such as the lock on the device that it writes to.
 
     Raises:
         EngineError: it is missing, cannot be started or does not end in time.
@@ -122,7 +122,7 @@ def run_command(
             try:
                 ended = _wait(process, until_s)
                 if not ended and time.monotonic() >= until_s:
-                    # A shell's child would go on asking the drive; an erase is not torn apart.
+                    # The children of a shell would go on asking the drive. But an erase stays whole.
                     if not must_finish:
                         _kill_group(process)
                     raise EngineError(_hangs(process, argv[0], timeout_s))
@@ -144,7 +144,7 @@ def run_command(
 
 
 class _Beginning:
-    """Reads a pipe to its end and keeps what comes first: a program may print without end."""
+    """Reader of a pipe to its end that keeps only the beginning: a program may print without end."""
 
     def __init__(self, pipe: IO[bytes] | None) -> None:
         assert pipe is not None
@@ -159,13 +159,13 @@ class _Beginning:
                 self._kept += piece[: KEPT_OUTPUT_BYTES - len(self._kept)]
 
     def text(self) -> str:
-        """What the program printed, once it has ended; what its children still print is left out."""
+        """Return the output of the program, which has ended, without later output of its children."""
         self._reader.join(LAST_WORDS_S)
         return bytes(self._kept).decode(errors="replace")
 
 
 def _wait(process: subprocess.Popen[bytes], until_s: float) -> bool:
-    """Whether a program has ended, after at most about a second."""
+    """Wait at most about a second; return whether a program has ended."""
     try:
         process.wait(timeout=max(0.01, min(1.0, until_s - time.monotonic())))
     except subprocess.TimeoutExpired:
@@ -181,13 +181,13 @@ def _hangs(process: subprocess.Popen[bytes], name: str, timeout_s: float) -> str
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End a program and what it has started in its session, which is its own."""
+    """Kill a program and the processes that it started in its session."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> bool:
-    """End a program; False if the kernel does not let it go, which must not stop tkperf too."""
+    """Kill a program; return False if it hangs in the kernel, which must not stop tkperf, too."""
     if process.poll() is None:
         process.kill()
         try:
@@ -211,18 +211,18 @@ def start_process(
 ) -> subprocess.Popen[bytes]:
     """Start a long-running program.
 
-    It gets a session of its own, so that Ctrl-C in the terminal reaches tkperf alone, and the
-    kernel kills it when tkperf dies, however that happens (setpriv --pdeathsig).
+    It gets its own session, so that Ctrl-C in the terminal reaches only tkperf. The kernel kills it
+    when tkperf dies for any reason (setpriv --pdeathsig).
 
     Args:
-        inherit: descriptors it gets.
-        blocked: signals that none of its threads is woken by; they stay blocked in its children.
+        inherit: descriptors that it gets.
+        blocked: signals that wake none of its threads; they stay blocked in its children.
 
     Raises:
         EngineError: it is missing or cannot be started.
     """
     program = require_program(argv[0])
-    # What blocks a signal when a program is started hands that on to it.
+    # A program inherits the blocked signals of the thread that starts it.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
     try:
         return subprocess.Popen(
@@ -242,19 +242,19 @@ def start_process(
 
 
 def fork_early() -> int:
-    """Two of this process: 0 in the new one, its pid in the old one.
+    """Fork this process; return 0 in the new one, its pid in the old one.
 
-    Only before anything is held or begun: threads, leases and databases do not survive it.
+    Call it before tkperf holds or begins anything: threads, leases and databases do not survive it.
     """
     assert threading.active_count() == 1, "threads do not survive a fork"
     return os.fork()
 
 
 def start_module(name: str) -> subprocess.Popen[bytes]:
-    """Run a module of ours in a Python of its own, which reads stdin and writes stdout.
+    """Run a module of tkperf in a separate Python process, which reads stdin and writes stdout.
 
-    Nothing is loaded from the current folder (-P), where others may have put modules. The kernel kills it
-    when tkperf dies, wherever there is setpriv.
+    Python loads nothing from the current folder (-P), where others may have put modules. The kernel kills it
+    when tkperf dies, if setpriv is installed.
 
     Raises:
         OSError: it cannot be started.
@@ -271,7 +271,7 @@ def start_module(name: str) -> subprocess.Popen[bytes]:
 
 
 def stop_process(process: subprocess.Popen[bytes], *, grace_s: float) -> None:
-    """End a process started here, and all its children: politely, then for certain."""
+    """End a process started by this module, and its children: by SIGINT, then SIGTERM, then SIGKILL."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             break

@@ -1,6 +1,6 @@
-"""A module of ours at work in a Python of its own, while this one does something else.
+"""A worker: a module of tkperf in a separate Python process, while this process does something else.
 
-It is asked for nothing that could not be done here: what it fails to do, for whatever reason, its user does.
+It only gets work that this process could do, too: if the worker fails for any reason, its user does the work.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Self
 
 from tkperf.system.process import Process, ProcessTimeout, start_module
 
-# Many times what any of them takes on a slow machine.
+# Many times the duration of any of them on a slow machine.
 LONGEST_WAIT_S = 600.0
 
 
 class Aside:
-    """Bytes go in, bytes come out. Make it early: it gets ready in the background."""
+    """A worker that takes bytes and returns bytes. Make it early: it gets ready in the background."""
 
     def __init__(self, module: str) -> None:
         self._process: Process | None = None
@@ -38,7 +38,7 @@ class Aside:
         self.close()
 
     def send(self, asked: bytes) -> None:
-        """All that it is to know. To be called once; nothing is waited for."""
+        """Send the worker all its input. Call it once; it does not wait."""
         if self._process is None:
             return
         talk = Thread(target=self._communicate, args=(self._process, asked), daemon=True)
@@ -47,13 +47,13 @@ class Aside:
             self._talk = talk
 
     def receive(self) -> bytes | None:
-        """Its answer to what was sent, waited for; None: it failed, or seems to hang."""
+        """Wait for the answer and return it; None: the worker failed, or seems to hang."""
         if self._talk is not None:
             self._talk.join()
         return self._answer
 
     def close(self) -> None:
-        """Nobody waits for it any more."""
+        """End the worker without waiting for its answer."""
         if self._process is None:
             return
         self._process.kill()
@@ -63,7 +63,7 @@ class Aside:
             pass
 
     def _communicate(self, process: Process, asked: bytes) -> None:
-        with process:  # which closes what it was talked to by
+        with process:  # closes its pipes at the end
             try:
                 answer, _ = process.communicate(asked, timeout=LONGEST_WAIT_S)
             except ProcessTimeout:

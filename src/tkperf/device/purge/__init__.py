@@ -1,9 +1,9 @@
 """Purge: put a target in "as new" state (PTS User Guide, section 6).
 
-Every bus has a module here that looks at what a device claims and offers methods. ``plan_purge``
-puts them in order and says why others are not possible; the first one is used unless the user
-names another. ``run_purge`` executes one under a permit, watches it, and checks that the data is
-gone. A purge that fails ends the test: no second method is tried behind the user's back.
+Each bus has a module here that reads the claims of a device and offers methods. ``plan_purge`` puts
+them in order and gives the reasons against others. tkperf uses the first one unless the user names
+another. ``run_purge`` executes one with a permit, watches it, and checks that the data is gone. A
+purge that fails ends the test: tkperf tries no second method behind the user's back.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgePlan:
-    """``methods`` in the order of preference; ``refusals`` what the device cannot do, and why."""
+    """Methods to purge a device, in the order of preference, and refusals with their reasons."""
 
     methods: tuple[PurgeMethod, ...]
     refusals: tuple[Refusal, ...]
 
     def choose(self, name: str | None, *, device: str) -> PurgeMethod:
-        """The method of this name, or the first.
+        """Return the method of this name or, without a name, the first automatic one.
 
         Raises:
-            UsageError: the device does not have the method asked for.
-            DeviceError: it has none at all.
+            UsageError: the device does not have the named method.
+            DeviceError: it has no automatic method.
         """
         by_name = {method.name: method for method in self.methods}
-        # Writing zeroes leaves flash written, not new: only when asked for.
+        # Writing zeroes leaves flash written, not new: only if the user names it.
         automatic = [method for method in self.methods if method.automatic]
         if name is not None and name in by_name:
             return by_name[name]
@@ -59,13 +59,13 @@ class PurgePlan:
 
 
 def plan_purge(identity: DeviceIdentity, *, command: str | None = None) -> PurgePlan:
-    """What the device offers, asked of the device now. Nothing is changed.
+    """Ask the device for its purge methods. Changes nothing.
 
     Args:
         command: a vendor's tool to use instead, with ``{device}`` in it.
 
     Raises:
-        UsageError: the command is not one.
+        UsageError: the command cannot be used.
     """
     if command is not None:
         return PurgePlan(methods=(vendor.offer(command),), refusals=())
@@ -85,7 +85,7 @@ def _offers(identity: DeviceIdentity) -> tuple[Offer, ...]:
     disk = find_disk(node)
     generic = discard.offer(disk)
     if identity.partition is not None:
-        # The drive's own commands would take the other partitions along.
+        # The drive's own commands would erase the other partitions, too.
         return generic
     if find_nvme_controller(disk) is not None:
         return (*nvme.offer(identity, disk), *generic)
@@ -97,7 +97,7 @@ def _offers(identity: DeviceIdentity) -> tuple[Offer, ...]:
 
 
 def refuse_purge_under_way(identity: DeviceIdentity) -> None:
-    """Raises RefusedError if a drive still erases itself, for whoever told it to before."""
+    """Raise RefusedError if a drive is still erasing itself, whoever started that."""
     if identity.major_minor is None or identity.partition is not None:
         return
     disk = find_disk(find_node(identity.major_minor))

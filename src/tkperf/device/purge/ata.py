@@ -1,8 +1,8 @@
 """ATA: Sanitize Device and Security Erase Unit, by hdparm (ACS-3, sections 4.17 and 4.18).
 
-Security Erase needs a user password set first; an interrupted erase leaves the drive locked with
-it. So the password is always the same word, goes on record before it is set, and is taken away
-whatever happens; ``tkperf doctor --unlock`` does so later, too.
+Security Erase needs a user password first; an interrupted erase leaves the drive locked with it. So
+the password is always the same word. tkperf records it before it sets it, and clears it even after
+an error. ``tkperf doctor --unlock`` can clear it later, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tkperf.model.choices import ATA_PURGES
 from tkperf.model.errors import DeviceError, EngineError
 from tkperf.system.process import run_command
 
-# Not a secret: it is there for minutes, and must be known to whoever finds the drive locked.
+# Not a secret: it is set for minutes, and the user needs it if the drive stays locked.
 PASSWORD = "tkperf"  # noqa: S105
 COMMAND_LIMIT_S = 60.0
 SANITIZE_LIMIT_S = 24 * 3600.0
@@ -42,7 +42,7 @@ SANITIZES = {
 
 
 def offer(identity: DeviceIdentity) -> tuple[Offer, ...]:
-    """Methods in the order of preference, by what the identify data claim."""
+    """Return the methods that the identify data claim, in the order of preference."""
     try:
         security = read_security(identity.path)
     except EngineError as error:
@@ -58,9 +58,9 @@ def offer(identity: DeviceIdentity) -> tuple[Offer, ...]:
 
 
 def in_order(own: Sequence[Offer], generic: Sequence[Offer], disk: Path) -> tuple[Offer, ...]:
-    """The drive's own commands first, but behind an adapter of another bus discard first.
+    """Put the drive's own commands first, but behind an adapter of another bus discard first.
 
-    SAS and RAID adapters translate ATA commands, and long ones are known to be cut short there.
+    SAS and RAID adapters translate ATA commands, and may cut long ones short.
     """
     direct = any(re.fullmatch(r"ata\d+", component) for component in disk.resolve().parts)
     return (*own, *generic) if direct else (*generic, *own)
@@ -89,7 +89,7 @@ def _offer_sanitize(name: str, security: AtaSecurity) -> Offer:
 
 
 def find_sanitize_under_way(device: str) -> float | None:
-    """Share done of a sanitize that the drive is busy with; None if it is not, or does not tell."""
+    """Return the share done of a sanitize under way; None if there is none, or the drive reports none."""
     try:
         done = run_command(["hdparm", "--sanitize-status", device], timeout_s=COMMAND_LIMIT_S)
     except EngineError:
@@ -103,7 +103,7 @@ def _progress(answer: str) -> float | None:
 
 
 def _wait_for_sanitize(device: Handle, watch: Watch) -> None:
-    """Wait until the drive says that it is idle again.
+    """Wait until the drive reports the end of a sanitize.
 
     Raises:
         DeviceError: it failed or takes too long.
@@ -169,7 +169,7 @@ def _security_erase(device: Handle, watch: Watch, *, enhanced: bool, limit_s: fl
     """Set the password, erase, and make sure that no password stays behind.
 
     Raises:
-        DeviceError: any of it failed.
+        DeviceError: one of these steps failed.
     """
     user = ["hdparm", "--user-master", "u"]
     watch.note(
@@ -198,7 +198,7 @@ def _security_erase(device: Handle, watch: Watch, *, enhanced: bool, limit_s: fl
 
 
 def clear_password(device: Handle) -> bool:
-    """Unlock a drive and take tkperf's password away; False if none is set.
+    """Unlock a drive and clear tkperf's password; return False if none is set.
 
     Raises:
         DeviceError: it is locked with another password, or frozen.
@@ -221,21 +221,21 @@ def clear_password(device: Handle) -> bool:
 
 
 def clear_left_password(identity: DeviceIdentity) -> bool:
-    """Take away tkperf's password if a purge that was cut off left it on a SATA drive.
+    """Clear tkperf's password from a SATA drive, if an interrupted purge left it; return whether it was set.
 
     Raises:
         DeviceError: the drive is locked with another password.
-        RefusedError: somebody has it.
+        RefusedError: others use the drive.
     """
     if identity.interface != "SATA" or identity.partition is not None:
         return False
     try:
         enabled = read_security(identity.path).enabled
     except EngineError:
-        return False  # nobody knows; the drive itself will say no if it is locked
+        return False  # not known; a locked drive will refuse commands itself
     if not enabled:
         return False
-    # The user confirmed this drive when tkperf set the password; no other one is spoken to.
+    # The user confirmed this drive when tkperf set the password; tkperf sends commands to no other.
     held = Hold(identity)
     try:
         return clear_password(held.handle)
@@ -244,7 +244,7 @@ def clear_left_password(identity: DeviceIdentity) -> bool:
 
 
 def _command(device: Handle, argv: list[str]) -> None:
-    """One step of setting or clearing a password: an interruption waits for its end."""
+    """Run one step of setting or clearing a password; an interruption waits for its end."""
     run_tool(device, argv, limit_s=COMMAND_LIMIT_S, must_finish=True)
 
 

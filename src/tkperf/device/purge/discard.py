@@ -1,4 +1,4 @@
-"""Erasing through the kernel: discard, write zeroes, and hole punching for file targets."""
+"""Purge methods of the kernel: discard, write zeroes, and hole punching for file targets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LBPRZ_BITS = 0x1C
 
 
 def offer(disk: Path) -> tuple[Offer, ...]:
-    """What the kernel can do with a disk, by its sysfs folder."""
+    """Return the kernel's methods for a disk, given its sysfs folder."""
     zeroes = PurgeMethod(
         name="write-zeroes",
         title="zeroes written to the whole device",
@@ -68,7 +68,7 @@ def _in_chunks(permit: ErasePermit, request: int, watch: Watch) -> None:
 
 
 def offer_hole_punching() -> PurgeMethod:
-    """For files: their blocks are then allocated anew by the first write, as flash is."""
+    """Return the method for files: the first write then allocates their blocks anew, as flash does."""
     return PurgeMethod(
         name="hole-punching",
         title="hole punched in the scratch file",

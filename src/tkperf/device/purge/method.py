@@ -1,4 +1,4 @@
-"""The vocabulary of purging."""
+"""Types that all purge methods share."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tkperf.system.process import Completed, run_command
 
 
 def _ignore(*_: object) -> None:
-    """Nobody watches."""
+    """Ignore a report of a purge that nobody follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """Who follows a purge.
+    """Callbacks that follow a purge.
 
-    ``progress`` gets the share done (0..1) about once a second, None where the device does not
-    tell. ``note`` gets what must be on record *before* an act, as a stable code and a text; it
-    returns when that is durable.
+    ``progress`` gets the share done (0..1) about once a second; None if the device does not report
+    it. ``note`` gets a stable code and a text that must be on record *before* an act; it returns
+    when the record is durable.
     """
 
     progress: Callable[[float | None], None] = _ignore
@@ -35,8 +35,8 @@ NO_WATCH = Watch()
 class PurgeMethod:
     """One way to erase a device. ``act`` returns when it is done, or raises.
 
-    ``reads_zero``: the device promises that it reads as zeros afterwards. ``automatic``: may be
-    chosen without being asked for.
+    ``reads_zero``: the device promises that it reads as zeros afterwards. ``automatic``: tkperf may
+    choose it by itself.
     """
 
     name: str
@@ -47,13 +47,13 @@ class PurgeMethod:
 
     @property
     def overwrites(self) -> bool:
-        """Whether the device is left written, not as new: a fast start is not to be expected."""
+        """Return whether the method leaves the device written, not as new; then expect no fast start."""
         return self.name == "write-zeroes" or self.name.endswith("-overwrite")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A method that a device cannot or must not be purged by."""
+    """A method that a device cannot or must not use, with the reason."""
 
     name: str
     because: str
@@ -73,7 +73,7 @@ def run_tool(
     """Run an erasing tool, which inherits the lock on the device; its exit status must be 0.
 
     Raises:
-        DeviceError: it is missing, failed or took too long.
+        DeviceError: the tool is missing, failed or took too long.
     """
     try:
         done = run_command(

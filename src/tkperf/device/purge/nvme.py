@@ -1,4 +1,4 @@
-"""NVMe: Format NVM and Sanitize, as far as the controller claims them (NVM Express 1.4 and 2.0)."""
+"""NVMe: Format NVM and Sanitize, if the controller claims them (NVM Express 1.4 and 2.0)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tkperf.model.errors import DeviceError, EngineError
 from tkperf.system.process import run_command
 
 QUERY_LIMIT_S = 30.0
-# Drives are specified to format within minutes; those that overwrite take hours.
+# By their specification drives format within minutes; drives that overwrite take hours.
 FORMAT_LIMIT_S = 6 * 3600.0
 SANITIZE_LIMIT_S = 24 * 3600.0
 POLL_S = 2.0
@@ -38,7 +38,10 @@ SANITIZED, IN_PROGRESS, FAILED, SANITIZED_DEALLOCATED = 1, 2, 3, 4
 
 
 def offer(identity: DeviceIdentity, disk: Path) -> tuple[Offer, ...]:
-    """Methods in the order of preference: user data erase, sanitize, crypto erase."""
+    """Return the methods in the order of preference.
+
+    User data erase, sanitize by block erase and crypto erase, format by crypto erase, sanitize by overwrite.
+    """
     try:
         controller = _query(["nvme", "id-ctrl", "-o", "json", identity.path])
         namespace = _query(["nvme", "id-ns", "-o", "json", identity.path])
@@ -134,7 +137,7 @@ def _offer_sanitize(
 
 
 def find_sanitize_under_way(device: str) -> float | None:
-    """Share done of a sanitize that the drive is busy with; None if it is not, or does not tell."""
+    """Return the share done of a sanitize under way; None if there is none, or the drive reports none."""
     try:
         log = _read_sanitize_log(device)
     except EngineError:
@@ -150,7 +153,7 @@ def _read_sanitize_log(path: str) -> dict[str, object]:
 
 
 def _wait_for_sanitize(device: Handle, watch: Watch) -> None:
-    """A sanitize goes on in the drive whatever happens to tkperf; wait for its end.
+    """Wait for the end of a sanitize, which the drive continues even if tkperf ends.
 
     Raises:
         DeviceError: it failed or takes too long.
@@ -177,7 +180,7 @@ def _wait_for_sanitize(device: Handle, watch: Watch) -> None:
 
 
 def _status(log: dict[str, object]) -> int:
-    """SSTAT as a number or, in newer versions of nvme-cli, as an object with the number."""
+    """Return SSTAT, bits 2:0: a number or, in newer versions of nvme-cli, an object with the number."""
     value = log.get("sstat")
     if isinstance(value, dict):
         value = next((entry for entry in value.values() if isinstance(entry, int)), 0)
@@ -202,10 +205,10 @@ def _deallocated_reads_zero(namespace: dict[str, object]) -> bool:
 
 
 def _query(argv: list[str]) -> dict[str, object]:
-    """The JSON object nvme-cli prints.
+    """Return the JSON object that nvme-cli prints.
 
     Raises:
-        EngineError: it is missing, hangs, fails or prints something else.
+        EngineError: it is missing, hangs, or prints something else.
     """
     done = run_command(argv, timeout_s=QUERY_LIMIT_S)
     try:

@@ -15,7 +15,7 @@ from tkperf.system.process import run_command
 
 QUERY_LIMIT_S = 30.0
 START_LIMIT_S = 120.0
-# A large hard disk is formatted in a day or more.
+# Formatting a large hard disk takes a day or more.
 LIMIT_S = 48 * 3600.0
 POLL_S = 2.0
 # Sanitize (operation code 48h): service actions 1 overwrite, 2 block erase, 3 crypto erase.
@@ -27,7 +27,7 @@ SANITIZES = {
 
 
 def offer(identity: DeviceIdentity) -> tuple[Offer, ...]:
-    """Methods in the order of preference, by the operation codes that the device reports."""
+    """Return the methods in the order of preference, by the operation codes that the device reports."""
     if identity.interface == "USB":
         because = "bridges of USB drives do not pass it on reliably"
         return tuple(Refusal(name=name, because=because) for name in SCSI_PURGES)
@@ -64,9 +64,9 @@ def _offer_sanitize(name: str, device: str) -> Offer:
 
 
 def _offer_format(identity: DeviceIdentity) -> Offer:
-    """Format Unit is mandatory for SCSI disks; whether it erased is seen afterwards.
+    """Return Format Unit, which is mandatory for SCSI disks; the verification shows if it erased.
 
-    sg_format keeps block size and protection unless told otherwise.
+    sg_format keeps block size and protection without options for them.
     """
 
     def act(permit: ErasePermit, watch: Watch) -> None:
@@ -86,7 +86,7 @@ def _offer_format(identity: DeviceIdentity) -> Offer:
 
 
 def find_erase_under_way(device: str) -> float | None:
-    """Share done of a format or sanitize that the drive is busy with; None if it tells of none."""
+    """Return the share done of a format or sanitize under way; None if the drive reports none."""
     try:
         return _read_progress(device)
     except EngineError:
@@ -100,10 +100,10 @@ def _read_progress(path: str) -> float | None:
 
 
 def _wait_until_ready(device: Handle, watch: Watch) -> None:
-    """Poll the progress indication until the device has finished.
+    """Poll the progress indication until the device reports none any more.
 
     Raises:
-        DeviceError: it reports a failure or takes too long.
+        DeviceError: the progress cannot be read, or the device takes too long.
     """
     until_s = time.monotonic() + LIMIT_S
     while time.monotonic() < until_s:

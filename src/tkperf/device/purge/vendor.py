@@ -1,4 +1,4 @@
-"""A vendor's own erasing tool, given by the user (as STEC's and Intel's are)."""
+"""A vendor's own erasing tool that the user names (STEC and Intel have one)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tkperf.device.purge.method import PurgeMethod, Watch, run_tool
 from tkperf.model.errors import UsageError
 from tkperf.system.process import find_program
 
-# A vendor's tool may rewrite a large drive; nobody knows better.
+# A vendor's tool may rewrite a large drive; no better limit is available.
 LIMIT_S = 24 * 3600.0
 
 
 def offer(command: str) -> PurgeMethod:
-    """The command as a method; ``{device}`` in it becomes the device's path.
+    """Return the command as a method; ``{device}`` in it becomes the device's path.
 
     Raises:
         UsageError: it names no device, is not a command line, or the program is missing.

@@ -1,4 +1,4 @@
-"""Whether a purge has done what it said: exit statuses are not believed, the device is read."""
+"""Verification of a purge: tkperf reads the device and trusts no exit status."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _ZEROS = hashlib.blake2b(bytes(SAMPLE_BYTES)).digest()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What was found after a purge, in words for the report."""
+    """The result of checking a purge, in words for the report."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Digests of samples spread evenly over a device, by offset; None where reading failed."""
+    """Digests of samples spread evenly over a device, by offset; None if reading failed."""
 
     path: str
     digests: dict[int, bytes | None]
 
     def compare(self, after: Self, *, method: str, reads_zero: bool) -> Verification:
-        """Judge a purge by a look before it and one after.
+        """Judge a purge by the samples before and after it.
 
         Raises:
-            DeviceError: it still holds data that was there before, or does not read as the zeros
-                that it promises.
+            DeviceError: the device still holds its former data, or does not read as the zeros that
+                it promises.
         """
         readable = {at: digest for at, digest in after.digests.items() if digest is not None}
         had_data = {
@@ -65,7 +65,7 @@ class Look:
 
 
 def look_at(permit: ErasePermit) -> Look:
-    """Read samples past the page cache, first and last block included.
+    """Read samples past the page cache, with the first and the last block.
 
     Raises:
         DeviceError: the device cannot be opened.

@@ -1,1 +1,1 @@
-"""RAID sets: what they are made of, who makes them, and how they are measured."""
+"""RAID sets: their configuration, the programs that make them, and sets as targets."""

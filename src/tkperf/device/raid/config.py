@@ -1,4 +1,4 @@
-"""raid.json: what a RAID set is made of. The format is TKperf's."""
+"""raid.json: the configuration of a RAID set, in TKperf's format."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tkperf.model.errors import InputFileError, UsageError
 from tkperf.model.input_files import SETTINGS_BYTES, read_input
 from tkperf.model.strict import decode_strictly, quote_value
 
-# Fewest members by level. mdadm would make smaller ones of some, but not sets of that level.
+# Fewest members by level. mdadm would make some with fewer members, but these are no sets of that level.
 FEWEST_MEMBERS = {0: 2, 1: 2, 5: 3, 6: 4, 10: 4}
-# Beyond what controllers (240) and mdadm (384) can join.
+# Most members that mdadm can join; controllers can join 240.
 MOST_MEMBERS = 384
-# What TKperf takes where raid.json leaves a key of a controller out.
+# TKperf's values of a controller's keys that raid.json leaves out.
 CONTROLLER_DEFAULTS = {"readpolicy": "nora", "writepolicy": "wt", "stripsize": 256}
 _LEADING_0 = re.compile(r"\b0+(?=[0-9])")
 EXAMPLE = '{"devices": ["/dev/sdb", "/dev/sdc"], "raidlevel": 1, "type": "sw_mdadm"}'
@@ -28,8 +28,9 @@ class RaidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """One RAID set.
 
     ``devices`` are block devices for ``sw_mdadm``, ``enclosure:slot`` for ``hw_lsi``. The policies
-    (``ra``/``nora``, ``wt``/``wb``/``awb``) are the controller's; ``stripsize`` is in KiB. What is
-    left out of a controller's set is as in TKperf: ``nora``, ``wt``, 256; of mdadm's its own default.
+    (``ra``/``nora``, ``wt``/``wb``/``awb``) are the controller's; ``stripsize`` is in KiB. A
+    controller's set gets TKperf's values of keys left out: ``nora``, ``wt``, 256. An mdadm set gets
+    mdadm's own default.
     """
 
     devices: tuple[str, ...]
@@ -40,13 +41,13 @@ class RaidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     stripsize: int | str | None = None
 
     def require_possible(self) -> None:
-        """Raises InputFileError, naming the key, if no set could be made like that."""
+        """Check that a set can be made like this; raise InputFileError with the key if not."""
         fault = _find_fault(self)
         if fault:
             raise InputFileError(f"key {fault}")
 
     def completed(self) -> RaidConfig:
-        """With TKperf's defaults in the place of what was left out of a controller's set."""
+        """Return the configuration with TKperf's defaults for keys left out of a controller's set."""
         if self.type != "hw_lsi":
             return self
         left_out = {
@@ -67,7 +68,7 @@ def load_raid_config(path: Path) -> RaidConfig:
     """Read and check a raid.json.
 
     Raises:
-        InputFileError: the message names the file, the key and what is wrong.
+        InputFileError: the message names the file, the key and the fault.
     """
     if not path.exists():
         raise InputFileError(f"there is no RAID configuration {path}; an example: {EXAMPLE}")
@@ -86,7 +87,7 @@ def load_raid_config(path: Path) -> RaidConfig:
 
 
 def _find_fault(config: RaidConfig) -> str | None:
-    """The first value that no schema can rule out, as ``key: reason``."""
+    """Return the first fault that no schema can rule out, as ``key: reason``; None if there is none."""
     if config.raidlevel not in (*FEWEST_MEMBERS, *map(str, FEWEST_MEMBERS)):
         levels = ", ".join(map(str, FEWEST_MEMBERS))
         return f"raidlevel: {quote_value(config.raidlevel)} is not one of {levels}"
@@ -104,7 +105,7 @@ def _find_fault(config: RaidConfig) -> str | None:
 
 def _is_strip_size(value: int | str) -> bool:
     if isinstance(value, str):
-        # The digits that int() and the tools agree about: other scripts have theirs.
+        # int() also accepts digits of other scripts, which the tools do not.
         return re.fullmatch("[1-9][0-9]{0,4}", value) is not None and _is_strip_size(int(value))
     return 4 <= value <= 65536
 

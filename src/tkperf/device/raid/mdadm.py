@@ -1,4 +1,4 @@
-"""Linux software RAID: made, watched and taken down with mdadm and the md folder of sysfs."""
+"""Linux software RAID: made, watched and removed with mdadm and the md folder of sysfs."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from tkperf.system.process import Completed, find_program, run_command
 COMMAND_LIMIT_S = 120.0
 NODE_LIMIT_S = 30.0
 POLL_S = 1.0
-# A resync that does not move for so long will not end.
+# A resync without progress for this long will not end.
 STALLED_S = 1800.0
-# What mdadm keeps of each member for itself, at most: its data begins up to a thousandth of the
-# member behind the start, rounded up to whole MiB, and ends with a whole chunk.
+# The most that mdadm keeps of each member for itself. Data begins at most a thousandth of the member
+# behind the start, rounded up to whole MiB, and ends with a whole chunk.
 LEAST_KEPT_BYTES = 8 * MIB
 KEPT_SHARE = 512
-# KiB/s: nobody else is to be spared while a set is made for a measurement.
+# KiB/s: the resync needs to spare no other I/O while tkperf makes a set for a measurement.
 SYNC_SPEED = "2000000"
 IDLE = ("idle", None)
 
 
 class MdadmSet:
-    """One set by its device node. Knows how to make it, nothing of permits.
+    """One set, by its device node. Makes it, and has nothing to do with permits.
 
-    It stops no set but one that it made.
+    It only stops a set that it made.
     """
 
     def __init__(self, path: Path, config: RaidConfig) -> None:
@@ -45,7 +45,7 @@ class MdadmSet:
         return f"MD RAID {self._config.level} over {len(self._config.devices)} devices{strip}"
 
     def require_program(self) -> None:
-        """Raises DeviceError unless there is an mdadm to make it with."""
+        """Raise DeviceError if mdadm is not installed."""
         if find_program("mdadm") is None:
             raise DeviceError(
                 f"{self.path}: mdadm is not installed, and software RAID needs it: install the "
@@ -53,7 +53,7 @@ class MdadmSet:
             )
 
     def least_capacity_bytes(self, members_bytes: Sequence[int]) -> int:
-        """What a set of members of these sizes holds at least; mdadm alone knows it exactly.
+        """Return the least capacity of a set of members of these sizes; only mdadm has the exact one.
 
         Raises:
             DeviceError: a member is too small to be one.
@@ -77,7 +77,7 @@ class MdadmSet:
         return (self._sysfs / "md").exists()
 
     def refuse_taken_node(self) -> None:
-        """Raises RefusedError if a set has that node already, which is then somebody else's."""
+        """Raise RefusedError if a set has that node already: tkperf did not make it."""
         if self.exists():
             raise RefusedError(
                 f"{self.path} is a RAID set already and is not touched: choose another node, or "
@@ -85,11 +85,11 @@ class MdadmSet:
             )
 
     def create(self, members: Sequence[Handle]) -> None:
-        """Make the set of its members, in their order; its resync begins.
+        """Make the set of its members, in their order, and start its resync.
 
         Raises:
-            DeviceError: mdadm refused, or the node does not come.
-            RefusedError: somebody else has made a set of that name.
+            DeviceError: mdadm refused, or the node does not appear.
+            RefusedError: a set of that name exists already.
         """
         self.refuse_taken_node()
         self._made = True
@@ -114,10 +114,10 @@ class MdadmSet:
                 return  # RAID 0 has no resync
 
     def wait_until_ready(self, on_progress: Callable[[float | None], None]) -> None:
-        """Wait until the set is in sync and nothing goes on in it.
+        """Wait until the set is in sync and idle.
 
         Raises:
-            DeviceError: a member failed, or the resync does not go on.
+            DeviceError: a member failed, or the resync makes no progress.
         """
         last, moved_s = "", time.monotonic()
         while (action := text(self._sysfs / "md/sync_action")) not in IDLE:
@@ -135,17 +135,17 @@ class MdadmSet:
             )
 
     def remove(self, members: Sequence[Handle]) -> None:
-        """Stop the set and make its members forget it; nothing where none was made here.
+        """Stop the set and erase its metadata on the members, if tkperf made it.
 
         Raises:
-            DeviceError: it is in use, or mdadm failed.
+            DeviceError: the set is in use, or mdadm failed.
         """
         if not self._made:
             return
         tries = 10
         while self.exists():
             tries -= 1
-            # udev may be looking at it for a moment.
+            # udev may have it open for a moment.
             self._mdadm("--stop", str(self.path), tolerated=(0, 1) if tries else (0,))
             time.sleep(0.3)
         for member in members:
@@ -185,7 +185,7 @@ class MdadmSet:
 
 
 def _share(completed: str) -> float | None:
-    """0.25 from ``1000 / 4000`` as md/sync_completed has it."""
+    """Return 0.25 for ``1000 / 4000``, the form of md/sync_completed; None for other texts."""
     done, slash, whole = completed.partition("/")
     try:
         return int(done) / int(whole) if slash and int(whole) else None

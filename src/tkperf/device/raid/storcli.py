@@ -1,7 +1,7 @@
 """MegaRAID controllers through storcli or perccli and their JSON output.
 
-Written after Broadcom's "StorCLI reference manual" (12Gb/s MegaRAID tri-mode software) and its
-documented JSON layout; it has been tested against replayed output only and has not met hardware.
+Follows Broadcom's "StorCLI reference manual" (12Gb/s MegaRAID tri-mode software) and its documented
+JSON layout. Tested against replayed output only, never on hardware.
 """
 
 from __future__ import annotations
@@ -20,34 +20,37 @@ from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageErr
 from tkperf.system.process import find_program, run_command
 
 PROGRAMS = ("storcli64", "storcli", "perccli64", "perccli")
-# Where the vendors' packages put them, outside any PATH.
+# Folders of the vendors' packages, outside any PATH.
 FOLDERS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli")
 COMMAND_LIMIT_S = 120.0
 POLL_S = 5.0
-# From making a virtual drive to the kernel's seeing it.
+# From making a virtual drive until the kernel has it.
 APPEAR_LIMIT_S = 60.0
-# An initialisation or erase that does not move for so long will not end.
+# An initialisation or erase without progress for this long will not end.
 STALLED_S = 3600.0
-# State of a physical drive that belongs to nothing: unconfigured good.
+# State of a physical drive that belongs to no set: unconfigured good.
 FREE_STATES = ("UGood",)
 OPTIMAL = "Optl"
 # Drive group (DG): none.
 NO_GROUP = ("-", "")
 ROWS = "rows"
-# The drives are overwritten once, so that they are not as new afterwards.
+# This overwrites the drives once, so that they are not as new afterwards.
 ERASE = "MegaRAID drive erase, simple: overwritten once"
 ERASE_NOTE = (
     "the drives and then, by its full initialisation, the set were overwritten by the controller: "
     "written, not in as-new state; not verifiable behind the controller"
 )
-# The controller prints binary units by decimal names, and keeps some of a drive for itself: the
-# decimal size, less a hundredth, is what a drive gives at least.
+# The controller prints binary units by decimal names, and keeps some of a drive for itself. A drive
+# gives at least the decimal size less a hundredth.
 _UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhysicalDrive:
-    """``address`` is ``enclosure:slot``; ``group`` the drive group it belongs to, or is foreign."""
+    """A drive on the controller.
+
+    ``address`` is ``enclosure:slot``; ``group`` is its drive group, or ``F`` for a foreign one.
+    """
 
     address: str
     state: str
@@ -59,14 +62,14 @@ class PhysicalDrive:
 
     @property
     def least_bytes(self) -> int | None:
-        """What it holds at least by its ``size``; None if that cannot be read."""
+        """The least capacity by its ``size``; None if that cannot be read."""
         match = re.fullmatch(r"(\d+(?:\.\d+)?) ([TGM]B)", self.size)
         return int(float(match[1]) * _UNITS[match[2]] * 0.99) if match else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualDrive:
-    """``device`` is the kernel's node, ``naa`` the world-wide name that sysfs has, too."""
+    """A set on the controller; ``device`` is the kernel's node, ``naa`` its world-wide name, as in sysfs."""
 
     number: str
     state: str
@@ -76,7 +79,7 @@ class VirtualDrive:
 
 
 def find_storcli() -> str:
-    """Path of the program.
+    """Return the path of storcli or perccli.
 
     Raises:
         DeviceError: none is installed.
@@ -91,7 +94,7 @@ def find_storcli() -> str:
 
 
 class StorcliSet:
-    """One virtual drive on one controller. Knows how to make it, nothing of permits."""
+    """One virtual drive on one controller. Makes and deletes it; checks permits, but grants none."""
 
     def __init__(self, path: Path, config: RaidConfig, *, controller: int = 0) -> None:
         self.path = path
@@ -121,14 +124,14 @@ class StorcliSet:
 
     @property
     def write_policy(self) -> str:
-        """How the controller caches writes: ``wt``, ``wb`` or ``awb``."""
+        """The controller's policy for caching writes: ``wt``, ``wb`` or ``awb``."""
         return str(self._config.writepolicy)
 
     def least_capacity_bytes(self, drives: Sequence[PhysicalDrive]) -> int:
-        """What a set of these drives holds at least; the controller alone knows it exactly.
+        """Return the least capacity of a set of these drives; only the controller has the exact one.
 
         Raises:
-            DeviceError: the controller does not tell how large a drive is.
+            DeviceError: the controller does not report the size of a drive.
         """
         sizes = [drive.least_bytes for drive in drives]
         stated_bytes = [size for size in sizes if size is not None]
@@ -143,10 +146,10 @@ class StorcliSet:
         return int(min(stated_bytes) * shares[level])
 
     def drives(self) -> tuple[PhysicalDrive, ...]:
-        """The members as the controller knows them, in the order of the configuration.
+        """Ask the controller for the members; return them in the order of the configuration.
 
         Raises:
-            DeviceError: the controller does not know one of them, or prints no JSON.
+            DeviceError: the controller does not have one of them, or its program fails.
         """
         return tuple(self._drive(address) for address in self._config.devices)
 
@@ -167,7 +170,7 @@ class StorcliSet:
         )
 
     def refuse_used_drives(self) -> None:
-        """Raises RefusedError if a member belongs to anything, or is being erased."""
+        """Raise RefusedError if a member belongs to a set, or is being erased."""
         for drive in self.drives():
             who = f"drive {drive.address} ({drive.model}, {drive.serial or 'no serial'})"
             if drive.state not in FREE_STATES:
@@ -188,7 +191,7 @@ class StorcliSet:
                 )
 
     def refuse_taken_node(self) -> None:
-        """Raises RefusedError if something has the name already that the virtual drive is to get."""
+        """Raise RefusedError if the name for the virtual drive exists already."""
         if os.path.lexists(self.path):
             raise RefusedError(
                 f"{self.path} exists already, so the virtual drive will get another name: give "
@@ -196,16 +199,17 @@ class StorcliSet:
             )
 
     def serials(self) -> dict[str, str | None]:
-        """Serial number of each member by its address."""
+        """Return the serial number of each member by its address."""
         return {drive.address: drive.serial for drive in self.drives()}
 
     def purge_drives(
         self, permit: ControllerPermit, on_progress: Callable[[float | None], None]
     ) -> str:
-        """Erase the members in parallel; returns the method.
+        """Erase the members in parallel; return the method.
 
         Raises:
-            DeviceError: a drive refuses or does not go on.
+            DeviceError: a drive refuses, makes no progress, or is not a confirmed one.
+            RefusedError: a member is in use.
         """
         permit.require(self.serials())
         self.refuse_used_drives()
@@ -218,13 +222,15 @@ class StorcliSet:
         """Make the virtual drive and learn its number.
 
         Raises:
-            DeviceError: the controller refuses, or the kernel knows it by another name.
+            DeviceError: the controller refuses, the kernel has it by another name, or a drive is not
+                a confirmed one.
+            RefusedError: a member is in use.
         """
         permit.require(self.serials())
         self.refuse_used_drives()
         config = self._config
         before = {drive.number for drive in self._virtual_drives()}
-        # RAID 10 needs to be told how many drives make a mirror.
+        # RAID 10 needs the number of drives in a mirror.
         spans = ["pdperarray=2"] if config.level == 10 else []
         strip = [f"strip={config.strip_kib}"] if config.strip_kib else []
         policies = [word for word in (config.writepolicy, config.readpolicy) if word]
@@ -234,7 +240,7 @@ class StorcliSet:
                 f"drives={_join(config.devices)}", *spans, *policies, *strip,
             )  # fmt: skip
         finally:
-            # Also where the program failed: what it made all the same is to be taken away again.
+            # Also if the program failed: a virtual drive that it made anyway must be deleted again.
             new = [
                 drive
                 for drive in self._virtual_drives()
@@ -257,10 +263,10 @@ class StorcliSet:
             time.sleep(POLL_S)
 
     def initialise(self, on_progress: Callable[[float | None], None]) -> None:
-        """Initialise the virtual drive in full and wait for it; it must then be optimal.
+        """Initialise the virtual drive in full and wait for the end; it must then be optimal.
 
         Raises:
-            DeviceError: it is not, or the initialisation does not go on.
+            DeviceError: it is not, or the initialisation makes no progress.
         """
         self._call(self._vd, "start", "init", "full")
         self._wait([self._vd], "init", on_progress)
@@ -269,7 +275,7 @@ class StorcliSet:
             raise DeviceError(f"{self.path}: virtual drive {drive.number} is '{drive.state}'")
 
     def virtual_drive(self) -> VirtualDrive:
-        """The set as the controller knows it.
+        """Ask the controller for the set.
 
         Raises:
             DeviceError: it is gone.
@@ -280,7 +286,7 @@ class StorcliSet:
         raise DeviceError(f"{self.path}: the virtual drive is gone")
 
     def remove(self) -> None:
-        """Delete the virtual drive made here; never another one."""
+        """Delete the virtual drive that tkperf made; never another one."""
         if self._number is not None:
             self._call(self._vd, "delete", "force")
             self._number = None
@@ -332,7 +338,7 @@ class StorcliSet:
             time.sleep(POLL_S)
 
     def _progress(self, place: str, operation: str) -> float | None:
-        """Share done, None if nothing goes on."""
+        """Return the share done of an operation; None if it is not under way."""
         rows = self._call(place, "show", operation).get(ROWS)
         for row in rows if isinstance(rows, list) else []:
             if str(row.get("Status", "")).lower() == "in progress":
@@ -341,7 +347,7 @@ class StorcliSet:
         return None
 
     def _call(self, *words: str, missing_is_empty: bool = False) -> dict[str, object]:
-        """The response data of one command; where they are a list, it is under ``ROWS``.
+        """Run one command and return its response data; a list is under ``ROWS``.
 
         Raises:
             DeviceError: the program hangs, prints no JSON, or reports a failure.
@@ -379,7 +385,7 @@ def _word(value: object) -> str | None:
 
 
 def _addresses(rows: object) -> tuple[str, ...]:
-    """``enclosure:slot`` of each row of a table of drives."""
+    """Return ``enclosure:slot`` of each row of a table of drives."""
     listed = rows if isinstance(rows, list) else []
     return tuple(str(row.get("EID:Slt", "")) for row in listed if isinstance(row, dict))
 

@@ -1,8 +1,7 @@
-"""A RAID set as the runner sees it: taken apart to be purged and preconditioned, made anew to be
-measured.
+"""A RAID set as the runner sees it: taken apart for purge and preconditioning, made anew to be measured.
 
-The members are purged and preconditioned in parallel, as drives of their own; then the set is made
-of them, and measured only when its resync is done (docs/adr/0010).
+tkperf purges and preconditions the members in parallel, as single drives. Then it makes the set of them,
+and measures it only when its resync is done (docs/adr/0010).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ OnNote = Callable[[str, str], None]
 
 
 class RaidSet(Protocol):
-    """What makes a set of its members and takes it apart again."""
+    """A maker of a set, which also takes it apart again."""
 
     @property
     def title(self) -> str: ...
@@ -48,7 +47,7 @@ class RaidSet(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """``method`` None: the user wants no purge."""
+    """A member of a set with its permit and cache; ``method`` is None if the user wants no purge."""
 
     permit: ErasePermit
     method: PurgeMethod | None
@@ -56,7 +55,7 @@ class Member:
 
 
 class MdadmTarget:
-    """A software RAID set and the drives it is made of, during one run."""
+    """A software RAID set and its member drives during one run."""
 
     def __init__(self, raid: RaidSet, permit: SetPermit, members: Sequence[Member]) -> None:
         self._raid = raid
@@ -67,7 +66,7 @@ class MdadmTarget:
 
     @property
     def permits(self) -> tuple[ErasePermit, ...]:
-        """Of the members, for preconditioning them."""
+        """The permits of the members, for preconditioning them."""
         return tuple(member.permit for member in self._members)
 
     def recheck(self) -> None:
@@ -78,11 +77,11 @@ class MdadmTarget:
                 member.permit.recheck()
 
     def make_ready_to_fill(self) -> None:
-        """Preconditioning is done to the members."""
+        """Take the set apart: tkperf preconditions the members."""
         self.take_apart()
 
     def make_ready(self, *, on_progress: OnProgress) -> None:
-        """The set, in sync."""
+        """Make the set and wait until it is in sync."""
         self.build(on_progress)
 
     def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
@@ -99,11 +98,11 @@ class MdadmTarget:
         )
 
     def build(self, on_progress: OnProgress) -> None:
-        """Make the set and wait until it is in sync, unless it is there.
+        """Make the set, if it is not there, and wait until it is in sync.
 
         Raises:
-            RefusedError: somebody has begun to use a member.
-            DeviceError: it could not be made.
+            RefusedError: others use a member now.
+            DeviceError: the set could not be made.
         """
         if not self._permit.is_made:
             create_of(self._raid, self.permits)
@@ -114,7 +113,7 @@ class MdadmTarget:
             self._in_sync = True
 
     def take_apart(self) -> None:
-        """Stop the set and hold the members again, unless it is apart."""
+        """Stop the set, if it is there, and hold the members again."""
         if not self._permit.is_made:
             return
         self._permit.recheck()
@@ -125,7 +124,7 @@ class MdadmTarget:
 
 
 def create_of(raid: RaidSet, permits: Sequence[ErasePermit]) -> None:
-    """Make a set of permitted members, whose exclusive hold goes over to it.
+    """Make a set of permitted members, whose exclusive hold passes to it.
 
     Raises:
         RefusedError, DeviceError: a member is used or changed, or the set could not be made.
@@ -150,12 +149,12 @@ class _Notice:
 def _purge_in_parallel(
     members: Sequence[Member], on_progress: OnProgress, on_note: OnNote
 ) -> list[Verification]:
-    """Purge all members at once; the slowest one's progress is told.
+    """Purge all members at once; report the progress of the slowest one.
 
-    A purge cannot be called off, so an interruption takes effect when all have ended.
+    A purge cannot be cancelled, so an interruption takes effect when all have ended.
 
     Raises:
-        DeviceError, RefusedError: of the first member that failed, when all have ended.
+        DeviceError, RefusedError: the error of the first member that failed, when all have ended.
     """
     notices: queue.Queue[_Notice] = queue.Queue()
     shares: dict[int, float | None] = {}
@@ -200,7 +199,7 @@ def _purge_in_parallel(
 
 
 class StorcliTarget:
-    """A set of a MegaRAID controller during one run. Its drives are purged by the controller."""
+    """A set of a MegaRAID controller during one run. The controller purges its drives."""
 
     def __init__(
         self,
@@ -221,11 +220,11 @@ class StorcliTarget:
             self._permit.recheck()
 
     def make_ready_to_fill(self) -> None:
-        """The controller's drives cannot be written to one by one: the set is preconditioned."""
+        """Make the set to precondition it: the controller's drives cannot be written to one by one."""
         self.make_ready(on_progress=lambda _: None)
 
     def make_ready(self, *, on_progress: OnProgress) -> None:
-        """The set, initialised."""
+        """Make the set and initialise it, as far as that is not done."""
         if not self._permit.is_made:
             self._raid.create(self._drives)
             self._permit.made()

@@ -1,1 +1,1 @@
-"""Reading drives' own logs during a run: hwmon, nvme-cli, smartctl; what they mean is in ``tkperf.model.telemetry``."""
+"""Readers of drives' own logs during a run: hwmon, nvme-cli, smartctl; ``tkperf.model.telemetry`` interprets them."""

@@ -1,7 +1,7 @@
-"""One drive's log through its bus's tool, which only reads, and never another drive's.
+"""One drive's log through its bus's tool, which only reads, and never reads another drive's log.
 
-A tool is given the kernel's own node of the disk, which must be that before and afterwards; what it says
-about the drive itself must be so, too.
+A tool gets the kernel's own node of the disk. tkperf checks the node and the drive before and after, and
+compares the serial number in the log with the kernel's.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ Run = Callable[..., Completed]
 
 
 class UnreadError(Exception):
-    """A drive's log cannot be read just now; the message says why.
+    """A drive's log cannot be read just now; the message gives the reason.
 
-    ``for_good``: nor later. ``usual``: such drives have none.
+    ``for_good``: it cannot be read later, either. ``usual``: such drives have no log.
     """
 
     def __init__(self, text: str, *, for_good: bool = False, usual: bool = False) -> None:
@@ -49,32 +49,32 @@ class UnreadError(Exception):
 
 
 class Tool(Protocol):
-    """What reads one drive's log."""
+    """A reader of one drive's log."""
 
     def find_facts(self, node: str) -> DriveFacts:
-        """Who it is and what it counts in.
+        """Read the drive's identity and the units that it counts in.
 
         Raises:
-            UnreadError: it cannot be asked.
+            UnreadError: the drive cannot be asked.
         """
         ...
 
     def read(self, node: str, now_s: Clock) -> Reading:
-        """Everything worth knowing during a run.
+        """Read all values that matter during a run.
 
         Raises:
-            UnreadError: it cannot be read.
+            UnreadError: the log cannot be read.
         """
         ...
 
 
 class DriveLog:
-    """What one drive tells of itself."""
+    """The log and the thermometer of one drive."""
 
     def __init__(
         self, identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: Run = run_command
     ) -> None:
-        """Of a partition its disk is meant. Nothing is asked yet."""
+        """Find the tool and the thermometer of a disk, or of a partition's disk. Asks the drive nothing yet."""
         assert identity.major_minor is not None, "files have no log"
         self._disk = find_disk(find_node(identity.major_minor, sys_root))
         self.name = f"/dev/{self._disk.name}"
@@ -82,7 +82,7 @@ class DriveLog:
         self._marks = self._read_marks()
         self._thermometer = Thermometer(self._disk)
         self._tool, self.missing = _choose_tool(self._disk, self.name, run)
-        # Behind a USB bridge it may be the bridge's.
+        # Behind a USB bridge the serial number may be the bridge's.
         self._serial = None if identity.interface == "USB" else identity.serial
         gap = "" if self._tool else self.missing or "such devices keep no log that can be read"
         self.facts = DriveFacts(drive=self.name, gaps=(gap,) if gap else ())
@@ -93,16 +93,16 @@ class DriveLog:
 
     @property
     def is_silent(self) -> bool:
-        """Whether nothing can be known of it."""
+        """Return whether neither a tool nor a thermometer can read the drive."""
         return self._tool is None and self._thermometer.name is None
 
     def look_first(self, now_s: Clock) -> Reading | None:
-        """Find out what it tells, and the first reading, before the run.
+        """Find the drive's facts and return its first reading, before the run.
 
-        A tool that does not work is given up, and ``facts`` say why.
+        After an error the tool is not used again, and ``facts`` give the reason. None: there is no tool.
 
         Raises:
-            UnreadError: a tool hangs or prints what is no log.
+            UnreadError: the tool hangs or prints no log, or the log is another drive's.
         """
         thermometer = self._thermometer
         sources = [f"hwmon ({name})"] if (name := thermometer.name) else []
@@ -131,10 +131,10 @@ class DriveLog:
         return reading
 
     def read(self, now_s: Clock) -> Reading:
-        """Its log, once.
+        """Read the log once.
 
         Raises:
-            UnreadError: it cannot be read, or is another drive's.
+            UnreadError: it cannot be read, is empty, or is another drive's.
         """
         assert self._tool is not None
         reading = self._tool.read(self._checked_node(), now_s)
@@ -144,18 +144,22 @@ class DriveLog:
         return reading
 
     def read_temperature(self, now_s: Clock) -> Reading | None:
-        """By the kernel's thermometer, if there is one that answers."""
+        """Read the kernel's thermometer; None if there is none that answers."""
         at_s, celsius = now_s(), self._thermometer.read_c()
         if celsius is None:
             return None
         return Reading(at_s=at_s, drive=self.name, source="hwmon", temperature_c=celsius)
 
     def give_up(self) -> None:
-        """Its tool is not started again."""
+        """Stop using the drive's tool."""
         self._tool = None
 
     def _checked_node(self) -> str:
-        """The node that the kernel made for the disk."""
+        """Return the kernel's node of the disk, after checking it.
+
+        Raises:
+            UnreadError: the node is missing or another device's, or the drive is another one by now.
+        """
         try:
             status = Path(self.name).lstat()
         except OSError as error:
@@ -166,7 +170,7 @@ class DriveLog:
         return self.name
 
     def _require_same(self, found: DriveFacts | None) -> None:
-        """Raises UnreadError if it is another drive by now, or by its own words."""
+        """Raise UnreadError if the drive is another one by now, or if its log has another serial number."""
         if self._read_marks() != self._marks:
             raise UnreadError(f"{self.name} is another drive by now", for_good=True)
         if found is None or not found.serial or not self._serial:
@@ -180,7 +184,7 @@ class DriveLog:
             )
 
     def _read_marks(self) -> tuple[object, ...]:
-        """What another drive of the same name would have otherwise."""
+        """Read the values that would differ for another drive of the same name."""
         device = self._disk / "device"
         return (
             device_number(self._disk),
@@ -191,7 +195,7 @@ class DriveLog:
 
 
 def _choose_tool(disk: Path, name: str, run: Run) -> tuple[Tool | None, str | None]:
-    """The tool of the drive's bus, and what would have to be installed for there to be one."""
+    """Return the tool of the drive's bus or, if one could be installed, the way to install it."""
     is_nvme = find_nvme_controller(disk) is not None
     if is_nvme and find_program("nvme") is not None:
         return NvmeTool(name, run), None
@@ -204,7 +208,7 @@ def _choose_tool(disk: Path, name: str, run: Run) -> tuple[Tool | None, str | No
 
 
 class NvmeTool:
-    """nvme-cli: three short commands to the admin queue, beside which I/O goes on."""
+    """nvme-cli: three short commands to the admin queue, which do not stop I/O."""
 
     def __init__(self, drive: str, run: Run) -> None:
         self._drive, self._run = drive, run
@@ -236,7 +240,7 @@ class NvmeTool:
         return replace(reading, power_state=nvme.parse_power_state(power.stdout))
 
     def _ask_ocp(self, node: str) -> Document:
-        """Empty where the drive, or this version of nvme-cli, does not have it."""
+        """Read the OCP log; empty if the drive, or this version of nvme-cli, does not have it."""
         try:
             return _json(self._run, ["nvme", "ocp", "smart-add-log", "-o", "json", node])
         except UnreadError as error:
@@ -250,14 +254,17 @@ class NvmeTool:
 
 
 class SmartctlTool:
-    """smartctl: what it asks an ATA drive for waits until no other command is under way."""
+    """smartctl: its commands to an ATA drive wait until no other command is under way."""
 
     def __init__(self, drive: str, run: Run) -> None:
         self._drive, self._run = drive, run
         self._logs: tuple[str, ...] = ("-l", "devstat", "-l", "error")
 
     def find_facts(self, node: str) -> DriveFacts:
-        """The statistics log is read during the run only if what the host wrote is found nowhere else."""
+        """Read the drive's facts, and choose the logs to read during the run.
+
+        For an ATA drive, they include the statistics log only if no other log has the host's writes.
+        """
         document = self._ask(node)
         facts = smartctl.parse_facts(document, drive=self._drive)
         if "ata_smart_attributes" in document:
@@ -279,7 +286,7 @@ class SmartctlTool:
         return smartctl.parse(self._ask(node), at_s=at_s, drive=self._drive)
 
     def _ask(self, node: str) -> Document:
-        # Some bits of its exit status only say that the drive has seen errors.
+        # Some bits of its exit status only mean that the drive has seen errors.
         document = _json(
             self._run, ["smartctl", "--json", "-i", "-A", *self._logs, node], any_status=True
         )
@@ -296,15 +303,15 @@ def _call(run: Run, argv: list[str]) -> Completed:
         return run(argv, timeout_s=TOOL_LIMIT_S)
     except EngineError as error:
         raise UnreadError(str(error), for_good=True) from error
-    except RuntimeError as error:  # no more threads: of the machine's limits, not of the tool's
+    except RuntimeError as error:  # no more threads: the machine's limit, not the tool's fault
         raise UnreadError(f"'{argv[0]}' cannot be read: {error}") from error
 
 
 def _json(run: Run, argv: list[str], *, any_status: bool = False) -> Document:
-    """The JSON object that a tool prints.
+    """Return the JSON object that a tool prints.
 
     Raises:
-        UnreadError: it hangs, fails, or prints something else.
+        UnreadError: the tool hangs, fails, or prints something else.
     """
     done = _call(run, argv)
     try:

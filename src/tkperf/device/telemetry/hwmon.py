@@ -1,6 +1,6 @@
-"""The temperature as the kernel has it: no program is started, but its driver asks the drive for it.
+"""The temperature from the kernel: tkperf starts no program, but the kernel's driver asks the drive.
 
-NVMe drives have it with any kernel built with CONFIG_NVME_HWMON, SATA drives with the module drivetemp.
+The kernel has it for NVMe drives if built with CONFIG_NVME_HWMON, for SATA drives with the module drivetemp.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ class Thermometer:
     """The first sensor of a disk, which is its composite temperature."""
 
     def __init__(self, disk: Path) -> None:
-        """``disk``: its folder in sysfs."""
+        """Find the sensor of a disk, given its folder in sysfs."""
         self._folder = next(_find_folders(disk), None)
 
     @property
     def name(self) -> str | None:
-        """Of the kernel's driver; None: there is no thermometer."""
+        """The name of the kernel's driver; None: there is no thermometer."""
         return None if self._folder is None else text(self._folder / "name")
 
     @property
@@ -33,7 +33,7 @@ class Thermometer:
         return self._celsius("temp1_crit")
 
     def read_c(self) -> float | None:
-        """None: the drive does not answer just now."""
+        """Read the temperature; None if there is no thermometer, or the drive does not answer just now."""
         return self._celsius("temp1_input")
 
     def _celsius(self, name: str) -> float | None:
@@ -44,7 +44,10 @@ class Thermometer:
 
 
 def _find_folders(disk: Path) -> Iterator[Path]:
-    """Older kernels hang hwmon below the PCI function, newer ones below the NVMe controller."""
+    """Yield the hwmon folders of a disk.
+
+    For NVMe, older kernels have them below the PCI function, newer ones below the controller.
+    """
     places = [disk / "device"]
     controller = find_nvme_controller(disk)
     if controller is not None:

@@ -1,4 +1,4 @@
-"""A thread that reads drives' logs now and then, and when asked. Nothing waits for it for long."""
+"""A thread that reads drives' logs at intervals, and when asked. Nothing waits for it for long."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.telemetry.drive import DriveLog, UnreadError
 from tkperf.model.telemetry.reading import DriveFacts, Reading
 
-# docs/telemetry.md has what these cost, as bench/telemetry.py measured it.
+# docs/telemetry.md has the cost of these, as bench/telemetry.py measured it.
 TEMPERATURE_EVERY_S = 10.0
 LOG_EVERY_S = 60.0
-# How long a purge, or the end of a run, waits for a reading under way. A tool that hangs is killed before.
+# Longest wait of a purge, or of the end of a run, for a reading under way. A tool that hangs is killed before.
 PAUSE_LIMIT_S = 20.0
 FINISH_LIMIT_S = 15.0
-# A drive whose log could not be read so often in a row is not asked any more.
+# After so many failures in a row, tkperf does not read a drive's log any more.
 MOST_FAILURES = 3
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class _Ask:
 
 @dataclass(slots=True)
 class _Stop:
-    """``over``: when to go on; never, if the thread is to end."""
+    """An order to stop reading; ``over`` is the event to go on at, None if the thread is to end."""
 
     reached: threading.Event = field(default_factory=threading.Event)
     over: threading.Event | None = field(default_factory=threading.Event)
@@ -51,7 +51,7 @@ class TelemetryWatch:
         log_every_s: float = LOG_EVERY_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Look at each drive once, here and now; then begin."""
+        """Read each drive once, in the calling thread; then begin."""
         self._clock = clock
         self._every_s = (temperature_every_s, log_every_s)
         self._readings: deque[Reading] = deque()
@@ -68,24 +68,24 @@ class TelemetryWatch:
 
     @property
     def facts(self) -> tuple[DriveFacts, ...]:
-        """Of every drive, also of those that tell nothing."""
+        """The facts of all drives, also of drives that cannot be read."""
         return self._facts
 
     def take(self) -> Sequence[Reading]:
-        """As the protocol has it."""
+        """Implement ``Telemetry.take``."""
         return list(_emptied(self._readings))
 
     def take_troubles(self) -> Sequence[str]:
-        """As the protocol has it."""
+        """Implement ``Telemetry.take_troubles``."""
         return list(_emptied(self._troubles))
 
     def ask(self) -> None:
-        """As the protocol has it."""
+        """Implement ``Telemetry.ask``."""
         self._orders.put(_Ask(self._clock()))
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """As the protocol has it."""
+        """Implement ``Telemetry.paused``."""
         stop = _Stop()
         self._orders.put(stop)
         if self._thread.is_alive() and not stop.reached.wait(PAUSE_LIMIT_S):
@@ -98,12 +98,12 @@ class TelemetryWatch:
                 stop.over.set()
 
     def finish(self) -> None:
-        """As the protocol has it."""
+        """Implement ``Telemetry.finish``."""
         self.ask()
         self._end(FINISH_LIMIT_S)
 
     def close(self) -> None:
-        """Read no more; a reading under way is left to itself."""
+        """Read no more; do not wait for a reading under way."""
         self._end(0.0)
 
     def _end(self, limit_s: float) -> None:
@@ -113,7 +113,7 @@ class TelemetryWatch:
             stop.reached.wait(limit_s)
 
     def _look_first(self, drive: DriveLog) -> bool:
-        """Whether the drive tells anything."""
+        """Take the first reading of a drive; return whether anything of it can be read."""
         if drive.missing is not None:
             self._troubles.append(f"no log of {drive.name} is read: {drive.missing}")
         try:
@@ -127,7 +127,7 @@ class TelemetryWatch:
         return not drive.is_silent
 
     def _read_on(self) -> None:
-        """A defect here ends no run; that nothing is read any more is said."""
+        """Read until ordered to end. A defect here ends no run, but is reported as a trouble."""
         try:
             self._go_on()
         except Exception as error:
@@ -150,7 +150,7 @@ class TelemetryWatch:
                 order.over.wait()
                 continue
             now_s = self._clock()
-            # Of several who asked before the last reading began, all have it.
+            # A reading answers all requests that came before it began.
             wanted = isinstance(order, _Ask) and order.at_s > log_s
             if wanted or now_s >= log_s + log_every_s:
                 log_s = temperature_s = now_s
@@ -160,10 +160,10 @@ class TelemetryWatch:
                 self._read_temperatures(self._drives)
 
     def _read_logs(self) -> None:
-        """Of each drive its log, or at least its temperature."""
+        """Read the log of each drive, or its temperature if it has no log."""
         for drive in self._drives:
             if self._late.is_set():
-                return  # a purge has begun meanwhile: the other drives are left alone
+                return  # a purge has begun meanwhile: leave the other drives alone
             if not drive.has_log:
                 self._read_temperatures([drive])
                 continue
@@ -180,7 +180,7 @@ class TelemetryWatch:
                 self._readings.append(reading)
 
     def _count_failure(self, drive: DriveLog, error: UnreadError) -> None:
-        """Said once; after some in a row, or one that will not pass, its tool is not started again."""
+        """Report the first failure; stop using the tool after some in a row, or after a lasting one."""
         before = self._failures.get(drive.name)
         self._failures[drive.name] = (before or 0) + 1
         if error.for_good or self._failures[drive.name] >= MOST_FAILURES:
@@ -199,13 +199,13 @@ def _emptied(items: deque[T]) -> Iterator[T]:
 
 
 def open_logs(*identities: DeviceIdentity) -> list[DriveLog]:
-    """Of block devices; files have none."""
+    """Return the logs of block devices; files have none."""
     return [DriveLog(identity) for identity in identities if identity.kind is TargetKind.BLOCK]
 
 
 @contextmanager
 def reading_logs(*identities: DeviceIdentity, wanted: bool = True) -> Iterator[TelemetryWatch]:
-    """Telemetry of drives for as long as the block lasts; ``wanted``: else of none."""
+    """Yield telemetry of drives and close it after the block; of no drives if not ``wanted``."""
     watch = TelemetryWatch(open_logs(*identities) if wanted else ())
     try:
         yield watch
@@ -214,7 +214,7 @@ def reading_logs(*identities: DeviceIdentity, wanted: bool = True) -> Iterator[T
 
 
 def look_at_telemetry(identity: DeviceIdentity) -> tuple[DriveFacts | None, Reading | None]:
-    """What would be known of a drive during a run, and its first reading; None: nothing, as of files."""
+    """Return the facts that a drive reports during a run, and its first reading; None for files."""
     for drive in open_logs(identity):
         reading = None
         with suppress(UnreadError):  # the gaps say why

@@ -1,1 +1,1 @@
-"""Who uses a device or file, by the kernel's word: one module for each kind of user."""
+"""Users of a device or file, from the kernel's facts: one module for each kind of user."""

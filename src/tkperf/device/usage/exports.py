@@ -1,4 +1,4 @@
-"""Users inside the kernel that hold neither a claim nor a descriptor: what is exported to others."""
+"""Users inside the kernel that hold neither a claim nor a descriptor: exports to others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from tkperf.device.sysfs import device_number, exact_text, text
 from tkperf.device.usage.mounts import Mount, unescape
 
-# Attributes below sysfs and configfs that name a device or file, and whose they are.
+# Attributes below sysfs and configfs that name a device or file, with their users.
 PATHS = {
     "kernel/config/nvmet/subsystems/*/namespaces/*/device_path": "an NVMe target (nvmet)",
     "kernel/config/nvmet/subsystems/*/passthru/device_path": "an NVMe target (nvmet)",
@@ -23,13 +23,13 @@ PATHS = {
 }
 LIO_INFO = "kernel/config/target/core/*/*/info"
 RNBD_LINKS = "class/rnbd-server/ctl/devices/*/block_dev"
-# What the drivers print (target_core_file.c, target_core_iblock.c, target_core_pscsi.c).
+# Texts of the drivers (target_core_file.c, target_core_iblock.c, target_core_pscsi.c).
 _LIO_FILE = re.compile(r" File: (.+?)  Size: ", re.DOTALL)
 _LIO_NUMBERS = re.compile(r"Major: (\d+) Minor: (\d+)")
 _LIO_ADDRESS = re.compile(r"Channel ID: (\d+) Target ID: (\d+) LUN: (\d+) Host ID: (\d+)")
 _MD_BITMAP = re.compile(r"^(md\S*) :|, file: (\S+)$", re.MULTILINE)
 _NFS_OPEN = re.compile(r'superblock: "([0-9a-f]+):([0-9a-f]+):(\d+)"')
-# Modules that export, and the folder that shows what.
+# Modules that export, and the folders that show their exports.
 EXPORTING_MODULES = {
     "nvmet": "kernel/config/nvmet",
     "target_core_mod": "kernel/config/target",
@@ -39,7 +39,7 @@ EXPORTING_MODULES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """Somebody in the kernel that uses a device or file: by its path, number or SCSI address."""
+    """A user in the kernel of a device or file, which it has by path, number or SCSI address."""
 
     user: str
     path: str | None = None
@@ -51,10 +51,10 @@ class Export:
 
 
 def find_exports(sys_root: Path, proc_root: Path, mounts: tuple[Mount, ...]) -> Iterator[Export]:
-    """Everything that the kernel exports or uses in this way, whether it is switched on or not."""
+    """Yield all that the kernel exports or uses in this way, whether switched on or not."""
     for pattern, user in PATHS.items():
         for attribute in sorted(sys_root.glob(pattern)):
-            # SCST adds a line that says whether this is the default.
+            # SCST adds a line about whether this is the default.
             path = (exact_text(attribute) or "").split("\n")[0]
             if path.startswith("/"):
                 yield Export(user=user, path=path)
@@ -85,7 +85,7 @@ def _parse_lio(info: str) -> Iterator[Export]:
 
 
 def find_nfs_opens(proc_root: Path) -> set[tuple[int, int]]:
-    """File system and inode of what clients of the NFS server have open."""
+    """Return file system and inode of each file that clients of the NFS server have open."""
     files = set()
     for states in proc_root.glob("fs/nfsd/clients/*/states"):
         for major, minor, inode in _NFS_OPEN.findall(text(states) or ""):
@@ -94,7 +94,7 @@ def find_nfs_opens(proc_root: Path) -> set[tuple[int, int]]:
 
 
 def find_silent_modules(sys_root: Path) -> list[str]:
-    """Modules that export devices, loaded where configfs is not mounted to show which."""
+    """Return loaded modules that export devices, if configfs is not mounted to show which devices."""
     return [
         module
         for module, folder in EXPORTING_MODULES.items()

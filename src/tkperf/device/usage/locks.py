@@ -1,4 +1,4 @@
-"""Who holds a lock or lease on a file; the kernel lists them with the file's numbers."""
+"""Locks and leases on a file; the kernel lists them with the file's numbers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _ROW = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """``process`` is None where a lock belongs to an open file, not to a process."""
+    """A lock; ``process`` is None if it belongs to an open file, not to a process."""
 
     kind: str
     process: int | None
 
 
 def find_locks(proc_root: Path, files: set[tuple[int, int]]) -> Iterator[Lock]:
-    """Locks on files given by the number of their file system and their inode."""
+    """Yield locks on files, given by the number of their file system and their inode."""
     for kind, process, major, minor, inode in _ROW.findall(exact_text(proc_root / "locks") or ""):
         if (os.makedev(int(major, 16), int(minor, 16)), int(inode)) in files:
             yield Lock(kind, int(process) if int(process) > 0 else None)

@@ -1,4 +1,4 @@
-"""What is behind loop devices: they hold neither a claim nor a descriptor, so they are asked."""
+"""Files and devices behind loop devices, which hold neither a claim nor a descriptor: tkperf asks them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ DELETED = " (deleted)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopBacking:
-    """What a loop device reads and writes, by the driver's word.
+    """The file or device that a loop device reads and writes, as the driver reports it.
 
     Attributes:
         file: device and inode of the file behind it; None if that is a block device.
         device: number of the block device behind it; None if that is a file.
-        offset_bytes: where in it the loop device begins.
-        size_limit_bytes: how much of it the loop device has; 0: all.
+        offset_bytes: the loop device's beginning in it.
+        size_limit_bytes: the loop device's size in it; 0: all.
     """
 
     file: FileId | None
@@ -55,10 +55,10 @@ class Loop:
 
     Attributes:
         number: its own device number.
-        backing: device and inode of the file behind it; None if that could not be found out.
+        backing: device and inode of the file behind it; None if not known, or if the driver reports a device.
         backing_device: device number if a block device is behind it.
-        says: the name of what is behind it, as the kernel remembers it; for people.
-        asked: whether the driver itself was asked; else the name had to do.
+        says: the name of the file or device behind it, as the kernel remembers it; for people.
+        asked: whether the driver itself answered; otherwise the name was looked up.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Loop:
 
 
 def find_loops(sys_root: Path, dev_root: Path = DEV_ROOT) -> tuple[Loop, ...]:
-    """Every loop device that has something behind it."""
+    """Return all loop devices that have a file or device behind them."""
     loops = []
     for entry in sorted(sys_root.glob("block/loop*/loop/backing_file")):
         folder = entry.parent.parent
@@ -94,7 +94,7 @@ def _describe(name: str, number: int, says: str, dev_root: Path) -> Loop:
 
 
 def _ask(node: Path, number: int) -> LoopBacking | None:
-    """What the driver says of the loop device of that number; None if it cannot be asked."""
+    """Ask the driver about the loop device of that number; None if it cannot be asked."""
     try:
         descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -109,7 +109,7 @@ def _ask(node: Path, number: int) -> LoopBacking | None:
 
 
 def ask_backing(descriptor: int) -> LoopBacking | None:
-    """What is behind an open loop device or its partition; None if it is none, or says nothing.
+    """Ask an open loop device or its partition for its backing; None if it is none, or does not answer.
 
     The kernel encodes device numbers in this struct (huge_encode_dev) as it does for stat.
     """
@@ -127,7 +127,7 @@ def ask_backing(descriptor: int) -> LoopBacking | None:
 
 
 def _look_up(says: str) -> tuple[FileId | None, int | None]:
-    """The same by the name that sysfs shows, which may be that of a deleted file."""
+    """Look up the backing by the name that sysfs shows, which may be a deleted file's."""
     for name in (says, says.removesuffix(DELETED)):
         try:
             status = os.stat(name)

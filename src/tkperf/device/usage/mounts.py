@@ -1,4 +1,4 @@
-"""What is mounted, in every mount namespace that can be seen, and what overlays are made of."""
+"""Mounts in each mount namespace that tkperf can see, and the directories of overlays."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Mount:
 
     Attributes:
         root: the folder of the file system that is mounted.
-        options: those of the file system, still escaped, as their names may hold commas.
-        process: whose mount namespace it was seen in.
-        seen_by: that process in words; None if the namespace is our own.
+        options: options of the file system, still escaped, as names in them may hold commas.
+        process: a process of the mount namespace that it was seen in.
+        seen_by: that process in words; None if the namespace is tkperf's own.
     """
 
     mount_id: int
@@ -39,12 +39,12 @@ class Mount:
 
 
 def unescape(field: str) -> str:
-    """A name as it is: the kernel writes white space and backslashes as ``\\040``."""
+    """Return a name without escapes: the kernel writes white space and backslashes as ``\\040``."""
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), field)
 
 
 def read_mounts(process: Path, seen_by: str | None) -> Iterator[Mount]:
-    """The mounts that a process sees; none if it is gone or may not be looked into."""
+    """Yield the mounts that a process sees; none if it is gone or tkperf may not look into it."""
     for row in (exact_text(process / "mountinfo") or "").split("\n"):
         before, _, after = row.partition(" - ")
         fields, rest = before.split(" "), after.split(" ")
@@ -64,9 +64,9 @@ def read_mounts(process: Path, seen_by: str | None) -> Iterator[Mount]:
 
 
 def find_btrfs_members(sys_root: Path) -> Iterator[tuple[str, str]]:
-    """Name of each mounted btrfs and major:minor of each of its devices.
+    """Yield the name of each mounted btrfs with major:minor of each of its devices.
 
-    Its mounts have device numbers of their own, so that mountinfo does not tell.
+    Its mounts have separate device numbers, so mountinfo does not show the devices.
     """
     for node in sorted(sys_root.glob("fs/btrfs/*/devices/*")):
         major_minor = text(node.resolve() / "dev")
@@ -76,7 +76,7 @@ def find_btrfs_members(sys_root: Path) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a file lies: the file system by the kernel's number, the mount, the path inside."""
+    """The place of a file: its file system by the kernel's number, the mount, the path inside."""
 
     mount: Mount
     inside: PurePosixPath
@@ -88,7 +88,7 @@ class Place:
 
 
 def find_place(path: str | Path, mounts: Sequence[Mount], proc_root: Path) -> Place | None:
-    """Where a path leads to; None if it cannot be opened or its mount cannot be seen."""
+    """Find the place that a path leads to; None if it cannot be opened or its mount cannot be seen."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except (OSError, ValueError):
@@ -113,14 +113,14 @@ def find_place(path: str | Path, mounts: Sequence[Mount], proc_root: Path) -> Pl
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A directory that an overlay is made of."""
+    """A directory that is part of an overlay."""
 
     overlay: Mount
     path: str
 
 
 def find_layers(mounts: Sequence[Mount]) -> Iterator[Layer]:
-    """The directories of every overlay, and what eCryptfs shows in the clear."""
+    """Yield the directories of each overlay, and the directories that eCryptfs decrypts."""
     for mount in mounts:
         if mount.kind == "ecryptfs":
             yield Layer(mount, mount.source)
@@ -136,7 +136,7 @@ def find_layers(mounts: Sequence[Mount]) -> Iterator[Layer]:
 
 
 def parse_lower_layers(value: str) -> list[str]:
-    """``/a:/b``, a colon in a name written as ``\\:``."""
+    """Return the directories in ``/a:/b``; a colon in a name is written as ``\\:``."""
     return [_without_backslashes(path) for path in _LOWER_LAYER.findall(unescape(value))]
 
 
@@ -145,10 +145,10 @@ def _without_backslashes(value: str) -> str:
 
 
 def holds(layer: Layer, target: Path, mounts: Sequence[Mount], proc_root: Path) -> bool | None:
-    """Whether a file lies in an overlay's directory; None if that cannot be found any more.
+    """Return whether a file lies in an overlay's directory; None if that cannot be found any more.
 
-    Compared is where both lie in their file system, so that bind mounts make no difference, else
-    the directories above the file.
+    Compares the places of both in their file system, so that bind mounts make no difference. If these
+    are not known, compares the directories above the file.
     """
     ways = [str(layer.overlay.process / "root") + layer.path, layer.path]
     reachable = False
@@ -170,10 +170,10 @@ def holds(layer: Layer, target: Path, mounts: Sequence[Mount], proc_root: Path) 
 
 
 def shows(overlay: Mount, target: Path) -> bool:
-    """Whether a file is seen through an overlay, somewhere under an end of its own path.
+    """Return whether an overlay shows a file, at any path that ends like the file's own path.
 
-    The names of an overlay's directories say nothing once these were renamed, or were given from a
-    folder that nobody knows. A file of a lower or upper layer keeps its inode number in it.
+    The names of an overlay's directories are useless if these were renamed, or if they are relative
+    to an unknown folder. A file of a lower or upper layer keeps its inode number in the overlay.
     """
     root = str(overlay.process / "root") if overlay.seen_by else ""
     try:

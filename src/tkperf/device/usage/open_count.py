@@ -1,8 +1,9 @@
-"""What the kernel says of a regular file as a whole: open at all, in use as swap space.
+"""State of a regular file as a whole, from the kernel: open at all, in use as swap space.
 
-It counts who has a file open, in whatever way: processes of other users and containers, loop
+The kernel counts all who have a file open, in any way: processes of other users and containers, loop
 devices and other parts of the kernel, memory maps, descriptors on their way through a socket. It
-gives a write lease (fcntl(2), F_SETLEASE) only to who is alone with a file, so asking for one tells.
+gives a write lease (fcntl(2), F_SETLEASE) only to a process that is alone with a file, so the answer
+to a request for one shows if others have it open.
 """
 
 from __future__ import annotations
@@ -17,21 +18,21 @@ from dataclasses import dataclass
 
 from tkperf.device.usage.loops import FileId
 
-# What was closed by a process that ended may take a moment to go.
+# The files of a process that ended may take a moment to close.
 PATIENCE_S = 1.0
-# Before, the kernel also counted who just looks at the name.
+# Kernels before this version also counted descriptors that only look at the name.
 _COUNTS_SINCE = (5, 3)
-# Their leases are promises of a server, refused for reasons of its own.
+# On these, a server grants leases, and may refuse them for its own reasons.
 _SERVER_FILE_SYSTEMS = ("cifs", "smb3")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileState:
-    """None is not known.
+    """State of a file; None means not known.
 
     Attributes:
         swap: the kernel uses it as swap space.
-        open_elsewhere: somebody has it open, mapped or running, whoever that is.
+        open_elsewhere: others have it open, mapped or running.
     """
 
     swap: bool | None = None
@@ -41,13 +42,13 @@ class FileState:
 def ask_file_state(
     path: str, file: FileId, *, count: bool, swap: bool, file_system: str | None
 ) -> FileState:
-    """Ask about a file; nothing is written, its times stay.
+    """Ask the kernel about a file; writes nothing, and its times stay.
 
     Args:
-        file: its device and inode, in case the name leads to another one by now.
-        count: whether to ask if others have it open; whoever asks must not have it open himself.
-        swap: whether to ask if it is swap space, for which it has to be opened for writing.
-        file_system: the type of the file system that it is on.
+        file: its device and inode, in case the name leads to another file by now.
+        count: ask if others have it open; the caller must not have it open.
+        swap: ask if it is swap space, which needs it opened for writing.
+        file_system: the type of its file system.
     """
     # An overlay would copy the file up, and has no swap files.
     swap = swap and file_system != "overlay"
@@ -55,7 +56,7 @@ def ask_file_state(
     try:
         descriptor = os.open(path, mode | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
-        # A program that runs, or somebody's lease.
+        # The file is a running program, or another process has a lease on it.
         busy = error.errno in (errno.ETXTBSY, errno.EWOULDBLOCK)
         return FileState(open_elsewhere=True if busy else None)
     try:
@@ -72,7 +73,7 @@ def ask_file_state(
 
 
 def _is_swap(descriptor: int) -> bool | None:
-    """The kernel refuses to write to swap space, even nothing (ETXTBSY, see write(2))."""
+    """Return whether a file is swap space: the kernel refuses even empty writes (ETXTBSY, see write(2))."""
     try:
         os.pwrite(descriptor, b"", 0)
     except OSError as error:
@@ -85,7 +86,7 @@ def _is_open_elsewhere(descriptor: int) -> bool | None:
     if version is None or (int(version[1]), int(version[2])) < _COUNTS_SINCE:
         return None
     until_s = time.monotonic() + PATIENCE_S
-    # Whoever opens the file in that instant would send SIGIO, which ends a process; SIGURG does not.
+    # Another open of the file in that instant would send SIGIO, which ends a process; SIGURG does not.
     fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
     try:
         while True:

@@ -1,7 +1,7 @@
-"""One look at all processes: what they have open, mapped or running, and where mounts can be seen.
+"""One look at all processes: the files they have open, mapped or running, and their mount namespaces.
 
-Processes come and go while they are looked at, so whatever is gone is passed over. What may not be
-looked into is counted.
+Processes come and go during the look, so tkperf skips those that are gone. It counts processes that
+it may not look into.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KCMP_FILES = 2
 _KCMP_CALL = {"x86_64": 312, "aarch64": 272, "riscv64": 272}
 _IO_URING = "anon_inode:[io_uring]"
 _REGISTERED = re.compile(r"^ *\d+: (.+)$", re.MULTILINE)
-# address range, mode, device, inode, name; see proc(5). Only what is shared is written back.
+# address range, mode, device, inode, name; see proc(5). Only shared mappings are written back.
 _MAPPING = re.compile(
     rb"^([0-9a-f]+-[0-9a-f]+) (\S{4}) \S+ ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)$", re.MULTILINE
 )
@@ -35,7 +35,7 @@ _SHARED_WRITABLE = re.compile(rb"^.{1,40} .w.s ", re.MULTILINE)
 
 
 class How(StrEnum):
-    """In which way a process uses something, the one to be told first."""
+    """Ways in which a process uses a target, the strongest first."""
 
     RUNNING = "runs"
     OPEN = "has open"
@@ -45,7 +45,7 @@ class How(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """``what`` of a target a process uses."""
+    """A use by a process; ``what`` names the used part of the target."""
 
     process: str
     what: str
@@ -55,13 +55,13 @@ class Use:
 
 @dataclass(slots=True)
 class ProcessSurvey:
-    """What one look found.
+    """Results of one look at all processes.
 
     Attributes:
-        uses: by others than tkperf and what it started.
-        own: processes of tkperf itself and what it started that use it.
+        uses: uses by processes other than tkperf and its children.
+        own: numbers of processes of tkperf and its children that use the target.
         namespaces: a process of each mount namespace.
-        closed: how many processes may not be looked into.
+        closed: number of processes that tkperf may not look into.
     """
 
     uses: list[Use] = field(default_factory=list)
@@ -76,9 +76,9 @@ def look_at_processes(
     """Look at every process once.
 
     Args:
-        subject: what is asked about; an empty one finds mount namespaces only.
-        file_systems: numbers of the file systems that the subject's files lie on, as the kernel
-            has them; stat has others on btrfs and overlays.
+        subject: the target; an empty one finds mount namespaces only.
+        file_systems: the kernel's numbers of the file systems of the subject's files; stat has
+            others on btrfs and overlays.
     """
     processes = ProcessSurvey()
     for name in sorted((name for name in os.listdir(proc_root) if name.isdecimal()), key=int):
@@ -100,7 +100,7 @@ def look_at_processes(
 
 
 def find_openers(proc_root: Path, held: os.stat_result) -> list[str]:
-    """Processes other than tkperf's own that have open, mapped or running what has this status."""
+    """Find processes other than tkperf's own that have the file or device of this status in use."""
     if stat.S_ISBLK(held.st_mode):
         folder = Path(f"{os.major(held.st_rdev)}:{os.minor(held.st_rdev)}")
         subject = Subject(nodes={held.st_rdev: folder})
@@ -125,7 +125,7 @@ class _TaskUse:
 
 
 def _first_of_each(process: Path, uses: list[_TaskUse]) -> Iterator[Use]:
-    """One use of each thing, the strongest."""
+    """Yield the strongest use of each part of the target."""
     ranks = list(How)
     named = set()
     for use in sorted(uses, key=lambda use: (ranks.index(use.how), not use.writes)):
@@ -153,7 +153,10 @@ def _running(process: Path, subject: Subject) -> _TaskUse | None:
 
 
 def _tasks_of_their_own(process: Path) -> Iterator[Path]:
-    """Threads whose descriptors are not those of their process, or whose process has ended first."""
+    """Yield threads whose descriptors differ from their process's, or cannot be compared with them.
+
+    This includes threads whose process has ended first.
+    """
     try:
         # Two links and one for each thread: most processes have one.
         if os.stat(f"{process}/task").st_nlink <= 3:
@@ -168,7 +171,7 @@ def _tasks_of_their_own(process: Path) -> Iterator[Path]:
 
 
 def can_compare(proc_root: Path) -> bool:
-    """Whether process numbers there are those that system calls take."""
+    """Return whether the process numbers there are the same as in system calls."""
     try:
         return os.readlink(proc_root / "self") == str(os.getpid())
     except OSError:
@@ -176,7 +179,7 @@ def can_compare(proc_root: Path) -> bool:
 
 
 def _same_files(process: int, task: int) -> bool:
-    """Whether the kernel says that two tasks share their table of descriptors; see kcmp(2)."""
+    """Return whether the kernel reports that two tasks share their table of descriptors; see kcmp(2)."""
     call = _KCMP_CALL.get(os.uname().machine)
     return call is not None and _LIBC.syscall(call, process, task, KCMP_FILES, 0, 0) == 0
 
@@ -185,7 +188,7 @@ _LIBC = ctypes.CDLL(None)
 
 
 def _descriptors(task: Path, subject: Subject) -> Iterator[_TaskUse]:
-    """What is open and part of the target, and what is registered with io_uring."""
+    """Yield parts of the target that are open, or registered with io_uring."""
     folder = os.open(f"{task}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for name in os.listdir(folder):
@@ -196,7 +199,7 @@ def _descriptors(task: Path, subject: Subject) -> Iterator[_TaskUse]:
             what = subject.name_of(status)
             if what is not None:
                 mode = _open_mode(task, name)
-                # A descriptor that is a path only (O_PATH) does not use anything.
+                # A descriptor of a path only (O_PATH) uses nothing.
                 if mode is not None:
                     yield _TaskUse(what, How.OPEN, mode)
             elif not stat.S_IFMT(status.st_mode):
@@ -206,7 +209,7 @@ def _descriptors(task: Path, subject: Subject) -> Iterator[_TaskUse]:
 
 
 def _open_mode(task: Path, descriptor: str) -> bool | None:
-    """Whether a descriptor is open for writing; None for one that is a path only."""
+    """Return whether a descriptor is open for writing; None for a descriptor of a path only."""
     for row in (text(task / "fdinfo" / descriptor) or "").splitlines():
         if row.startswith("flags:"):
             flags = int(row.split()[1], 8)
@@ -217,10 +220,10 @@ def _open_mode(task: Path, descriptor: str) -> bool | None:
 
 
 def _registered(task: Path, folder: int, name: str, subject: Subject) -> Iterator[_TaskUse]:
-    """Files given to io_uring, whose descriptors may be closed by now.
+    """Yield files of the target given to io_uring, whose descriptors may be closed by now.
 
-    The kernel shows their paths, before 6.9 only their names; one of the same name is believed to
-    be the one, to be safe. It does not tell whether they are open for writing.
+    The kernel shows their paths, before 6.9 only their names; to be safe, a file of the same name
+    counts as the target's. The kernel does not show if they are open for writing.
     """
     try:
         if os.readlink(name, dir_fd=folder) != _IO_URING:
@@ -244,7 +247,7 @@ def _name_of_registered(path: str, subject: Subject) -> str | None:
 
 
 def _mappings(task: Path, subject: Subject, file_systems: set[int]) -> Iterator[_TaskUse]:
-    """What is mapped: files in any way, devices where writing comes back to them."""
+    """Yield mapped parts of the target: files mapped in any way, devices if writes reach them."""
     try:
         with open(f"{task}/maps", "rb") as opened:
             maps = opened.read()
@@ -268,7 +271,7 @@ def _mappings(task: Path, subject: Subject, file_systems: set[int]) -> Iterator[
 def _name_of_mapped(
     way: str, name: str, file: tuple[int, int], subject: Subject, file_systems: set[int]
 ) -> str | None:
-    """By what is mapped itself, which root may ask, else by the numbers in the list."""
+    """Return the name of a mapped file: from the mapping itself, if permitted (root), else from the list."""
     try:
         return subject.name_of_path(way)
     except OSError:
@@ -278,7 +281,7 @@ def _name_of_mapped(
     try:
         return subject.name_of_path(name)
     except (OSError, ValueError):
-        # Its name leads nowhere: on btrfs and overlays the inode has to do.
+        # Its name leads nowhere: on btrfs and overlays only the inode remains.
         same = (
             candidate
             for candidate in subject.files
@@ -288,19 +291,19 @@ def _name_of_mapped(
 
 
 def is_kernel_thread(process: Path) -> bool:
-    """Whether it is a thread of the kernel, which has no descriptors."""
+    """Return whether a process is a thread of the kernel, which has no descriptors."""
     words = (text(process / "stat") or "").rpartition(")")[2].split()
     return len(words) > 6 and words[6].isdecimal() and bool(int(words[6]) & PF_KTHREAD)
 
 
 def describe_process(process: Path) -> str:
-    """``process 4711 (qemu)``."""
+    """Return a process in words: ``process 4711 (qemu)``."""
     name = on_one_line(text(process / "comm") or "")
     return f"process {process.name} ({name or 'name not known'})"
 
 
 def is_ours(process: Path) -> bool:
-    """Whether a process is tkperf or was started by it, such as a fio under way."""
+    """Return whether a process is tkperf or one of its descendants, such as a fio under way."""
     try:
         own = (process.parent / "self").readlink().name
     except OSError:

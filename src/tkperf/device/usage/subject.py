@@ -1,8 +1,8 @@
-"""What is asked about when users are looked for: all numbers that stand for one target.
+"""The subject of a search for users: all numbers that mean one target.
 
-A whole disk stands for its partitions, too, a partition for its disk, a loop device for what is
-behind it, a drive for its other paths and its SCSI and NVMe character devices. Nothing is compared
-by name.
+A whole disk includes its partitions, a partition its disk, a loop device the file or device behind
+it, a drive its other paths and its SCSI and NVMe character devices. tkperf compares numbers, not
+names, except where the kernel gives only a name.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Subject:
 
     Attributes:
         nodes: sysfs folders of block devices by their device numbers.
-        beneath: the same of what RAID sets, volumes and other layers of the target lie on. They are
-            claimed by those layers, so that only users without a claim count.
-        exact: those of ``nodes`` that are written to: the target, and what lies under it.
+        beneath: sysfs folders, by device numbers, of the devices below RAID sets, volumes and other
+            layers of the target. Those layers claim them, so that only users without a claim count.
+        exact: numbers in ``nodes`` that are written to: the target, and the devices under it.
         characters: names of character devices of the same drive by their numbers.
-        files: what regular files are called in messages, by device and inode.
-        bases: the same by the last part of their paths, where the kernel tells no more.
-        paths: where each of the files can be found.
-        readers_count: whether somebody who only reads is a user, too.
+        files: names of regular files for messages, by device and inode.
+        bases: names of the files by the last part of their paths, if the kernel shows no more.
+        paths: path of each of the files.
+        readers_count: whether a process that only reads counts as a user, too.
     """
 
     nodes: Mapping[int, Path] = field(default_factory=dict)
@@ -52,11 +52,11 @@ class Subject:
 
     @property
     def devices(self) -> tuple[Path, ...]:
-        """All block devices, claimed by a layer above or not."""
+        """The sysfs folders of all block devices, claimed by a layer above or not."""
         return (*self.nodes.values(), *self.beneath.values())
 
     def name_of(self, status: os.stat_result) -> str | None:
-        """What a file or node is called if it is part of the target."""
+        """Return the name of a file or node if it is part of the target, else None."""
         kind = stat.S_IFMT(status.st_mode)
         if kind == stat.S_IFREG:
             return self.files.get((status.st_dev, status.st_ino))
@@ -65,10 +65,10 @@ class Subject:
         return self.characters.get(status.st_rdev) if kind == stat.S_IFCHR else None
 
     def name_of_path(self, path: str | os.PathLike[str]) -> str | None:
-        """The same for what a path leads to.
+        """Return the name of the file or node that a path leads to if it is part of the target, else None.
 
         Raises:
-            OSError: it leads nowhere.
+            OSError: the path leads nowhere.
         """
         return self.name_of(os.stat(path))
 
@@ -77,23 +77,23 @@ class Subject:
         return node.name if node else None
 
     def name_of_base(self, base: str) -> str | None:
-        """What has this last part of a path."""
+        """Return the name of the part of the target with this last part of a path; None if there is none."""
         named = (node.name for node in self.devices if node.name == base)
         return self.bases.get(base) or next(named, None)
 
     def is_part(self, loop: Loop) -> bool:
-        """Whether a loop device is the target itself or lies under it."""
+        """Return whether a loop device is the target itself or lies under it."""
         return loop.number in self.nodes or loop.number in self.beneath
 
     def name_behind(self, loop: Loop) -> str | None:
-        """What part of the target is behind a loop device."""
+        """Return the name of the part of the target behind a loop device; None if there is none."""
         if loop.backing_device is not None:
             return self.name_of_device(loop.backing_device)
         return self.files.get(loop.backing) if loop.backing else None
 
 
 def find_device_subject(major_minor: str, loops: tuple[Loop, ...], sys_root: Path) -> Subject:
-    """A block device with all that belongs to it, down to what is behind loop devices."""
+    """Find a block device with all that belongs to it, down to the files and devices behind loop devices."""
     layers = _Layers(loops, sys_root)
     layers.add(os.makedev(*map(int, major_minor.split(":"))), claimed=False)
     disks = {find_disk(folder) for folder in (*layers.nodes.values(), *layers.beneath.values())}
@@ -110,7 +110,7 @@ def find_device_subject(major_minor: str, loops: tuple[Loop, ...], sys_root: Pat
 
 @dataclass(slots=True)
 class _Layers:
-    """What a subject is collected in, layer by layer downwards."""
+    """A collector of a subject, layer by layer downwards."""
 
     loops: tuple[Loop, ...]
     sys_root: Path
@@ -122,7 +122,7 @@ class _Layers:
     paths: dict[FileId, Path] = field(default_factory=dict)
 
     def add(self, device: int, *, claimed: bool) -> None:
-        """Add a device and the layers under it; ``claimed`` if the layer above has a claim on it."""
+        """Add a device and the layers under it; ``claimed``: the layer above has a claim on it."""
         if device in (self.claimed if claimed else self.exact):
             return
         if claimed:
@@ -132,7 +132,7 @@ class _Layers:
         node = find_node(f"{os.major(device)}:{os.minor(device)}", self.sys_root)
         disk = find_disk(node)
         layer = self.beneath if claimed else self.nodes
-        # Where sysfs does not have it, its number still stands for it.
+        # If sysfs does not have the device, its number is enough.
         layer.setdefault(device, node)
         for folder in _related(node, disk, self.sys_root):
             if (related := device_number(folder)) is not None:
@@ -153,7 +153,7 @@ class _Layers:
 
 
 def _related(node: Path, disk: Path, sys_root: Path) -> list[Path]:
-    """Partitions, the whole disk, and the same drive by other paths."""
+    """Return partitions, the whole disk, overlapping partitions, and the same drive by other paths."""
     related = [*find_parts(node), disk, *_overlapping(node, disk)]
     for alias in find_other_paths(disk, sys_root):
         related += find_parts(alias)
@@ -161,7 +161,7 @@ def _related(node: Path, disk: Path, sys_root: Path) -> list[Path]:
 
 
 def find_other_paths(disk: Path, sys_root: Path) -> list[Path]:
-    """Other disks of the kernel with the same world-wide name: the same drive by another path."""
+    """Find other disks of the kernel with the same world-wide name: the same drive by another path."""
 
     def name_of(folder: Path) -> str | None:
         return text(folder / "wwid") or text(folder / "device/wwid")
@@ -174,7 +174,7 @@ def find_other_paths(disk: Path, sys_root: Path) -> list[Path]:
 
 
 def _overlapping(partition: Path, disk: Path) -> list[Path]:
-    """Other partitions that share sectors with a partition: a damaged or hybrid table has such."""
+    """Return other partitions that share sectors with a partition: damaged or hybrid tables have such."""
 
     def sectors(folder: Path) -> tuple[int, int]:
         start = number(folder / "start") or 0
@@ -188,7 +188,7 @@ def _overlapping(partition: Path, disk: Path) -> list[Path]:
 
 
 def _character_devices(disks: set[Path]) -> dict[int, str]:
-    """SCSI generic nodes and NVMe controllers: they write past the block device, with no claim."""
+    """Return SCSI generic nodes and NVMe controllers by number: they write past the block device, with no claim."""
     folders: list[Path] = []
     for disk in disks:
         for pattern in ("device/scsi_generic/*", "device/bsg/*", "device/ng*n*"):

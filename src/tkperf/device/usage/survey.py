@@ -1,4 +1,4 @@
-"""Everything looked at once for one target, from which objections and blind spots are told."""
+"""One look at everything that may use a target, the base of objections and blind spots."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tkperf.device.usage.swap import Swap, find_swaps
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """``place`` is where a file target lies; None for devices and where it cannot be found."""
+    """Results of one look; ``place`` is a file target's place, None for devices or if it cannot be found."""
 
     identity: DeviceIdentity
     sys_root: Path
@@ -44,7 +44,7 @@ class Survey:
     processes: ProcessSurvey
 
     def name_of_export(self, export: Export) -> str | None:
-        """What of the target the kernel exports; None too if the path leads nowhere."""
+        """Return the name of the exported part of the target; None if there is none, or its path leads nowhere."""
         if export.device is not None:
             return self.subject.name_of_device(export.device)
         if export.scsi_address is not None:
@@ -63,20 +63,20 @@ class Survey:
         return tuple(swap.name for swap in self.swaps if swap.status is None and swap.is_file)
 
     def ask_file_state(self, *, count: bool) -> FileState:
-        """What the kernel says of a file target as a whole."""
+        """Ask the kernel about a file target as a whole; all is unknown for a device."""
         if self.identity.inode is None:
             return FileState()
         return ask_file_state(
             self.identity.path,
             self.identity.inode,
-            # Where tkperf has it open itself, nobody is alone with it.
+            # If tkperf itself has it open, nobody is alone with it.
             count=count and not self.processes.own,
             swap=bool(self.lost_swaps),
             file_system=self.place.mount.kind if self.place else None,
         )
 
     def find_locks(self) -> tuple[Lock, ...]:
-        """Locks on a file target, where the kernel's numbers are those of stat (not on btrfs)."""
+        """Find locks on a file target, if the kernel's numbers are equal to stat's (not on btrfs)."""
         file = self._kernel_file()
         return tuple(find_locks(self.proc_root, {file})) if file else ()
 
@@ -89,7 +89,10 @@ class Survey:
         return inode if same else None
 
     def find_overlays(self) -> Iterator[tuple[str, Mount, bool]]:
-        """Overlays that a file is part of (True), or may be, as nobody can tell any more (False)."""
+        """Yield the files of the target with overlays, and whether the file is certainly part of each.
+
+        False: the overlay's folders cannot be reached, so the file may be part of it.
+        """
         for file, path in self.subject.paths.items():
             overlays: dict[int, tuple[Mount, bool]] = {}
             for layer in find_layers(self.mounts):
@@ -115,8 +118,8 @@ def make_survey(
     """Look at everything that may use a target.
 
     Args:
-        held: a descriptor of a file target, to look at that and not at what its name stands for.
-        files_only: processes are asked for files only; what they do to devices is known otherwise.
+        held: a descriptor of a file target, to look at the held file and not at its name.
+        files_only: look for uses of files only by processes, not of devices.
     """
     path = Path(identity.path) if held is None else Path(f"/proc/self/fd/{held}")
     loops = find_loops(sys_root)
@@ -150,7 +153,7 @@ def make_survey(
 
 
 def _file_subject(identity: DeviceIdentity, path: Path, place: Place | None) -> Subject:
-    """The file, and where it was reached through an overlay, what it is in the upper layer."""
+    """Return the file, with its file in the upper layer if it was reached through an overlay."""
     assert identity.inode is not None
     files = {identity.inode: "the file"}
     if place is not None and place.mount.kind == "overlay":
@@ -170,7 +173,7 @@ def _file_subject(identity: DeviceIdentity, path: Path, place: Place | None) -> 
 
 
 def _mounts_of_others(processes: ProcessSurvey, proc_root: Path) -> Iterator[Mount]:
-    """Those of each mount namespace other than ours."""
+    """Yield the mounts of each mount namespace other than tkperf's own."""
     try:
         own = os.readlink(proc_root / "self/ns/mnt")
     except OSError:

@@ -1,4 +1,4 @@
-"""What is in use as swap space."""
+"""Devices and files in use as swap space."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tkperf.device.usage.mounts import unescape
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """``status`` is None where the name leads nowhere, as that of a file of another namespace."""
+    """Swap space; ``status`` is None if the name leads nowhere, as for a file of another namespace."""
 
     name: str
     status: os.stat_result | None
@@ -21,7 +21,7 @@ class Swap:
 
 
 def find_swaps(proc_root: Path) -> tuple[Swap, ...]:
-    """Devices and files; each row is the name, escaped, and its kind."""
+    """Return devices and files in use as swap space; each row has the name, escaped, and the kind."""
     rows = (row.split() for row in (exact_text(proc_root / "swaps") or "").split("\n")[1:])
     return tuple(_look_up(unescape(row[0]), row[1] != "partition") for row in rows if len(row) > 1)
 

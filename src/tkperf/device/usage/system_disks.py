@@ -1,4 +1,4 @@
-"""Which disks the system runs or was booted from."""
+"""Disks that the system runs or was booted from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from tkperf.device.sysfs import find_disk, find_node, text, udev_properties
 from tkperf.device.usage.mounts import Mount
 
-# Mount points that the running system cannot be without.
+# Mount points that the running system needs.
 SYSTEM_MOUNT_POINTS = ("/", "/usr", "/var", "/boot", "/boot/efi", "/efi")
 EFI_GLOBAL_VARIABLES = "8be4df61-93ca-11d2-aa0d-00e098032b8c"
 _DEVICE_PATH_HARD_DRIVE = (4, 1)
@@ -16,7 +16,7 @@ _SIGNATURE_IS_GUID = 2
 
 
 def find_system_disks(sys_root: Path, mounts: Iterable[Mount]) -> dict[Path, str]:
-    """sysfs folders of the whole disks that the system runs or was booted from, and why."""
+    """Return sysfs folders of the whole disks that the system runs or was booted from, with the reason."""
     disks: dict[Path, str] = {}
     for mount in mounts:
         if mount.seen_by is None and mount.point in SYSTEM_MOUNT_POINTS:
@@ -33,7 +33,7 @@ def find_system_disks(sys_root: Path, mounts: Iterable[Mount]) -> dict[Path, str
 
 
 def _disks_below(node: Path) -> Iterator[Path]:
-    """The physical disks under a node: through RAID, LVM and encryption, to any depth."""
+    """Yield the physical disks under a node: through RAID, LVM and encryption, to any depth."""
     if not node.exists():
         return
     disk = find_disk(node)
@@ -45,7 +45,7 @@ def _disks_below(node: Path) -> Iterator[Path]:
 
 
 def _booted_partition(sys_root: Path) -> str | None:
-    """GUID of the partition that the firmware started from (UEFI 2.10, 3.1.3 and 10.3.5.1)."""
+    """Return the GUID of the partition that the firmware started from (UEFI 2.10, 3.1.3 and 10.3.5.1)."""
     variables = sys_root / "firmware/efi/efivars"
     try:
         # The first four bytes of an efivars file are attributes.
