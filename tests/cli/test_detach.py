@@ -396,7 +396,7 @@ def test_a_file_of_a_newer_tkperf_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 99")
     for command in ("attach", "status", "stop"):
-        assert_clear(tkperf(command, path), 6, "was written by a newer tkperf (format 99")
+        assert_clear(tkperf(command, path), 6, "a newer one (format 99")
 
 
 def test_what_merely_locks_a_run_file_is_not_stopped(tmp_path: Path) -> None:
