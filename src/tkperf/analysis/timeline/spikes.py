@@ -85,6 +85,8 @@ def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
         return None
     if (np.diff(series.place) < 0).any():  # slices may overlap
         series = _in_order(series)
+    if not series.step > 0:  # all at one place, as a damaged file may have them
+        return None
     at = np.rint((series.place - series.place[0]) / series.step)
     if not at[-1] < max(MOST_PLACES, MOST_PLACES_PER_VALUE * len(series)):
         return None
