@@ -38,7 +38,7 @@ from tkperf.system.host_looks import ProcHostLooks
 from tkperf.system.output_files import make_folder
 
 DAY_S = 86_400
-# A day of one stream took 10.6 MB for its seconds (bench/run_file_size.py), a day of mixes 8.6 MB
+# On a simulated drive a day of one stream took 9.1 MB for its seconds, a day of a mix 13.8 MB
 # (bench/three_days.py). Steps of a minute, each with its histograms and fio's own report, take as much
 # again. Rounded up.
 RUN_FILE_BYTES_A_DAY = 30_000_000
