@@ -15,7 +15,6 @@ from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
-from tkperf.analysis.told import NOTHING_TOLD, Told
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.presets import PRESETS
 from tkperf.model.histogram import BUCKETS, Histogram, bucket_of_ns
@@ -24,6 +23,7 @@ from tkperf.model.record import PurgeResult
 from tkperf.model.run_info import RunInfo
 from tkperf.model.workload import Access, Workload
 from tkperf.page.page import ReportView
+from tkperf.page.user_facts import NOTHING_TOLD, Told
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.procedures.profiles import Profile
 from tkperf.runfile.reader import RunFile, read_run

@@ -17,7 +17,6 @@ from tkperf.analysis.claims_file import METRICS, parse_claims
 from tkperf.analysis.compare import compare
 from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import RunResult, SectionResult
-from tkperf.analysis.section_table import build_section_tables
 from tkperf.analysis.timeline.drops import Drop
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.levels import Level, LevelKind
@@ -25,6 +24,7 @@ from tkperf.analysis.timeline.spikes import PeriodicSpikes
 from tkperf.model.errors import UsageError
 from tkperf.model.figures import FigureKind, drawn
 from tkperf.model.record import PurgeRecord
+from tkperf.page.tables.sections import build_section_tables
 from tkperf.render.export_tables import build_tables
 
 WORK = work()

@@ -18,8 +18,7 @@ from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tests.builders import at, run_info, simulate, work
 from tkperf.analysis.compare import compare
 from tkperf.analysis.comparing.comparison import Comparison
-from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry, Span, format_ratio
-from tkperf.analysis.comparing.tables import describe_entry
+from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry, Span
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.cli.comparison import print_comparison
 from tkperf.cli.main import cli
@@ -27,11 +26,19 @@ from tkperf.model.errors import UsageError
 from tkperf.model.quantity import IOPS
 from tkperf.model.record import PurgeRecord, RunStatus
 from tkperf.model.workload import Access, Workload
+from tkperf.page.comparing.findings import find_findings
+from tkperf.page.comparing.ratios import format_ratio, mark_certainty
+from tkperf.page.comparing.tables import describe_entry
 from tkperf.page.comparison import build_comparison_view, build_plots
 from tkperf.page.page import ChartView
+from tkperf.page.words.conditions import ConditionGroup, find_conditions
 from tkperf.procedures import HDD_TESTS, load_profile
 from tkperf.render.export_tables import build_comparison_table, render_csv
 from tkperf.render.html import render_view
+
+
+def conditions_of(comparison: Comparison) -> tuple[ConditionGroup, ...]:
+    return find_conditions(comparison.names, comparison.results)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +62,7 @@ def fast(folder: Path) -> RunResult:
 
 def texts(comparison: Comparison) -> tuple[str, ...]:
     """All that is said of conditions."""
-    return tuple(text for group in comparison.conditions for text in group.texts)
+    return tuple(text for group in conditions_of(comparison) for text in group.texts)
 
 
 def row_of(rows: tuple[ComparedRow, ...], test: str) -> ComparedRow:
@@ -246,7 +253,7 @@ def test_each_change_is_counted() -> None:
     """Better, worse, within noise, not comparable: none is left out; the tables have each with its mark."""
     both = compare(made_up_pair())
     counted = "Of 11 figures of second: 4 better, 5 worse, 1 within noise, 1 not comparable."
-    assert counted in both.findings
+    assert counted in tuple(find_findings(both))
     view = build_comparison_view(both)
     (section,) = view.tests[0].sections
     assert [row[4] for row in section.tables[0].rows] == [
@@ -484,7 +491,7 @@ def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunRe
     column, line = matrix.columns.index("0/100"), next(row for row in matrix.rows if row[0] == "4")
     writes = by_load[0, 4096]
     assert writes.ratio is not None
-    assert line[column] == writes.told(format_ratio(writes.ratio))
+    assert line[column] == mark_certainty(writes, format_ratio(writes.ratio))
     (chart,) = view.overview_charts
     ratios = [headline.entries[1].ratio for headline in both.headlines]
     assert [point["value"] for point in data_of(chart)] == ratios

@@ -19,10 +19,10 @@ from tkperf.analysis.timeline.levels import Level, LevelKind, find_levels
 from tkperf.analysis.timeline.search import find_in_seconds
 from tkperf.analysis.timeline.series import Series, make_series
 from tkperf.analysis.timeline.spikes import Spectra, find_periodic_spikes, power_of
-from tkperf.analysis.timeline.wording import describe_timelines
 from tkperf.analysis.uncertainty.estimate import Basis
 from tkperf.model.quantity import IOPS
 from tkperf.model.seconds import FloatArray, Seconds
+from tkperf.page.words.timeline import describe_timelines
 from tkperf.render.export_markdown import render_markdown
 
 Generator = np.random.Generator

@@ -22,18 +22,8 @@ from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.compare import compare
 from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
 from tkperf.analysis.results import CellUncertainty, RunResult
-from tkperf.analysis.tables import build_matrix, explain_intervals
 from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Interval, Uncertainty
 from tkperf.analysis.uncertainty.means import ONCE
-from tkperf.analysis.uncertainty.wording import (
-    INTERVAL,
-    add_interval,
-    describe,
-    describe_interval,
-    describe_share,
-    summarise,
-    two_digits,
-)
 from tkperf.cli.main import cli
 from tkperf.cli.tables import print_results
 from tkperf.model.measurement import TOO_FEW_IOS
@@ -46,7 +36,18 @@ from tkperf.model.quantity import (
     Direction,
     percentile,
 )
+from tkperf.page.comparing.ratios import describe_ratio
 from tkperf.page.explanation import explain
+from tkperf.page.tables.results import build_matrix, explain_intervals
+from tkperf.page.words.uncertainty import (
+    INTERVAL,
+    add_interval,
+    describe,
+    describe_interval,
+    describe_share,
+    summarise,
+    two_digits,
+)
 from tkperf.render.export_check import render_junit
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
@@ -186,7 +187,7 @@ def test_a_ratio_is_within_noise_if_its_interval_contains_one(
     _, entry = compared(
         run_with([100, 100], even(100, half)), run_with([110, 110], even(110, half * 1.1))
     )
-    assert (entry.change, entry.ratio_text) == (change, text)
+    assert (entry.change, describe_ratio(entry)) == (change, text)
 
 
 def test_without_uncertainty_the_ranges_of_steady_windows_decide() -> None:
@@ -441,7 +442,7 @@ def test_an_uncertainty_as_great_as_the_figure_gives_no_number() -> None:
     (line,) = summarise([(IOPS, 10.0, even(10, 1)), (IOPS, 10.0, vague)])
     assert line == f"Uncertainty ({INTERVAL}): ± 10 % to at least ± 100 %"
     entry = Entry(value=10.0, ratio=1.0, ratio_uncertainty=even(1, 36))
-    assert entry.ratio_text == "x1.000 at least ± 100 %"
+    assert describe_ratio(entry) == "x1.000 at least ± 100 %"
 
 
 def test_an_uneven_interval_has_no_sigma() -> None:

@@ -8,12 +8,12 @@ import pytest
 
 import tkperf
 from tests.runfile.runs import a_run, a_step
-from tkperf.analysis.flags import describe_counts
-from tkperf.analysis.remarks import find_badges
 from tkperf.analysis.run_results import analyse
 from tkperf.cli.status import read_state
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.record import RunStatus, StepKind
+from tkperf.page.remarks import find_badges
+from tkperf.page.words.flags import describe_counts
 from tkperf.pipeline.api import run
 from tkperf.runfile.reader import read_run
 from tkperf.runner.events import RunEnded, StepEnded, TestEnded

@@ -14,7 +14,7 @@ from rich.console import Console
 from tests.builders import run_info, simulate
 from tkperf.analysis.claim_findings import Checked, Finding, State
 from tkperf.analysis.compare import compare
-from tkperf.analysis.flags import describe_disturbances, mark
+from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
 from tkperf.cli.check import print_checked
@@ -23,10 +23,16 @@ from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.figures import matrix_keys
 from tkperf.model.quantity import PERCENTILES, QUANTITIES
 from tkperf.page.view import build_view
+from tkperf.page.words.conditions import ConditionGroup, find_conditions
+from tkperf.page.words.flags import describe_disturbances, mark
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import build_tables
 from tkperf.runfile.reader import read_run
+
+
+def conditions_of(comparison: Comparison) -> tuple[ConditionGroup, ...]:
+    return find_conditions(comparison.names, comparison.results)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +120,9 @@ def test_claims_are_legible_at_any_width(result: RunResult, width: int) -> None:
     """No line is wider than the terminal, no word is cut; a margin has separators."""
     file = io.StringIO()
     quiet = replace(result, info=replace(result.info, notices=()))
-    print_checked(Checked(findings=(FINDING,), warnings=()), quiet, Console(file=file, width=width))
+    print_checked(
+        Checked(findings=(FINDING,), result=quiet), quiet, Console(file=file, width=width)
+    )
     text = file.getvalue()
     assert all(len(line) <= width for line in text.splitlines())
     for word in ("megabytes_per_s", "+8,882,057.7", "512", "reached", "sheet"):
@@ -173,7 +181,7 @@ def test_disturbed_figures_are_marked_everywhere(tmp_path: Path) -> None:
     ]
     assert dict(zip(cells.columns, row, strict=True))["disturbances"] == "foreign-io"
     beside = compare([analyse(record), result])
-    said = [text for group in beside.conditions for text in group.texts]
+    said = [text for group in conditions_of(beside) for text in group.texts]
     assert any("disturbed: other I/O on the device" in text for text in said)
     assert "!" in "".join(mark(entry) for row in beside.rows for entry in row.entries)
 

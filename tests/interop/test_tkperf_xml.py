@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 import tkperf
 from tests.builders import at, run_info, simulate, view_of
 from tkperf.analysis.results import CellResult, SectionResult
-from tkperf.analysis.told import NOTHING_TOLD
 from tkperf.cli.main import cli
 from tkperf.interop.tkperf_xml import parse_tkperf_xml
 from tkperf.model.errors import RunFileError, UsageError
@@ -27,6 +26,7 @@ from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, THROUGHP
 from tkperf.model.units import KIB
 from tkperf.page.page import Blocks, ReportView
 from tkperf.page.page_header import build_page_header
+from tkperf.page.user_facts import NOTHING_TOLD
 from tkperf.pipeline.run_info import (
     FILE_NOTICE,
     NO_PURGE_NOTICE,

@@ -48,11 +48,12 @@ def look(folder: Path) -> int:
     """In the machine, after the run went on: what its file says. 0 if all is as it must be."""
     from tests.resuming import find_faults
     from tkperf import load
+    from tkperf.page.words.run import describe_resumption
 
     faults = find_faults(folder / "run.tkperf", folder / "before.tkperf")
     result = load(folder / "run.tkperf")
     for resumption in result.resumptions:
-        print(resumption.text)
+        print(describe_resumption(resumption))
     again = [(resumption.goes_on, resumption.again) for resumption in result.resumptions]
     if again != [("round", "IOPS, round 2")]:
         faults.append(f"measured again: {again}")

@@ -15,13 +15,13 @@ import tkperf
 from tests.analysis.made_up import made_up_run
 from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.results import RunResult, TestResult
-from tkperf.analysis.told import NOTHING_TOLD, SPONSOR, Told, parse_facts
 from tkperf.cli.tables import print_results
 from tkperf.model.errors import UsageError
 from tkperf.page.disclosure import build_disclosure
 from tkperf.page.facts import describe_demands
 from tkperf.page.page_header import build_page_header, describe_run
 from tkperf.page.procedure_text import describe_procedure
+from tkperf.page.user_facts import NOTHING_TOLD, SPONSOR, Told, parse_facts
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.procedures.profiles import apply_options
 from tkperf.render.export_json import render_json

@@ -13,7 +13,6 @@ from tests.builders import view_of
 from tests.busy_host import run_beside
 from tests.runfile.runs import a_step
 from tkperf.analysis.compare import compare
-from tkperf.analysis.flags import join_flags
 from tkperf.analysis.loads import TimedLoad
 from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
@@ -25,6 +24,7 @@ from tkperf.model.record import RunRecord, StepKind
 from tkperf.model.seconds import Seconds
 from tkperf.page.comparison import build_comparison_view
 from tkperf.page.page import ChartView, ReportView, SectionView, TableView
+from tkperf.page.words.flags import join_flags
 from tkperf.procedures import HDD_TESTS, SSD_TESTS, Test, load_profile
 from tkperf.procedures.profiles import Profile
 from tkperf.render.charts.flagged import explain_flagged

@@ -17,11 +17,7 @@ from numpy.typing import NDArray
 
 import tkperf
 from tests.builders import at, number_of, run_info, simulate, view_of
-from tkperf.analysis.findings.build import with_findings
 from tkperf.analysis.results import RunResult, SectionResult
-from tkperf.analysis.section_table import build_section_tables
-from tkperf.analysis.tables import Figure
-from tkperf.analysis.together import put_together
 from tkperf.model.quantity import (
     IOPS,
     IOS,
@@ -33,9 +29,12 @@ from tkperf.model.quantity import (
 )
 from tkperf.model.steady_state import Fit, judge
 from tkperf.model.units import KIB, format_block_size_kib, format_mix, format_number
+from tkperf.page.merged import put_together
 from tkperf.page.naming import capitalise
 from tkperf.page.page import CellView, ChartView, ReportView, SectionView, TableView
 from tkperf.page.sections import describe_fit
+from tkperf.page.tables.results import Figure
+from tkperf.page.tables.sections import build_section_tables
 from tkperf.page.view import build_view
 from tkperf.page.wording import shorten
 from tkperf.procedures import HDD_TESTS, SSD_TESTS, load_profile
@@ -405,7 +404,7 @@ def test_a_first_round_that_was_cut_off_is_shown(result: RunResult) -> None:
     section = replace(
         section, rounds=(cut,), cells=(), window=(), verdict=None, verdicts=(), steady=None
     )
-    result = with_findings(replace(result, tests=(replace(test, sections=(section,)),)))
+    result = replace(result, tests=(replace(test, sections=(section,)),))
     (shown,) = build_view(result).tests[0].sections
     (table,) = shown.tables
     assert table.title == "Round 1, cut off before its end: IOPS by block size and R/W mix"
@@ -419,7 +418,7 @@ def test_too_few_rounds_are_not_judged(result: RunResult) -> None:
     (section,) = test.sections
     verdict = judge([1], [100.0], tracking="RND 4k IOPS", unit="IOPS")
     section = replace(section, verdict=verdict, verdicts=(verdict,), steady=None)
-    result = with_findings(replace(result, tests=(replace(test, sections=(section,)),)))
+    result = replace(result, tests=(replace(test, sections=(section,)),))
     view = build_view(result)
     (shown,) = view.tests[0].sections
     assert shown.state == "not judged"

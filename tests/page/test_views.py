@@ -15,8 +15,6 @@ import pytest
 from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
-from tkperf.analysis.tables import Figure as TableFigure
-from tkperf.analysis.tables import Table, shade
 from tkperf.model.figures import (
     TABLES,
     WHOLE_TEST,
@@ -31,6 +29,8 @@ from tkperf.model.figures import (
 from tkperf.model.units import GIB
 from tkperf.page.figures.joining import join_charts, name_views
 from tkperf.page.page import ChartView, ReportView
+from tkperf.page.tables.results import Figure as TableFigure
+from tkperf.page.tables.results import Table, shade
 from tkperf.procedures import SSD_TESTS, TESTS, Test, load_profile
 from tkperf.procedures.plan import section_names
 from tkperf.runfile.reader import RunFile
@@ -161,7 +161,7 @@ def test_a_block_size_that_is_not_complete_is_named(run: Path) -> None:
     tp = result.tests[2]
     first, second = tp.sections
     cut = replace(second, complete=False)
-    result = replace(result, tests=(replace(tp, sections=(first, cut)),), headlines=(), findings=())
+    result = replace(result, tests=(replace(tp, sections=(first, cut)),))
     (test,) = _view(result).tests
     assert "Throughput 128k is not complete: its figures so far" in test.tables[0].notes
     assert len(test.tables[0].rows) == 2

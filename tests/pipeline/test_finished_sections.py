@@ -18,6 +18,7 @@ from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.model.errors import EngineError
+from tkperf.page.words.run import describe_progress
 from tkperf.pipeline.api import resume, run
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.pipeline.run_plan import RunPlan
@@ -80,7 +81,7 @@ def test_what_had_ended_is_as_in_the_whole_run(
     sections = only_test(whole).sections
     assert len(sections) > 1
     assert all(section.complete for section in sections)
-    assert only_test(whole).progress is None
+    assert describe_progress(only_test(whole)) is None
     names = [section.name for section in sections]
 
     # Sections may end together, as the grid and the writes before its rounds: the order is the test's.
@@ -92,14 +93,16 @@ def test_what_had_ended_is_as_in_the_whole_run(
         assert len(complete) == count
         for section in complete:
             assert as_if_ended(section) == sections[names.index(section.name)]
-        assert found.progress is not None
-        assert found.progress.startswith(
+        assert (describe_progress(found) or "").startswith(
             f"interrupted; complete: {', '.join(each.name for each in complete)}; "
         )
         others = [each.name for each in found.sections if not each.complete]
         assert {*found.not_measured, *others} >= set(names) - {each.name for each in complete}
         assert not {*found.not_measured} & {section.name for section in found.sections}
-    assert only_test(load(ended[-1])).progress == f"interrupted; complete: {', '.join(names)}"
+    assert (
+        describe_progress(only_test(load(ended[-1])))
+        == f"interrupted; complete: {', '.join(names)}"
+    )
 
     again = Path(shutil.copy(ended[0], path))
     resumed = resume(make_resume_plan(ResumeRequest(path=again)))
@@ -128,10 +131,10 @@ def test_a_failure_leaves_what_had_ended(suite: str, drive: str, test: str, tmp_
     assert [section.name for section in found.sections if section.complete] == told[:1]
     assert as_if_ended(first, "failed").name == told[0]
     (warning,) = [warning for warning in result.warnings if warning.code == "unfinished-test"]
-    assert warning.text == f"{found.title}: {found.progress}"
+    assert warning.text == f"{found.title}: {describe_progress(found)}"
     as_data = json.loads(render_json(result))["tests"][0]
     assert [section["complete"] for section in as_data["sections"]][:1] == [True]
-    assert as_data["progress"] == found.progress
+    assert as_data["progress"] == describe_progress(found)
 
 
 @pytest.fixture(scope="module")

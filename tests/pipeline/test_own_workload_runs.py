@@ -14,6 +14,8 @@ from tkperf.analysis.compare import compare
 from tkperf.cli.main import cli
 from tkperf.model.errors import UsageError
 from tkperf.model.record import RunStatus, StepKind
+from tkperf.page.findings.build import build_findings
+from tkperf.page.findings.headlines import build_headlines
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.run_plan import make_plan
 from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
@@ -141,8 +143,8 @@ def test_sections_that_prepare_are_no_headline(tmp_path: Path) -> None:
     )
     assert done.exit_code == 0, (done.output, done.exception)
     run = tkperf.load(tmp_path / "x.tkperf")
-    assert {one.section for one in run.headlines} == {"Pages"}
-    assert {one.section for one in run.findings} == {"Pages"}
+    assert {one.section for one in build_headlines(run.tests)} == {"Pages"}
+    assert {one.section for one in build_findings(run.tests)} == {"Pages"}
     assert {one.row.section for one in compare([run, run]).headlines} == {"Pages"}
     assert all(section.cells for section in run.tests[0].sections)
 

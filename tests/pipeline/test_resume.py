@@ -15,6 +15,7 @@ from tkperf.analysis.results import RunResult
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.errors import EngineError, RefusedError, TkperfError
 from tkperf.model.units import format_number
+from tkperf.page.words.run import describe_resumptions
 from tkperf.pipeline.api import resume, run
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.runner.events import Event, StepEnded
@@ -147,7 +148,7 @@ def test_a_test_that_is_repeated_is_kept_and_named(moments: list[Path], tmp_path
     assert [test.sections == earlier.sections for test, earlier in zip(result.tests, before.tests, strict=True)] == [
         True, False, True, True
     ]  # fmt: skip
-    (text,) = result.tests[1].resumptions
+    (text,) = describe_resumptions(result, result.tests[1])
     verdict = before.tests[1].sections[0].verdict
     assert verdict is not None
     assert f"{verdict.tracking} {format_number(verdict.average)} µs in rounds 1-5" in text

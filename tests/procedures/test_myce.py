@@ -12,13 +12,13 @@ import pytest
 from tests.builders import run_info, simulate, view_of
 from tests.procedures.test_procedures import drive, measured
 from tkperf.analysis.over_seconds import analyse_opened
-from tkperf.analysis.tables import Figure, build_listings
 from tkperf.model.errors import ProfileError
 from tkperf.model.measurement import NO_IO, Measurement
 from tkperf.model.phases import Continuous, Fill, Phase, Purge, Round, SectionOutcome
 from tkperf.model.quantity import Direction, combine
 from tkperf.model.units import GIB
 from tkperf.model.workload import Access, Arrival, Workload
+from tkperf.page.tables.results import Figure, build_listings
 from tkperf.procedures import SSD_TESTS, choose_tests, load_profile, parse_profile
 from tkperf.procedures.latency_over_demand import (
     STATE_SECTION,

@@ -14,8 +14,6 @@ from tests.builders import FreeTarget, run_info, view_of
 from tests.procedures.test_procedures import drive, run, steadily
 from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.run_results import analyse
-from tkperf.analysis.section_table import build_section_tables
-from tkperf.analysis.tables import Figure
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.presets import PRESETS
 from tkperf.engine.simulation.service import Latency, Second
@@ -23,6 +21,9 @@ from tkperf.model.errors import ProfileError
 from tkperf.model.phases import Continuous, Course, Idle, Phase, Procedure, Purge, SectionOutcome
 from tkperf.model.record import StepRecord
 from tkperf.model.workload import Access, Workload
+from tkperf.page.findings.headlines import build_headlines
+from tkperf.page.tables.results import Figure
+from tkperf.page.tables.sections import build_section_tables
 from tkperf.procedures import SSD_TESTS, Test, load_profile, parse_profile
 from tkperf.procedures.building_blocks import slices_of
 from tkperf.procedures.cross_stimulus_recovery import CrossStimulusRecoveryTable
@@ -276,7 +277,9 @@ def idle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_headline_names_its_wait_state(idle: Path) -> None:
     """The mean of bursts is no rate of the drive without it; one of all states speaks."""
-    rates = [one.label for one in analyse(read_run(idle)).headlines if one.key == "iops"]
+    rates = [
+        one.label for one in build_headlines(analyse(read_run(idle)).tests) if one.key == "iops"
+    ]
     assert rates == ["4 KiB random write, bursts after 1 s idle"]
     assert section_plan("Baseline after 5 s").state == "baseline after 5 s idle"
 

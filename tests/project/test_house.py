@@ -44,7 +44,7 @@ OTHER_MEANINGS = {
     ("cli/main.py", "sweep"),
     ("cli/progress.py", "iops"),
     ("system/process.py", "fio"),
-    ("analysis/conditions.py", "fio"),
+    ("page/words/conditions.py", "fio"),
     ("page/cells.py", "latency"),
     ("page/cells.py", "Response time histogram"),
     ("page/figures/response_times.py", "Response time histogram"),

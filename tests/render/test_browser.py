@@ -19,11 +19,11 @@ import tkperf
 from tests.builders import run_info, simulate, view_of
 from tests.render.visits import DRAWN, Visit
 from tkperf.analysis.compare import compare
-from tkperf.analysis.uncertainty.wording import add_interval
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MEAN, percentile
 from tkperf.model.seconds import reduce_to_columns
 from tkperf.model.units import format_number
 from tkperf.page.comparison import build_comparison_view
+from tkperf.page.words.uncertainty import add_interval
 from tkperf.procedures import SSD_TESTS
 from tkperf.render.html import render_view
 

@@ -15,9 +15,9 @@ import tkperf
 from tests.builders import run_info, simulate, view_of
 from tests.render.visits import Visit
 from tkperf.analysis.results import SectionResult
-from tkperf.analysis.uncertainty.wording import add_interval
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, PERCENTILES, THROUGHPUT, Quantity
 from tkperf.model.units import format_number
+from tkperf.page.words.uncertainty import add_interval
 from tkperf.procedures import HDD_TESTS, SSD_TESTS
 from tkperf.render.charts.latency import BINS_A_DECADE
 from tkperf.render.html import render_view

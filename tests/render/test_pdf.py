@@ -18,15 +18,14 @@ from click.testing import CliRunner
 
 import tkperf
 from tests.builders import run_info, simulate, view_of
-from tkperf.analysis.findings.build import with_findings
 from tkperf.analysis.results import RunResult
-from tkperf.analysis.told import Told
-from tkperf.analysis.verdicts import format_verdict_value
 from tkperf.cli.main import cli
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, THROUGHPUT
 from tkperf.model.units import format_number
 from tkperf.page.page import ChartView, ReportView, TableView
+from tkperf.page.user_facts import Told
 from tkperf.page.view import build_view
+from tkperf.page.words.steady_state import format_verdict_value
 from tkperf.render import printing
 from tkperf.render.document import _lay_out, compose_run
 from tkperf.render.export_tkperf import render_tkperf_xml
@@ -184,7 +183,7 @@ def test_the_process_makes_all_of_it_and_loads_no_more_than_it_needs(
 
 def test_a_test_without_a_step_has_its_page(result: RunResult, tmp_path: Path) -> None:
     """A run that was cut off says of each test that was begun how far it came."""
-    cut = with_findings(replace(result, tests=(replace(result.tests[1], sections=()),)))
+    cut = replace(result, tests=(replace(result.tests[1], sections=()),))
     found = text_of(set_document(compose_run(build_view(cut), cut)), tmp_path)
     (page,) = (each for each in found[1:] if "No step was finished." in each)
     assert page.splitlines()[0].startswith("Latency")

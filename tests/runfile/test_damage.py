@@ -15,13 +15,13 @@ import pytest
 from tests.builders import io_stats, run_info
 from tests.runfile.runs import a_run, a_step
 from tkperf import load
-from tkperf.analysis.incomplete import DAMAGED
 from tkperf.analysis.run_results import analyse
 from tkperf.model.errors import RunFileError
 from tkperf.model.measurement import NO_IO, Measurement, Sample
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import PurgeRecord, RunStatus
 from tkperf.model.steady_state import SteadyStateVerdict, judge
+from tkperf.page.words.run import find_notices
 from tkperf.render.export_json import render_json
 from tkperf.runfile.columns import SECOND_COLUMNS, pack, unpack
 from tkperf.runfile.reader import RunFile
@@ -107,7 +107,7 @@ def test_results_name_seconds_that_cannot_be_read(path: Path) -> None:
     assert not [each for each in load(path).warnings if each.code == "left-out"]
     change(path, "UPDATE step SET seconds = substr(seconds, 1, length(seconds) / 2)")
     result = load(path)
-    assert any(notice.startswith(DAMAGED) for notice in result.info.notices)
+    assert any(notice.startswith("DAMAGED: ") for notice in find_notices(result))
     told = [each.text for each in result.warnings if each.code == "left-out"]
     assert any("the seconds of step 1 of round 1 of iops" in text for text in told)
 
@@ -267,7 +267,7 @@ def test_what_tkperf_never_writes_is_refused(path: Path, statement: str, says: s
         record = run_file.record()
         assert (record.info.name, record.tests[0].name) == (run_info().name, "iops")
         result = analyse(record)
-    assert any(notice.startswith(DAMAGED) for notice in result.info.notices)
+    assert any(notice.startswith("DAMAGED: ") for notice in find_notices(result))
     render_json(result)
 
 

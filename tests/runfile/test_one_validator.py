@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from tests.builders import io_stats, run_info, simulate
 from tests.runfile.runs import a_run, a_step
-from tkperf.analysis.incomplete import DAMAGED
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
 from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement, Sample
 from tkperf.model.quantity import PERCENTILES
 from tkperf.model.record import RunStatus, StepRecord
+from tkperf.page.words.run import find_notices
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import Event, RunEnded, RunStarted, StepEnded, TestStarted, Warned
@@ -241,8 +241,8 @@ def test_a_cell_that_lacks_a_round_has_no_mean(
     assert all(old.cell(cell.workload) == cell for cell in new.cells)
     complete = {each.number for each in new.rounds if each.complete}
     assert complete == {each.number for each in old.rounds if each.complete} - {window[1]}
-    assert any(notice.startswith(DAMAGED) for notice in after.info.notices)
-    assert not any(notice.startswith(DAMAGED) for notice in before.info.notices)
+    assert any(notice.startswith("DAMAGED: ") for notice in find_notices(after))
+    assert not any(notice.startswith("DAMAGED: ") for notice in find_notices(before))
     (said,) = [warning.text for warning in after.warnings if warning.code == "left-out"]
     assert said.startswith("left out: step ")
     assert "of iops" in said

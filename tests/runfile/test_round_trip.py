@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from tests.builders import io_stats, latency_lists, run_info
 from tests.runfile.runs import a_run, a_step
-from tkperf.analysis.flags import describe_counts
 from tkperf.analysis.run_results import analyse
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.histogram import coarsen
@@ -38,6 +37,7 @@ from tkperf.model.record import (
 from tkperf.model.seconds import Seconds
 from tkperf.model.steady_state import judge
 from tkperf.model.workload import Access, Workload
+from tkperf.page.words.flags import describe_counts
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import (

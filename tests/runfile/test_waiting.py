@@ -20,6 +20,7 @@ from tkperf.model.measurement import NO_IO, Sample
 from tkperf.model.record import RunStatus, StepKind
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.workload import Access, Workload
+from tkperf.page.words.run import describe_step_under_way, find_warnings
 from tkperf.runfile import backlog
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter
@@ -411,10 +412,13 @@ def test_a_fill_that_is_killed_leaves_what_it_wrote(tmp_path: Path) -> None:
         assert (found.kind, found.planned_bytes) == (StepKind.FILL, 960 * 10**9)
         result = analyse(record).tests[0]
         assert result.written_bytes == 0
-        assert result.under_way is not None
-        assert "of 960.0 GB written" in result.under_way
-        assert state in result.under_way
-    (said,) = [each.text for each in analyse(record).warnings if each.code == "unfinished-step"]
+        under_way = describe_step_under_way(result, record.status)
+        assert under_way is not None
+        assert "of 960.0 GB written" in under_way
+        assert state in under_way
+    (said,) = [
+        each.text for each in find_warnings(analyse(record)) if each.code == "unfinished-step"
+    ]
     assert "cut off" in said
 
 

@@ -11,13 +11,13 @@ import pytest
 from tests.builders import FreeTarget, run_info, work
 from tkperf.analysis.results import SectionResult
 from tkperf.analysis.run_results import analyse
-from tkperf.analysis.tables import Figure, build_matrix
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import FlashModel
 from tkperf.model.figures import generic_section
 from tkperf.model.phases import Procedure, Round, SectionOutcome
 from tkperf.model.quantity import IOPS
 from tkperf.model.workload import ActiveRange, Arrival, BlockShare, Step, Workload, Zone
+from tkperf.page.tables.results import Figure, build_matrix
 from tkperf.procedures import Test, load_profile
 from tkperf.procedures.profiles import Profile
 from tkperf.runfile.reader import read_run

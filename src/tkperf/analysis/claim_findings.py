@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tkperf.analysis.claims_file import Claim
+from tkperf.analysis.results import RunResult
 from tkperf.analysis.uncertainty.estimate import (
     NOT_KNOWN,
     Uncertainty,
     build_difference,
     build_exact,
 )
-from tkperf.analysis.uncertainty.wording import COVERED
+from tkperf.analysis.uncertainty.student import COVERED
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import Measure
 from tkperf.model.units import (
@@ -114,10 +115,17 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """Findings of all claims; ``warnings`` are facts that their reader must know."""
+    """Findings of all claims on a run.
+
+    Attributes:
+        baseline: the earlier run that it was checked against; None: none.
+        not_checked: results of the baseline that have no value.
+    """
 
     findings: tuple[Finding, ...]
-    warnings: tuple[str, ...]
+    result: RunResult
+    baseline: RunResult | None = None
+    not_checked: int = 0
 
 
 def limit_of(claim: Claim) -> float:

@@ -28,13 +28,7 @@ from tkperf.analysis.claim_findings import (
     limit_of,
 )
 from tkperf.analysis.claims_file import METRICS, Baseline, Claim, ClaimsFile
-from tkperf.analysis.conditions import (
-    explain_nothing_common,
-    find_cut_short,
-    find_differences,
-    find_remarks,
-)
-from tkperf.analysis.flags import describe_disturbed
+from tkperf.analysis.compare import explain_nothing_common
 from tkperf.analysis.layout import (
     ACCESS,
     ARRIVAL,
@@ -55,11 +49,11 @@ from tkperf.analysis.uncertainty.estimate import (
     scale,
 )
 from tkperf.interop import FIO_TEST
-from tkperf.model.disturbance.codes import HOST_LIMITED
+from tkperf.model.disturbance.codes import HOST_LIMITED, describe_disturbed
 from tkperf.model.errors import UsageError
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import PERCENTILES, QUANTITIES, Better, Direction, Quantity
-from tkperf.model.units import NOT_FOUND, format_block_size, format_count, format_mix
+from tkperf.model.units import NOT_FOUND, format_block_size, format_mix
 from tkperf.model.workload import Workload
 from tkperf.procedures import TESTS
 
@@ -100,7 +94,8 @@ def check_claims(
         else _check(claim, result, cells)
         for claim in claims.claim
     ]
-    warnings = [*find_cut_short("run", result)]
+    earlier: RunResult | None = None
+    left = 0
     if claims.baseline is not None:
         path = folder / claims.baseline.run
         earlier = load(path)
@@ -115,18 +110,11 @@ def check_claims(
         findings += [
             _check(promise, result, cells, note, of_limit) for promise, note, of_limit in promises
         ]
-        for group in find_differences(("baseline", "run"), (earlier, result)):
-            warnings += group.texts
-        warnings += find_remarks("baseline", earlier)
         left = sum(
             len(section.cells) for test in earlier.tests for section in _judged_sections(test)
         )
         left -= len(promises)
-        if left:
-            warnings.append(
-                f"baseline: {format_count(left, 'result')} without a value, so not checked"
-            )
-    return Checked(findings=tuple(findings), warnings=tuple(warnings))
+    return Checked(findings=tuple(findings), result=result, baseline=earlier, not_checked=left)
 
 
 def _require_tests(claims: ClaimsFile, result: RunResult) -> None:

@@ -17,14 +17,12 @@ from dataclasses import replace
 from tkperf.analysis.comparing.arrangement import Arrangement, arrange, find_day
 from tkperf.analysis.comparing.cohort import build_cohort
 from tkperf.analysis.comparing.comparison import Comparison
-from tkperf.analysis.comparing.findings import find_findings
 from tkperf.analysis.comparing.headlines import find_headlines
 from tkperf.analysis.comparing.history import build_history
 from tkperf.analysis.comparing.rows import build_rows
-from tkperf.analysis.comparing.telemetry import find_telemetry_differences
-from tkperf.analysis.conditions import explain_nothing_common, find_conditions
 from tkperf.analysis.results import RunResult
 from tkperf.model.errors import UsageError
+from tkperf.procedures import find_test
 
 
 def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> Comparison:
@@ -55,17 +53,28 @@ def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> 
         arrangement=arrangement,
         rows=rows,
         headlines=find_headlines(ordered, rows),
-        conditions=find_conditions(names, ordered),
-        telemetry=tuple(find_telemetry_differences(names, ordered)),
     )
-    comparison = _with_arrangement(comparison)
-    return replace(comparison, findings=tuple(find_findings(comparison)))
+    return _with_arrangement(comparison)
 
 
 def _lacking(results: Sequence[RunResult]) -> str:
     """Name the thing that the runs do not share: a test, or a load of common tests, such as a mix or queue depth."""
     common = set.intersection(*({test.name for test in result.tests} for result in results))
     return f"load of {', '.join(sorted(common))}" if common else "test"
+
+
+def explain_nothing_common(results: Sequence[RunResult]) -> str:
+    """Explain why runs have no test in common, as far as this is known; else empty."""
+    kinds = {
+        find_test(result.info.suite, test.name, result.info.profile) is None
+        for result in results
+        for test in result.tests
+    }
+    if len(kinds) < 2:
+        return ""
+    return (
+        "; runs made of fio's files compare with each other, by workload, not with tkperf's tests"
+    )
 
 
 def _names(results: Sequence[RunResult]) -> tuple[str, ...]:

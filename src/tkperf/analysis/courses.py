@@ -21,9 +21,8 @@ from tkperf.analysis.characteristics import (
     Characteristic,
 )
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
-from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.findings import Recorded, Timeline, preferred
 from tkperf.analysis.timeline.levels import Level, LevelKind
-from tkperf.analysis.timeline.wording import preferred
 from tkperf.analysis.uncertainty.estimate import (
     EXTREME,
     Basis,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tkperf.model.units import NOT_MEASURED, format_block_size_kib, format_mix
-from tkperf.model.workload import Workload
+from tkperf.model.workload import Access, Workload
 
 Order = tuple[float, str]
 
@@ -192,3 +192,22 @@ def arrange(workloads: Iterable[Workload]) -> Layout:
             tuple(by_keys.get((row, column_key)) for column_key in ordered) for row in sorted(rows)
         ),
     )
+
+
+ORDERS = {Access.RANDOM: "random", Access.SEQUENTIAL: "sequential"}
+
+
+def name_blocks(workload: Workload) -> str:
+    """Return ``4 KiB``, ``12 block sizes``."""
+    if workload.block_mix:
+        return f"{len(workload.block_mix)} block sizes"
+    return f"{format_block_size_kib(workload.block_size_bytes)} KiB"
+
+
+def name_figure(workload: Workload) -> str:
+    """Return ``4 KiB random write``: the label of a figure."""
+    direction = {100: " read", 0: " write"}.get(
+        workload.read_percent, f", {workload.read_percent} % reads"
+    )
+    of_sizes = "," if workload.block_mix else ""
+    return f"{name_blocks(workload)}{of_sizes} {ORDERS[workload.access]}{direction}"

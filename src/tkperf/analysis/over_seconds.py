@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from tkperf.analysis.courses import with_characteristics
-from tkperf.analysis.findings.build import with_findings
 from tkperf.analysis.results import RunResult, SectionResult
-from tkperf.analysis.run_results import analyse, with_left_out
+from tkperf.analysis.run_results import analyse
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.search import find_in_seconds
 from tkperf.analysis.timeline.series import has_idle
@@ -44,7 +43,8 @@ class Opened(Protocol):
 
 def analyse_opened(opened: Opened, record: RunRecord) -> RunResult:
     """Return the results of a record with the findings from its seconds; warnings name unreadable seconds, too."""
-    return with_left_out(with_seconds(analyse(record), record, opened.seconds), opened.left_out)
+    result = with_seconds(analyse(record), record, opened.seconds)
+    return replace(result, left_out=tuple(opened.left_out))
 
 
 def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
@@ -63,7 +63,7 @@ def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
         else test
         for test in result.tests
     )
-    return with_findings(replace(result, tests=found))
+    return replace(result, tests=found)
 
 
 def _sections(

@@ -9,18 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tkperf.analysis.characteristics import Characteristic
-from tkperf.analysis.findings.data import Finding, Headline
 from tkperf.analysis.telemetry import DriveTelemetry
 from tkperf.analysis.timeline.findings import Timeline
 from tkperf.analysis.uncertainty.estimate import Uncertainties, Uncertainty
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.figures import Figure, SectionPlan
 from tkperf.model.host_use import HostUse
+from tkperf.model.phases import SectionOutcome
 from tkperf.model.quantity import Direction, Figures, Quantity
-from tkperf.model.record import PurgeRecord, RunStatus, RunWarning, StepKind
+from tkperf.model.record import (
+    LeftOut,
+    PurgeRecord,
+    RunStatus,
+    RunWarning,
+    StepKind,
+    UnfinishedStep,
+)
 from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import SteadyStateVerdict
-from tkperf.model.units import format_capacity, format_count, format_duration
 from tkperf.model.workload import Workload
 
 SCHEMA = "tkperf-results/2"
@@ -203,12 +209,10 @@ class TestResult:
     sections: tuple[SectionResult, ...]
     disturbed_steps: dict[DisturbanceCode, int] | None = field(default_factory=dict)
     not_compared_steps: int | None = 0
-    under_way: str | None = None
-    """Description of the step that did not end: it is no result."""
+    under_way: UnfinishedStep | None = None
+    """The step that did not end: it is no result."""
     not_measured: tuple[str, ...] = ()
     """Sections, of a test that did not end, without any measurement yet."""
-    progress: str | None = None
-    """Description, for a test that did not end, of the sections that are complete and that are not."""
     figures: tuple[Figure, ...] = ()
     """Figures of the whole test, from its plan."""
     demands: tuple[tuple[int, int], ...] = ()
@@ -217,10 +221,18 @@ class TestResult:
     """Part of ``written_bytes`` from steps that were measured again and are in no result."""
     steps: tuple[StepHost, ...] = ()
     """Watched steps with their disturbances and the use of the host, fills included."""
-    resumptions: tuple[str, ...] = ()
-    """Description of each interruption, repetition or later addition that concerns the test."""
     telemetry: tuple[DriveTelemetry, ...] = ()
     """Telemetry of each drive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacedTest:
+    """A measurement of a test that was repeated later; it is in no result."""
+
+    name: str
+    complete: bool
+    outcomes: tuple[SectionOutcome, ...]
+    written_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +252,8 @@ class ResumptionResult:
             their written bytes; these include the known bytes of the step that was cut off.
         repeated, added: tests that the user asked for.
         changes: differences on the host from then on.
-        text: all of it, for people.
+        cut_off: the step that was cut off, as the run described it.
+        replaced: earlier measurements of the repeated tests.
     """
 
     resumed_utc: str
@@ -258,7 +271,13 @@ class ResumptionResult:
     repeated: tuple[str, ...]
     added: tuple[str, ...]
     changes: tuple[str, ...]
-    text: str
+    cut_off: str | None = None
+    replaced: tuple[ReplacedTest, ...] = ()
+
+    @property
+    def pause_s(self) -> float:
+        """Return the longest time for which the device may have had no I/O."""
+        return self.resumed_s - self.stopped_s
 
     def concerns(self, test: str) -> bool:
         """Return whether the pages of a test mention the resumption."""
@@ -279,17 +298,7 @@ class RunResult:
     resumptions: tuple[ResumptionResult, ...] = ()
     not_begun: tuple[str, ...] = ()
     """Planned tests that have not begun."""
-    headlines: tuple[Headline, ...] = ()
-    """Figures that readers ask for first."""
-    findings: tuple[Finding, ...] = ()
-    """Findings in sentences, in the order of the tests."""
-
-
-def describe_stream(section: SectionResult) -> str:
-    """Return the length of a stream: ``62 slices, 1 h 02 min, 514.8 GB written``."""
-    last = section.slices[-1]
-    text = f"{format_count(len(section.slices), 'slice')}, "
-    text += format_duration(last.start_s + last.duration_s)
-    if last.total_written_bytes is None:
-        return text
-    return f"{text}, {format_capacity(last.total_written_bytes)} written"
+    left_out: tuple[LeftOut, ...] = ()
+    """Parts of the run file that cannot be read."""
+    media_errors: int = 0
+    """Times that a drive could not read or keep data during the run, by its own log."""

@@ -1,30 +1,17 @@
-"""Build a run's results from its record: each test, as far as it got, and the notices and warnings of the run."""
+"""Build a run's results from its record: each test, as far as it got."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tkperf.analysis.courses import with_characteristics
-from tkperf.analysis.findings.build import with_findings
-from tkperf.analysis.incomplete import (
-    DAMAGED,
-    count_left_out,
-    describe_progress,
-    describe_under_way,
-    name_left_out,
-)
 from tkperf.analysis.results import SCHEMA, CellResult, RunResult, StepHost, TestResult
-from tkperf.analysis.resumptions import (
-    find_notices,
-    find_resumptions,
-    warn_of_resumptions,
-    with_resumptions,
-)
+from tkperf.analysis.resumptions import find_resumptions, with_resumptions
 from tkperf.analysis.section_results import build_section
-from tkperf.analysis.telemetry import find_telemetry_notices, find_test_telemetry
+from tkperf.analysis.telemetry import count_media_errors, find_test_telemetry
 from tkperf.model.disturbance.codes import find_codes
 from tkperf.model.errors import ProfileError
 from tkperf.model.figures import FigureKind, SectionPlan, TestPlan, drawn, generic_section
@@ -34,7 +21,6 @@ from tkperf.model.record import (
     LeftOut,
     RunRecord,
     RunStatus,
-    RunWarning,
     StepKind,
     StepRecord,
     TestRecord,
@@ -60,7 +46,6 @@ def analyse(record: RunRecord) -> RunResult:
                     _plan(record.info.suite, test),
                     _planned_areas(record.info, test),
                     [row for row in record.left_out if row.step and row.test == test.name],
-                    record.status,
                     alone=record.info.is_simulated or record.info.imported,
                 ),
                 record.info,
@@ -70,26 +55,13 @@ def analyse(record: RunRecord) -> RunResult:
         for test in record.tests
     )
     tests = tuple(replace(test, telemetry=telemetry[test.name]) for test in tests)
-    result = RunResult(
+    return RunResult(
         schema=SCHEMA,
-        info=replace(
-            record.info,
-            notices=(
-                *record.info.notices,
-                *find_notices(found),
-                *find_telemetry_notices(
-                    record, telemetry, {test.name: test.title for test in tests}
-                ),
-            ),
-        ),
+        info=record.info,
         status=record.status,
         ended_utc=record.ended_utc or None,
         ended_because=record.ended_because,
-        warnings=(
-            *record.warnings,
-            *_cut_off(tests, not_begun, record.status),
-            *warn_of_resumptions(found, tests),
-        ),
+        warnings=record.warnings,
         resumptions=found,
         not_begun=not_begun,
         tests=(
@@ -98,33 +70,9 @@ def analyse(record: RunRecord) -> RunResult:
             if record.info.imported or not record.info.device
             else tests
         ),
+        left_out=tuple(record.left_out),
+        media_errors=count_media_errors(record),
     )
-    return with_findings(with_left_out(result, record.left_out))
-
-
-def _cut_off(
-    tests: Iterable[TestResult], not_begun: Sequence[str], status: RunStatus
-) -> Iterator[RunWarning]:
-    """Yield a warning for each part that did not end or begin; none while the run goes on."""
-    if status is RunStatus.RUNNING:
-        return
-    for test in tests:
-        for code, what in (("unfinished-test", test.progress), ("unfinished-step", test.under_way)):
-            if what is not None:
-                yield RunWarning(code=code, text=f"{test.title}: {what}", test=test.name)
-    if not_begun:
-        yield RunWarning(code="not-begun", text=f"not begun: {', '.join(not_begun)}")
-
-
-def with_left_out(result: RunResult, left_out: Sequence[LeftOut]) -> RunResult:
-    """Return the result with a notice about unreadable parts for each page, and warnings that name them."""
-    if not left_out:
-        return result
-    others = (notice for notice in result.info.notices if not notice.startswith(DAMAGED))
-    notices = (*others, count_left_out(left_out))
-    before = tuple(warning for warning in result.warnings if warning.code != "left-out")
-    info = replace(result.info, notices=notices)
-    return replace(result, info=info, warnings=(*before, *name_left_out(left_out)))
 
 
 def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
@@ -257,7 +205,6 @@ def _test(
     plan: TestPlan,
     planned: dict[str, Round],
     lost: Sequence[LeftOut],
-    status: RunStatus,
     *,
     alone: bool,
 ) -> TestResult:
@@ -297,31 +244,22 @@ def _test(
         not_compared_steps=None
         if nobody_watched
         else sum(not (alone or _is_compared(step)) for step in watched),
-        steps=tuple(_beside(step) for step in watched),
-        under_way=None if test.under_way is None else describe_under_way(test.under_way, status),
+        steps=tuple(_host_of(step) for step in watched),
+        under_way=test.under_way,
     )
-    return with_characteristics(_with_progress(result, test))
+    return with_characteristics(_with_missing(result, test))
 
 
-def _with_progress(result: TestResult, test: TestRecord) -> TestResult:
-    """Return an unfinished test with its progress and the sections without measurements."""
-    if test.status is RunStatus.COMPLETE:
+def _with_missing(result: TestResult, test: TestRecord) -> TestResult:
+    """Return an unfinished test with the names of its sections without measurements."""
+    if test.status is RunStatus.COMPLETE or test.plan is None:
         return result
-    planned = () if test.plan is None else test.plan.sections
     measured = {section.name for section in result.sections}
-    not_measured = tuple(section.name for section in planned if section.name not in measured)
-    names = {
-        complete: [section.name for section in result.sections if section.complete is complete]
-        for complete in (True, False)
-    }
-    return replace(
-        result,
-        not_measured=not_measured,
-        progress=describe_progress(test.status, names[True], names[False], not_measured),
-    )
+    names = (section.name for section in test.plan.sections)
+    return replace(result, not_measured=tuple(name for name in names if name not in measured))
 
 
-def _beside(step: StepRecord) -> StepHost:
+def _host_of(step: StepRecord) -> StepHost:
     return StepHost(
         section=step.section,
         kind=step.kind,

@@ -11,7 +11,6 @@ from tkperf.analysis.cell_results import (
     build_slices,
     build_window_cells,
 )
-from tkperf.analysis.incomplete import IN_ROUNDS, describe_rest, without_holes
 from tkperf.analysis.results import RoundResult, SectionResult, SliceResult
 from tkperf.analysis.timeline.findings import Recorded
 from tkperf.analysis.timeline.search import Track, find_timelines
@@ -31,6 +30,8 @@ from tkperf.model.record import (
 )
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Workload
+
+IN_ROUNDS = (StepKind.ROUND, StepKind.AREA)
 
 
 def build_section(
@@ -64,7 +65,7 @@ def build_section(
     if ended is not None:  # then also rounds without a verdict
         judged |= {step.number for step in in_rounds}
     if lost:
-        judged = without_holes(steps, judged, lost)
+        judged = _without_holes(steps, judged, lost)
     rounds = build_rounds([step for step in steps if step.kind in IN_ROUNDS], judged)
     slices = build_slices(stream, all_steps, bool(lost))
     verdict = ended.verdict if ended else (given[-1].verdict if given else None)
@@ -166,7 +167,7 @@ def _window(
 ) -> tuple[tuple[int, ...], str]:
     """Return the rounds that results are averaged over, and why the section ended."""
     if ended is not None:
-        return ended.window, ended.ended_because + describe_rest(test.status)
+        return ended.window, ended.ended_because + _describe_rest(test.status)
     # Cut short: the last judged rounds are complete and give the results so far.
     window = verdicts[-1].rounds if verdicts else whole
     if test.status is RunStatus.COMPLETE:
@@ -174,6 +175,17 @@ def _window(
     if test.status is RunStatus.RUNNING:
         return window, "it is going on"
     return window, f"the test did not end: {test.status.value}"
+
+
+def _describe_rest(status: RunStatus) -> str:
+    """Return the state of the test, for a section of it that is complete; empty if the test is complete, too."""
+    match status:
+        case RunStatus.COMPLETE:
+            return ""
+        case RunStatus.RUNNING:
+            return "; the test goes on, this section is complete"
+        case _:
+            return f"; test {status.value}, this section is complete"
 
 
 def _complete_rounds(steps: Sequence[StepRecord]) -> tuple[int, ...]:
@@ -185,6 +197,19 @@ def _complete_rounds(steps: Sequence[StepRecord]) -> tuple[int, ...]:
     *earlier, _ = sorted(ran) or (0,)
     most = max((ran[number] for number in earlier), default=0)
     return tuple(number for number in sorted(ran) if ran[number] == most)
+
+
+def _without_holes(
+    steps: Sequence[StepRecord], judged: set[int], lost: Sequence[LeftOut]
+) -> set[int]:
+    """Return the judged rounds that are whole although steps of their section could not be read."""
+    ran: dict[int, set[int]] = {}
+    for step in steps:
+        if step.kind in IN_ROUNDS:
+            ran.setdefault(step.number, set()).add(step.position)
+    every = set().union(*ran.values())
+    named = {row.number for row in lost}
+    return {number for number in judged if ran.get(number) == every and number not in named}
 
 
 def _complete_areas(steps: Sequence[StepRecord], planned: Round | None) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
-"""Summarise the telemetry of drives during each test in numbers, and in notices for every page."""
+"""Summarise the telemetry of drives during each test in numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -19,7 +19,6 @@ from tkperf.model.telemetry.judge import (
 )
 from tkperf.model.telemetry.marking import find_pauses
 from tkperf.model.telemetry.reading import DriveFacts, Reading
-from tkperf.model.units import format_duration
 
 THROTTLED = "THROTTLED"
 MEDIA_ERRORS = "MEDIA ERRORS"
@@ -175,26 +174,12 @@ def _written_by_load(test: TestRecord, first: Reading, last: Reading) -> int:
     )
 
 
-def find_telemetry_notices(
-    record: RunRecord, by_test: Mapping[str, Sequence[DriveTelemetry]], titles: Mapping[str, str]
-) -> Iterator[str]:
-    """Yield the notices for every page: a drive was throttled, or could not keep data."""
-    throttled = {
-        name: sum(drive.throttled_s or 0.0 for drive in drives) for name, drives in by_test.items()
-    }
-    hot = [
-        f"{titles[name]} ({format_duration(for_s)})" for name, for_s in throttled.items() if for_s
-    ]
-    if hot:
-        yield (
-            f"{THROTTLED}: by its own log a drive slowed itself down for heat, or was beyond a temperature "
-            f"limit, in {', '.join(hot)}; such steps are marked"
-        )
+def count_media_errors(record: RunRecord) -> int:
+    """Return how often, by their own logs, drives could not read or keep data during the run."""
     errors = 0
     for readings in by_drive(record.telemetry).values():
         full = [reading for reading in readings if reading.media_errors is not None]
         errors += sum(
             growth(before, after, "media_errors") or 0 for before, after in pairwise(full)
         )
-    if errors:
-        yield f"{MEDIA_ERRORS}: by its own log a drive could not read or keep data, {errors:,} times during the run"
+    return errors

@@ -17,6 +17,8 @@ from tkperf.cli.console import OutputConsole, plain
 from tkperf.cli.output import STDOUT, Outputs
 from tkperf.model.errors import ClaimsNotMetError
 from tkperf.model.units import format_count
+from tkperf.page.check import find_check_warnings
+from tkperf.page.words.run import find_notices
 from tkperf.pipeline.api import load
 from tkperf.render.export_check import render_check_json, render_junit
 
@@ -61,9 +63,9 @@ def check(
 
 def print_checked(checked: Checked, result: RunResult, console: Console) -> None:
     """Print notices, warnings and the finding for each claim."""
-    for notice in result.info.notices:
+    for notice in find_notices(result):
         console.print(plain(notice), style="yellow", highlight=False)
-    for warning in checked.warnings:
+    for warning in find_check_warnings(checked):
         console.print(plain(f"warning: {warning}"), style="yellow", highlight=False)
     table = Table()
     for name in ("claim", "limit", "measured", "margin", "state", "note", "source"):

@@ -8,16 +8,20 @@ from rich.table import Table
 
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import Change, ComparedRow
-from tkperf.analysis.comparing.headline_tables import build_headline_table
-from tkperf.analysis.comparing.heat import Scale
-from tkperf.analysis.comparing.tables import (
+from tkperf.cli.console import plain
+from tkperf.page.comparing.findings import find_common_notices, find_findings
+from tkperf.page.comparing.headline_tables import build_headline_table
+from tkperf.page.comparing.heat import Scale
+from tkperf.page.comparing.ratios import describe_ratio_uncertainty
+from tkperf.page.comparing.tables import (
     ComparedTable,
     build_summary,
     build_values,
     find_comparison_scale,
 )
-from tkperf.analysis.uncertainty.wording import MEANING_OF_RATIO
-from tkperf.cli.console import plain
+from tkperf.page.comparing.telemetry import find_telemetry_differences
+from tkperf.page.words.conditions import find_conditions
+from tkperf.page.words.uncertainty import MEANING_OF_RATIO
 
 STYLES = {Change.BETTER: "green", Change.WORSE: "red"}
 # Width of a column of values with their ratios, and of the labels before them.
@@ -28,9 +32,9 @@ _LABELS = 32
 def print_comparison(comparison: Comparison, console: Console) -> None:
     """Print a comparison: the answer, headline figures, sections, conditions."""
     scale = find_comparison_scale(comparison)
-    for notice in comparison.notices:
+    for notice in find_common_notices(comparison):
         console.print(plain(notice), style="bold yellow", highlight=False)
-    for finding in comparison.findings:
+    for finding in find_findings(comparison):
         console.print(plain(finding), highlight=False)
     headlines = build_headline_table(comparison, scale)
     if headlines is not None:
@@ -38,9 +42,9 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     for place in dict.fromkeys((row.test, row.section) for row in comparison.rows):
         rows = [row for row in comparison.rows if (row.test, row.section) == place]
         _print_section(comparison, rows, scale, console)
-    if any(entry.ratio_sure for row in comparison.rows for entry in row.entries):
+    if any(describe_ratio_uncertainty(entry) for row in comparison.rows for entry in row.entries):
         console.print(MEANING_OF_RATIO, style="dim", highlight=False)
-    for group in comparison.conditions:
+    for group in find_conditions(comparison.names, comparison.results):
         console.print(plain(group.title), style="bold", highlight=False)
         for text in group.texts:
             console.print(f"  {plain(text)}", style="yellow", highlight=False)
@@ -53,7 +57,7 @@ def _print_section(
     values = fits or len(comparison.names) == 2
     table = build_values(comparison, rows, scale) if values else build_summary(comparison, rows)
     _print_table(table, console, title=rows[0].section)
-    for each in comparison.telemetry:
+    for each in find_telemetry_differences(comparison.names, comparison.results):
         if each.test == rows[0].test:
             console.print(plain(each.text), style="dim", highlight=False)
 

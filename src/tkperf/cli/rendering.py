@@ -14,9 +14,8 @@ from tkperf.analysis.claim_findings import Checked
 from tkperf.analysis.details import build_details
 from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.results import RunResult
-from tkperf.analysis.run_results import with_left_out
-from tkperf.analysis.told import Told
 from tkperf.model.record import RunRecord
+from tkperf.page.user_facts import Told
 from tkperf.render.packages import packages_of
 from tkperf.runfile.reader import RunFile
 
@@ -72,7 +71,7 @@ def build_run_view(
     with _packages():
         from tkperf.page.view import build_view  # noqa: PLC0415
     seconds = {test.name: opened.seconds(test) for test in record.tests}
-    result = with_left_out(result, opened.left_out)
+    result = replace(result, left_out=tuple(opened.left_out))
     details = build_details(result, record, seconds)
     chosen = find_chosen(selections, result, record, details, opened.samples_left)
     loads = loads_by_test(record, seconds)

@@ -13,7 +13,6 @@ from tkperf.analysis.chosen import parse_selection
 from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.telemetry import place_readings
-from tkperf.analysis.told import Told, parse_facts
 from tkperf.cli.claims import read_and_check
 from tkperf.cli.output import Outputs, files_in
 from tkperf.cli.rendering import (
@@ -26,6 +25,7 @@ from tkperf.cli.rendering import (
 )
 from tkperf.cli.streams import complain
 from tkperf.model.errors import UsageError
+from tkperf.page.user_facts import Told, parse_facts
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_series import build_points, render_line_protocol, render_openmetrics

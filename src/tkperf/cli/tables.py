@@ -11,11 +11,16 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.rule import Rule
 
-from tkperf.analysis.flags import describe_counts, describe_gaps, describe_window
 from tkperf.analysis.host import ADVICE, DISTURBS, UNKNOWN, host_findings, tuned_settings
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
-from tkperf.analysis.section_table import build_section_tables
-from tkperf.analysis.tables import (
+from tkperf.cli.console import plain
+from tkperf.cli.opening import print_badges, print_opening, print_warnings
+from tkperf.model.figures import matrix_keys
+from tkperf.model.quantity import QUANTITIES
+from tkperf.model.record import RunStatus
+from tkperf.model.seconds import Seconds
+from tkperf.model.units import format_capacity, format_count
+from tkperf.page.tables.results import (
     Figure,
     Table,
     build_areas,
@@ -26,16 +31,12 @@ from tkperf.analysis.tables import (
     explain_intervals,
     transpose,
 )
-from tkperf.analysis.telemetry_table import build_telemetry_table
-from tkperf.analysis.timeline.wording import describe_timelines
-from tkperf.analysis.verdicts import describe_tracked
-from tkperf.cli.console import plain
-from tkperf.cli.opening import print_badges, print_opening, print_warnings
-from tkperf.model.figures import matrix_keys
-from tkperf.model.quantity import QUANTITIES
-from tkperf.model.record import RunStatus
-from tkperf.model.seconds import Seconds
-from tkperf.model.units import format_capacity, format_count
+from tkperf.page.tables.sections import build_section_tables
+from tkperf.page.tables.telemetry import build_telemetry_table
+from tkperf.page.words.flags import describe_counts, describe_gaps, describe_window
+from tkperf.page.words.run import describe_resumptions, describe_step_under_way
+from tkperf.page.words.steady_state import describe_tracked
+from tkperf.page.words.timeline import describe_timelines
 from tkperf.render.terminal.drawings import print_drawings
 
 NO_SECONDS: Mapping[tuple[str, str], Seconds] = MappingProxyType({})
@@ -75,7 +76,7 @@ def print_results(
     print_warnings(result, console)
     _print_host(info.host, console)
     for test in result.tests:
-        _print_test(test, console, seconds)
+        _print_test(result, test, console, seconds)
     for text in explain_intervals(result):
         console.print(text, style="dim", highlight=False)
 
@@ -110,13 +111,16 @@ def describe_device(facts: dict[str, object]) -> str:
 
 
 def _print_test(
-    test: TestResult, console: Console, seconds: Mapping[tuple[str, str], Seconds]
+    result: RunResult,
+    test: TestResult,
+    console: Console,
+    seconds: Mapping[tuple[str, str], Seconds],
 ) -> None:
     console.print()
     # A piped console is wide enough for every table, so wider than a heading needs.
     heading = Rule(f"[bold]{test.title}[/bold]", align="left")
     console.print(heading, width=min(console.width, _HEADING_WIDTH))
-    for text in test.resumptions:
+    for text in describe_resumptions(result, test):
         console.print(plain(text), style="yellow", highlight=False)
     for section in test.sections:
         _print_section(section, console)
@@ -125,8 +129,8 @@ def _print_test(
         print_table(table, console)
     if (telemetry := build_telemetry_table(test.telemetry)) is not None:
         print_table(telemetry, console)
-    if test.under_way is not None:
-        console.print(plain(test.under_way), highlight=False)
+    if (under_way := describe_step_under_way(test, result.status)) is not None:
+        console.print(plain(under_way), highlight=False)
     if test.longest_gap_s is not None:
         console.print(
             "longest gap between two steps, by tkperf's clock: "

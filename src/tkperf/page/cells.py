@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.analysis.details import CellDetail
-from tkperf.analysis.flags import describe_flags, explain_marks
 from tkperf.analysis.host_facts import HOST_FACTS
 from tkperf.analysis.results import CellResult, RoundResult
-from tkperf.analysis.tables import figure
 from tkperf.model.quantity import IOPS, THROUGHPUT, Direction
 from tkperf.model.units import NOT_MEASURED, format_number
 from tkperf.page.naming import capitalise, describe_together
 from tkperf.page.page import CellView, ScopeView, TableView
 from tkperf.page.scopes import ALL, IN_A_LINE, build_scopes, name_parts, pack
 from tkperf.page.subject import Subject
+from tkperf.page.tables.results import figure
+from tkperf.page.words.flags import describe_flags, explain_marks
 from tkperf.render.charts.clicked import with_clicked
 from tkperf.render.charts.latency import exceedance, histogram_rows, response_time_histogram
 from tkperf.render.charts.seconds import (

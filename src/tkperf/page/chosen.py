@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.chosen import Chosen
-from tkperf.analysis.tables import directions_of, name_column
 from tkperf.model.measurement import explain_rare
 from tkperf.model.quantity import IOS, LATENCY_MAX, LATENCY_MEAN, PERCENTILES, combine, stats_of
 from tkperf.model.units import format_number
 from tkperf.page.page import ChartView, SectionView, TableView
+from tkperf.page.tables.results import directions_of, name_column
 from tkperf.render.charts.latency import (
     exceedance,
     histogram_rows,

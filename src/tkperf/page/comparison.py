@@ -7,10 +7,14 @@ from dataclasses import replace
 
 from tkperf.analysis.comparing.arrangement import Arrangement
 from tkperf.analysis.comparing.comparison import Comparison
-from tkperf.analysis.comparing.entries import ComparedRow, list_names
-from tkperf.analysis.comparing.headline_tables import build_headline_tables
-from tkperf.analysis.comparing.heat import Scale
-from tkperf.analysis.comparing.tables import (
+from tkperf.analysis.comparing.entries import ComparedRow
+from tkperf.analysis.results import SectionResult
+from tkperf.model.quantity import QUANTITIES
+from tkperf.page.comparing.findings import find_common_notices, find_findings
+from tkperf.page.comparing.headline_tables import build_headline_tables
+from tkperf.page.comparing.heat import Scale
+from tkperf.page.comparing.ratios import list_names
+from tkperf.page.comparing.tables import (
     MARKS,
     MOST_ACROSS,
     ComparedTable,
@@ -21,17 +25,17 @@ from tkperf.analysis.comparing.tables import (
     find_comparison_scale,
     reference_of,
 )
-from tkperf.analysis.remarks import WarningGroup
-from tkperf.analysis.results import SectionResult
-from tkperf.analysis.uncertainty.wording import MEANING_OF_RATIO
-from tkperf.model.quantity import QUANTITIES
+from tkperf.page.comparing.telemetry import find_telemetry_differences
 from tkperf.page.comparison_charts import build_test_charts
 from tkperf.page.comparison_headlines import build_headline_charts
 from tkperf.page.explanation import UNITS
 from tkperf.page.marking import mark_charts
 from tkperf.page.page import ChartView, Facts, ReportView, SectionView, TableView, TestView
+from tkperf.page.remarks import WarningGroup
 from tkperf.page.tkperf_charts import build_tkperf_charts
 from tkperf.page.wording import format_fact, format_known_capacity, format_moment
+from tkperf.page.words.conditions import find_conditions
+from tkperf.page.words.uncertainty import MEANING_OF_RATIO
 
 _MOST_IN_TITLE = 4
 _WORDS = (
@@ -51,12 +55,12 @@ def build_comparison_view(comparison: Comparison) -> ReportView:
     view = ReportView(
         title=_title(comparison),
         subtitle=_subtitle(comparison),
-        banners=comparison.notices,
-        answer=comparison.findings,
+        banners=find_common_notices(comparison),
+        answer=tuple(find_findings(comparison)),
         warnings_line=_summarise(comparison),
         grouped_warnings=tuple(
             WarningGroup(title=group.title, count=len(group.texts), texts=group.texts)
-            for group in comparison.conditions
+            for group in find_conditions(comparison.names, comparison.results)
         ),
         disclosure=(),
         words=(_WORDS, " ".join((explain_colours(comparison, scale), *MARKS.values())), UNITS),
@@ -105,7 +109,11 @@ def show(table: ComparedTable, *, folded: bool = False) -> TableView:
 
 
 def _telemetry(comparison: Comparison, test: str) -> Facts:
-    told = "; ".join(each.text for each in comparison.telemetry if each.test == test)
+    told = "; ".join(
+        each.text
+        for each in find_telemetry_differences(comparison.names, comparison.results)
+        if each.test == test
+    )
     return (("By the drives' own logs", told),) if told else ()
 
 
@@ -134,7 +142,10 @@ def _subtitle(comparison: Comparison) -> str:
 
 def _summarise(comparison: Comparison) -> str:
     """Return a one-line summary of the warnings below; empty without warnings."""
-    counts = (f"{len(group.texts)} {group.title.lower()}" for group in comparison.conditions)
+    counts = (
+        f"{len(group.texts)} {group.title.lower()}"
+        for group in find_conditions(comparison.names, comparison.results)
+    )
     told = ", ".join(counts)
     return f"Conditions that differ, and what the runs say of themselves: {told}" if told else ""
 

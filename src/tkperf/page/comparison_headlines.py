@@ -8,13 +8,13 @@ from statistics import median
 from tkperf.analysis.comparing.arrangement import Arrangement
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import Change, Entry
-from tkperf.analysis.comparing.findings import describe_trend
 from tkperf.analysis.comparing.headlines import Headline
 from tkperf.analysis.comparing.history import History, HistoryFigure
 from tkperf.analysis.comparing.robust import find_trend
-from tkperf.analysis.comparing.tables import MOST_ACROSS, hint, ratios_of, reference_of
-from tkperf.analysis.uncertainty.wording import INTERVAL
+from tkperf.page.comparing.findings import describe_trend
+from tkperf.page.comparing.tables import MOST_ACROSS, hint, ratios_of, reference_of
 from tkperf.page.page import ChartView
+from tkperf.page.words.uncertainty import INTERVAL
 from tkperf.render.charts.flagged import flag
 from tkperf.render.charts.headlines import (
     DAY_MS,

@@ -6,16 +6,6 @@ from collections.abc import Sequence
 
 from tkperf.analysis.host import UNKNOWN, host_findings, tuned_settings
 from tkperf.analysis.results import RunResult
-from tkperf.analysis.told import (
-    MANUFACTURER,
-    MOTHERBOARD,
-    NAND_TYPE,
-    NOTE,
-    NOTHING_TOLD,
-    PLATFORM,
-    SPONSOR,
-    Told,
-)
 from tkperf.model.run_info import RunInfo
 from tkperf.model.units import format_count
 from tkperf.page.facts import (
@@ -36,6 +26,16 @@ from tkperf.page.facts import (
 from tkperf.page.page import Blocks
 from tkperf.page.page_header import build_parameters, build_preconditioning
 from tkperf.page.telemetry import describe_telemetry
+from tkperf.page.user_facts import (
+    MANUFACTURER,
+    MOTHERBOARD,
+    NAND_TYPE,
+    NOTE,
+    NOTHING_TOLD,
+    PLATFORM,
+    SPONSOR,
+    Told,
+)
 from tkperf.page.wording import NOT_KNOWN, format_moment
 from tkperf.procedures import SUITES, read_stored_profile
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
-from tkperf.analysis.tables import WIDE_RANGE, explain_intervals
-from tkperf.analysis.timeline.wording import describe_timelines
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import PERCENTILES
+from tkperf.page.tables.results import WIDE_RANGE, explain_intervals
+from tkperf.page.words.timeline import describe_timelines
 
 UNITS = (
     "Latency is the time from submission to completion. Block sizes are binary (KiB), capacities and "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from tkperf.analysis.remarks import WarningGroup
+from tkperf.page.remarks import WarningGroup
 from tkperf.render.charts.vega import Spec
 
 Facts = tuple[tuple[str, str], ...]

@@ -5,15 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
-from tkperf.analysis.told import (
-    MANUFACTURER,
-    MOTHERBOARD,
-    NAND_TYPE,
-    PLATFORM,
-    SPONSOR,
-    Told,
-)
-from tkperf.analysis.verdicts import name_rounds
 from tkperf.model.units import format_duration
 from tkperf.page.facts import (
     capacity,
@@ -33,7 +24,16 @@ from tkperf.page.facts import (
 )
 from tkperf.page.page import Blocks, Facts
 from tkperf.page.preconditioning import describe_fill, describe_load
+from tkperf.page.user_facts import (
+    MANUFACTURER,
+    MOTHERBOARD,
+    NAND_TYPE,
+    PLATFORM,
+    SPONSOR,
+    Told,
+)
 from tkperf.page.wording import format_moment
+from tkperf.page.words.steady_state import name_rounds
 
 DEMAND = "TC / QD"
 _ROUNDS = "Steady state"

@@ -15,10 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.analysis.details import CellDetail, Part
-from tkperf.analysis.flags import describe_disturbances
 from tkperf.analysis.results import CellResult, SliceResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
-from tkperf.analysis.uncertainty.wording import INTERVAL, add_interval
 from tkperf.model.histogram import coarse_edges_ns, coarsen
 from tkperf.model.measurement import IoStats, Measurement, add_all
 from tkperf.model.quantity import (
@@ -40,6 +38,8 @@ from tkperf.page.naming import capitalise
 from tkperf.page.page import Facts, PartsView, ScopeView, Stretches
 from tkperf.page.subject import MARKABLE, Subject
 from tkperf.page.wording import format_fact
+from tkperf.page.words.flags import describe_disturbances
+from tkperf.page.words.uncertainty import INTERVAL, add_interval
 from tkperf.render.charts.latency import MARKS, mark_rows
 
 SHOWN = {

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 
-from tkperf.analysis.tables import build_directions, build_matrix, build_stream
-from tkperf.analysis.timeline.wording import describe_timelines
-from tkperf.analysis.verdicts import format_verdict_value
 from tkperf.model.steady_state import Fit, SteadyStateVerdict
 from tkperf.model.units import NOT_MEASURED, unit_for_people
 from tkperf.page.figures import build_figures
 from tkperf.page.page import SectionView, TableView
 from tkperf.page.subject import Subject, show_table
+from tkperf.page.tables.results import build_directions, build_matrix, build_stream
 from tkperf.page.wording import describe_end, describe_state
+from tkperf.page.words.steady_state import format_verdict_value
+from tkperf.page.words.timeline import describe_timelines
 
 
 def build_section(subject: Subject) -> SectionView:

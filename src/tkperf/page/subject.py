@@ -9,7 +9,6 @@ from types import MappingProxyType
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.layout import MIX
 from tkperf.analysis.results import SectionResult, TestResult
-from tkperf.analysis.tables import Figure, Table, shade
 from tkperf.model.quantity import (
     IOPS,
     LATENCY_MAX,
@@ -25,6 +24,7 @@ from tkperf.model.telemetry.course import Course
 from tkperf.model.workload import Workload
 from tkperf.page.naming import address, capitalise, describe_axes, name_links
 from tkperf.page.page import TableView
+from tkperf.page.tables.results import Figure, Table, shade
 
 MARKABLE = (LATENCY_MEAN, LATENCY_MIN, *PERCENTILES, LATENCY_MAX)
 """Quantities that a histogram of response times can mark."""

@@ -10,15 +10,12 @@ from types import MappingProxyType
 from tkperf.analysis.chosen import Chosen
 from tkperf.analysis.claim_findings import Checked
 from tkperf.analysis.details import CellDetail
-from tkperf.analysis.flags import describe_counts, describe_gaps
 from tkperf.analysis.loads import LoadsOfTest
-from tkperf.analysis.remarks import find_badges, group_warnings, summarise_warnings
 from tkperf.analysis.results import RunResult, TestResult
-from tkperf.analysis.told import NOTHING_TOLD, Told
-from tkperf.analysis.uncertainty.wording import INTERVAL
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.units import NOT_MEASURED, format_duration
 from tkperf.page.cells import Cells, build_cell_charts
+from tkperf.page.check import find_check_warnings
 from tkperf.page.chosen import build_chosen
 from tkperf.page.disclosure import build_disclosure
 from tkperf.page.explanation import explain
@@ -27,11 +24,16 @@ from tkperf.page.opening import build_findings_views, build_headline_views
 from tkperf.page.page import ReportView, TableView, TestView
 from tkperf.page.page_header import build_page_header, describe_run
 from tkperf.page.procedure_text import describe_procedure
+from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
 from tkperf.page.sections import build_section
 from tkperf.page.subject import Subject, build_subjects
 from tkperf.page.telemetry import find_section_courses, find_test_course
+from tkperf.page.user_facts import NOTHING_TOLD, Told
 from tkperf.page.whole_test import build_test_figures
 from tkperf.page.wording import format_known_capacity, format_written
+from tkperf.page.words.flags import describe_counts, describe_gaps
+from tkperf.page.words.run import describe_progress, describe_resumptions
+from tkperf.page.words.uncertainty import INTERVAL
 
 EMPTY: Mapping[str, LoadsOfTest] = MappingProxyType({})
 
@@ -118,7 +120,7 @@ def _claims(checked: Checked) -> TableView:
             "Margin: distance to the limit on its good side, in percent of the limit, and in standard "
             f"uncertainties (sigma). Values alone decide; within the uncertainty: its {INTERVAL} "
             "contains the limit, with a baseline that of the difference of both levels.",
-            *checked.warnings,
+            *find_check_warnings(checked),
         ),
     )
 
@@ -158,10 +160,10 @@ def _test(
     duration = NOT_MEASURED if test.duration_s is None else format_duration(test.duration_s)
     gap = test.longest_gap_s
     facts = [
-        ("Status", test.progress or test.status.value),
+        ("Status", describe_progress(test) or test.status.value),
         ("Duration", duration),
         ("Written", _written(test)),
-        *(("Interrupted or repeated", text) for text in test.resumptions),
+        *(("Interrupted or repeated", text) for text in describe_resumptions(result, test)),
     ]
     if gap is not None:
         facts.append(

@@ -7,9 +7,6 @@ from dataclasses import replace
 
 from tkperf.analysis.loads import LoadsOfTest
 from tkperf.analysis.results import TestResult
-from tkperf.analysis.section_table import build_section_tables
-from tkperf.analysis.telemetry_table import build_telemetry_table
-from tkperf.analysis.together import put_together
 from tkperf.model.figures import DONE, TABLES, Figure, FigureKind
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import PERCENTILES, Quantity
@@ -18,9 +15,12 @@ from tkperf.model.units import format_duration
 from tkperf.page.figures import BUILD
 from tkperf.page.figures.cells import show_over_axis
 from tkperf.page.figures.joining import join_charts, name_views
+from tkperf.page.merged import put_together
 from tkperf.page.naming import capitalise, describe_together, list_words
 from tkperf.page.page import ChartView, CourseView, TableView, Views
 from tkperf.page.subject import Subject, find_quantities, show_table
+from tkperf.page.tables.sections import build_section_tables
+from tkperf.page.tables.telemetry import build_telemetry_table
 from tkperf.page.telemetry import show_course, show_course_below
 from tkperf.render.charts.rounds import find_time_unit
 from tkperf.render.charts.telemetry import align

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 
-from tkperf.analysis.flags import describe_window
 from tkperf.analysis.results import SectionResult
 from tkperf.model.units import NOT_MEASURED, format_capacity
+from tkperf.page.words.flags import describe_window
 
 NOT_KNOWN = "not known"
 

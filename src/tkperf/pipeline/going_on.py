@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from tkperf.analysis.host import found_settings
-from tkperf.analysis.incomplete import describe_under_way
 from tkperf.model.record import GoesOn, PurgeRecord, Resumption, StepRecord
 from tkperf.pipeline.equipment import Equipment
 from tkperf.pipeline.host_check import HostState
 from tkperf.pipeline.resume import ResumePlan
+from tkperf.runner.progress import describe_under_way
 from tkperf.runner.replay import Resumed
 from tkperf.system.host import read_host
 

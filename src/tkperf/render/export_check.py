@@ -13,6 +13,8 @@ import msgspec
 from tkperf.analysis.claim_findings import Checked, State
 from tkperf.analysis.results import RunResult
 from tkperf.model.units import drop_controls
+from tkperf.page.check import find_check_warnings
+from tkperf.page.words.run import find_notices
 
 SCHEMA = "tkperf-check/1"
 _UNCHECKED = (State.NOT_MEASURED, State.CANNOT_BE_TOLD)
@@ -23,8 +25,8 @@ def render_check_json(checked: Checked, result: RunResult) -> str:
     document = {
         "schema": SCHEMA,
         "run": result.info.name,
-        "notices": result.info.notices,
-        "warnings": checked.warnings,
+        "notices": find_notices(result),
+        "warnings": tuple(find_check_warnings(checked)),
         "findings": msgspec.to_builtins(checked.findings),
     }
     return json.dumps(document, indent=2, allow_nan=False)
@@ -53,8 +55,8 @@ def render_junit(checked: Checked, result: RunResult, *, confirmed: bool = False
         errors=str(errors),
         skipped="0",
     )
-    remarks = [("notice", notice) for notice in result.info.notices]
-    remarks += [("warning", warning) for warning in checked.warnings]
+    remarks = [("notice", notice) for notice in find_notices(result)]
+    remarks += [("warning", warning) for warning in find_check_warnings(checked)]
     if remarks:
         properties = ET.SubElement(suite, "properties")
         for name, value in remarks:

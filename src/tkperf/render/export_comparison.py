@@ -9,9 +9,12 @@ from dataclasses import asdict
 from tkperf.analysis.comparing.cohort import Cohort
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import ComparedRow, Entry
-from tkperf.analysis.comparing.headline_tables import build_headline_tables
 from tkperf.analysis.comparing.history import History
-from tkperf.analysis.comparing.tables import (
+from tkperf.analysis.results import RunResult
+from tkperf.page.comparing.findings import find_common_notices, find_findings
+from tkperf.page.comparing.headline_tables import build_headline_tables
+from tkperf.page.comparing.ratios import describe_ratio_uncertainty
+from tkperf.page.comparing.tables import (
     MOST_ACROSS,
     ComparedTable,
     build_summary,
@@ -19,8 +22,10 @@ from tkperf.analysis.comparing.tables import (
     find_comparison_scale,
     reference_of,
 )
-from tkperf.analysis.results import RunResult
-from tkperf.analysis.uncertainty.wording import MEANING_OF_RATIO
+from tkperf.page.comparing.telemetry import find_telemetry_differences
+from tkperf.page.words.conditions import find_conditions
+from tkperf.page.words.run import find_notices
+from tkperf.page.words.uncertainty import MEANING_OF_RATIO
 from tkperf.render.export_json import finite
 from tkperf.render.export_workload import WORKLOAD, workload_row
 from tkperf.render.markdown_text import inert, inert_line, render_rows
@@ -35,8 +40,8 @@ def render_comparison_json(comparison: Comparison) -> str:
         "schema": SCHEMA,
         "arrangement": comparison.arrangement.value,
         "ratios_to": reference_of(comparison),
-        "findings": comparison.findings,
-        "notices": comparison.notices,
+        "findings": tuple(find_findings(comparison)),
+        "notices": find_common_notices(comparison),
         "runs": [
             _run(name, result)
             for name, result in zip(comparison.names, comparison.results, strict=True)
@@ -47,8 +52,13 @@ def render_comparison_json(comparison: Comparison) -> str:
         ],
         "cohort": comparison.cohort and _cohort(comparison.cohort, comparison.rows),
         "history": comparison.history and _history(comparison.history, comparison.rows),
-        "conditions": [asdict(group) for group in comparison.conditions],
-        "telemetry": [asdict(difference) for difference in comparison.telemetry],
+        "conditions": [
+            asdict(group) for group in find_conditions(comparison.names, comparison.results)
+        ],
+        "telemetry": [
+            asdict(difference)
+            for difference in find_telemetry_differences(comparison.names, comparison.results)
+        ],
         "rows": [_row(row) for row in comparison.rows],
     }
     return json.dumps(finite(document), indent=2, allow_nan=False)
@@ -59,7 +69,7 @@ def _run(name: str, result: RunResult) -> dict[str, object]:
     return {
         "name": name,
         "status": result.status.value,
-        "notices": info.notices,
+        "notices": find_notices(result),
         "started_utc": info.started_utc,
         "profile": info.profile_name,
         "specification": info.specification,
@@ -135,15 +145,19 @@ def render_comparison_markdown(comparison: Comparison) -> str:
     """Return findings, headline figures, every section's values, conditions."""
     scale = find_comparison_scale(comparison)
     lines = [f"# {inert(' / '.join(comparison.names))}", ""]
-    lines += [f"**{inert(notice)}**\n" for notice in comparison.notices]
-    lines += [f"{inert_line(finding)}\n" for finding in comparison.findings]
+    lines += [f"**{inert(notice)}**\n" for notice in find_common_notices(comparison)]
+    lines += [f"{inert_line(finding)}\n" for finding in find_findings(comparison)]
     for table in build_headline_tables(comparison, scale):
         lines += _table(table)
     titles = {test.name: test.title for test in comparison.results[0].tests}
     few = len(comparison.names) <= MOST_ACROSS
     for test in dict.fromkeys(row.test for row in comparison.rows):
         lines += [f"## {inert(titles.get(test, test))}", ""]
-        lines += [f"{inert(each.text)}\n" for each in comparison.telemetry if each.test == test]
+        lines += [
+            f"{inert(each.text)}\n"
+            for each in find_telemetry_differences(comparison.names, comparison.results)
+            if each.test == test
+        ]
         of_test = [row for row in comparison.rows if row.test == test]
         for section in dict.fromkeys(row.section for row in of_test):
             rows = [row for row in of_test if row.section == section]
@@ -151,10 +165,10 @@ def render_comparison_markdown(comparison: Comparison) -> str:
                 build_values(comparison, rows, scale) if few else build_summary(comparison, rows)
             )
             lines += [f"### {inert(section)}", "", *_table(table)]
-    if any(entry.ratio_sure for row in comparison.rows for entry in row.entries):
+    if any(describe_ratio_uncertainty(entry) for row in comparison.rows for entry in row.entries):
         lines += [MEANING_OF_RATIO, ""]
-    lines += ["## Conditions", ""] if comparison.conditions else []
-    for group in comparison.conditions:
+    lines += ["## Conditions", ""] if find_conditions(comparison.names, comparison.results) else []
+    for group in find_conditions(comparison.names, comparison.results):
         lines += [
             f"**{inert(group.title)}**",
             "",

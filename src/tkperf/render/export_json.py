@@ -4,15 +4,47 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
+from typing import Any
 
 import msgspec
 
 from tkperf.analysis.results import RunResult
+from tkperf.page.findings.build import build_findings
+from tkperf.page.findings.headlines import build_headlines
+from tkperf.page.words.run import (
+    describe_progress,
+    describe_resumption,
+    describe_resumptions,
+    describe_step_under_way,
+    find_notices,
+    find_warnings,
+)
 
 
 def render_json(result: RunResult) -> str:
     """Return the whole result. "Not measured" is null; keys and units are stable within a schema."""
-    return json.dumps(finite(msgspec.to_builtins(result)), indent=2, allow_nan=False)
+    return json.dumps(finite(_with_words(result)), indent=2, allow_nan=False)
+
+
+def _with_words(result: RunResult) -> dict[str, Any]:
+    """Return the result as plain data, with the sentences that every output shows."""
+    bare = replace(
+        result, tests=tuple(replace(test, under_way=None) for test in result.tests), left_out=()
+    )
+    plain: dict[str, Any] = msgspec.to_builtins(bare)
+    del plain["left_out"]
+    plain["info"]["notices"] = find_notices(result)
+    plain["warnings"] = msgspec.to_builtins(find_warnings(result))
+    plain["headlines"] = msgspec.to_builtins(build_headlines(result.tests))
+    plain["findings"] = msgspec.to_builtins(build_findings(result.tests))
+    for resumption, of_plain in zip(result.resumptions, plain["resumptions"], strict=True):
+        of_plain["text"] = describe_resumption(resumption)
+    for test, of_plain in zip(result.tests, plain["tests"], strict=True):
+        of_plain["under_way"] = describe_step_under_way(test, result.status)
+        of_plain["progress"] = describe_progress(test)
+        of_plain["resumptions"] = describe_resumptions(result, test)
+    return plain
 
 
 def finite(value: object) -> object:

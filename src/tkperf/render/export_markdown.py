@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tkperf.analysis.conditions import describe_demand, describe_preconditioning, describe_purge
-from tkperf.analysis.flags import describe_counts
 from tkperf.analysis.host import host_findings, tuned_settings
-from tkperf.analysis.remarks import find_badges, group_warnings, summarise_warnings
 from tkperf.analysis.results import RunResult, SectionResult
-from tkperf.analysis.section_table import build_section_tables
-from tkperf.analysis.tables import (
+from tkperf.model.figures import matrix_keys
+from tkperf.model.quantity import QUANTITIES
+from tkperf.model.units import format_capacity
+from tkperf.page.findings.build import build_findings
+from tkperf.page.findings.headlines import build_headlines
+from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
+from tkperf.page.tables.results import (
     Table,
     build_directions,
     build_listings,
@@ -18,12 +20,13 @@ from tkperf.analysis.tables import (
     build_stream,
     explain_intervals,
 )
-from tkperf.analysis.telemetry_table import build_telemetry_table
-from tkperf.analysis.timeline.wording import describe_timelines
-from tkperf.analysis.verdicts import describe_verdicts
-from tkperf.model.figures import matrix_keys
-from tkperf.model.quantity import QUANTITIES
-from tkperf.model.units import format_capacity
+from tkperf.page.tables.sections import build_section_tables
+from tkperf.page.tables.telemetry import build_telemetry_table
+from tkperf.page.words.conditions import describe_demand, describe_preconditioning, describe_purge
+from tkperf.page.words.flags import describe_counts
+from tkperf.page.words.run import describe_resumptions
+from tkperf.page.words.steady_state import describe_verdicts
+from tkperf.page.words.timeline import describe_timelines
 from tkperf.render.markdown_text import inert as _text
 from tkperf.render.markdown_text import inert_line, render_rows
 
@@ -68,7 +71,7 @@ def render_markdown(result: RunResult) -> str:
     lines += _warnings(result)
     for test in result.tests:
         lines += ["", f"## {_text(test.title)}"]
-        lines += [f"\n**{_text(text)}**" for text in test.resumptions]
+        lines += [f"\n**{_text(text)}**" for text in describe_resumptions(result, test)]
         for section in test.sections:
             lines += ["", f"### {_text(section.name)}", "", *_verdict(section), ""]
             described = describe_timelines(section.timelines)
@@ -86,16 +89,17 @@ def render_markdown(result: RunResult) -> str:
 def _opening(result: RunResult) -> list[str]:
     """Return the headline figures first, then the findings of each test."""
     lines = []
-    if result.headlines:
+    if headlines := build_headlines(result.tests):
         titles = {test.name: test.title for test in result.tests}
         lines += ["| | | | | |", "|---|---:|---|---|---|"]
         lines += [
             f"| {_text(one.label)} | **{_text(one.text)}** | {one.sure} | {one.verdict} | {_text(titles.get(one.test, one.test))} |"
-            for one in result.headlines
+            for one in headlines
         ]
         lines.append("")
+    findings = build_findings(result.tests)
     for test in result.tests:
-        found = [finding for finding in result.findings if finding.test == test.name]
+        found = [finding for finding in findings if finding.test == test.name]
         for finding in found:
             text = f"{_text(finding.text)}."
             words = f"**{text}**" if finding.alarm else text

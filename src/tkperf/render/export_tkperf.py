@@ -26,6 +26,7 @@ from tkperf.model.tkperf_loops import (
     THROUGHPUT_SIZES_KIB,
 )
 from tkperf.model.units import KIB
+from tkperf.page.words.run import find_notices
 from tkperf.render.export_json import finite
 
 
@@ -54,7 +55,7 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
     info, host = result.info, result.info.host
     _add(root, "testdate", (info.started_utc or "")[:10])
     described = info.device_description or str(info.device.get("model") or "not known")
-    _add(root, "devinfo", "\n".join((*info.notices, described)))
+    _add(root, "devinfo", "\n".join((*find_notices(result), described)))
     if info.feature_matrix:
         _add(root, "featmatrix", info.feature_matrix)
     _add(root, "kernel", host.get("kernel"))

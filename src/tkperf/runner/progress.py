@@ -11,8 +11,18 @@ from dataclasses import dataclass
 
 from tkperf.model.errors import UsageError
 from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOutcome
-from tkperf.model.record import LogEntry, PurgeRecord, RunRecord, RunStatus, StepRecord, TestRecord
+from tkperf.model.record import (
+    LogEntry,
+    PurgeRecord,
+    RunRecord,
+    RunStatus,
+    StepKind,
+    StepRecord,
+    TestRecord,
+    UnfinishedStep,
+)
 from tkperf.model.run_info import RunInfo
+from tkperf.model.units import format_capacity, format_duration
 from tkperf.procedures import Test, find_test, read_stored_profile
 from tkperf.procedures.plan import Case
 from tkperf.procedures.profiles import Profile
@@ -194,3 +204,16 @@ def describe_phase(phase: Phase | None, at_most: int | None, steps_done: int | N
 
 def _of(at_most: int | None) -> str:
     return "" if at_most is None else f" of at most {at_most:,}"
+
+
+def describe_under_way(step: UnfinishedStep, status: RunStatus) -> str:
+    """Describe the unfinished step: ``preconditioning: 512.0 GB of 960.2 GB written in 20 min, cut off``."""
+    state = "still going on" if status is RunStatus.RUNNING else "cut off; it counts in no result"
+    within = format_duration(step.measured_so_far.duration_s)
+    if step.kind is StepKind.FILL:
+        written = format_capacity(step.measured_so_far.write.bytes)
+        whole = "" if step.planned_bytes is None else f" of {format_capacity(step.planned_bytes)}"
+        return f"{step.section}, preconditioning: {written}{whole} written in {within}, {state}"
+    what = "slice" if step.kind is StepKind.CONTINUOUS else step.kind.value
+    planned = "" if step.planned_s is None else f" of {format_duration(step.planned_s)}"
+    return f"{step.section}, {what} {step.number}, {step.workload}: {within}{planned}, {state}"

@@ -1,4 +1,4 @@
-"""A comparison as data: the one source of every output."""
+"""A comparison as data."""
 
 from __future__ import annotations
 
@@ -9,20 +9,16 @@ from tkperf.analysis.comparing.cohort import Cohort
 from tkperf.analysis.comparing.entries import ComparedRow
 from tkperf.analysis.comparing.headlines import Headline
 from tkperf.analysis.comparing.history import History
-from tkperf.analysis.comparing.telemetry import TelemetryDifference
-from tkperf.analysis.conditions import ConditionGroup
 from tkperf.analysis.results import RunResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Everything that any output of a comparison says.
+    """A comparison of runs.
 
     Attributes:
         names: distinct names of the runs, in the order of ``results``.
-        findings: sentences, the answer first.
         headlines: a few rows of each test.
-        conditions: differing and missing conditions, and the conditions that the runs state themselves.
         cohort, history: set in these arrangements only.
     """
 
@@ -31,14 +27,5 @@ class Comparison:
     arrangement: Arrangement
     rows: tuple[ComparedRow, ...]
     headlines: tuple[Headline, ...]
-    conditions: tuple[ConditionGroup, ...]
-    telemetry: tuple[TelemetryDifference, ...]
     cohort: Cohort | None = None
     history: History | None = None
-    findings: tuple[str, ...] = ()
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """Notices of all runs, each once, such as SIMULATED."""
-        notices = (notice for result in self.results for notice in result.info.notices)
-        return tuple(dict.fromkeys(notices))

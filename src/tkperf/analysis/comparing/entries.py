@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tkperf.analysis.uncertainty.estimate import Uncertainty, build_ratio
-from tkperf.analysis.uncertainty.wording import describe_share
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.quantity import Better, Measure
 from tkperf.model.workload import Workload
-
-# An interval is given by its ends if its middle is further from the value than this share of its half width.
-_LOPSIDED = 0.25
 
 
 class Span(StrEnum):
@@ -25,9 +20,6 @@ class Span(StrEnum):
     STREAM = "a stream's slices, without a window"
     AREAS = "areas of the disk"
 
-
-MOST_NAMED = 4
-"""Most runs that a sentence names."""
 
 _NOISE = (Span.WINDOW, Span.PHASE)
 
@@ -76,41 +68,6 @@ class Entry:
     disturbances: tuple[DisturbanceCode, ...] | None = None
     not_found: str | None = None
 
-    @property
-    def ratio_text(self) -> str:
-        """``x1.034 ± 0.9 %``; in parentheses within noise, with a question mark if noise is not known."""
-        if self.ratio is None:
-            return ""
-        return self.told(f"x{format_ratio(self.ratio)}{self.ratio_sure}")
-
-    @property
-    def ratio_sure(self) -> str:
-        """Text after the ratio: `` ± 0.9 %``, `` (0.512 to 0.984)`` if the interval is lopsided; empty: not known."""
-        known = self.ratio_uncertainty
-        if not self.ratio or known is None or known.expanded is None:
-            return ""
-        if known.low is not None and known.high is not None:
-            beside = abs(known.low + known.high - 2 * self.ratio) / 2
-            if beside > _LOPSIDED * known.expanded:
-                return f" ({self.ratio_interval})"
-        return f" {describe_share(100 * known.expanded / self.ratio)}"
-
-    @property
-    def ratio_interval(self) -> str:
-        """``8.52 to 8.88``, ``above 8.52`` without an upper end; "or wider" for a lower limit; empty: none."""
-        known = self.ratio_uncertainty
-        if self.ratio is None or known is None or known.low is None:
-            return ""
-        low = format_ratio(known.low)
-        text = f"above {low}" if known.high is None else f"{low} to {format_ratio(known.high)}"
-        return f"{text} or wider" if known.at_least else text
-
-    def told(self, text: str) -> str:
-        """Mark a text about the ratio with how certain the difference is."""
-        if self.change is Change.WITHIN_NOISE:
-            return f"({text})"
-        return f"{text}?" if self.change is Change.CANNOT_BE_TOLD else text
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRow:
@@ -127,14 +84,6 @@ class ComparedRow:
     def title(self) -> str:
         """Quantity with its unit, and the part if there is one."""
         return f"{self.part}: {self.quantity.title}" if self.part else self.quantity.title
-
-
-def format_ratio(ratio: float) -> str:
-    """Format a ratio: three digits after the point from 0.1 to 2, fewer above: ``1.034``, ``8.70``, ``120``."""
-    if ratio < 0.1:
-        return f"{ratio:.2g}" if ratio > 0 else "0"
-    digits = next((digits for limit, digits in ((2, 3), (10, 2), (100, 1)) if ratio < limit), 0)
-    return f"{ratio:,.{digits}f}"
 
 
 def against_first(first: Entry, entry: Entry, measure: Measure) -> Entry:
@@ -178,11 +127,3 @@ def ranges_overlap(first: Entry, entry: Entry) -> bool | None:
     if entry.low > first.high or first.low > entry.high:
         return False
     return True if first.span in _NOISE and entry.span in _NOISE else None
-
-
-def list_names(names: Sequence[str]) -> str:
-    """Join names: ``A, B``; many names become ``A, B, C, D and 12 more``."""
-    left = len(names) - MOST_NAMED
-    if left < 2:
-        return ", ".join(names)
-    return f"{', '.join(names[:MOST_NAMED])} and {left} more"

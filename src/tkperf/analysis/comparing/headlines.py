@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from tkperf.analysis.characteristics import SOUGHT_ALWAYS
 from tkperf.analysis.comparing.entries import ComparedRow, Entry
-from tkperf.analysis.findings.words import name_figure
-from tkperf.analysis.layout import ACCESS, BLOCKS, DEPTH, JOBS, MIX, find_axes
+from tkperf.analysis.layout import ACCESS, BLOCKS, DEPTH, JOBS, MIX, find_axes, name_figure
 from tkperf.analysis.results import RunResult
 from tkperf.model.quantity import PERCENTILES, QUANTITIES, Measure
 from tkperf.model.units import KIB

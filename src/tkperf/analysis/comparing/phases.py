@@ -16,8 +16,8 @@ from tkperf.analysis.characteristics import FRESH, STEADY
 from tkperf.analysis.comparing.entries import Entry, Span
 from tkperf.analysis.courses import changes
 from tkperf.analysis.results import CellResult, SectionResult, SliceResult
+from tkperf.analysis.timeline.findings import preferred
 from tkperf.analysis.timeline.levels import LevelKind
-from tkperf.analysis.timeline.wording import preferred
 from tkperf.analysis.uncertainty.estimate import EXTREME, Basis, Uncertainty
 from tkperf.analysis.uncertainty.means import uncertainty_of_median
 from tkperf.model.disturbance.codes import DisturbanceCode, find_codes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -60,3 +61,31 @@ class Timeline:
         return self.settled is False or any(
             level.kind is not LevelKind.STEADY for level in self.levels
         )
+
+
+def preferred(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
+    """Return each finding once: slices do not repeat a quantity that seconds have, except for its levels."""
+    finer = {
+        (timeline.workload, timeline.quantity)
+        for timeline in timelines
+        if timeline.recorded is Recorded.SECONDS
+    }
+    kept = []
+    for timeline in timelines:
+        coarse = timeline.recorded is not Recorded.SECONDS
+        if not (coarse and (timeline.workload, timeline.quantity) in finer):
+            kept.append(timeline)
+        elif timeline.levels:
+            kept.append(_without_drops(timeline))
+    return tuple(kept)
+
+
+def _without_drops(timeline: Timeline) -> Timeline:
+    return Timeline(
+        workload=timeline.workload,
+        quantity=timeline.quantity,
+        recorded=timeline.recorded,
+        values=timeline.values,
+        levels=timeline.levels,
+        settled=timeline.settled,
+    )

@@ -10,6 +10,8 @@ from math import atan2, cos, inf, pi, sin, sqrt
 from statistics import NormalDist
 
 COVERAGE_PERCENT = 95
+COVERED = f"{COVERAGE_PERCENT} %"
+"""The coverage of every interval, for people."""
 _MANY = 100  # degrees of freedom; above it an expansion is exact to six digits
 
 

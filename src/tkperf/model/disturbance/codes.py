@@ -84,6 +84,11 @@ def describe_count(code: DisturbanceCode, steps: int) -> str:
     return f"{format_count(steps, 'step')}{_JOINTS.get(code, ' with')} {WORDS[code]}"
 
 
+def describe_disturbed(codes: Iterable[DisturbanceCode]) -> str:
+    """Return the disturbances in words: ``disturbed: other I/O on the device, idle time before the step``."""
+    return "disturbed: " + ", ".join(WORDS[code] for code in codes)
+
+
 def find_codes(codes: Iterable[DisturbanceCode]) -> tuple[DisturbanceCode, ...]:
     """Return the codes among these, each once, in the order of their definition."""
     occurring = set(codes)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tkperf.analysis.tables import build_areas
 from tkperf.model.figures import Figure
 from tkperf.page.naming import capitalise
 from tkperf.page.page import ChartView, Views
 from tkperf.page.subject import Subject, find_quantities, show_table
+from tkperf.page.tables.results import build_areas
 from tkperf.render.charts.hard_disk import box_plot, over_areas
 
 

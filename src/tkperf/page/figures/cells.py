@@ -7,12 +7,12 @@ from dataclasses import replace
 from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED
 from tkperf.analysis.layout import OFFERED, Axis, arrange
 from tkperf.analysis.results import SectionResult
-from tkperf.analysis.tables import build_listing, build_matrices
 from tkperf.model.figures import Figure, matrix_keys
 from tkperf.model.quantity import IOPS
 from tkperf.page.naming import Naming, capitalise, describe_axes, describe_curves
 from tkperf.page.page import ChartView, Views
 from tkperf.page.subject import Subject, find_quantities, show_table
+from tkperf.page.tables.results import build_listing, build_matrices
 from tkperf.render.charts import rounds
 from tkperf.render.charts.bars_3d import bars_3d
 from tkperf.render.charts.demand import against, over_demand, split_demand

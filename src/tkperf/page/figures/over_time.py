@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tkperf.analysis.tables import directions_of
-from tkperf.analysis.timeline.findings import Recorded, Timeline
-from tkperf.analysis.timeline.wording import preferred
+from tkperf.analysis.timeline.findings import Recorded, Timeline, preferred
 from tkperf.model.figures import Figure
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import LATENCY_MEAN, PERCENTILES, Direction, Quantity
@@ -21,6 +19,7 @@ from tkperf.page.naming import (
 )
 from tkperf.page.page import ChartView, Views
 from tkperf.page.subject import Subject, find_quantities
+from tkperf.page.tables.results import directions_of
 from tkperf.page.telemetry import show_course_below
 from tkperf.render.charts import rounds
 from tkperf.render.charts.over_time import mark_over_time

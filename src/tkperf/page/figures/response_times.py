@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tkperf.analysis.tables import directions_of
 from tkperf.model.figures import Figure
 from tkperf.page.page import ChartView, Views
 from tkperf.page.subject import Subject
+from tkperf.page.tables.results import directions_of
 from tkperf.render.charts.flagged import with_flags
 from tkperf.render.charts.latency import (
     BINS_A_DECADE,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tkperf.analysis.flags import Flagged, describe_flags, join_flags
+from tkperf.page.words.flags import Flagged, describe_flags, join_flags
 from tkperf.render.charts.vega import Row, Spec, layers_of, with_layers
 
 # Visible on white and on dark pages, and distinct from the curves' colours.

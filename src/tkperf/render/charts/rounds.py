@@ -8,7 +8,6 @@ from itertools import cycle
 from math import isclose, isfinite
 from types import MappingProxyType
 
-from tkperf.analysis.flags import is_flagged
 from tkperf.analysis.layout import BLOCKS, Axis, find_axes
 from tkperf.analysis.results import CellResult, SectionResult, SliceResult
 from tkperf.model.quantity import IOPS, Direction, Quantity
@@ -17,6 +16,7 @@ from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.units import unit_for_people
 from tkperf.model.workload import Workload
 from tkperf.page.naming import Naming, describe_together, find_naming
+from tkperf.page.words.flags import is_flagged
 from tkperf.render.charts.colours import colour_quantity
 from tkperf.render.charts.curves import build_curves, name_ends, style_curves
 from tkperf.render.charts.flagged import flag

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tkperf.analysis.results import CellResult
-from tkperf.analysis.uncertainty.wording import COVERED, describe_interval
+from tkperf.analysis.uncertainty.student import COVERED
 from tkperf.model.quantity import Quantity
 from tkperf.model.units import NOT_MEASURED
+from tkperf.page.words.uncertainty import describe_interval
 from tkperf.render.charts.labels import name_curves
 from tkperf.render.fonts import STACK
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tkperf.analysis.layout import DEPTH, JOBS
+from tkperf.analysis.layout import DEPTH, JOBS, ORDERS, name_blocks
 from tkperf.analysis.results import CellResult
 from tkperf.model.quantity import (
     LATENCY_MAX,
@@ -14,19 +14,11 @@ from tkperf.model.quantity import (
     Direction,
     Quantity,
 )
-from tkperf.model.units import format_block_size_kib, format_latency
-from tkperf.model.workload import Access, Workload
+from tkperf.model.units import format_latency
+from tkperf.model.workload import Workload
 
 # The highest percentile in a sentence: higher ones rest on few I/Os.
 _HIGHEST = "p99.9_us"
-_ORDERS = {Access.RANDOM: "random", Access.SEQUENTIAL: "sequential"}
-
-
-def name_blocks(workload: Workload) -> str:
-    """Return ``4 KiB``, ``12 block sizes``."""
-    if workload.block_mix:
-        return f"{len(workload.block_mix)} block sizes"
-    return f"{format_block_size_kib(workload.block_size_bytes)} KiB"
 
 
 def name_direction(workload: Workload) -> str:
@@ -38,7 +30,7 @@ def name_direction(workload: Workload) -> str:
 
 def name_load(workload: Workload) -> str:
     """Return ``random 4 KiB writes``, ``random writes of 12 block sizes``."""
-    order, direction = _ORDERS[workload.access], name_direction(workload)
+    order, direction = ORDERS[workload.access], name_direction(workload)
     if workload.block_mix:
         return f"{order} {direction} of {name_blocks(workload)}"
     return f"{order} {name_blocks(workload)} {direction}"
@@ -47,15 +39,6 @@ def name_load(workload: Workload) -> str:
 def name_demand(workload: Workload) -> str:
     """Return ``TC4 QD32``."""
     return f"{JOBS.words(workload)} {DEPTH.words(workload)}"
-
-
-def name_figure(workload: Workload) -> str:
-    """Return ``4 KiB random write``: the label of a figure."""
-    direction = {100: " read", 0: " write"}.get(
-        workload.read_percent, f", {workload.read_percent} % reads"
-    )
-    of_sizes = "," if workload.block_mix else ""
-    return f"{name_blocks(workload)}{of_sizes} {_ORDERS[workload.access]}{direction}"
 
 
 def say_value(value: float, quantity: Quantity) -> str:

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from math import floor, isfinite, log10
 
 from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Uncertainty
-from tkperf.analysis.uncertainty.student import COVERAGE_PERCENT
+from tkperf.analysis.uncertainty.student import COVERAGE_PERCENT, COVERED
 from tkperf.model.quantity import Measure
 from tkperf.model.units import format_count, format_exact, format_number, format_to_place
 
-COVERED = f"{COVERAGE_PERCENT} %"
 INTERVAL = f"{COVERED} interval"
 MEANING = (
     f"A {INTERVAL} (±) of a figure holds, in {COVERAGE_PERCENT} of 100 cases, the result of a measurement twice as "

@@ -10,11 +10,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.layout import arrange, find_axes, name_within, place_of
-from tkperf.analysis.results import CellResult, RunResult, SectionResult, describe_stream
+from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
-from tkperf.analysis.uncertainty.wording import MEANING, describe, summarise
 from tkperf.model.figures import Figure as AskedFigure
 from tkperf.model.figures import FigureKind
 from tkperf.model.measurement import explain_rare
@@ -31,6 +29,9 @@ from tkperf.model.quantity import (
 )
 from tkperf.model.units import NOT_MEASURED, format_exact, format_number, format_window
 from tkperf.model.workload import Workload
+from tkperf.page.words.flags import explain_marks, mark
+from tkperf.page.words.run import describe_stream
+from tkperf.page.words.uncertainty import MEANING, describe, summarise
 
 # Colours follow the logarithm if the greatest value is more than this many times the least.
 WIDE_RANGE = 20.0

@@ -7,7 +7,11 @@ from dataclasses import replace
 
 from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED, Characteristic
 from tkperf.analysis.courses import find_characteristic
-from tkperf.analysis.findings.choice import (
+from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.model.quantity import LATENCY_MEAN, LATENCY_WITH_WAIT, Quantity
+from tkperf.model.units import format_latency, format_number
+from tkperf.model.workload import Workload
+from tkperf.page.findings.choice import (
     choose_cells,
     choose_peaks,
     find_rate,
@@ -15,8 +19,8 @@ from tkperf.analysis.findings.choice import (
     find_single,
     is_grid,
 )
-from tkperf.analysis.findings.streams import describe_stream
-from tkperf.analysis.findings.words import (
+from tkperf.page.findings.streams import describe_stream
+from tkperf.page.findings.words import (
     capital,
     name_demand,
     name_direction,
@@ -25,11 +29,7 @@ from tkperf.analysis.findings.words import (
     say_tail,
     say_value,
 )
-from tkperf.analysis.results import CellResult, SectionResult
-from tkperf.analysis.verdicts import name_rounds
-from tkperf.model.quantity import LATENCY_MEAN, LATENCY_WITH_WAIT, Quantity
-from tkperf.model.units import format_latency, format_number
-from tkperf.model.workload import Workload
+from tkperf.page.words.steady_state import name_rounds
 
 _MOST_RIVALS = 2
 _NEGLIGIBLE_WAIT = 0.01  # of the mean latency

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tkperf.analysis.comparing.entries import list_names
-from tkperf.analysis.flags import describe_disturbed
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
-from tkperf.model.disturbance.codes import HOST_LIMITED, find_codes
+from tkperf.model.disturbance.codes import HOST_LIMITED, describe_disturbed, find_codes
 from tkperf.model.record import RunStatus
 from tkperf.model.units import format_count
+from tkperf.page.comparing.ratios import list_names
+from tkperf.page.words.run import describe_progress, find_notices, find_warnings
 from tkperf.procedures import find_test
 
 # Most entries that a text lists; it counts the others.
@@ -121,20 +121,6 @@ def _how(values: Iterable[object]) -> tuple[str, bool]:
     return ("differs", True) if len(known) > 1 else ("is not known of every run", False)
 
 
-def explain_nothing_common(results: Sequence[RunResult]) -> str:
-    """Explain why runs have no test in common, as far as this is known; else empty."""
-    kinds = {
-        find_test(result.info.suite, test.name, result.info.profile) is None
-        for result in results
-        for test in result.tests
-    }
-    if len(kinds) < 2:
-        return ""
-    return (
-        "; runs made of fio's files compare with each other, by workload, not with tkperf's tests"
-    )
-
-
 def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
     """Yield the tests, sections and cells that only some runs have, grouped by these runs.
 
@@ -178,19 +164,20 @@ def _join_remarks(names: Sequence[str], results: Sequence[RunResult]) -> Iterato
     for name, result in zip(names, results, strict=True):
         for text in dict.fromkeys(_remarks(result)):
             by_text.setdefault(text, []).append(name)
-    everywhere = set.intersection(*(set(result.info.notices) for result in results))
+    everywhere = set.intersection(*(set(find_notices(result)) for result in results))
     for text, of_runs in by_text.items():
         if text not in everywhere:
             yield f"{list_names(of_runs)}: {text}"
 
 
 def _remarks(result: RunResult) -> Iterator[str]:
-    yield from result.info.notices
+    yield from find_notices(result)
     yield from _cut_short(result)
-    for warning in result.warnings[:MOST_LISTED]:
+    warnings = find_warnings(result)
+    for warning in warnings[:MOST_LISTED]:
         yield warning.text
-    if len(result.warnings) > MOST_LISTED:
-        more = format_count(len(result.warnings) - MOST_LISTED, "more warning")
+    if len(warnings) > MOST_LISTED:
+        more = format_count(len(warnings) - MOST_LISTED, "more warning")
         yield f"and {more} in its own report"
     sections = [section for test in result.tests for section in test.sections]
     cells = [cell for section in sections for cell in section.cells]
@@ -218,8 +205,8 @@ def _cut_short(result: RunResult) -> Iterator[str]:
         return
     yield f"the run is {result.status.value}"
     for test in result.tests:
-        if test.progress is not None:
-            yield f"{test.title}: {test.progress}"
+        if (progress := describe_progress(test)) is not None:
+            yield f"{test.title}: {progress}"
 
 
 def _list_values(names: Sequence[str], values: Iterable[object]) -> str:

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tkperf.analysis.flags import count_disturbed
 from tkperf.analysis.results import RunResult
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.record import RunStatus, RunWarning
 from tkperf.model.units import format_count
+from tkperf.page.words.flags import count_disturbed
+from tkperf.page.words.run import find_notices, find_warnings
 
 # Codes of warnings that appear in findings or in the facts of their test.
 _TOLD_ELSEWHERE = ("resumed", "unfinished-test")
@@ -44,7 +45,7 @@ class WarningGroup:
 
 def find_badges(result: RunResult) -> tuple[str, ...]:
     """Return the facts that every reader of a figure must know, each as ``KEYWORD: sentence``."""
-    badges = list(result.info.notices)
+    badges = list(find_notices(result))
     if result.status is not RunStatus.COMPLETE:
         ended = result.ended_because or "going on"
         badges.insert(0, f"RUN {result.status.value.upper()}: {ended}")
@@ -56,7 +57,7 @@ def find_badges(result: RunResult) -> tuple[str, ...]:
 def group_warnings(result: RunResult) -> tuple[WarningGroup, ...]:
     """Group the run's warnings by subject, equal texts once."""
     by_group: dict[str, list[RunWarning]] = {}
-    for warning in result.warnings:
+    for warning in find_warnings(result):
         if warning.code not in _TOLD_ELSEWHERE:
             by_group.setdefault(_GROUPS.get(warning.code, _REST), []).append(warning)
     return tuple(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 
-from tkperf.analysis.flags import describe_window
 from tkperf.analysis.results import SectionResult
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.units import (
@@ -16,6 +15,7 @@ from tkperf.model.units import (
     format_window,
     unit_for_people,
 )
+from tkperf.page.words.flags import describe_window
 
 # Most digits beyond the usual ones: a range of a hundred thousandth of the average needs no more.
 _MOST_FINER = 3

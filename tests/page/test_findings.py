@@ -16,10 +16,6 @@ from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import run_info, simulate, view_of, work
 from tkperf.analysis.characteristics import FRESH, STEADY, STEADY_FROM, Characteristic
 from tkperf.analysis.courses import with_characteristics
-from tkperf.analysis.findings.build import build_findings, with_findings
-from tkperf.analysis.findings.headlines import MOST, build_headlines
-from tkperf.analysis.findings.sections import describe_section
-from tkperf.analysis.remarks import find_badges, group_warnings, summarise_warnings
 from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.levels import Level, LevelKind
@@ -29,6 +25,10 @@ from tkperf.model.figures import Figure, FigureKind
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
 from tkperf.model.record import RunStatus, RunWarning
 from tkperf.model.steady_state import judge
+from tkperf.page.findings.build import build_findings
+from tkperf.page.findings.headlines import MOST, build_headlines
+from tkperf.page.findings.sections import describe_section
+from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
 from tkperf.procedures import HDD_TESTS, SSD_TESTS
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
@@ -101,8 +101,8 @@ def test_only_what_was_judged_steady_holds_a_rate() -> None:
     for steady, words in ((None, "run at"), (False, "run at"), (True, "hold")):
         judged = replace(even, steady=steady)
         assert f"writes {words} 30,000 IOPS" in describe_section(judged)
-        run = with_findings(made_up_run("R", {"writesat": [judged]}))
-        assert (run.headlines[0].label, run.headlines[0].text) == (
+        run = made_up_run("R", {"writesat": [judged]})
+        assert (build_headlines(run.tests)[0].label, build_headlines(run.tests)[0].text) == (
             "4 KiB random write",
             "30,000 IOPS",
         )
@@ -111,10 +111,10 @@ def test_only_what_was_judged_steady_holds_a_rate() -> None:
 def test_a_share_of_fresh_is_the_same_wherever_it_stands() -> None:
     """Of a window that was judged steady its mean, 30,000 here, is what the tables have: 33.8 % of 88,800."""
     stream = replace(saturated(), steady=True)
-    run = with_findings(made_up_run("R", {"writesat": [stream]}))
-    (share,) = [one for one in run.headlines if one.key == "share_of_fresh_percent"]
+    run = made_up_run("R", {"writesat": [stream]})
+    (share,) = [one for one in build_headlines(run.tests) if one.key == "share_of_fresh_percent"]
     assert share.text == "33.8 %"
-    assert "settle at 30,000 IOPS, 33.8 % of fresh out of box" in run.findings[0].text
+    assert "settle at 30,000 IOPS, 33.8 % of fresh out of box" in build_findings(run.tests)[0].text
 
 
 def test_the_headline_of_a_stream_is_what_the_sentence_says() -> None:
@@ -122,8 +122,8 @@ def test_the_headline_of_a_stream_is_what_the_sentence_says() -> None:
 
     def first(*sections: SectionResult) -> list[tuple[str, str]]:
         named = {f"test {number}": [section] for number, section in enumerate(sections)}
-        run = with_findings(made_up_run("R", named))
-        return [(one.label, one.text) for one in run.headlines]
+        run = made_up_run("R", named)
+        return [(one.label, one.text) for one in build_headlines(run.tests)]
 
     settled = ("4 KiB random write, settled (median)", "27,000 IOPS")
     rounds = made_up_section("IOPS", {WRITES: [28_000.0] * 5})
@@ -156,8 +156,8 @@ def test_what_was_not_measured_is_not_told() -> None:
     """Neither as 0 nor as a dash in a sentence."""
     section = made_up_section("Rounds", {WRITES: [None] * 5, READS: [None] * 5})
     assert describe_section(section) == ""
-    run = with_findings(made_up_run("run", {"unheard of": [section]}))
-    assert run.headlines == ()
+    run = made_up_run("run", {"unheard of": [section]})
+    assert build_headlines(run.tests) == ()
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ def test_a_headline_says_where_its_interval_is_a_lower_limit(
     known = Uncertainty(standard=half / 2, low=27_000 - half, high=27_000 + half, at_least=at_least)
     section = made_up_section("Rounds", {WRITES: [27_000.0] * 5})
     cell = replace(section.cells[0], uncertainty=CellUncertainty(all={IOPS.key: known}))
-    run = with_findings(made_up_run("R", {"iops": [replace(section, cells=(cell,))]}))
-    assert [one.sure for one in run.headlines if one.key == IOPS.key] == [text]
+    run = made_up_run("R", {"iops": [replace(section, cells=(cell,))]})
+    assert [one.sure for one in build_headlines(run.tests) if one.key == IOPS.key] == [text]
 
 
 def test_a_mix_of_one_size_has_no_second_size() -> None:
@@ -202,13 +202,13 @@ def test_each_figure_of_several_demands_names_its_own() -> None:
         )
         for name, demand, rate in (("Maximum", most, 63_000.0), ("Minimum", least, 9_700.0))
     ]  # fmt: skip
-    run = with_findings(made_up_run("R", {"grid": [grid, *tails]}))
-    rates = [one for one in run.headlines if one.key == IOPS.key]
+    run = made_up_run("R", {"grid": [grid, *tails]})
+    rates = [one for one in build_headlines(run.tests) if one.key == IOPS.key]
     assert [one.label for one in rates] == [
         "4 KiB random write, most, at TC4 QD32",
         "4 KiB random write, at TC4 QD32",
     ]
-    assert all("at TC4 QD32" in one.label for one in run.headlines)
+    assert all("at TC4 QD32" in one.label for one in build_headlines(run.tests))
 
 
 def test_a_grid_is_told_by_its_peak_and_its_first_step() -> None:
@@ -260,7 +260,7 @@ def test_the_headline_of_dirth_is_the_maximum_that_it_measured(tmp_path: Path) -
     result = simulate(tmp_path, run_info(), suite={"dirth": SSD_TESTS["dirth"]})
     sections = {section.name: section for section in result.tests[0].sections}
     assert sections["Demand grid"].latency_ceiling_us == 5000
-    (most,) = [one for one in result.headlines if one.section == "Demand grid"]
+    (most,) = [one for one in build_headlines(result.tests) if one.section == "Demand grid"]
     assert most.workload == sections["Maximum: response times"].cells[0].workload
 
 
@@ -346,24 +346,25 @@ def test_every_test_is_told_of(tmp_path: Path, name: str) -> None:
     run = simulate(
         tmp_path, run_info(suite="hdd" if disk else "ssd"), preset, suite={test.name: test}
     )
-    texts = [finding.text for finding in run.findings]
-    assert any(not finding.alarm for finding in run.findings)
-    assert 1 <= len(run.headlines) <= MOST
-    for text in (*texts, *(one.text for one in run.headlines)):
+    texts = [finding.text for finding in build_findings(run.tests)]
+    assert any(not finding.alarm for finding in build_findings(run.tests))
+    assert 1 <= len(build_headlines(run.tests)) <= MOST
+    for text in (*texts, *(one.text for one in build_headlines(run.tests))):
         assert not re.search(r"None|nan|\binf\b|\.$| - ", text), text
     assert len(set(texts)) == len(texts)
-    assert all(one.value is not None or "at least" in one.text or "over" in one.text or "below" in one.text for one in run.headlines)  # fmt: skip
+    assert all(one.value is not None or "at least" in one.text or "over" in one.text or "below" in one.text for one in build_headlines(run.tests))  # fmt: skip
 
 
 def test_each_test_has_a_figure_before_any_has_two(tmp_path: Path) -> None:
     """And no load and quantity is told twice."""
     run = simulate(tmp_path, run_info())
-    assert len(run.headlines) == MOST
-    assert {one.test for one in run.headlines} == {test.name for test in run.tests}
-    assert [one.test for one in run.headlines] == sorted(
-        (one.test for one in run.headlines), key=[test.name for test in run.tests].index
+    assert len(build_headlines(run.tests)) == MOST
+    assert {one.test for one in build_headlines(run.tests)} == {test.name for test in run.tests}
+    assert [one.test for one in build_headlines(run.tests)] == sorted(
+        (one.test for one in build_headlines(run.tests)),
+        key=[test.name for test in run.tests].index,
     )
-    assert len({(one.label, one.key) for one in run.headlines}) == MOST
+    assert len({(one.label, one.key) for one in build_headlines(run.tests)}) == MOST
 
 
 def test_every_output_has_the_same_sentences(tmp_path: Path) -> None:
@@ -376,12 +377,12 @@ def test_every_output_has_the_same_sentences(tmp_path: Path) -> None:
     plain = re.sub(r"</?span[^>]*>", "", page)
     markdown = render_markdown(run)
     document = json.loads(render_json(run))
-    for finding, kept in zip(run.findings, document["findings"], strict=True):
+    for finding, kept in zip(build_findings(run.tests), document["findings"], strict=True):
         assert finding.text == kept["text"]
         assert f"{finding.text}." in shown
         assert f"{finding.text}." in plain
         assert f"{finding.text}." in markdown
-    for headline, kept in zip(run.headlines, document["headlines"], strict=True):
+    for headline, kept in zip(build_headlines(run.tests), document["headlines"], strict=True):
         assert (headline.text, headline.value) == (kept["text"], kept["value"])
         for said in (shown, page, markdown):
             assert headline.text in said

@@ -14,19 +14,19 @@ from tkperf.analysis.comparing.entries import (
     Change,
     ComparedRow,
     Entry,
-    format_ratio,
 )
-from tkperf.analysis.comparing.heat import Scale, find_scale
-from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.layout import arrange, listing_axes, name_within
-from tkperf.analysis.uncertainty.wording import (
+from tkperf.model.quantity import Measure
+from tkperf.model.units import NOT_MEASURED, format_number
+from tkperf.page.comparing.heat import Scale, find_scale
+from tkperf.page.comparing.ratios import describe_ratio, format_ratio, mark_certainty
+from tkperf.page.words.flags import explain_marks, mark
+from tkperf.page.words.uncertainty import (
     INTERVAL,
     describe,
     describe_interval,
     two_digits,
 )
-from tkperf.model.quantity import Measure
-from tkperf.model.units import NOT_MEASURED, format_number
 
 MOST_ACROSS = 6
 """Most runs with full columns; with more, a row gives the ends and the middle, or each run has a narrow column."""
@@ -189,7 +189,7 @@ def _ratio_cell(
         heat = scale.heat(ratio, measure) if sure else None
         return Cell(text=text + mark(entry), heat=heat, hint=hint(measure, entry, to_first=False))
     return Cell(
-        text=entry.told(text + mark(entry)),
+        text=mark_certainty(entry, text + mark(entry)),
         heat=_heat(measure, entry, scale),
         hint=hint(measure, entry),
         change=entry.change,
@@ -332,7 +332,7 @@ def describe_entry(measure: Measure, entry: Entry) -> str:
     if entry.not_found is not None:
         return entry.not_found
     value = format_number(entry.value, measure.digits) + mark(entry)
-    return f"{value} {entry.ratio_text}".rstrip()
+    return f"{value} {describe_ratio(entry)}".rstrip()
 
 
 def hint(measure: Measure, entry: Entry, *, to_first: bool = True) -> str:

@@ -14,8 +14,6 @@ from tkperf.analysis.characteristics import (
 )
 from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.results import SectionResult, SliceResult, TestResult
-from tkperf.analysis.tables import Figure, Table, figure
-from tkperf.analysis.together import build_shared_matrices
 from tkperf.model.figures import FigureKind
 from tkperf.model.quantity import (
     LATENCY_MAX,
@@ -27,6 +25,8 @@ from tkperf.model.quantity import (
     Quantity,
     percentile,
 )
+from tkperf.page.merged import build_shared_matrices
+from tkperf.page.tables.results import Figure, Table, figure
 
 _PEAKS = (LATENCY_MEAN, LATENCY_MAX)
 _FOUND = {

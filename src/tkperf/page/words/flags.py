@@ -11,6 +11,7 @@ from tkperf.model.disturbance.codes import (
     Disturbance,
     DisturbanceCode,
     describe_count,
+    describe_disturbed,
     find_codes,
     find_doubtful,
 )
@@ -55,11 +56,6 @@ def explain_marks(flagged: Iterable[Flagged | None]) -> tuple[str, ...]:
     if codes:
         lines.append(f"! {describe_disturbed(codes)}")
     return tuple(lines)
-
-
-def describe_disturbed(codes: Iterable[DisturbanceCode]) -> str:
-    """Return the disturbances in words: ``disturbed: other I/O on the device, idle time before the step``."""
-    return "disturbed: " + ", ".join(WORDS[code] for code in codes)
 
 
 def is_flagged(flagged: Flagged) -> bool:

@@ -8,7 +8,6 @@ from tkperf.analysis.comparing.arrangement import Arrangement
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import Change, Entry
 from tkperf.analysis.comparing.headlines import Headline
-from tkperf.analysis.comparing.heat import Scale
 from tkperf.analysis.comparing.history import HistoryFigure
 from tkperf.analysis.comparing.robust import (
     FEWEST_IN_TREND,
@@ -16,7 +15,11 @@ from tkperf.analysis.comparing.robust import (
     OUTLIER_SCORE,
     Distribution,
 )
-from tkperf.analysis.comparing.tables import (
+from tkperf.analysis.uncertainty.student import COVERED
+from tkperf.model.units import NOT_MEASURED, format_number
+from tkperf.page.comparing.heat import Scale
+from tkperf.page.comparing.ratios import describe_ratio_interval, describe_ratio_uncertainty
+from tkperf.page.comparing.tables import (
     MOST_ACROSS,
     Cell,
     ComparedTable,
@@ -30,9 +33,8 @@ from tkperf.analysis.comparing.tables import (
     summary_cells,
     summary_head,
 )
-from tkperf.analysis.flags import mark
-from tkperf.analysis.uncertainty.wording import COVERED, two_digits
-from tkperf.model.units import NOT_MEASURED, format_number
+from tkperf.page.words.flags import mark
+from tkperf.page.words.uncertainty import two_digits
 
 _PLACE = ("Load", "Measure")
 # With more runs a column has no room for intervals; the chart below has them.
@@ -100,7 +102,7 @@ def _of_pair(comparison: Comparison, scale: Scale) -> ComparedTable:
         lines.append(
             (
                 _place(headline),
-                [*values, ratio, Cell(text=other.ratio_interval or NOT_MEASURED), told],
+                [*values, ratio, Cell(text=describe_ratio_interval(other) or NOT_MEASURED), told],
             )
         )
     return build_table(
@@ -129,7 +131,7 @@ def _of_several(comparison: Comparison, scale: Scale) -> ComparedTable:
     for headline in comparison.headlines:
         ratios = ratio_cells(comparison, headline.row, scale)[1:]
         sure = [
-            Cell(text=f"{cell.text}{entry.ratio_sure}" if few else cell.text, heat=cell.heat, hint=cell.hint, change=cell.change)
+            Cell(text=f"{cell.text}{describe_ratio_uncertainty(entry)}" if few else cell.text, heat=cell.heat, hint=cell.hint, change=cell.change)
             for cell, entry in zip(ratios, headline.entries[1:], strict=True)
         ]  # fmt: skip
         lines.append((_place(headline), [_value(headline, headline.entries[0]), *sure]))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tkperf.analysis.layout import find_axes, name_within
 from tkperf.analysis.timeline.drops import Drop
-from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline
+from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline, preferred
 from tkperf.analysis.timeline.levels import Level, LevelKind
 from tkperf.analysis.timeline.spikes import PeriodicSpikes, describe_chance
 from tkperf.model.quantity import QUANTITIES
@@ -29,34 +29,6 @@ def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
         return tuple(sentences)
     left = len(sentences) - MOST_SENTENCES
     return (*sentences[:MOST_SENTENCES], f"... and {left:,} more findings, which the JSON has")
-
-
-def preferred(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
-    """Return each finding once: slices do not repeat a quantity that seconds have, except for its levels."""
-    finer = {
-        (timeline.workload, timeline.quantity)
-        for timeline in timelines
-        if timeline.recorded is Recorded.SECONDS
-    }
-    kept = []
-    for timeline in timelines:
-        coarse = timeline.recorded is not Recorded.SECONDS
-        if not (coarse and (timeline.workload, timeline.quantity) in finer):
-            kept.append(timeline)
-        elif timeline.levels:
-            kept.append(_without_drops(timeline))
-    return tuple(kept)
-
-
-def _without_drops(timeline: Timeline) -> Timeline:
-    return Timeline(
-        workload=timeline.workload,
-        quantity=timeline.quantity,
-        recorded=timeline.recorded,
-        values=timeline.values,
-        levels=timeline.levels,
-        settled=timeline.settled,
-    )
 
 
 def describe_events(timelines: Sequence[Timeline]) -> Iterator[str]:

@@ -14,16 +14,18 @@ from tkperf.analysis.comparing.entries import (
     Change,
     ComparedRow,
     Entry,
-    format_ratio,
-    list_names,
 )
 from tkperf.analysis.comparing.headlines import Headline
 from tkperf.analysis.comparing.history import FirmwareChange, History, HistoryFigure
 from tkperf.analysis.comparing.robust import FEWEST_IN_TREND, FEWEST_SCORED, OUTLIER_SCORE
-from tkperf.analysis.uncertainty.student import COVERAGE_PERCENT
-from tkperf.analysis.uncertainty.wording import COVERED, two_digits
+from tkperf.analysis.uncertainty.student import COVERAGE_PERCENT, COVERED
 from tkperf.model.quantity import PERCENTILES, Better
 from tkperf.model.units import format_count
+from tkperf.page.comparing.ratios import describe_ratio_interval, format_ratio, list_names
+from tkperf.page.comparing.telemetry import find_telemetry_differences
+from tkperf.page.words.conditions import find_conditions
+from tkperf.page.words.run import find_notices
+from tkperf.page.words.uncertainty import two_digits
 
 _MOST_OUTLIERS = 4
 # Among more runs, one is the best of some figure by chance.
@@ -52,15 +54,22 @@ def find_findings(comparison: Comparison) -> Iterator[str]:
             yield from _of_pair(comparison)
         case Arrangement.RUNS:
             yield from _of_many(comparison)
-    for each in comparison.telemetry:
+    for each in find_telemetry_differences(comparison.names, comparison.results):
         if each.throttled:
             yield f"{each.title}, {each.text}."
-    differing = [name for group in comparison.conditions for name in group.names]
+    conditions = find_conditions(comparison.names, comparison.results)
+    differing = [name for group in conditions for name in group.names]
     if differing:
         yield f"Not all conditions are the same: {', '.join(differing)}."
-    not_known = [name for group in comparison.conditions for name in group.not_known]
+    not_known = [name for group in conditions for name in group.not_known]
     if not_known:
         yield f"Not known of every run, so perhaps not the same: {', '.join(not_known)}."
+
+
+def find_common_notices(comparison: Comparison) -> tuple[str, ...]:
+    """Return the notices of all runs, each once, such as SIMULATED."""
+    notices = (notice for result in comparison.results for notice in find_notices(result))
+    return tuple(dict.fromkeys(notices))
 
 
 def _of_kinds(comparison: Comparison) -> Iterator[str]:
@@ -111,8 +120,8 @@ def _sentence(headline: Headline, entry: Entry, first: str, second: str) -> str:
     """Return ``4 KiB random write, steady: B has 8.70 x the IOPS of A (8.52 to 8.88 with 95 %), beyond noise.``"""
     assert entry.ratio is not None
     interval = ""
-    if entry.ratio_interval:
-        interval = f" ({entry.ratio_interval} with {COVERED})"
+    if of_ratio := describe_ratio_interval(entry):
+        interval = f" ({of_ratio} with {COVERED})"
     elif entry.change in BEYOND_NOISE:
         interval = " (their ranges do not meet)"
     how = f"{entry.change}, " if headline.measure.better is Better.LOWER else ""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tkperf.analysis.comparing.entries import MOST_NAMED, list_names
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.analysis.telemetry import DriveTelemetry
 from tkperf.model.units import format_duration
+from tkperf.page.comparing.ratios import MOST_NAMED, list_names
 
 # Smaller differences come from the room's temperature or from a counter's precision.
 DIFFERENCE_C = 10.0

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from tkperf.analysis.characteristics import FRESH, RECOVERY, SHARE_OF_FIRST, STEADY, STEADY_FROM
 from tkperf.analysis.courses import find_characteristic
-from tkperf.analysis.findings.choice import find_course, find_rate, find_settled, find_shown
-from tkperf.analysis.findings.words import capital, name_load, say, say_tail, say_value
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded
 from tkperf.model.quantity import Quantity
 from tkperf.model.units import format_duration, format_number
+from tkperf.page.findings.choice import find_course, find_rate, find_settled, find_shown
+from tkperf.page.findings.words import capital, name_load, say, say_tail, say_value
 
 
 def describe_stream(section: SectionResult) -> str:

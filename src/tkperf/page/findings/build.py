@@ -3,41 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from tkperf.analysis.characteristics import SHARE_OF_FIRST
 from tkperf.analysis.courses import find_characteristic
-from tkperf.analysis.findings.choice import (
+from tkperf.analysis.layout import name_blocks
+from tkperf.analysis.results import CellResult, SectionResult, TestResult
+from tkperf.model.quantity import Quantity
+from tkperf.model.record import RunStatus
+from tkperf.model.units import format_number
+from tkperf.page.findings.choice import (
     choose_cells,
     find_peaks_of_demands,
     find_rate,
     find_shared,
 )
-from tkperf.analysis.findings.data import Finding
-from tkperf.analysis.findings.headlines import build_headlines
-from tkperf.analysis.findings.sections import describe_section
-from tkperf.analysis.findings.streams import describe_recovery
-from tkperf.analysis.findings.words import capital, name_blocks, name_direction, name_load
-from tkperf.analysis.flags import describe_counts
-from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
-from tkperf.analysis.timeline.wording import describe_events
-from tkperf.analysis.verdicts import describe_excess
-from tkperf.model.quantity import Quantity
-from tkperf.model.record import RunStatus
-from tkperf.model.units import format_number
+from tkperf.page.findings.data import Finding
+from tkperf.page.findings.sections import describe_section
+from tkperf.page.findings.streams import describe_recovery
+from tkperf.page.findings.words import capital, name_direction, name_load
+from tkperf.page.words.flags import describe_counts
+from tkperf.page.words.run import describe_progress
+from tkperf.page.words.steady_state import describe_excess
+from tkperf.page.words.timeline import describe_events
 
 # With more such sections, one sentence gives all their shares.
 _MOST_BESIDE = 3
 # With more sections of one quantity, one sentence covers all.
 _MOST_ALIKE = 2
 _MOST_EVENTS = 3
-
-
-def with_findings(result: RunResult) -> RunResult:
-    """Return the result with its headlines and findings."""
-    return replace(
-        result, headlines=build_headlines(result.tests), findings=build_findings(result.tests)
-    )
 
 
 def build_findings(tests: Sequence[TestResult]) -> tuple[Finding, ...]:
@@ -171,9 +164,9 @@ def _doubts(test: TestResult, section: SectionResult) -> Iterator[Finding]:
 
 def _whole(test: TestResult) -> Iterator[Finding]:
     """Yield the progress of an unfinished test, and the number of disturbed steps."""
-    if test.progress is not None:
+    if (progress := describe_progress(test)) is not None:
         going_on = test.status is RunStatus.RUNNING
-        text = f"Test {test.progress}"
+        text = f"Test {progress}"
         yield Finding(test=test.name, section=None, text=text, alarm=not going_on)
     if test.disturbed_steps:
         counts = describe_counts(test.disturbed_steps, test.not_compared_steps, test.steps)

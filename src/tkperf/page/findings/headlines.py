@@ -15,7 +15,12 @@ from tkperf.analysis.characteristics import (
     Characteristic,
 )
 from tkperf.analysis.courses import find_characteristic
-from tkperf.analysis.findings.choice import (
+from tkperf.analysis.layout import name_figure
+from tkperf.analysis.results import CellResult, SectionResult, TestResult
+from tkperf.analysis.uncertainty.estimate import Uncertainty
+from tkperf.model.quantity import IOPS, LATENCY_MEAN, Better, Quantity, percentile
+from tkperf.model.units import format_count, format_duration, format_number
+from tkperf.page.findings.choice import (
     choose_cells,
     choose_peaks,
     find_course,
@@ -26,13 +31,9 @@ from tkperf.analysis.findings.choice import (
     find_shown,
     is_grid,
 )
-from tkperf.analysis.findings.data import Headline
-from tkperf.analysis.findings.words import name_demand, name_figure, say_value
-from tkperf.analysis.results import CellResult, SectionResult, TestResult
-from tkperf.analysis.uncertainty.estimate import Uncertainty
-from tkperf.analysis.uncertainty.wording import describe_share
-from tkperf.model.quantity import IOPS, LATENCY_MEAN, Better, Quantity, percentile
-from tkperf.model.units import format_count, format_duration, format_number
+from tkperf.page.findings.data import Headline
+from tkperf.page.findings.words import name_demand, say_value
+from tkperf.page.words.uncertainty import describe_share
 
 MOST = 6
 _LEAST_PERCENT = 0.01  # lower values occur for an offered rate that the device kept up with

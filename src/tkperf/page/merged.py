@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tkperf.analysis.results import RoundResult, SectionResult, TestResult
-from tkperf.analysis.tables import Table, build_matrices
 from tkperf.model.figures import SectionPlan, matrix_keys
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import format_window
+from tkperf.page.tables.results import Table, build_matrices
 
 
 def put_together(test: TestResult) -> SectionResult | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tkperf.analysis.tables import Figure, Table
 from tkperf.analysis.telemetry import DriveTelemetry
+from tkperf.page.tables.results import Figure, Table
 
 # Attribute, label, divisor, digits.
 _ROWS = (

@@ -1,0 +1,1 @@
+"""Comparisons in words and tables."""

@@ -1,0 +1,1 @@
+"""Words for results, the same in every output."""

@@ -1,0 +1,216 @@
+"""Describe the course of a run: notices and warnings, its progress, its resumptions, its unreadable parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tkperf.analysis.results import (
+    ReplacedTest,
+    ResumptionResult,
+    RunResult,
+    SectionResult,
+    TestResult,
+)
+from tkperf.model.record import GoesOn, LeftOut, RunStatus, RunWarning
+from tkperf.model.telemetry.log import MEDIA_ERRORS, THROTTLED
+from tkperf.model.units import (
+    format_capacity,
+    format_count,
+    format_duration,
+    format_number,
+    format_window,
+    unit_for_people,
+)
+from tkperf.runner.progress import describe_under_way
+
+# Most unreadable rows that get a warning each.
+_MOST_NAMED = 20
+
+
+def find_notices(result: RunResult) -> tuple[str, ...]:
+    """Return what every page of a result shows, each as ``KEYWORD: sentence``."""
+    return (
+        *result.info.notices,
+        *_of_resumptions(result.resumptions),
+        *_of_drives(result),
+        *_of_damage(result.left_out),
+    )
+
+
+def find_warnings(result: RunResult) -> tuple[RunWarning, ...]:
+    """Return the run's own warnings, and those about parts that did not end, resumptions and damage."""
+    return (
+        *result.warnings,
+        *_of_the_end(result),
+        *_warn_of_resumptions(result),
+        *_warn_of_damage(result.left_out),
+    )
+
+
+def describe_progress(test: TestResult) -> str | None:
+    """Describe an unfinished test: ``interrupted; complete: Throughput 1024k; cut off, figures so far: ...``.
+
+    None: the test is complete.
+    """
+    if test.status is RunStatus.COMPLETE:
+        return None
+    going_on = test.status is RunStatus.RUNNING
+    parts = (
+        ("complete", [each.name for each in test.sections if each.complete]),
+        (
+            "under way, figures so far" if going_on else "cut off, figures so far",
+            [each.name for each in test.sections if not each.complete],
+        ),
+        ("not measured yet" if going_on else "not measured", test.not_measured),
+    )
+    described = (f"{what}: {', '.join(names)}" for what, names in parts if names)
+    return "; ".join((test.status.value, *described))
+
+
+def describe_step_under_way(test: TestResult, status: RunStatus) -> str | None:
+    """Describe the step of a test that did not end; None without one."""
+    return None if test.under_way is None else describe_under_way(test.under_way, status)
+
+
+def describe_stream(section: SectionResult) -> str:
+    """Return the length of a stream: ``62 slices, 1 h 02 min, 514.8 GB written``."""
+    last = section.slices[-1]
+    text = f"{format_count(len(section.slices), 'slice')}, "
+    text += format_duration(last.start_s + last.duration_s)
+    if last.total_written_bytes is None:
+        return text
+    return f"{text}, {format_capacity(last.total_written_bytes)} written"
+
+
+def describe_resumptions(result: RunResult, test: TestResult) -> tuple[str, ...]:
+    """Describe each interruption, repetition or later addition that concerns a test."""
+    return tuple(describe_resumption(one) for one in result.resumptions if one.concerns(test.name))
+
+
+def describe_resumption(one: ResumptionResult) -> str:
+    """Describe why the run stopped, what was measured again, and what was added or differs since then."""
+    parts = [
+        *(_of_interruption(one) if one.interrupted else ()),
+        *(_of_repetition(test, one) for test in one.replaced),
+    ]
+    if one.added:
+        parts.append(f"{', '.join(one.added)} added {one.resumed_utc}")
+    if one.changes:
+        parts.append(f"different since then: {', '.join(one.changes)}")
+    return "; ".join(parts)
+
+
+def _of_interruption(one: ResumptionResult) -> Iterator[str]:
+    stopped = (one.because or "not known why").rstrip(".")
+    paused = "" if one.pause_s <= 0 else f" after up to {format_duration(one.pause_s)}"
+    yield f"stopped ({stopped}) and went on {one.resumed_utc}{paused}"
+    if one.cut_off is not None:
+        yield one.cut_off
+    if not one.again:
+        yield "nothing had to be measured again"
+        return
+    kept = ""
+    if one.set_aside_steps or one.set_aside_written_bytes:
+        kept = (
+            f" ({format_count(one.set_aside_steps, 'step')} set aside, "
+            f"{format_capacity(one.set_aside_written_bytes)} written in what is in no result)"
+        )
+    yield f"measured again: {one.again}{kept}"
+    if one.goes_on == GoesOn.ROUND.value:
+        yield "no steady-state window spans it"
+    if one.accepted:
+        yield "results go on across it, as the user accepted"
+
+
+def _of_repetition(test: ReplacedTest, one: ResumptionResult) -> str:
+    before = [f"it had {'ended' if test.complete else 'not ended'}"]
+    for outcome in test.outcomes:
+        text = f"{outcome.section}: {outcome.ended_because}"
+        if (verdict := outcome.verdict) is not None:
+            average = f"{format_number(verdict.average)} {unit_for_people(verdict.unit)}"
+            text += f", {verdict.tracking} {average} in {format_window(verdict.rounds)}"
+        before.append(text)
+    return (
+        f"{test.name} measured again {one.resumed_utc} on request; before, kept and in no "
+        f"result: {'; '.join(before)}; {format_capacity(test.written_bytes)} written"
+    )
+
+
+def _of_resumptions(resumptions: Sequence[ResumptionResult]) -> Iterator[str]:
+    cuts = [one for one in resumptions if one.interrupted]
+    if cuts:
+        stopped_s = sum(cut.pause_s for cut in cuts)
+        often, in_all = ("once", "") if len(cuts) == 1 else (f"{len(cuts)} times", " together")
+        paused = f", for up to {format_duration(stopped_s)}{in_all}," if stopped_s > 0 else ""
+        spans = " RESULTS SPAN IT where marked;" if any(cut.accepted for cut in cuts) else ""
+        yield (
+            f"INTERRUPTED: the run stopped {often}{paused} and went on;"
+            f"{spans} what was measured again is named with its test"
+        )
+    repeated = [name for one in resumptions for name in one.repeated]
+    added = [name for one in resumptions for name in one.added]
+    for names, what in (
+        (repeated, "REPEATED: measured again on request"),
+        (added, "ADDED: measured after the run had ended"),
+    ):
+        if names:
+            yield f"{what}: {', '.join(dict.fromkeys(names))}"
+
+
+def _of_drives(result: RunResult) -> Iterator[str]:
+    """Yield the notices that a drive was throttled, or could not keep data."""
+    throttled_s = {
+        test.title: sum(drive.throttled_s or 0.0 for drive in test.telemetry)
+        for test in result.tests
+    }
+    hot = [f"{title} ({format_duration(for_s)})" for title, for_s in throttled_s.items() if for_s]
+    if hot:
+        yield (
+            f"{THROTTLED}: by its own log a drive slowed itself down for heat, or was beyond a temperature "
+            f"limit, in {', '.join(hot)}; such steps are marked"
+        )
+    if result.media_errors:
+        yield (
+            f"{MEDIA_ERRORS}: by its own log a drive could not read or keep data, "
+            f"{result.media_errors:,} times during the run"
+        )
+
+
+def _of_damage(left_out: Sequence[LeftOut]) -> Iterator[str]:
+    if left_out:
+        yield (
+            f"DAMAGED: {format_count(len(left_out), 'part')} of the run file cannot be read; what is "
+            "missing is named in the warnings and is in no figure"
+        )
+
+
+def _of_the_end(result: RunResult) -> Iterator[RunWarning]:
+    """Yield a warning for each part that did not end or begin; none while the run goes on."""
+    if result.status is RunStatus.RUNNING:
+        return
+    for test in result.tests:
+        for code, what in (
+            ("unfinished-test", describe_progress(test)),
+            ("unfinished-step", describe_step_under_way(test, result.status)),
+        ):
+            if what is not None:
+                yield RunWarning(code=code, text=f"{test.title}: {what}", test=test.name)
+    if result.not_begun:
+        yield RunWarning(code="not-begun", text=f"not begun: {', '.join(result.not_begun)}")
+
+
+def _warn_of_resumptions(result: RunResult) -> Iterator[RunWarning]:
+    titles: dict[str | None, str] = {test.name: test.title for test in result.tests}
+    for one in result.resumptions:
+        text = f"{titles.get(one.test, 'the run')}: {describe_resumption(one)}"
+        yield RunWarning(code="resumed", text=text, test=one.test, at_s=one.resumed_s)
+
+
+def _warn_of_damage(left_out: Sequence[LeftOut]) -> Iterator[RunWarning]:
+    """Yield a warning for each unreadable row, up to a limit, then one for the rest."""
+    for row in left_out[:_MOST_NAMED]:
+        yield RunWarning(code="left-out", text=f"left out: {row}")
+    more = len(left_out) - _MOST_NAMED
+    if more > 0:
+        text = f"left out: {format_count(more, 'more row')} of the run file"
+        yield RunWarning(code="left-out", text=text)
