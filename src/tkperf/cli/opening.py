@@ -8,8 +8,7 @@ from rich.padding import Padding
 
 from tkperf.analysis.results import RunResult
 from tkperf.cli.console import plain
-from tkperf.page.findings.build import build_findings
-from tkperf.page.findings.headlines import build_headlines
+from tkperf.page.findings import findings, headlines
 from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
 
 
@@ -22,7 +21,7 @@ def print_badges(result: RunResult, console: Console) -> None:
 
 def print_opening(result: RunResult, console: Console) -> None:
     """Print headline figures and findings, before the tables that they come from."""
-    if headlines := build_headlines(result.tests):
+    if shown := headlines(result):
         drawn = rich.table.Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
         drawn.add_column()
         drawn.add_column(justify="right", style="bold", no_wrap=True)
@@ -30,16 +29,16 @@ def print_opening(result: RunResult, console: Console) -> None:
         drawn.add_column()
         drawn.add_column(style="dim")
         titles = {test.name: test.title for test in result.tests}
-        for each in headlines:
+        for each in shown:
             verdict = f"[bold red]{each.verdict}[/bold red]" if each.alarm else each.verdict
             # Names the test: latencies of one load under two tests' demands are two measurements.
             of = plain(titles.get(each.test, each.test))
             drawn.add_row(plain(each.label), plain(each.text), each.sure, verdict, of)
         console.print()
         console.print(drawn)
-    findings = build_findings(result.tests)
+    found_in_run = findings(result)
     for test in result.tests:
-        found = [finding for finding in findings if finding.test == test.name]
+        found = [finding for finding in found_in_run if finding.test == test.name]
         if found:
             console.print()
             console.print(f"[bold]{plain(test.title)}[/bold]", highlight=False)

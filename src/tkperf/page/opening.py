@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from tkperf.analysis.results import RunResult
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import format_exact, unit_for_people
-from tkperf.page.findings.build import build_findings
-from tkperf.page.findings.headlines import build_headlines
+from tkperf.page.findings import findings, headlines
 from tkperf.page.page import FindingsView, HeadlineView
 from tkperf.page.subject import Subject
 
@@ -19,7 +18,7 @@ def build_headline_views(
     """Return the headline figures, each with the key of its section and of the cell behind it, if any."""
     titles = {test.name: test.title for test in result.tests}
     views = []
-    for headline in build_headlines(result.tests):
+    for headline in headlines(result):
         subject = next(
             one for one in subjects[headline.test] if one.section.name == headline.section
         )
@@ -46,7 +45,7 @@ def build_headline_views(
 
 def build_findings_views(result: RunResult) -> tuple[FindingsView, ...]:
     """Return the sentences of each test that has any."""
-    findings = build_findings(result.tests)
+    found_in_run = findings(result)
     return tuple(
         FindingsView(
             key=test.name,
@@ -54,5 +53,5 @@ def build_findings_views(result: RunResult) -> tuple[FindingsView, ...]:
             sentences=tuple((finding.text, finding.alarm) for finding in found),
         )
         for test in result.tests
-        if (found := [finding for finding in findings if finding.test == test.name])
+        if (found := [finding for finding in found_in_run if finding.test == test.name])
     )

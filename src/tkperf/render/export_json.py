@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from tkperf.analysis.results import RunResult
-from tkperf.page.findings.build import build_findings
-from tkperf.page.findings.headlines import build_headlines
+from tkperf.page.findings import findings, headlines
 from tkperf.page.words.run import (
     describe_progress,
     describe_resumption,
@@ -36,8 +35,8 @@ def _with_words(result: RunResult) -> dict[str, Any]:
     del plain["left_out"]
     plain["info"]["notices"] = find_notices(result)
     plain["warnings"] = msgspec.to_builtins(find_warnings(result))
-    plain["headlines"] = msgspec.to_builtins(build_headlines(result.tests))
-    plain["findings"] = msgspec.to_builtins(build_findings(result.tests))
+    plain["headlines"] = msgspec.to_builtins(headlines(result))
+    plain["findings"] = msgspec.to_builtins(findings(result))
     for resumption, of_plain in zip(result.resumptions, plain["resumptions"], strict=True):
         of_plain["text"] = describe_resumption(resumption)
     for test, of_plain in zip(result.tests, plain["tests"], strict=True):

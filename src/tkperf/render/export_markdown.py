@@ -9,8 +9,7 @@ from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.model.figures import matrix_keys
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import format_capacity
-from tkperf.page.findings.build import build_findings
-from tkperf.page.findings.headlines import build_headlines
+from tkperf.page.findings import findings, headlines
 from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
 from tkperf.page.tables.results import (
     Table,
@@ -89,17 +88,17 @@ def render_markdown(result: RunResult) -> str:
 def _opening(result: RunResult) -> list[str]:
     """Return the headline figures first, then the findings of each test."""
     lines = []
-    if headlines := build_headlines(result.tests):
+    if shown := headlines(result):
         titles = {test.name: test.title for test in result.tests}
         lines += ["| | | | | |", "|---|---:|---|---|---|"]
         lines += [
             f"| {_text(one.label)} | **{_text(one.text)}** | {one.sure} | {one.verdict} | {_text(titles.get(one.test, one.test))} |"
-            for one in headlines
+            for one in shown
         ]
         lines.append("")
-    findings = build_findings(result.tests)
+    found_in_run = findings(result)
     for test in result.tests:
-        found = [finding for finding in findings if finding.test == test.name]
+        found = [finding for finding in found_in_run if finding.test == test.name]
         for finding in found:
             text = f"{_text(finding.text)}."
             words = f"**{text}**" if finding.alarm else text

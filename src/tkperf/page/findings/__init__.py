@@ -2,3 +2,20 @@
 
 Their sources are the results and the tests' plans of figures; no code here depends on a test's name.
 """
+
+from __future__ import annotations
+
+from tkperf.analysis.results import RunResult
+from tkperf.page.findings.build import build_findings
+from tkperf.page.findings.data import Finding, Headline
+from tkperf.page.findings.headlines import build_headlines
+
+
+def headlines(result: RunResult) -> tuple[Headline, ...]:
+    """Return the figures of a run that readers ask for first."""
+    return build_headlines(result.tests)
+
+
+def findings(result: RunResult) -> tuple[Finding, ...]:
+    """Return what was found, in sentences, in the order of the tests."""
+    return build_findings(result.tests)
