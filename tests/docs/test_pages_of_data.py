@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import fields
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 import pytest
 
 import tkperf
@@ -26,6 +26,7 @@ from tkperf.model.telemetry.log import MEDIA_ERRORS, THROTTLED
 from tkperf.pipeline.host_check import HOST_DISTURBS, TUNING_LEFT_BEHIND
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.subject import NO_ROOM, USERS_NOT_VISIBLE
+from tkperf.render.export_json import render_json
 from tkperf.render.export_series import READINGS, SECONDS
 from tkperf.render.export_tables import build_comparison_table, build_tables
 from tkperf.runner.telemetry import UNREAD
@@ -84,9 +85,7 @@ def test_every_code_of_a_warning_is_on_a_page() -> None:
         text = path.read_text(encoding="utf-8")
         codes = re.findall(r'(?:RunWarning\(\s*code=|_warn\(\s*)"([\w-]+)"', text)
         made |= set(codes)
-        if not path.is_relative_to(SOURCE / "interop") and not path.is_relative_to(
-            SOURCE / "analysis"
-        ):
+        if not path.is_relative_to(SOURCE / "interop") and not path.is_relative_to(SOURCE / "page"):
             of_runs |= set(codes)
     page = read("run-file.md")
     table = rows_below(page[page.index("`warning`:") :], "code")
@@ -143,7 +142,7 @@ def keys_of(value: Any) -> Iterator[str]:
 
 def test_every_key_of_the_results_is_on_the_page(result: RunResult) -> None:
     named = set(in_backticks(read("results-json.md")))
-    assert set(keys_of(msgspec.to_builtins(result))) - named == set()
+    assert set(keys_of(json.loads(render_json(result)))) - named == set()
 
 
 def test_new_options_and_commands_are_named_beside_tkperfs() -> None:

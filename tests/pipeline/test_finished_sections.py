@@ -18,7 +18,7 @@ from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.model.errors import EngineError
-from tkperf.page.words.run import describe_progress
+from tkperf.page.words.run import describe_progress, find_warnings
 from tkperf.pipeline.api import resume, run
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.pipeline.run_plan import RunPlan
@@ -130,7 +130,7 @@ def test_a_failure_leaves_what_had_ended(suite: str, drive: str, test: str, tmp_
     first = found.sections[0]
     assert [section.name for section in found.sections if section.complete] == told[:1]
     assert as_if_ended(first, "failed").name == told[0]
-    (warning,) = [warning for warning in result.warnings if warning.code == "unfinished-test"]
+    (warning,) = [warning for warning in find_warnings(result) if warning.code == "unfinished-test"]
     assert warning.text == f"{found.title}: {describe_progress(found)}"
     as_data = json.loads(render_json(result))["tests"][0]
     assert [section["complete"] for section in as_data["sections"]][:1] == [True]

@@ -15,7 +15,7 @@ from tkperf.analysis.results import RunResult
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.errors import EngineError, RefusedError, TkperfError
 from tkperf.model.units import format_number
-from tkperf.page.words.run import describe_resumptions
+from tkperf.page.words.run import describe_resumptions, find_notices
 from tkperf.pipeline.api import resume, run
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.runner.events import Event, StepEnded
@@ -60,7 +60,7 @@ def test_a_run_that_was_killed_goes_on(seed: int, moments: list[Path], tmp_path:
     assert find_faults(path, again) == []
     assert sum(test.written_bytes or 0 for test in result.tests) == written_bytes(path)
     assert [each.interrupted for each in result.resumptions] == [True, True]
-    assert result.info.notices[-1].startswith("INTERRUPTED: the run stopped 2 times")
+    assert find_notices(result)[-1].startswith("INTERRUPTED: the run stopped 2 times")
 
 
 def moment_of(moments: list[Path], event: str, nth: int) -> Path:
@@ -125,7 +125,7 @@ def test_an_accepted_interruption_is_marked(moments: list[Path], tmp_path: Path)
     assert [each.values.disturbances for each in section.slices] == [
         (), (), (), (), (DisturbanceCode.INTERRUPTED,), ()
     ]  # fmt: skip
-    assert "RESULTS SPAN IT" in result.info.notices[-1]
+    assert "RESULTS SPAN IT" in find_notices(result)[-1]
 
 
 def test_an_accepted_interruption_leaves_the_window_as_it_was(
@@ -152,7 +152,7 @@ def test_a_test_that_is_repeated_is_kept_and_named(moments: list[Path], tmp_path
     verdict = before.tests[1].sections[0].verdict
     assert verdict is not None
     assert f"{verdict.tracking} {format_number(verdict.average)} µs in rounds 1-5" in text
-    assert result.info.notices[-1] == "REPEATED: measured again on request: lat"
+    assert find_notices(result)[-1] == "REPEATED: measured again on request: lat"
 
 
 def test_a_test_that_is_added_follows_the_runs_own_options(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_test_that_is_added_follows_the_runs_own_options(tmp_path: Path) -> No
     result = go_on(tmp_path / "run.tkperf", add=("lat", "iops"))
     assert [test.name for test in result.tests] == ["iops", "lat", "tp"]
     assert {cell.workload.jobs for cell in result.tests[0].sections[0].cells} == {3}
-    assert result.info.notices[-1] == "ADDED: measured after the run had ended: lat, iops"
+    assert find_notices(result)[-1] == "ADDED: measured after the run had ended: lat, iops"
     assert "threads 2 -> 3" in result.info.alterations
 
 

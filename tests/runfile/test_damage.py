@@ -21,7 +21,7 @@ from tkperf.model.measurement import NO_IO, Measurement, Sample
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import PurgeRecord, RunStatus
 from tkperf.model.steady_state import SteadyStateVerdict, judge
-from tkperf.page.words.run import find_notices
+from tkperf.page.words.run import find_notices, find_warnings
 from tkperf.render.export_json import render_json
 from tkperf.runfile.columns import SECOND_COLUMNS, pack, unpack
 from tkperf.runfile.reader import RunFile
@@ -104,11 +104,11 @@ def test_a_file_that_sqlite_cannot_read_says_what_may_save_it(path: Path) -> Non
 
 def test_results_name_seconds_that_cannot_be_read(path: Path) -> None:
     """What a figure is sure to is found in them: results without it say why."""
-    assert not [each for each in load(path).warnings if each.code == "left-out"]
+    assert not [each for each in find_warnings(load(path)) if each.code == "left-out"]
     change(path, "UPDATE step SET seconds = substr(seconds, 1, length(seconds) / 2)")
     result = load(path)
     assert any(notice.startswith("DAMAGED: ") for notice in find_notices(result))
-    told = [each.text for each in result.warnings if each.code == "left-out"]
+    told = [each.text for each in find_warnings(result) if each.code == "left-out"]
     assert any("the seconds of step 1 of round 1 of iops" in text for text in told)
 
 

@@ -20,7 +20,7 @@ from tkperf.analysis.run_results import analyse
 from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement, Sample
 from tkperf.model.quantity import PERCENTILES
 from tkperf.model.record import RunStatus, StepRecord
-from tkperf.page.words.run import find_notices
+from tkperf.page.words.run import find_notices, find_warnings
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import Event, RunEnded, RunStarted, StepEnded, TestStarted, Warned
@@ -243,7 +243,7 @@ def test_a_cell_that_lacks_a_round_has_no_mean(
     assert complete == {each.number for each in old.rounds if each.complete} - {window[1]}
     assert any(notice.startswith("DAMAGED: ") for notice in find_notices(after))
     assert not any(notice.startswith("DAMAGED: ") for notice in find_notices(before))
-    (said,) = [warning.text for warning in after.warnings if warning.code == "left-out"]
+    (said,) = [warning.text for warning in find_warnings(after) if warning.code == "left-out"]
     assert said.startswith("left out: step ")
     assert "of iops" in said
     others = [test for test in after.tests if test.name != "iops"]
@@ -301,7 +301,7 @@ def test_each_row_is_left_out_alone(
 ) -> None:
     """Its tests, their cells and rounds are there all the same."""
     before, after = damaged(whole_run, tmp_path, statement)
-    assert any(says in warning.text for warning in after.warnings)
+    assert any(says in warning.text for warning in find_warnings(after))
     for old, new in zip(before.tests, after.tests, strict=True):
         for one, other in zip(old.sections, new.sections, strict=True):
             assert [each.cells for each in one.rounds] == [each.cells for each in other.rounds]

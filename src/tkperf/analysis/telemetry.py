@@ -20,9 +20,6 @@ from tkperf.model.telemetry.judge import (
 from tkperf.model.telemetry.marking import find_pauses
 from tkperf.model.telemetry.reading import DriveFacts, Reading
 
-THROTTLED = "THROTTLED"
-MEDIA_ERRORS = "MEDIA ERRORS"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveTelemetry:

@@ -16,6 +16,7 @@ from tkperf.model.telemetry.judge import find_amplification, find_span, find_thr
 from tkperf.model.telemetry.log import TelemetryLog
 from tkperf.model.telemetry.marking import with_throttled_steps
 from tkperf.model.telemetry.reading import DriveFacts, Reading
+from tkperf.page.words.run import find_notices
 
 MB = 10**6
 
@@ -149,8 +150,8 @@ def test_results_say_what_a_test_did_to_the_drive() -> None:
     assert (told.load_written_bytes, told.host_written_bytes) == (8192 * 3, 8192 * 3)
     assert (told.write_amplification, told.media_errors, told.power_on_hours) == (2.0, 2, 5)
     assert told.thermal_1_count is None
-    assert [notice for notice in result.info.notices if notice.startswith("MEDIA ERRORS")]
-    assert not [notice for notice in result.info.notices if notice.startswith("THROTTLED")]
+    assert [notice for notice in find_notices(result) if notice.startswith("MEDIA ERRORS")]
+    assert not [notice for notice in find_notices(result) if notice.startswith("THROTTLED")]
 
 
 def test_a_throttled_drive_is_called_throttled() -> None:
@@ -158,7 +159,7 @@ def test_a_throttled_drive_is_called_throttled() -> None:
     result = analyse(
         with_throttled_steps(record(log(5, critical_warning=2), log(41, critical_warning=0)))
     )
-    assert [notice for notice in result.info.notices if notice.startswith("THROTTLED")]
+    assert [notice for notice in find_notices(result) if notice.startswith("THROTTLED")]
     assert result.tests[0].disturbed_steps == {DisturbanceCode.THROTTLED: 3}
     assert result.tests[0].telemetry[0].throttled_s == 35
 

@@ -12,7 +12,6 @@ from tkperf.analysis.results import (
     TestResult,
 )
 from tkperf.model.record import GoesOn, LeftOut, RunStatus, RunWarning
-from tkperf.model.telemetry.log import MEDIA_ERRORS, THROTTLED
 from tkperf.model.units import (
     format_capacity,
     format_count,
@@ -166,12 +165,12 @@ def _of_drives(result: RunResult) -> Iterator[str]:
     hot = [f"{title} ({format_duration(for_s)})" for title, for_s in throttled_s.items() if for_s]
     if hot:
         yield (
-            f"{THROTTLED}: by its own log a drive slowed itself down for heat, or was beyond a temperature "
+            "THROTTLED: by its own log a drive slowed itself down for heat, or was beyond a temperature "
             f"limit, in {', '.join(hot)}; such steps are marked"
         )
     if result.media_errors:
         yield (
-            f"{MEDIA_ERRORS}: by its own log a drive could not read or keep data, "
+            "MEDIA ERRORS: by its own log a drive could not read or keep data, "
             f"{result.media_errors:,} times during the run"
         )
 
