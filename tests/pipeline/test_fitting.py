@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,15 @@ import pytest
 
 import tkperf
 from tkperf import make_plan
+from tkperf.cli.commands.hdd import hdd
+from tkperf.cli.commands.raid import raid
+from tkperf.cli.commands.ssd import ssd
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.raid.config import RaidConfig
 from tkperf.model.errors import UsageError
 from tkperf.model.units import GIB, KIB
 from tkperf.pipeline.fitting import Fitted, fit
-from tkperf.pipeline.request import RunRequest, Wishes
+from tkperf.pipeline.request import RunRequest
 from tkperf.procedures import Profile, load_profile
 from tkperf.procedures.hard_disk import HardDiskTable
 from tkperf.procedures.iops import IopsTable
@@ -139,15 +141,23 @@ def test_what_no_device_could_do_is_refused_before_one_is_looked_at(
         ),
     ],
 )
-def test_each_number_that_options_change_is_named(wishes: Wishes, found: tuple[str, ...]) -> None:
+def test_each_number_that_options_change_is_named(
+    wishes: dict[str, Any], found: tuple[str, ...]
+) -> None:
     """Once, with what the profile has; a number that the tests do not use is not changed."""
     assert tkperf.make_plan("ssd", "sim:sata-ssd", **wishes).alterations == found
 
 
-def test_whatever_a_run_may_be_asked_can_be_wished_from_python() -> None:
-    """A new field of a request is one of the API's, too."""
-    fields = {field.name for field in dataclasses.fields(RunRequest)} - {"suite", "device"}
-    assert fields == set(Wishes.__annotations__)
+def test_a_request_is_filled_alike_from_the_command_line_a_file_and_python() -> None:
+    """Each field but the suite is an argument or option of a command that runs tests, of the same name."""
+    params = {param.name for command in (ssd, hdd, raid) for param in command.params}
+    assert set(RunRequest.__struct_fields__) - {"suite"} <= params
+    asked = {"suite": "ssd", "device": "sim:sata-ssd", "tests": ["lat"], "jobs": 4, "step_s": 2}
+    decoded = msgspec.convert(asked, RunRequest)
+    assert decoded == RunRequest(**asked)  # type: ignore[arg-type]
+    assert RunRequest(suite="ssd", device="x", **decoded.options).jobs == 4  # type: ignore[arg-type]
+    with pytest.raises(msgspec.ValidationError, match="dept"):
+        msgspec.convert({**asked, "dept": 3}, RunRequest)
 
 
 NEEDS = (

@@ -142,7 +142,7 @@ def test_a_missing_file_is_our_error(tmp_path: Path) -> None:
 def test_a_wish_of_another_type_is_named(wish: dict[str, object], message: str) -> None:
     """One clear error, before anything is looked at, instead of a failure in the midst of things."""
     with pytest.raises(UsageError) as caught:
-        tkperf.make_plan("ssd", "sim:sata-ssd", **wish)  # type: ignore[arg-type]
+        tkperf.make_plan("ssd", "sim:sata-ssd", **wish)
     assert str(caught.value) == message
 
 

@@ -76,7 +76,7 @@ def _comparable(event: Event) -> Event:
 def watch(tmp_path: Path) -> Callable[..., Watching]:
     def followed(*tests: str, **wishes: object) -> Watching:
         watching = Watching(tmp_path / "run.tkperf")
-        plan = make_plan("ssd", "sim:sata-ssd", tests=tests, **{"profile": SHORT, **wishes})  # type: ignore[arg-type]
+        plan = make_plan("ssd", "sim:sata-ssd", tests=tests, **{"profile": SHORT, **wishes})
         run(plan, "run", folder=tmp_path, observers=(watching,))
         return watching
 

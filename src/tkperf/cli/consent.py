@@ -39,7 +39,7 @@ def show_plan(options: RunOptions, plan: RunPlan, outlook: Outlook) -> None:
     facts = plan.subject.facts.values
     raid = facts.get("raid")
     lines = [
-        ("set", f"{options.device}: {raid}") if raid else ("device", describe_device(facts)),
+        ("set", f"{plan.request.device}: {raid}") if raid else ("device", describe_device(facts)),
         (
             "profile",
             f"{plan.profile.title}, {at}, active range "
@@ -57,7 +57,7 @@ def show_plan(options: RunOptions, plan: RunPlan, outlook: Outlook) -> None:
     cache = plan.profile.write_cache.setting
     if cache != "keep" and plan.subject.identity.kind is not TargetKind.FILE and not raid:
         lines.append(("cache", f"volatile write cache {cache} during the run"))
-    host = describe_host(plan.audit, options.device)
+    host = describe_host(plan.audit, plan.request.device)
     if host is not None:
         lines.append(("host", host))
     tell(*(f"[bold]{label:<8}[/bold] {plain(text)}" for label, text in lines))

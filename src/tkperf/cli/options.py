@@ -127,7 +127,10 @@ def load_options(function: Function) -> Function:
         ),
         _test_option(
             "--no-telemetry",
+            "telemetry",
             is_flag=True,
+            flag_value=False,
+            default=True,
             help="Do not read temperature and SMART / NVMe logs during the run.",
         ),
         _target_option(

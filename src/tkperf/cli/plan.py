@@ -14,19 +14,19 @@ from tkperf.cli.consent import describe_own_courses, tell_cost, tell_warnings
 from tkperf.cli.console import open_console, plain, tell
 from tkperf.cli.outlook import describe_outlook, describe_time, given_rates, rating_of
 from tkperf.cli.run_options import RunOptions
-from tkperf.cli.session import request_of
 from tkperf.cli.tables import describe_device
 from tkperf.model.units import NOT_MEASURED, format_capacity, format_duration
 from tkperf.pipeline.host_check import describe_host
 from tkperf.pipeline.outlook import PURGE, Outlook, Stage, look_out
 from tkperf.pipeline.rates import ASSUMED, probe_rates
+from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.run_plan import RunPlan, make_plan
 
 
-def look_ahead(options: RunOptions, *, probe: bool, as_json: bool) -> None:
+def look_ahead(request: RunRequest, options: RunOptions, *, probe: bool, as_json: bool) -> None:
     """Show phases, time, amount and cost of a run, without running it."""
     rating = rating_of(options)
-    made = make_plan(request_of(options), look_only=True)
+    made = make_plan(request, look_only=True)
     rates = given_rates(options, made)
     if rates is None:
         # Reports an impossible plan before the ten seconds of reading.

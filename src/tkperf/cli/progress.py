@@ -18,7 +18,6 @@ from tkperf.cli.live import LiveView
 from tkperf.cli.output import open_log
 from tkperf.cli.plain import PlainLines
 from tkperf.cli.run_options import RunOptions
-from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import RunFileError, reason_of
 from tkperf.model.measurement import IoStats, Sample
 from tkperf.model.record import RunNote
@@ -39,7 +38,7 @@ SWITCH_INTERVAL_S = 0.0005
 
 @contextmanager
 def open_observers(
-    options: RunOptions, *, on_note: Observer = lambda _: None
+    options: RunOptions, *, on_note: Observer = lambda _: None, simulated: bool = False
 ) -> Iterator[tuple[Observer, ...]]:
     """Open the log, then the chosen view if any, and close them however the run ends.
 
@@ -55,7 +54,7 @@ def open_observers(
         raise RunFileError(
             f"cannot write the log {options.log_path}: {reason_of(error)}"
         ) from error
-    opened = _simulation if options.device.startswith(SIMULATED) else _in_background
+    opened = _simulation if simulated else _in_background
     with opened(_open_log(log, options), f"the log {options.log_path}", on_note) as lines:
 
         def log_and_note(event: Event) -> None:

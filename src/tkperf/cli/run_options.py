@@ -1,57 +1,38 @@
-"""Options of a run as the user gave them, valid from construction."""
+"""Options of a call as the user gave them, valid from construction; ``RunRequest`` has those of the measurement."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, fields
 from email.message import EmailMessage
 from pathlib import Path
+from typing import Any
 
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import UsageError
 from tkperf.pipeline.names import require_name
-from tkperf.procedures.profiles import Profile
+from tkperf.pipeline.request import RunRequest
 from tkperf.system.process import find_program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """Options of one run, as given; None if the profile or a default decides.
+    """Options of one call that are not the measurement's: its place, views, consent, estimate and end.
 
     Raises:
         UsageError: NAME cannot be a file name, options contradict each other, or the notification asked for is
             not possible.
     """
 
-    suite: str
     name: str
-    device: str
-    jobs: int | None
-    io_depth: int | None
-    auto_demand: bool = False
-    step_s: float | None
-    tests: tuple[str, ...]
-    profile: str | Profile
-    active_range: str | None
-    size: str | None = None
     folder: Path
-    ioengine: str | None
-    description: str | None
-    feature_matrix: str | None
+    description: str | None = None
+    feature_matrix: str | None = None
     force: bool
     yes_destroy: str | None
-    purge_method: str | None = None
-    purge_command: str | None = None
-    no_purge: bool = False
-    no_telemetry: bool = False
-    write_cache: str | None
-    strict: bool = False
-    accept_disturbed: bool = False
-    tune: bool = False
-    raid_config: Path | None = None
-    remove_set: bool = False
     progress: str
     quiet: bool
     debug: bool
@@ -118,6 +99,19 @@ class RunOptions:
     @property
     def log_path(self) -> Path:
         return self.folder / f"{self.name}.log"
+
+
+def read_options(suite: str, options: dict[str, Any]) -> tuple[RunRequest, RunOptions]:
+    """Return the request and the call's own options from the command line's, by the names of their fields.
+
+    Raises:
+        UsageError: the options contradict each other, or no device could do this.
+    """
+    own = {field.name for field in fields(RunOptions)}
+    call = {name: value for name, value in options.items() if name in own}
+    asked = {name: value for name, value in options.items() if name not in own}
+    run_options = RunOptions(**call, command_line=tuple(sys.argv))
+    return RunRequest(suite=suite, **asked), run_options
 
 
 def smtp_login() -> tuple[str, str] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
@@ -19,7 +19,6 @@ from tkperf.cli.run_options import RunOptions
 from tkperf.cli.show import print_run
 from tkperf.cli.signals import ended_by_signals
 from tkperf.device.identity import TargetKind
-from tkperf.device.raid.config import load_raid_config
 from tkperf.model.errors import RunFileError, UsageError, reason_of
 from tkperf.pipeline.fitting import choose_profile
 from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
@@ -30,17 +29,16 @@ from tkperf.pipeline.run_plan import RunPlan, make_plan
 from tkperf.runner.events import Observer
 
 
-def run_session(options: RunOptions) -> None:
-    """Run ``tkperf ssd``, ``tkperf hdd`` or ``tkperf raid``, from the options to the results."""
+def run_session(request: RunRequest, options: RunOptions) -> None:
+    """Run ``tkperf ssd``, ``tkperf hdd`` or ``tkperf raid``, from the request to the results."""
     departure = depart(options)
     with concluded() as ending, ended_by_signals(once=True):
-        _begin(options, departure, ending)
+        _begin(request, options, departure, ending)
     show_results(options, ending)
 
 
-def _begin(options: RunOptions, departure: Departure, ending: Ending) -> None:
+def _begin(request: RunRequest, options: RunOptions, departure: Departure, ending: Ending) -> None:
     """Take a run from the request to its end."""
-    request = request_of(options)
     # Before any folder is made, so that a mistake in a user's file leaves nothing behind.
     profile = choose_profile(request)
     destination = Destination(
@@ -48,7 +46,7 @@ def _begin(options: RunOptions, departure: Departure, ending: Ending) -> None:
         folder=options.folder,
         beside=(options.log_path, options.report_path),
     )
-    destination.require_free(options.device)
+    destination.require_free(request.device)
     _require_log(options)
     plan = make_plan(request, profile=profile)
     destination.require_space(plan.fitted)
@@ -73,25 +71,20 @@ def _begin(options: RunOptions, departure: Departure, ending: Ending) -> None:
         )
 
 
-def resume_session(request: ResumeRequest, options_of: Callable[[str, str], RunOptions]) -> None:
-    """Run ``tkperf resume``; ``options_of`` a suite and a device returns the options of views and consent."""
-    # With the options known so far: the place of the run file, and the views.
-    departure = depart(options_of("", request.device or ""))
+def resume_session(request: ResumeRequest, options: RunOptions) -> None:
+    """Run ``tkperf resume``."""
+    departure = depart(options)
     with concluded() as ending, ended_by_signals(once=True):
-        options = _go_on(request, options_of, departure, ending)
+        _go_on(request, options, departure, ending)
     show_results(options, ending)
 
 
 def _go_on(
-    request: ResumeRequest,
-    options_of: Callable[[str, str], RunOptions],
-    departure: Departure,
-    ending: Ending,
-) -> RunOptions:
-    """Take a resumed run from the request to its end, and return its options."""
+    request: ResumeRequest, options: RunOptions, departure: Departure, ending: Ending
+) -> None:
+    """Take a resumed run from the request to its end."""
     resumed = make_resume_plan(request)
     plan = resumed.plan
-    options = options_of(plan.request.suite, plan.request.device)
     destination = Destination(name=options.name, folder=options.folder)
     _require_log(options)
     destination.require_space(plan.fitted)
@@ -107,39 +100,6 @@ def _go_on(
             began=departure.tell_begun,
             ended=partial(ending.ran, options),
         )
-    return options
-
-
-def request_of(options: RunOptions) -> RunRequest:
-    """Return the request for a run that the options make.
-
-    Raises:
-        UsageError: no device could do this, or raid.json has a mistake.
-    """
-    raid = None if options.raid_config is None else load_raid_config(options.raid_config)
-    return RunRequest(
-        suite=options.suite,
-        device=options.device,
-        tests=options.tests,
-        profile=options.profile,
-        jobs=options.jobs,
-        io_depth=options.io_depth,
-        auto_demand=options.auto_demand,
-        step_s=options.step_s,
-        active_range=options.active_range,
-        size=options.size,
-        ioengine=options.ioengine,
-        write_cache=options.write_cache,
-        strict=options.strict,
-        accept_disturbed=options.accept_disturbed,
-        tune=options.tune,
-        purge_method=options.purge_method,
-        purge_command=options.purge_command,
-        no_purge=options.no_purge,
-        telemetry=not options.no_telemetry,
-        raid=raid,
-        remove_set=options.remove_set,
-    )
 
 
 def _require_log(options: RunOptions) -> None:
@@ -161,9 +121,10 @@ def _require_log(options: RunOptions) -> None:
 @contextmanager
 def _watch(options: RunOptions, plan: RunPlan, on_note: Observer) -> Iterator[Sequence[Observer]]:
     """Open the log and the chosen view, and keep the host awake."""
+    simulated = plan.subject.identity.kind is TargetKind.SIMULATED
     with ExitStack() as stack:
-        views = stack.enter_context(open_observers(options, on_note=on_note))
-        if plan.subject.identity.kind is not TargetKind.SIMULATED:
+        views = stack.enter_context(open_observers(options, on_note=on_note, simulated=simulated))
+        if not simulated:
             stack.enter_context(kept_awake(options.name, tell=views[0]))
         yield views
 

@@ -6,13 +6,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
 from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult
+from tkperf.model.errors import UsageError
 from tkperf.pipeline.consent import Ask, Consent
 from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
-from tkperf.pipeline.request import RunRequest, Wishes
+from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.run_info import Title
 from tkperf.pipeline.run_plan import RunPlan
@@ -41,21 +42,25 @@ def open_run(path: str | Path) -> RunFile:
     return RunFile(Path(path))
 
 
-def make_plan(suite: str, device: str | Path, **wishes: Unpack[Wishes]) -> RunPlan:
+def make_plan(suite: str, device: str | Path, **options: Any) -> RunPlan:
     """Plan a run on a device: look and check. Asks, creates and writes nothing.
 
     Args:
         suite: ``ssd``, ``hdd`` or ``raid``.
         device: a block device, a file, ``sim:PRESET``, or the node that a RAID set is to get.
-        wishes: fields of ``tkperf.pipeline.request.RunRequest`` by name: ``tests``, ``profile``, ``jobs``,
+        options: fields of ``tkperf.pipeline.request.RunRequest`` by name: ``tests``, ``profile``, ``jobs``,
             ``io_depth``, ``step_s``, ``active_range``, ``size``, ``no_purge``, ``raid`` ...
 
     Raises:
-        UsageError: a wish is impossible, or the device cannot fulfil it.
+        UsageError: an option does not exist or is impossible, or the device cannot fulfil it.
         DeviceError: the device is missing, or cannot be measured or purged.
         RefusedError: the device is in use.
     """
-    return make_run_plan(RunRequest(suite=suite, device=str(device), **wishes))
+    try:
+        request = RunRequest(suite=suite, device=str(device), **options)
+    except TypeError as error:
+        raise UsageError(f"make_plan: {error}") from None
+    return make_run_plan(request)
 
 
 def run(

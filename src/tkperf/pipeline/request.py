@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from types import NoneType
-from typing import TypedDict
+from types import NoneType, UnionType
+from typing import get_args, get_origin, get_type_hints
+
+import msgspec
 
 from tkperf.device.raid.config import RaidConfig
 from tkperf.model.choices import (
@@ -26,59 +28,13 @@ from tkperf.procedures import SUITES
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.ranges import resolve_range
 
-_TEXT, _WHOLE = (str, NoneType), (int, NoneType)
-_KINDS: dict[str, tuple[type, ...]] = {
-    "suite": (str,),
-    "device": (str,),
-    "tests": (Sequence,),
-    "profile": (str, Path, Profile, NoneType),
-    "jobs": _WHOLE,
-    "io_depth": _WHOLE,
-    "step_s": (int, float, NoneType),
-    "active_range": _TEXT,
-    "size": _TEXT,
-    "ioengine": _TEXT,
-    "write_cache": _TEXT,
-    "strict": (bool,),
-    "accept_disturbed": (bool,),
-    "tune": (bool,),
-    "purge_method": _TEXT,
-    "purge_command": _TEXT,
-    "no_purge": (bool,),
-    "telemetry": (bool,),
-    "raid": (RaidConfig, NoneType),
-    "remove_set": (bool,),
-}
 _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES = 2**62, 512
 
 
-class Wishes(TypedDict, total=False):
-    """Fields of ``RunRequest`` other than suite and device."""
+class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A run as the user asks for it, on the command line, from Python or in a file.
 
-    tests: Sequence[str]
-    profile: str | Path | Profile | None
-    jobs: int | None
-    io_depth: int | None
-    auto_demand: bool
-    step_s: float | None
-    active_range: str | None
-    size: str | None
-    ioengine: str | None
-    write_cache: str | None
-    strict: bool
-    accept_disturbed: bool
-    tune: bool
-    purge_method: str | None
-    purge_command: str | None
-    no_purge: bool
-    telemetry: bool
-    raid: RaidConfig | None
-    remove_set: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
-    """A run as the user asks for it. None: the profile decides, or the facts found.
+    None: the profile decides, or the facts found.
 
     Attributes:
         suite: ``ssd``, ``hdd`` or ``raid``.
@@ -107,8 +63,8 @@ class RunRequest:
 
     suite: str
     device: str
-    tests: Sequence[str] = ()
-    profile: str | Path | Profile | None = None
+    tests: tuple[str, ...] = ()
+    profile: str | Profile | None = None
     jobs: int | None = None
     io_depth: int | None = None
     auto_demand: bool = False
@@ -128,6 +84,10 @@ class RunRequest:
     remove_set: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.tests, list):
+            msgspec.structs.force_setattr(self, "tests", tuple(self.tests))
+        if isinstance(self.profile, Path):
+            msgspec.structs.force_setattr(self, "profile", str(self.profile))
         self._check_types()
         _one_of("suite", self.suite, SUITES)
         for test in self.tests:
@@ -142,18 +102,25 @@ class RunRequest:
         self._check_auto_demand()
 
     @property
+    def options(self) -> dict[str, object]:
+        """Return everything but suite, device, tests, profile and set, as a run file keeps it."""
+        return {
+            name: getattr(self, name)
+            for name in self.__struct_fields__
+            if name not in ("suite", "device", "tests", "profile", "raid")
+        }
+
+    @property
     def size_bytes(self) -> int | None:
         return None if self.size is None else parse_size_bytes(self.size)
 
     def _check_types(self) -> None:
         """Check the types: Python accepts any value here, and a wrong one would fail in the middle of a run."""
-        for name, kinds in _KINDS.items():
+        for name, kinds in _find_kinds().items():
             value = getattr(self, name)
             if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
                 wanted = " or ".join(kind.__name__ for kind in kinds if kind is not NoneType)
                 raise UsageError(f"{name}: {str(value)[:40]!r} is not of type {wanted}")
-        if isinstance(self.tests, str):
-            raise UsageError(f"tests: '{self.tests[:40]}' is one text: give a list of names")
         if "\0" in self.device:
             raise UsageError("device: a path has no zero byte")
         if self.profile == "":
@@ -220,6 +187,18 @@ class RunRequest:
             _one_of("purge method", self.purge_method, PURGES)
         if given and self.suite == "hdd":
             raise UsageError(f"{given[0]}: hard disks are not purged")
+
+
+@cache
+def _find_kinds() -> dict[str, tuple[type, ...]]:
+    """Return the types that each field takes, as it is declared."""
+    kinds: dict[str, tuple[type, ...]] = {}
+    for name, hint in get_type_hints(RunRequest).items():
+        types = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+        kinds[name] = tuple(get_origin(each) or each for each in types)
+        if float in kinds[name]:
+            kinds[name] += (int,)
+    return kinds
 
 
 @contextmanager

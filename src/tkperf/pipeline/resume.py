@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from tkperf.device.inspection import inspect_device
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.model.choices import SIMULATED, built_in_profiles
@@ -34,10 +36,9 @@ from tkperf.runfile.own import FileState, state_of
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.replay import NOTHING, Replay, at_found_demand, replay
 
-# Options that change numbers of the profile.
-_ALTERING = (
-    "jobs", "io_depth", "auto_demand", "step_s", "active_range", "write_cache", "accept_disturbed",
-)  # fmt: skip
+# Options whose numbers the stored profile has.
+_IN_PROFILE = ("jobs", "io_depth", "auto_demand", "step_s", "active_range", "write_cache")
+_ALTERING = (*_IN_PROFILE, "accept_disturbed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,40 +250,30 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
     """Return the request that the run was made from. Its stored profile contains changes by options.
 
     Raises:
-        UsageError: the file yields no such request.
-        RunFileError: an option has a value that tkperf never writes.
+        RunFileError: the file yields no such request.
     """
-    options = info.options
-
-    def text(key: str) -> str | None:
-        value = options.get(key)
-        return None if value is None else str(value)
-
-    def flag(key: str, *, default: bool = False) -> bool:
-        value = options.get(key, default)
-        if not isinstance(value, bool):
-            raise RunFileError(
-                f"{request.path}: damaged: option {key} is {str(value)[:40]!r}, not true or false; "
-                "the run cannot go on"
-            )
-        return value
-
+    stored = {
+        name: value
+        for name, value in info.options.items()
+        if name not in (*_IN_PROFILE, "ioengine", "purge_command", "size")
+    }
     path = request.device if request.device is not None else str(info.device.get("path"))
-    return RunRequest(
-        suite=info.suite,
-        device=path,
-        # Tests from workload files are tables of the profile.
-        tests=tuple(name for name in names if name in SUITES[info.suite]),
-        profile=read_stored_profile(info.profile),
-        ioengine=None if info.is_simulated else info.ioengine,
-        purge_method=text("purge"),
-        purge_command=request.purge_command,
-        no_purge=flag("no_purge"),
-        strict=request.strict or flag("strict"),
-        accept_disturbed=flag("accept_disturbed"),
-        tune=flag("tune"),
-        telemetry=flag("telemetry", default=True),
-    )
+    try:
+        run_request = RunRequest(
+            suite=info.suite,
+            device=path,
+            # Tests from workload files are tables of the profile.
+            tests=tuple(name for name in names if name in SUITES[info.suite]),
+            profile=read_stored_profile(info.profile),
+            ioengine=None if info.is_simulated else info.ioengine,
+            purge_command=request.purge_command,
+            **stored,  # type: ignore[arg-type]  # it checks the types
+        )
+    except (TypeError, UsageError) as error:
+        raise RunFileError(
+            f"{request.path}: damaged: its options are none of a run: {error}; the run cannot go on"
+        ) from error
+    return msgspec.structs.replace(run_request, strict=run_request.strict or request.strict)
 
 
 def _require_device(info: RunInfo, request: RunRequest) -> None:

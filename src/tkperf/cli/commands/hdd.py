@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from tkperf.cli.options import (
@@ -47,9 +45,7 @@ def hdd(**options: object) -> None:
       tkperf hdd ST4000-tp /dev/sdc -hddt tp -rt 10
       tkperf hdd look ./scratch.img --size 1GiB --profile quick
     """
-    from tkperf.cli.run_options import RunOptions
+    from tkperf.cli.run_options import read_options
     from tkperf.cli.session import run_session
 
-    run_session(
-        RunOptions(suite="hdd", **options, command_line=tuple(sys.argv))  # type: ignore[arg-type]
-    )
+    run_session(*read_options("hdd", options))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from tkperf.cli.calling import Group
@@ -38,10 +36,9 @@ def _add(command: click.Command, device: str) -> None:
 
     def look(*, no_probe: bool, as_json: bool, **options: object) -> None:
         from tkperf.cli.plan import look_ahead
-        from tkperf.cli.run_options import RunOptions
+        from tkperf.cli.run_options import read_options
 
-        run_options = RunOptions(suite=suite, **options, command_line=tuple(sys.argv))  # type: ignore[arg-type]
-        look_ahead(run_options, probe=not no_probe, as_json=as_json)
+        look_ahead(*read_options(suite, options), probe=not no_probe, as_json=as_json)
 
     own = [
         click.Option(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from tkperf.cli.calling import Heading, option_about
-from tkperf.cli.kinds import InputFile
+from tkperf.cli.kinds import RaidFile
 from tkperf.cli.options import (
     auto_demand_option,
     consent_options,
@@ -31,10 +29,10 @@ FLAGS = ("-ssdt", "--ssd-type", "--test")
 @_target_option(
     "-c",
     "--config",
-    "raid_config",
+    "raid",
     required=True,
     metavar="FILE",
-    type=InputFile(".json"),
+    type=RaidFile(),
     help="raid.json: devices, raidlevel, type (sw_mdadm or hw_lsi), stripsize ...",
 )
 @_target_option("--remove-set", is_flag=True, help="Take the set down again after the run.")
@@ -67,9 +65,7 @@ def raid(**options: object) -> None:
       tkperf raid R5 /dev/md0 -c raid.json -nj 4 -iod 32
       tkperf raid R1 /dev/md0 -c raid.json -ssdt iops --yes-destroy SERIAL1,SERIAL2 --remove-set
     """
-    from tkperf.cli.run_options import RunOptions
+    from tkperf.cli.run_options import read_options
     from tkperf.cli.session import run_session
 
-    run_session(
-        RunOptions(suite="raid", **options, command_line=tuple(sys.argv))  # type: ignore[arg-type]
-    )
+    run_session(*read_options("raid", options))

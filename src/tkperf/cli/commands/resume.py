@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -19,9 +19,6 @@ from tkperf.cli.options import (
 )
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import UsageError
-
-if TYPE_CHECKING:
-    from tkperf.cli.run_options import RunOptions
 
 _test_option = option_about(Heading.TEST)
 
@@ -95,12 +92,7 @@ def resume(
         purge_command=purge_command,
     )  # fmt: skip
 
-    def options_of(suite: str, device: str) -> RunOptions:
-        return RunOptions(
-            suite=suite, name=run_file.stem, device=device, folder=run_file.parent,
-            command_line=tuple(sys.argv), jobs=None, io_depth=None, step_s=None, tests=(),
-            profile="", active_range=None, ioengine=None, description=None, feature_matrix=None,
-            write_cache=None, strict=strict, **options,
-        )  # fmt: skip
-
-    resume_session(request, options_of)
+    run_options = RunOptions(
+        name=run_file.stem, folder=run_file.parent, command_line=tuple(sys.argv), **options
+    )
+    resume_session(request, run_options)

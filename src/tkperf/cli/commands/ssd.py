@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from tkperf.cli.options import (
@@ -51,9 +49,7 @@ def ssd(**options: object) -> None:
       tkperf ssd D3-S4510-lat /dev/sdb -ssdt lat --output results/
       tkperf ssd nightly /dev/sdb --yes-destroy PHYH850500YA960L --progress plain
     """
-    from tkperf.cli.run_options import RunOptions
+    from tkperf.cli.run_options import read_options
     from tkperf.cli.session import run_session
 
-    run_session(
-        RunOptions(suite="ssd", **options, command_line=tuple(sys.argv))  # type: ignore[arg-type]
-    )
+    run_session(*read_options("ssd", options))

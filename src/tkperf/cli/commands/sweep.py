@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -140,7 +139,7 @@ def sweep(
       tkperf sweep entropy /dev/sdb --compressibility 0,50,90 --depth 32,1 --mix 0
       tkperf sweep look ./scratch.img --size 1GiB --profile quick
     """
-    from tkperf.cli.run_options import RunOptions
+    from tkperf.cli.run_options import read_options
     from tkperf.cli.session import run_session
     from tkperf.procedures import load_profile, with_numbers
     from tkperf.procedures.sweep import TEST, SweepTable
@@ -155,13 +154,12 @@ def sweep(
     }
     numbers = {key: value for key, value in given.items() if value is not None}
     run_session(
-        RunOptions(
-            suite=TEST.suites[0],
-            tests=(TEST.name,),
-            profile=with_numbers(load_profile(profile), SweepTable, **numbers),
-            jobs=None,
-            io_depth=None,
-            command_line=tuple(sys.argv),
-            **options,  # type: ignore[arg-type]
+        *read_options(
+            TEST.suites[0],
+            {
+                **options,
+                "tests": (TEST.name,),
+                "profile": with_numbers(load_profile(profile), SweepTable, **numbers),
+            },
         )
     )
