@@ -139,20 +139,6 @@ class TextOf(click.ParamType[str]):
         return [CompletionItem(incomplete, type="file")]
 
 
-class RaidFile(InputFile):
-    """raid.json, read at once."""
-
-    def __init__(self) -> None:
-        super().__init__(".json")
-
-    def convert(self, value: Any, param: object, ctx: Any) -> Any:
-        from tkperf.device.raid.config import load_raid_config  # noqa: PLC0415 - only raid needs it
-
-        if ctx is not None and ctx.resilient_parsing:
-            return None
-        return load_raid_config(Path(value))
-
-
 class RunFile(click.ParamType[Path]):
     """A run file, named with or without ``.tkperf``, or by the folder in which it is the only one."""
 

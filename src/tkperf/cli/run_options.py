@@ -11,6 +11,7 @@ from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
+from tkperf.device.raid.config import load_raid_config
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import UsageError
 from tkperf.pipeline.names import require_name
@@ -105,12 +106,14 @@ def read_options(suite: str, options: dict[str, Any]) -> tuple[RunRequest, RunOp
     """Return the request and the call's own options from the command line's, by the names of their fields.
 
     Raises:
-        UsageError: the options contradict each other, or no device could do this.
+        UsageError: the options contradict each other, raid.json has a mistake, or no device could do this.
     """
     own = {field.name for field in fields(RunOptions)}
     call = {name: value for name, value in options.items() if name in own}
     asked = {name: value for name, value in options.items() if name not in own}
     run_options = RunOptions(**call, command_line=tuple(sys.argv))
+    if (config := asked.get("raid")) is not None:
+        asked["raid"] = load_raid_config(config)
     return RunRequest(suite=suite, **asked), run_options
 
 

@@ -116,11 +116,11 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def _check_types(self) -> None:
         """Check the types: Python accepts any value here, and a wrong one would fail in the middle of a run."""
-        for name, kinds in _find_kinds().items():
-            value = getattr(self, name)
-            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-                wanted = " or ".join(kind.__name__ for kind in kinds if kind is not NoneType)
-                raise UsageError(f"{name}: {str(value)[:40]!r} is not of type {wanted}")
+        if isinstance(self.tests, str):
+            raise UsageError(f"tests: '{self.tests[:40]}' is one text: give a list of names")
+        for name in self.__struct_fields__:
+            if fault := find_type_fault(name, getattr(self, name)):
+                raise UsageError(f"{name}: {fault}")
         if "\0" in self.device:
             raise UsageError("device: a path has no zero byte")
         if self.profile == "":
@@ -189,15 +189,23 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise UsageError(f"{given[0]}: hard disks are not purged")
 
 
+def find_type_fault(field: str, value: object) -> str | None:
+    """Return why a field of a request cannot have this value: ``'yes' is not of type bool``; None: its type fits."""
+    kinds = _find_kinds()[field]
+    if isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds):
+        return None
+    wanted = " or ".join(kind.__name__ for kind in kinds if kind is not NoneType)
+    return f"{str(value)[:40]!r} is not of type {wanted}"
+
+
 @cache
 def _find_kinds() -> dict[str, tuple[type, ...]]:
     """Return the types that each field takes, as it is declared."""
     kinds: dict[str, tuple[type, ...]] = {}
     for name, hint in get_type_hints(RunRequest).items():
         types = get_args(hint) if isinstance(hint, UnionType) else (hint,)
-        kinds[name] = tuple(get_origin(each) or each for each in types)
-        if float in kinds[name]:
-            kinds[name] += (int,)
+        plain = tuple(get_origin(each) or each for each in types)
+        kinds[name] = (int, *plain) if float in plain else plain
     return kinds
 
 

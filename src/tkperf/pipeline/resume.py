@@ -25,7 +25,7 @@ from tkperf.model.run_info import RunInfo
 from tkperf.model.version import __version__
 from tkperf.pipeline.alterations import find_alterations
 from tkperf.pipeline.drive import measurable
-from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.request import RunRequest, find_type_fault
 from tkperf.pipeline.run_info import describe_alterations
 from tkperf.pipeline.run_plan import RunPlan, make_plan
 from tkperf.pipeline.same_device import require_same_device
@@ -250,29 +250,30 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
     """Return the request that the run was made from. Its stored profile contains changes by options.
 
     Raises:
-        RunFileError: the file yields no such request.
+        UsageError: the file yields no such request.
+        RunFileError: an option has a value that tkperf never writes.
     """
     stored = {
         name: value
         for name, value in info.options.items()
         if name not in (*_IN_PROFILE, "ioengine", "purge_command", "size")
     }
-    path = request.device if request.device is not None else str(info.device.get("path"))
-    try:
-        run_request = RunRequest(
-            suite=info.suite,
-            device=path,
-            # Tests from workload files are tables of the profile.
-            tests=tuple(name for name in names if name in SUITES[info.suite]),
-            profile=read_stored_profile(info.profile),
-            ioengine=None if info.is_simulated else info.ioengine,
-            purge_command=request.purge_command,
-            **stored,  # type: ignore[arg-type]  # it checks the types
-        )
-    except (TypeError, UsageError) as error:
-        raise RunFileError(
-            f"{request.path}: damaged: its options are none of a run: {error}; the run cannot go on"
-        ) from error
+    for name, value in stored.items():
+        known = name in RunRequest.__struct_fields__
+        if fault := find_type_fault(name, value) if known else "none that a run has":
+            raise RunFileError(
+                f"{request.path}: damaged: option {name[:40]} is {fault}; the run cannot go on"
+            )
+    run_request = RunRequest(
+        suite=info.suite,
+        device=request.device if request.device is not None else str(info.device.get("path")),
+        # Tests from workload files are tables of the profile.
+        tests=tuple(name for name in names if name in SUITES[info.suite]),
+        profile=read_stored_profile(info.profile),
+        ioengine=None if info.is_simulated else info.ioengine,
+        purge_command=request.purge_command,
+        **stored,  # type: ignore[arg-type]  # their types were checked
+    )
     return msgspec.structs.replace(run_request, strict=run_request.strict or request.strict)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tkperf.cli.calling import Heading, option_about
-from tkperf.cli.kinds import RaidFile
+from tkperf.cli.kinds import InputFile
 from tkperf.cli.options import (
     auto_demand_option,
     consent_options,
@@ -32,7 +32,7 @@ FLAGS = ("-ssdt", "--ssd-type", "--test")
     "raid",
     required=True,
     metavar="FILE",
-    type=RaidFile(),
+    type=InputFile(".json"),
     help="raid.json: devices, raidlevel, type (sw_mdadm or hw_lsi), stripsize ...",
 )
 @_target_option("--remove-set", is_flag=True, help="Take the set down again after the run.")
