@@ -39,7 +39,6 @@ from typing import TextIO, TypeVar, cast
 import numpy as np
 
 from tkperf.cli.background import DirectText, InBackground
-from tkperf.cli.console import OutputConsole
 from tkperf.cli.live import LiveView
 from tkperf.cli.progress import SWITCH_INTERVAL_S
 from tkperf.device.identity import read_identity
@@ -61,6 +60,7 @@ from tkperf.model.workload import Access, ActiveRange, Step, Workload
 from tkperf.procedures import Test, load_profile
 from tkperf.procedures.building_blocks import expect_round
 from tkperf.procedures.profiles import Profile
+from tkperf.render.terminal.console import OutputConsole
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import Event, Observer, StepEnded
 from tkperf.runner.runner import Run, execute

@@ -17,8 +17,8 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import tkperf
-from tkperf.cli.rendering import build_run_view, render_html
 from tkperf.page.user_facts import Told
+from tkperf.render.reports import build_run_view, render_html
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "examples/sample-report.html"

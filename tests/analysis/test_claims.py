@@ -20,8 +20,6 @@ from tkperf.analysis.claim_findings import Checked, State
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.results import RunResult
-from tkperf.cli.check import print_checked
-from tkperf.cli.claims import read_and_check
 from tkperf.cli.main import cli
 from tkperf.model.errors import ClaimsNotMetError, RunFileError, UsageError
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MEAN
@@ -29,7 +27,9 @@ from tkperf.model.record import RunStatus
 from tkperf.model.workload import Access, Zone
 from tkperf.page.check import find_check_warnings
 from tkperf.page.view import build_view
+from tkperf.pipeline.claims import read_and_check
 from tkperf.render.export_check import render_check_json, render_junit
+from tkperf.render.terminal.check import print_checked
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import RunStarted
 

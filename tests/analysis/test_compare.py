@@ -20,7 +20,6 @@ from tkperf.analysis.compare import compare
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry, Span
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
-from tkperf.cli.comparison import print_comparison
 from tkperf.cli.main import cli
 from tkperf.model.errors import UsageError
 from tkperf.model.quantity import IOPS
@@ -35,6 +34,7 @@ from tkperf.page.words.conditions import ConditionGroup, find_conditions
 from tkperf.procedures import HDD_TESTS, load_profile
 from tkperf.render.export_tables import build_comparison_table, render_csv
 from tkperf.render.html import render_view
+from tkperf.render.terminal.comparison import print_comparison
 
 
 def conditions_of(comparison: Comparison) -> tuple[ConditionGroup, ...]:

@@ -24,7 +24,6 @@ from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.levels import Level, LevelKind
 from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
 from tkperf.cli.commands.compare import ARRANGEMENTS
-from tkperf.cli.comparison import print_comparison
 from tkperf.model.errors import UsageError
 from tkperf.model.quantity import CPU, IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
 from tkperf.page.comparing.findings import describe_days, find_common_notices, find_findings
@@ -40,6 +39,7 @@ from tkperf.page.comparing.tables import (
 from tkperf.page.comparing.telemetry import find_telemetry_differences
 from tkperf.page.words.conditions import ConditionGroup, find_conditions
 from tkperf.render.export_comparison import render_comparison_json, render_comparison_markdown
+from tkperf.render.terminal.comparison import print_comparison
 
 WRITES = {FOUR_KIB_WRITES: (100.0, 101.0, 102.0)}
 

@@ -25,7 +25,6 @@ from tkperf.analysis.results import CellUncertainty, RunResult
 from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Interval, Uncertainty
 from tkperf.analysis.uncertainty.means import ONCE
 from tkperf.cli.main import cli
-from tkperf.cli.tables import print_results
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import (
     IOPS,
@@ -52,6 +51,7 @@ from tkperf.render.export_check import render_junit
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import build_comparison_table, build_tables, render_csv
+from tkperf.render.terminal.results import print_results
 
 TESTS = {"iops": "IOPS", "lat": "Latency"}
 

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from tkperf.cli.doctor import show_audit
 from tkperf.cli.main import cli
 from tkperf.host.audit import Audit, Finding, Level
 from tkperf.model.errors import UsageError
+from tkperf.render.terminal.doctor import show_audit
 
 
 def test_a_file_is_not_asked_for_what_only_drives_have(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_it_is_written_when_the_device_is_released(
         return "<html>"
 
     monkeypatch.setattr(SimulatedSubject, "open", noted)
-    monkeypatch.setattr("tkperf.cli.rendering.render_html", render)
+    monkeypatch.setattr("tkperf.render.reports.render_html", render)
     assert run(tmp_path).exit_code == 0
     assert happened == ["released", "report"]
 
@@ -151,7 +151,7 @@ def test_trouble_with_the_report_is_one_line(
     def fails(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("tkperf.cli.rendering.build_run_view", fails)
+    monkeypatch.setattr("tkperf.render.reports.build_run_view", fails)
     ran = run(tmp_path)
     assert ran.exit_code == 0, ran.output
     assert "mean latency (µs), mean of rounds" in ran.stdout

@@ -98,7 +98,7 @@ def test_a_report_that_cannot_be_made_holds_up_no_mail(
         def fails(*_: object) -> str:
             raise RuntimeError(says)
 
-        monkeypatch.setattr("tkperf.cli.rendering.build_run_view", fails)
+        monkeypatch.setattr("tkperf.render.reports.build_run_view", fails)
     else:
         monkeypatch.setitem(sys.modules, module, None)
         for name in [name for name in sys.modules if name.startswith("tkperf.render")]:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from tests.builders import run_info, simulate
-from tkperf.cli.console import plain
 from tkperf.cli.main import cli
 from tkperf.cli.output import write_output
 from tkperf.model.errors import UsageError
+from tkperf.render.terminal.console import plain
 
 
 @pytest.fixture

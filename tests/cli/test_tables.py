@@ -17,8 +17,6 @@ from tkperf.analysis.compare import compare
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
-from tkperf.cli.check import print_checked
-from tkperf.cli.tables import print_results
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.figures import matrix_keys
 from tkperf.model.quantity import PERCENTILES, QUANTITIES
@@ -28,6 +26,8 @@ from tkperf.page.words.flags import describe_disturbances, mark
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import build_tables
+from tkperf.render.terminal.check import print_checked
+from tkperf.render.terminal.results import print_results
 from tkperf.runfile.reader import read_run
 
 

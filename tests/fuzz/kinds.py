@@ -26,7 +26,6 @@ from tkperf.analysis.compare import compare
 from tkperf.analysis.details import build_details
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
-from tkperf.cli.tables import print_results
 from tkperf.device.raid.config import load_raid_config
 from tkperf.engine.fio_output import DocumentSplitter, build_sample, parse_document
 from tkperf.interop.fio_jobfile.convert import convert_job_file
@@ -52,6 +51,7 @@ from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import build_tables, render_csv
 from tkperf.render.html import render_view
+from tkperf.render.terminal.results import print_results
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runner.events import (
     Judged,

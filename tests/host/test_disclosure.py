@@ -13,12 +13,12 @@ from tests.builders import run_info, simulate
 from tests.host.fake_host import NVME, SATA, audit, make_host
 from tkperf.analysis.host import found_settings, host_findings
 from tkperf.analysis.results import RunResult
-from tkperf.cli.tables import print_results
 from tkperf.host.audit.finding import Level
 from tkperf.page.disclosure import build_disclosure
 from tkperf.pipeline.host_check import HostState
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
+from tkperf.render.terminal.results import print_results
 
 TUNED = "/sys/block/nvme0n1/queue/scheduler: bfq -> none"
 

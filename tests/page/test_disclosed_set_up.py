@@ -15,7 +15,6 @@ import tkperf
 from tests.analysis.made_up import made_up_run
 from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.results import RunResult, TestResult
-from tkperf.cli.tables import print_results
 from tkperf.model.errors import UsageError
 from tkperf.page.disclosure import build_disclosure
 from tkperf.page.facts import describe_demands
@@ -27,6 +26,7 @@ from tkperf.procedures.profiles import apply_options
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.html import render_view
+from tkperf.render.terminal.results import print_results
 
 QUICK = load_profile("quick").as_plain_data()
 

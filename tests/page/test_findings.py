@@ -20,7 +20,6 @@ from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.levels import Level, LevelKind
 from tkperf.analysis.uncertainty.estimate import Uncertainty
-from tkperf.cli.tables import print_results
 from tkperf.model.figures import Figure, FigureKind
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
 from tkperf.model.record import RunStatus, RunWarning
@@ -33,6 +32,7 @@ from tkperf.procedures import HDD_TESTS, SSD_TESTS
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.html import render_view
+from tkperf.render.terminal.results import print_results
 
 WRITES, READS, MIXED = work(), work(100), work(65)
 

@@ -40,7 +40,7 @@ ALLOWED = (
 # The same words for something else: keys of fio's documents, programs, commands, quantities, charts.
 OTHER_MEANINGS = {
     ("interop/fio_counters.py", "lat"),
-    ("cli/doctor.py", "fio"),
+    ("render/terminal/doctor.py", "fio"),
     ("cli/main.py", "sweep"),
     ("cli/progress.py", "iops"),
     ("system/process.py", "fio"),

@@ -11,7 +11,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.builders import run_info, simulate
 from tkperf.analysis.results import RunResult
-from tkperf.cli.report import require_time
+from tkperf.cli.commands.report import require_time
 from tkperf.model.errors import UsageError
 from tkperf.model.measurement import Sample
 from tkperf.model.record import StepRecord

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Protocol
 
 from tkperf.cli.background import View
-from tkperf.cli.console import choose_progress, plain, tell
 from tkperf.cli.following import describe_end, find_clock_s, look, look_first
 from tkperf.cli.live import LiveView
 from tkperf.cli.plain import PlainLines
@@ -19,6 +18,7 @@ from tkperf.cli.signals import ended_by_signals
 from tkperf.model.errors import RunFileError, reason_of
 from tkperf.model.record import RunRecord, RunStatus
 from tkperf.model.units import format_duration
+from tkperf.render.terminal.console import choose_progress, plain, tell
 from tkperf.runfile.writers import is_being_written
 from tkperf.runner.delta import Growth
 from tkperf.runner.events import (

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 
 import click
 
-from tkperf.cli.console import plain, tell
-from tkperf.cli.outlook import describe_outlook, describe_time, warn_of_cost
 from tkperf.cli.run_options import RunOptions
 from tkperf.cli.streams import complain
-from tkperf.cli.tables import describe_device
 from tkperf.device.identity import TargetKind
-from tkperf.model.record import RunWarning
 from tkperf.model.units import format_capacity
 from tkperf.pipeline.consent import Consent, Question, confirmed_by, nobody_to_ask
 from tkperf.pipeline.host_check import describe_host
@@ -21,7 +16,10 @@ from tkperf.pipeline.outlook import Outlook
 from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.subject import SAID_ALWAYS
-from tkperf.procedures import Circumstances
+from tkperf.render.terminal.console import plain, tell
+from tkperf.render.terminal.outlook import describe_outlook, describe_own_courses, describe_time
+from tkperf.render.terminal.plan import tell_cost, tell_warnings
+from tkperf.render.terminal.results import describe_device
 
 WAY = "--yes-destroy"
 # Repetitions of the question: a user who means another device notices it by then.
@@ -65,19 +63,6 @@ def show_plan(options: RunOptions, plan: RunPlan, outlook: Outlook) -> None:
     tell_cost(outlook)
 
 
-def describe_own_courses(plan: RunPlan) -> list[tuple[str, str]]:
-    """Describe the course of the user's own tests, line by line, as no other place describes it."""
-    circumstances = Circumstances(purge=None if plan.request.no_purge else "Purge")
-    return [
-        ("" if number else "course", line)
-        for test in plan.tests
-        if test.test.own
-        for number, line in enumerate(
-            (f"{test.test.title}:", *test.test.describe(plan.profile, circumstances))
-        )
-    ]
-
-
 def show_resumption(options: RunOptions, resumed: ResumePlan) -> None:
     """Show on stderr where the run will go on, before the question."""
     plan, record = resumed.plan, resumed.record
@@ -96,21 +81,10 @@ def show_resumption(options: RunOptions, resumed: ResumePlan) -> None:
     tell_warnings(resumed.warnings)
 
 
-def tell_cost(outlook: Outlook) -> None:
-    """Warn if the run may take much of a drive's life."""
-    if (cost := warn_of_cost(outlook)) is not None:
-        tell(f"[yellow]warning[/yellow]  {plain(cost)}")
-
-
 def _filled(plan: RunPlan) -> str:
     """Return the preconditioned range if it is not the tested one, as users do not expect that."""
     table = plan.profile.preconditioning
     return "" if table.length is None else f"; preconditioning writes {table.range_text}"
-
-
-def tell_warnings(warnings: Iterable[RunWarning]) -> None:
-    """Show reasons not to trust the result, and checks that were not possible, before the question."""
-    tell(*(f"[yellow]warning[/yellow]  {plain(warning.text)}" for warning in warnings))
 
 
 def consent_of(options: RunOptions) -> Consent:

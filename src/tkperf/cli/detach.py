@@ -14,10 +14,10 @@ from contextlib import suppress
 
 import click
 
-from tkperf.cli.console import plain, tell
 from tkperf.cli.output import open_log
 from tkperf.cli.run_options import RunOptions
 from tkperf.cli.streams import complain
+from tkperf.render.terminal.console import plain, tell
 from tkperf.system.process import fork_early
 
 # The waiting process passes these signals on, so they also end a run that has not begun.

@@ -13,12 +13,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tkperf.cli.console import can_redraw, plain, tell
 from tkperf.cli.output import write_output
 from tkperf.cli.run_options import RunOptions
 from tkperf.cli.signals import ended_by_signals
 from tkperf.cli.streams import warning_of
 from tkperf.model.errors import UsageError
+from tkperf.render.terminal.console import can_redraw, plain, tell
 
 if TYPE_CHECKING:
     from tkperf.analysis.results import RunResult
@@ -123,10 +123,10 @@ def _read(options: RunOptions) -> tuple[RunResult, Page]:
 
 
 def _render(opened: RunFile, record: RunRecord, result: RunResult) -> Page:
-    from tkperf.cli import rendering  # noqa: PLC0415
+    from tkperf.render import reports  # noqa: PLC0415
 
     try:
-        return rendering.render_html(rendering.build_run_view(opened, record, result))
+        return reports.render_html(reports.build_run_view(opened, record, result))
     except KeyboardInterrupt:
         return UsageError("stopped by the user")
     except Exception as error:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from tkperf.cli.clock import format_end
-from tkperf.cli.console import plain
 from tkperf.device.identity import TargetKind
 from tkperf.model.errors import RunFileError
 from tkperf.model.record import LogEntry, RunRecord, RunStatus
 from tkperf.model.units import format_duration, format_durations
+from tkperf.render.terminal.console import plain
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writers import is_being_written
 from tkperf.runner.delta import Growth, Outline

@@ -19,9 +19,9 @@ from rich.console import Console
 from rich.text import Text
 
 from tkperf.cli.background import Abandoned
-from tkperf.cli.console import OutputConsole
 from tkperf.cli.live_lines import render_lines
 from tkperf.cli.run_state import RunState
+from tkperf.render.terminal.console import OutputConsole
 from tkperf.runner.events import Event
 
 # For a simulated run, in which a second takes a millisecond.

@@ -13,7 +13,6 @@ from typing import TextIO, cast
 import msgspec
 
 from tkperf.cli.background import DirectText, InBackground, OpenView, View, direct
-from tkperf.cli.console import OutputConsole, choose_progress
 from tkperf.cli.live import LiveView
 from tkperf.cli.output import open_log
 from tkperf.cli.plain import PlainLines
@@ -21,6 +20,7 @@ from tkperf.cli.run_options import RunOptions
 from tkperf.model.errors import RunFileError, reason_of
 from tkperf.model.measurement import IoStats, Sample
 from tkperf.model.record import RunNote
+from tkperf.render.terminal.console import OutputConsole, choose_progress
 from tkperf.runner.events import (
     Event,
     Noted,

@@ -14,8 +14,12 @@ from typing import Any
 from tkperf.device.raid.config import load_raid_config
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import UsageError
+from tkperf.pipeline.endurance import Rating, parse_rating
 from tkperf.pipeline.names import require_name
+from tkperf.pipeline.outlook import Outlook, look_out
+from tkperf.pipeline.rates import ASSUMED, Rates, parse_rate, read_rates
 from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.run_plan import RunPlan
 from tkperf.system.process import find_program
 
 
@@ -115,6 +119,31 @@ def read_options(suite: str, options: dict[str, Any]) -> tuple[RunRequest, RunOp
     if (config := asked.get("raid")) is not None:
         asked["raid"] = load_raid_config(config)
     return RunRequest(suite=suite, **asked), run_options
+
+
+def rating_of(options: RunOptions) -> Rating | None:
+    """Return the drive's rating by the options, or None.
+
+    Raises:
+        UsageError: ``--rated`` is no rating.
+    """
+    return None if options.rated is None else parse_rating(options.rated, options.warranty_years)
+
+
+def given_rates(options: RunOptions, plan: RunPlan) -> Rates | None:
+    """Return the device's speed by the options; None if they do not give it.
+
+    Raises:
+        UsageError: ``--rate`` is no rate, or the earlier run is of another model.
+    """
+    if options.rate is not None:
+        return parse_rate(options.rate)
+    return None if options.like is None else read_rates(options.like, plan.subject)
+
+
+def outlook_of(options: RunOptions, plan: RunPlan) -> Outlook:
+    """Return the outlook of a plan, by the options or an assumed speed; nothing is read from the device."""
+    return look_out(plan, given_rates(options, plan) or ASSUMED, rating_of(options))
 
 
 def smtp_login() -> tuple[str, str] | None:

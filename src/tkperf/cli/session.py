@@ -9,14 +9,12 @@ from functools import partial
 
 from tkperf.cli.awake import kept_awake
 from tkperf.cli.consent import consent_of, show_plan, show_resumption
-from tkperf.cli.console import plain, tell
 from tkperf.cli.detach import Departure, depart
 from tkperf.cli.ending import Ending, concluded
-from tkperf.cli.outlook import outlook_of
 from tkperf.cli.output import open_log
 from tkperf.cli.progress import open_observers
-from tkperf.cli.run_options import RunOptions
-from tkperf.cli.show import print_run
+from tkperf.cli.results import print_run
+from tkperf.cli.run_options import RunOptions, outlook_of
 from tkperf.cli.signals import ended_by_signals
 from tkperf.device.identity import TargetKind
 from tkperf.model.errors import RunFileError, UsageError, reason_of
@@ -26,6 +24,7 @@ from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.pipeline.run_info import Title
 from tkperf.pipeline.run_plan import RunPlan, make_plan
+from tkperf.render.terminal.console import plain, tell
 from tkperf.runner.events import Observer
 
 

@@ -11,13 +11,13 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from tkperf.cli.console import open_console, plain
 from tkperf.cli.following import find_clock_s, look_first, outline_first
 from tkperf.cli.streams import complain
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import RunFileError
 from tkperf.model.record import LogEntry, RunRecord, RunStatus
 from tkperf.model.units import format_duration, format_durations
+from tkperf.render.terminal.console import open_console, plain
 from tkperf.runfile.left_out import KILLED as ENDED_UNSAID
 from tkperf.runfile.writers import Writer, find_running, find_writer
 from tkperf.runner.progress import Standing, describe_place, find_standing

@@ -7,10 +7,10 @@ import signal
 import time
 from pathlib import Path
 
-from tkperf.cli.console import plain, tell
 from tkperf.cli.following import describe_end, look_first
 from tkperf.device.sysfs import text
 from tkperf.model.errors import RunFileError, UsageError, reason_of
+from tkperf.render.terminal.console import plain, tell
 from tkperf.runfile.writers import Writer, find_writer, is_being_written
 
 LOOK_EVERY_S = 0.2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 import click
 
@@ -25,7 +25,13 @@ from tkperf.cli.kinds import OUTPUT_FILE, RUN_FILE, InputFile
     is_flag=True,
     help="A claim that is met within the uncertainty of the value, or by a value that has none, fails, too.",
 )
-def check(**options: Any) -> None:
+def check(
+    run_file: Path,
+    claims_file: Path,
+    as_json: bool,
+    junit: Path | None,
+    require_confidence: bool,
+) -> None:
     """Check the claims in CLAIMS_FILE against RUN_FILE: met, not met, or not measured.
 
     Ends with 0 if all are met, with 1 if not, with 2 if nothing could be checked. Values alone decide; margins
@@ -50,6 +56,34 @@ def check(**options: Any) -> None:
       run = "last-firmware.tkperf"
       within_percent = 5
     """
-    from tkperf.cli.check import check as act
+    from tkperf.analysis.claim_findings import State
+    from tkperf.cli.output import STDOUT, Outputs
+    from tkperf.model.errors import ClaimsNotMetError
+    from tkperf.model.units import format_count
+    from tkperf.pipeline.api import load
+    from tkperf.pipeline.claims import read_and_check
+    from tkperf.render.export_check import render_check_json, render_junit
+    from tkperf.render.terminal.check import print_checked
+    from tkperf.render.terminal.console import OutputConsole
 
-    act(**options)
+    outputs = Outputs((junit, STDOUT if as_json else None), inputs=(run_file, claims_file))
+    result = load(run_file)
+    checked = read_and_check(claims_file, result)
+    if as_json:
+        click.echo(render_check_json(checked, result))
+    elif not outputs.on_stdout:
+        print_checked(checked, result, OutputConsole(emoji=False))
+    if junit is not None:
+        outputs.write(junit, render_junit(checked, result, confirmed=require_confidence))
+    doubted = [
+        finding
+        for finding in checked.findings
+        if finding.state is State.MET and not finding.is_confirmed and require_confidence
+    ]
+    missed = [finding for finding in checked.findings if finding.state is not State.MET]
+    if doubted and not missed:
+        of = f"{len(doubted)} of {format_count(len(checked.findings), 'claim')}"
+        raise ClaimsNotMetError(f"{run_file}: {of} met, but not beyond the uncertainty")
+    if missed:
+        of = f"{len(missed)} of {format_count(len(checked.findings), 'claim')}"
+        raise ClaimsNotMetError(f"{run_file}: {of} not met, not measured or cannot be told")

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+import io
+import zipfile
+from collections.abc import Collection, Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import OUTPUT_FILE, OUTPUT_FOLDER, RUN_FILE, OneOf
+from tkperf.model.errors import UsageError
 
+if TYPE_CHECKING:
+    from tkperf.analysis.comparing.comparison import Comparison
+
+PICTURE_SUFFIX = ".png"
+# Names of the files that -f writes, by kind.
+_NAMES = {
+    "html": "comparison.html", "pdf": "comparison.pdf", "csv": "comparison.csv",
+    "json": "comparison.json", "markdown": "comparison.md",
+}  # fmt: skip
 # Names from the analysis, which --help need not load.
 ARRANGEMENTS = ("runs", "cohort", "history")
 
@@ -62,7 +77,17 @@ ARRANGEMENTS = ("runs", "cohort", "history")
 @click.option(
     "-z", "--zip", "zipped", is_flag=True, help="With -f: what it holds as comparison.zip, too."
 )
-def compare_runs(**options: Any) -> None:
+def compare_runs(
+    run_files: tuple[Path, ...],
+    wanted: str | None,
+    csv_file: Path | None,
+    html_file: Path | None,
+    pdf_file: Path | None,
+    json_file: Path | None,
+    markdown_file: Path | None,
+    folder: Path | None,
+    zipped: bool,
+) -> None:
     """Compare RUN_FILES: with the first of them; three or more of one model as a cohort, of one drive as a history.
 
     Ratios have the 95 % interval of the ratio of both levels. One in parentheses is within noise: its interval contains 1. Of one
@@ -77,6 +102,86 @@ def compare_runs(**options: Any) -> None:
       tkperf compare --as history D3-2026-*.tkperf           one drive over time
       tkperf compare a.tkperf b.tkperf -f comparison -z
     """
-    from tkperf.cli.compare import compare_runs as act
+    from tkperf.analysis.compare import compare
+    from tkperf.analysis.comparing.arrangement import Arrangement
+    from tkperf.cli.output import Outputs, files_in
+    from tkperf.pipeline.api import load
+    from tkperf.render.terminal.comparison import print_comparison
+    from tkperf.render.terminal.console import open_console
 
-    act(**options)
+    if zipped and folder is None:
+        raise UsageError("-z packs what -f writes: give -f DIR, too")
+    asked = {
+        "html": html_file, "pdf": pdf_file, "csv": csv_file, "json": json_file,
+        "markdown": markdown_file,
+    }  # fmt: skip
+    wanted_files = [(kind, path) for kind, path in asked.items() if path is not None]
+    in_folder = files_in(folder, _NAMES.values())
+    wanted_files += list(zip(_NAMES, in_folder, strict=False))
+    packed = files_in(folder, ["comparison.zip"]) if zipped else []
+    # Checked now, as the rest takes long, and again when the names of the pictures are known.
+    planned = Outputs(
+        [*(path for _, path in wanted_files), *packed], inputs=run_files, folders=[folder]
+    )
+    comparison = compare(
+        [load(path) for path in run_files], None if wanted is None else Arrangement(wanted)
+    )
+    contents = _render(comparison, {kind for kind, _ in wanted_files}, plots=folder is not None)
+    wanted_files += [
+        (path.name, path) for path in files_in(folder, contents) if path.suffix == PICTURE_SUFFIX
+    ]
+    outputs = Outputs(
+        [*(path for _, path in wanted_files), *packed], inputs=run_files, folders=[folder]
+    )
+    for kind, path in wanted_files:
+        outputs.write(path, contents[kind])
+    for path in packed:
+        outputs.write(
+            path, _zip(written for _, written in wanted_files if written.parent == folder)
+        )
+    # Last, so that a reader of stdout that ends early, such as head, costs no file.
+    if not planned.on_stdout:
+        print_comparison(comparison, open_console())
+
+
+def _render(
+    comparison: Comparison, kinds: Collection[str], *, plots: bool
+) -> dict[str, bytes | str]:
+    """Return the content of each kind of file, and of each plot by its name."""
+    from tkperf.render.export_comparison import render_comparison_json, render_comparison_markdown
+    from tkperf.render.export_tables import build_comparison_table, render_csv
+    from tkperf.render.reports import (
+        build_comparison_view,
+        print_comparison_pdf,
+        render_html,
+        render_tkperf_plots,
+        start_printer,
+    )
+
+    contents: dict[str, bytes | str] = {}
+    if "csv" in kinds:
+        contents["csv"] = "".join(render_csv(build_comparison_table(comparison)))
+    if "json" in kinds:
+        contents["json"] = render_comparison_json(comparison) + "\n"
+    if "markdown" in kinds:
+        contents["markdown"] = render_comparison_markdown(comparison)
+    if "html" not in kinds and "pdf" not in kinds:
+        return contents
+    with ExitStack() as stack:
+        printer = stack.enter_context(start_printer()) if "pdf" in kinds else None
+        view = build_comparison_view(comparison)
+        if printer is not None:
+            print_comparison_pdf(view, comparison, printer)
+        if "html" in kinds:
+            contents["html"] = render_html(view)
+        if printer is not None:
+            contents["pdf"] = printer.finish()
+    return contents | (render_tkperf_plots(comparison) if plots else {})
+
+
+def _zip(files: Iterable[Path]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in files:
+            archive.write(path, path.name)
+    return packed.getvalue()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import OUTPUT_FOLDER, InputFile
+from tkperf.cli.streams import complain
+
+# Kinds of warnings that the command line shows; the run file has them all.
+MOST_SHOWN = 12
 
 
 @click.command("import", cls=Command)
@@ -26,7 +29,7 @@ from tkperf.cli.kinds import OUTPUT_FOLDER, InputFile
     metavar="NAME",
     help="Name of the run, where there is one; default: the XML's, or that of fio's first file, or of the folder.",
 )
-def import_results(**options: Any) -> None:
+def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> None:
     """Turn results of other tools into run files, to report, compare and check them.
 
     Each result XML of TKperf 1.x to 2.2 becomes a run. JSON files of fio, given together, become
@@ -41,6 +44,15 @@ def import_results(**options: Any) -> None:
       tkperf import rounds/*.json --name D3-S4510-fio   writes D3-S4510-fio.tkperf
       tkperf import D3-S4510                            writes D3-S4510.tkperf
     """
-    from tkperf.cli.import_ import import_results as act
+    from tkperf.cli.output import say_path
+    from tkperf.pipeline import importing
 
-    act(**options)
+    imported = importing.import_results(files, folder, name)
+    for warning in imported.warnings[:MOST_SHOWN]:
+        complain(f"warning: {warning.text}")
+    if len(imported.warnings) > MOST_SHOWN:
+        more = len(imported.warnings) - MOST_SHOWN
+        complain(f"and {more} more kinds of warnings, in the run file")
+    complain(imported.summary)
+    for path in imported.paths:
+        say_path(path)

@@ -35,10 +35,26 @@ def _add(command: click.Command, device: str) -> None:
     suite = str(command.name)
 
     def look(*, no_probe: bool, as_json: bool, **options: object) -> None:
-        from tkperf.cli.plan import look_ahead
-        from tkperf.cli.run_options import read_options
+        from tkperf.cli.run_options import given_rates, rating_of, read_options
+        from tkperf.pipeline.outlook import look_out
+        from tkperf.pipeline.rates import ASSUMED, probe_rates
+        from tkperf.pipeline.run_plan import make_plan
+        from tkperf.render.export_plan import render_plan_json
+        from tkperf.render.terminal.plan import print_plan
 
-        look_ahead(*read_options(suite, options), probe=not no_probe, as_json=as_json)
+        request, run_options = read_options(suite, options)
+        rating = rating_of(run_options)
+        made = make_plan(request, look_only=True)
+        rates = given_rates(run_options, made)
+        if rates is None:
+            # Reports an impossible plan before the ten seconds of reading.
+            look_out(made, ASSUMED, rating)
+            rates = ASSUMED if no_probe else probe_rates(made.subject)
+        outlook = look_out(made, rates, rating)
+        if as_json:
+            click.echo(render_plan_json(made, outlook))
+        else:
+            print_plan(made, outlook)
 
     own = [
         click.Option(

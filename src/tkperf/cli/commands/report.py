@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+import gc
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import OUTPUT_FILE, OUTPUT_FOLDER, RUN_FILE, InputFile
+from tkperf.cli.streams import complain
+from tkperf.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from tkperf.analysis.results import RunResult
+    from tkperf.render.export_tkperf import TkperfXml
 
 
 @click.command(cls=Command)
@@ -89,7 +101,21 @@ from tkperf.cli.kinds import OUTPUT_FILE, OUTPUT_FOLDER, RUN_FILE, InputFile
     metavar="FILE",
     help="The same for InfluxDB and others.",
 )
-def report(**options: Any) -> None:
+def report(
+    run_file: Path,
+    html: Path | None,
+    pdf_file: Path | None,
+    claims_file: Path | None,
+    histograms: tuple[str, ...],
+    facts: tuple[str, ...],
+    csv_folder: Path | None,
+    parquet_folder: Path | None,
+    json_file: Path | None,
+    xml_file: Path | None,
+    markdown_file: Path | None,
+    openmetrics_file: Path | None,
+    line_protocol_file: Path | None,
+) -> None:
     """Write the report of RUN_FILE as one HTML file that needs no network, or its data.
 
     \b
@@ -102,6 +128,131 @@ def report(**options: Any) -> None:
       tkperf report D3-S4510.tkperf --histogram "lat, 0/100 4k: 3"
       tkperf report D3-S4510.tkperf --histogram "Demand 100/0: 70000iops"
     """
-    from tkperf.cli.report import report as act
+    from tkperf.analysis.chosen import parse_selection
+    from tkperf.analysis.over_seconds import analyse_opened
+    from tkperf.analysis.telemetry import place_readings
+    from tkperf.cli.output import Outputs, files_in
+    from tkperf.page.user_facts import Told, parse_facts
+    from tkperf.pipeline.claims import read_and_check
+    from tkperf.render.export_json import render_json
+    from tkperf.render.export_markdown import render_markdown
+    from tkperf.render.export_series import build_points, render_line_protocol, render_openmetrics
+    from tkperf.render.export_tables import build_tables, render_csv
+    from tkperf.render.parquet import render_parquet, require_parquet
+    from tkperf.render.reports import (
+        build_run_view,
+        find_report_date,
+        print_run_pdf,
+        render_html,
+        require_packages,
+        start_printer,
+    )
+    from tkperf.runfile.reader import RunFile
 
-    act(**options)
+    selections = [parse_selection(text) for text in histograms]
+    told = Told(report_date=find_report_date(), facts=parse_facts(facts))
+    series_files = (openmetrics_file, line_protocol_file)
+    files = (pdf_file, json_file, xml_file, markdown_file, *series_files)
+    others = (csv_folder, parquet_folder, *files)
+    if html is None and (not any(others) or (selections and pdf_file is None)):
+        html = run_file.with_suffix(".html")
+    with ExitStack() as stack:
+        stack.enter_context(_without_looking_for_garbage())
+        # Everything that may fail comes first, so that nothing is written then.
+        if html is not None or pdf_file is not None:
+            require_packages()
+        if parquet_folder is not None:
+            require_parquet()
+        opened = stack.enter_context(RunFile(run_file))
+        # Early: it loads Vega while the results are read.
+        printer = stack.enter_context(start_printer()) if pdf_file else None
+        record = opened.record()
+        result = analyse_opened(opened, record)
+        steps = [(test.name, step) for test in record.tests for step in test.steps]
+        readings = tuple(place_readings(record))
+        tables = partial(build_tables, result, steps, opened.samples_left, readings)
+        csv_files = files_in(csv_folder, (f"{table.name}.csv" for table in tables()))
+        parquet_files = files_in(parquet_folder, (f"{table.name}.parquet" for table in tables()))
+        outputs = Outputs(
+            (html, *files, *csv_files, *parquet_files),
+            inputs=(run_file, claims_file),
+            folders=(csv_folder, parquet_folder),
+        )
+        checked = None if claims_file is None else read_and_check(claims_file, result)
+        paged = html is not None or pdf_file is not None
+        view = build_run_view(opened, record, result, checked, selections, told) if paged else None
+        xml = None if xml_file is None else _render_xml(result)
+        began_s = require_time(result) if any(series_files) else 0.0
+
+        for path, table in zip(csv_files, tables(), strict=False):
+            outputs.write(path, render_csv(table))
+        for path, table in zip(parquet_files, tables(), strict=False):
+            outputs.write(path, render_parquet(table))
+        for file, render in zip(
+            series_files, (render_openmetrics, render_line_protocol), strict=True
+        ):
+            if file is not None:
+                points = build_points(result, began_s, steps, opened.samples_left, readings)
+                outputs.write(file, render(points))
+        for left_out in dict.fromkeys(opened.left_out[len(record.left_out) :]):
+            complain(f"left out of the tables: {left_out}")
+        if json_file is not None:
+            outputs.write(json_file, (render_json(result), "\n"))
+        if xml is not None and xml_file is not None:
+            outputs.write(xml_file, xml.text)
+            for missing in xml.left_out:
+                complain(f"left out of {xml_file}: {missing}")
+        if markdown_file is not None:
+            outputs.write(markdown_file, (render_markdown(result),))
+        if view is not None:
+            if printer is not None:
+                print_run_pdf(view, result, printer)
+            if html is not None:
+                outputs.write(html, render_html(view))
+            if printer is not None and pdf_file is not None:
+                outputs.write(pdf_file, printer.finish())
+
+
+@contextmanager
+def _without_looking_for_garbage() -> Iterator[None]:
+    """Disable garbage collection.
+
+    A run of days is a million objects, and none of them is garbage: a search takes a twentieth of the time.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()  # else enabling would search all of them now
+        gc.enable()
+
+
+def _render_xml(result: RunResult) -> TkperfXml:
+    """Render results in TKperf's format.
+
+    Raises:
+        UsageError: the format has no place for this run.
+    """
+    from tkperf.render.export_tkperf import render_tkperf_xml
+
+    try:
+        return render_tkperf_xml(result)
+    except UsageError as error:
+        raise UsageError(f"{error}; nothing was written, neither the other outputs") from error
+
+
+def require_time(result: RunResult) -> float:
+    """Return the start of the run, in seconds since 1970.
+
+    Raises:
+        UsageError: it is not known.
+    """
+    began = None
+    with suppress(ValueError):
+        began = datetime.fromisoformat(result.info.started_utc or "")
+    if began is None or began.tzinfo is None:  # a day, or a time without its time zone
+        raise UsageError(
+            f"{result.info.name} has no series over time: nobody knows when the run began, as of one that was imported; "
+            "--csv has its tables"
+        )
+    return began.timestamp()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 import click
 
@@ -13,7 +13,7 @@ from tkperf.cli.kinds import RUN_FILE
 @click.command(cls=Command)
 @click.argument("run_file", type=RUN_FILE)
 @click.option("--json", "as_json", is_flag=True, help="A documented JSON document instead.")
-def show(**options: Any) -> None:
+def show(run_file: Path, as_json: bool) -> None:
     """Print the results in RUN_FILE again; also while its run goes on.
 
     \b
@@ -21,6 +21,12 @@ def show(**options: Any) -> None:
       tkperf show D3-S4510.tkperf
       tkperf show D3-S4510.tkperf --json | jq '.tests[].sections[].steady'
     """
-    from tkperf.cli.show import show as act
+    if not as_json:
+        from tkperf.cli.results import print_run
 
-    act(**options)
+        print_run(run_file)
+        return
+    from tkperf.pipeline.api import load
+    from tkperf.render.export_json import render_json
+
+    click.echo(render_json(load(run_file)))

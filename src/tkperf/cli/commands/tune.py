@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 
 import click
 
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import Device
+from tkperf.model.errors import DeviceError, UsageError
 
 
 @click.command(cls=Command)
@@ -15,7 +19,7 @@ from tkperf.cli.kinds import Device
 @click.option("--apply", "apply_", is_flag=True, help="Set them, as root, until --restore.")
 @click.option("--restore", is_flag=True, help="Put back what was before; needs no DEVICE.")
 @click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
-def tune(**options: Any) -> None:
+def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None:
     """Show what tkperf would set on this host to measure DEVICE; --apply sets it, --restore puts it back.
 
     Governor and energy preference of the CPUs, and scheduler, completions and throttling of DEVICE's
@@ -28,6 +32,59 @@ def tune(**options: Any) -> None:
       sudo tkperf tune /dev/nvme1n1 --apply
       sudo tkperf tune --restore
     """
-    from tkperf.cli.tune import tune as act
+    from tkperf.device.identity import TargetKind, read_identity
+    from tkperf.host.audit.site import DAY_S
+    from tkperf.host.tuning.applying import apply_settings
+    from tkperf.host.tuning.settings import find_settings
+    from tkperf.pipeline.host_check import audit_for, find_drives, make_site
+    from tkperf.pipeline.simulation import refuse_simulated
+    from tkperf.render.terminal.console import open_console
+    from tkperf.render.terminal.tune import print_changes, print_rest, print_settings
 
-    act(**options)
+    if restore:
+        if apply_ or device is not None:
+            raise UsageError("--restore puts back everything: give it neither DEVICE nor --apply")
+        _restore(as_json=as_json)
+        return
+    if device is None:
+        raise UsageError("tune needs a DEVICE, or --restore")
+    refuse_simulated(device)
+    identity = read_identity(Path(device))
+    settings = find_settings(make_site(), find_drives([identity]))
+    changes: Sequence[str] = apply_settings(settings) if apply_ else ()
+    audit = audit_for([identity], lasts_s=DAY_S)
+    if as_json:
+        document = {
+            "schema": "tkperf-tune/1",
+            "device": identity.path,
+            "settings": [asdict(setting) for setting in settings],
+            "changed": list(changes),
+            "host": audit.plain(),
+        }
+        click.echo(json.dumps(document, indent=2))
+        return
+    console = open_console()
+    if apply_:
+        print_changes(changes, console)
+    else:
+        print_settings(settings, console)
+        if identity.kind is TargetKind.FILE:
+            console.print(
+                "the queue of a file's drive is left alone: it has other users", highlight=False
+            )
+    print_rest(audit, settings, console)
+    if not apply_:
+        console.print("nothing was set", highlight=False)
+
+
+def _restore(*, as_json: bool) -> None:
+    from tkperf.host.tuning.applying import release_settings
+    from tkperf.render.terminal.tune import print_restored
+
+    restored = release_settings()
+    if as_json:
+        click.echo(json.dumps(asdict(restored), indent=2))
+    else:
+        print_restored(restored)
+    if restored.failed:
+        raise DeviceError("; ".join(restored.failed))

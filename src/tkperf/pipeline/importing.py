@@ -1,4 +1,4 @@
-"""tkperf import: turn results of other tools into run files."""
+"""Results of other tools as run files."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tkperf.cli.output import say_path
-from tkperf.cli.streams import complain
 from tkperf.interop.fio_json import FioResults
 from tkperf.interop.imported import ImportedRun, one_line
 from tkperf.interop.left_out import MOST_LISTED, natural_key
@@ -38,12 +36,28 @@ from tkperf.runner.events import (
     Warned,
 )
 
-# Kinds of warnings that the command line shows; the run file has them all.
-MOST_TOLD = 12
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """Run files made of other tools' results.
+
+    Attributes:
+        warnings: what was left out or is odd.
+        summary: what was taken, in words.
+    """
+
+    paths: tuple[Path, ...]
+    warnings: tuple[RunWarning, ...]
+    summary: str
 
 
-def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> None:
-    """Write run files from results of other tools."""
+def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> Imported:
+    """Write run files from results of other tools.
+
+    Raises:
+        UsageError: the files make several runs, but ``name`` names one.
+        InputFileError: nothing could be imported.
+    """
     refuse_long_name("--name", name or "")
     chosen = one_line(name or "") or None
     expanded = _expand(files)
@@ -68,10 +82,11 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
         reasons = "; ".join(warning.text for warning in warnings[:MOST_LISTED])
         raise InputFileError(f"nothing could be imported: {reasons}")
     paths = _write_runs(runs, folder)
-    _tell(warnings)
-    complain(_summarise([run for run, _ in runs], taken, len(expanded) - taken))
-    for path in paths:
-        say_path(path)
+    return Imported(
+        paths=tuple(paths),
+        warnings=tuple(warnings),
+        summary=_summarise([run for run, _ in runs], taken, len(expanded) - taken),
+    )
 
 
 def _expand(given: Sequence[Path]) -> tuple[Path, ...]:
@@ -132,14 +147,6 @@ def _summarise(runs: Sequence[ImportedRun], taken: int, left_out: int) -> str:
         f"imported {format_count(taken, 'file')}: {format_count(rounds, 'round')} in "
         f"{format_count(sections, 'section')}; {format_count(left_out, 'file')} left out"
     )
-
-
-def _tell(warnings: Sequence[RunWarning]) -> None:
-    for warning in warnings[:MOST_TOLD]:
-        complain(f"warning: {warning.text}")
-    if len(warnings) > MOST_TOLD:
-        more = len(warnings) - MOST_TOLD
-        complain(f"and {more} more kinds of warnings, in the run file")
 
 
 def _read_all(

@@ -9,10 +9,10 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from tkperf.cli.console import open_console, plain
 from tkperf.procedures import Circumstances, load_profile, own_tests, with_workloads
 from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
 from tkperf.procedures.profiles.explained import explain_keys
+from tkperf.render.terminal.console import open_console, plain
 
 
 def show(file: Path, profile: str, as_json: bool) -> None:

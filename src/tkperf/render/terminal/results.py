@@ -13,8 +13,6 @@ from rich.rule import Rule
 
 from tkperf.analysis.host import ADVICE, DISTURBS, UNKNOWN, host_findings, tuned_settings
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
-from tkperf.cli.console import plain
-from tkperf.cli.opening import print_badges, print_opening, print_warnings
 from tkperf.model.figures import matrix_keys
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.record import RunStatus
@@ -37,7 +35,9 @@ from tkperf.page.words.flags import describe_counts, describe_gaps, describe_win
 from tkperf.page.words.run import describe_resumptions, describe_step_under_way
 from tkperf.page.words.steady_state import describe_tracked
 from tkperf.page.words.timeline import describe_timelines
+from tkperf.render.terminal.console import plain
 from tkperf.render.terminal.drawings import print_drawings
+from tkperf.render.terminal.opening import print_badges, print_opening, print_warnings
 
 NO_SECONDS: Mapping[tuple[str, str], Seconds] = MappingProxyType({})
 _HEADING_WIDTH = 80

@@ -4,39 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from tkperf.cli.run_options import RunOptions
 from tkperf.model.units import format_capacity, format_durations
-from tkperf.pipeline.endurance import MUCH_OF_A_LIFE, Rating, parse_rating
-from tkperf.pipeline.outlook import Outlook, look_out
-from tkperf.pipeline.rates import ASSUMED, Rates, parse_rate, read_rates
+from tkperf.pipeline.endurance import MUCH_OF_A_LIFE
+from tkperf.pipeline.outlook import Outlook
 from tkperf.pipeline.run_plan import RunPlan
+from tkperf.procedures import Circumstances
 
 _CLOCK = "%a %d %b %Y %H:%M"
-
-
-def rating_of(options: RunOptions) -> Rating | None:
-    """Return the drive's rating by the options, or None.
-
-    Raises:
-        UsageError: ``--rated`` is no rating.
-    """
-    return None if options.rated is None else parse_rating(options.rated, options.warranty_years)
-
-
-def given_rates(options: RunOptions, plan: RunPlan) -> Rates | None:
-    """Return the device's speed by the options; None if they do not give it.
-
-    Raises:
-        UsageError: ``--rate`` is no rate, or the earlier run is of another model.
-    """
-    if options.rate is not None:
-        return parse_rate(options.rate)
-    return None if options.like is None else read_rates(options.like, plan.subject)
-
-
-def outlook_of(options: RunOptions, plan: RunPlan) -> Outlook:
-    """Return the outlook of a plan, by the options or an assumed speed; nothing is read from the device."""
-    return look_out(plan, given_rates(options, plan) or ASSUMED, rating_of(options))
 
 
 def describe_time(outlook: Outlook) -> str:
@@ -94,3 +68,16 @@ def warn_of_cost(outlook: Outlook) -> str | None:
 
 def _percent(share: float) -> str:
     return f"{100 * share:,.2g} %" if share < 1 else f"{100 * share:,.0f} %"
+
+
+def describe_own_courses(plan: RunPlan) -> list[tuple[str, str]]:
+    """Describe the course of the user's own tests, line by line, as no other place describes it."""
+    circumstances = Circumstances(purge=None if plan.request.no_purge else "Purge")
+    return [
+        ("" if number else "course", line)
+        for test in plan.tests
+        if test.test.own
+        for number, line in enumerate(
+            (f"{test.test.title}:", *test.test.describe(plan.profile, circumstances))
+        )
+    ]

@@ -1,32 +1,20 @@
-"""tkperf show: print the results of a run file, for people or programs."""
+"""Results of a run file in the terminal: for tkperf show, and at the end of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
-
 from tkperf.analysis.over_seconds import Read, analyse_opened
 from tkperf.analysis.results import TestResult
-from tkperf.cli.console import open_console
 from tkperf.cli.following import describe_going_on
-from tkperf.cli.tables import print_results
 from tkperf.model.record import RunRecord, RunStatus, StepKind
 from tkperf.model.seconds import Seconds, join
-from tkperf.pipeline.api import load
-from tkperf.render.export_json import render_json
+from tkperf.render.terminal.console import open_console
+from tkperf.render.terminal.results import print_results
 from tkperf.runfile.reader import RunFile
 
 FEW_SLICES = 30
-
-
-def show(run_file: Path, as_json: bool) -> None:
-    """Print the results of a run."""
-    if as_json:
-        click.echo(render_json(load(run_file)))
-    else:
-        print_run(run_file)
 
 
 def print_run(path: Path) -> None:

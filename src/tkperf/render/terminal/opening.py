@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.padding import Padding
 
 from tkperf.analysis.results import RunResult
-from tkperf.cli.console import plain
 from tkperf.page.findings import findings, headlines
 from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
+from tkperf.render.terminal.console import plain
 
 
 def print_badges(result: RunResult, console: Console) -> None:

@@ -8,7 +8,6 @@ from rich.table import Table
 
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import Change, ComparedRow
-from tkperf.cli.console import plain
 from tkperf.page.comparing.findings import find_common_notices, find_findings
 from tkperf.page.comparing.headline_tables import build_headline_table
 from tkperf.page.comparing.heat import Scale
@@ -22,6 +21,7 @@ from tkperf.page.comparing.tables import (
 from tkperf.page.comparing.telemetry import find_telemetry_differences
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.uncertainty import MEANING_OF_RATIO
+from tkperf.render.terminal.console import plain
 
 STYLES = {Change.BETTER: "green", Change.WORSE: "red"}
 # Width of a column of values with their ratios, and of the labels before them.

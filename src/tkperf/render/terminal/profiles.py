@@ -9,11 +9,11 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from tkperf.cli.console import open_console, plain
 from tkperf.model.choices import DEFAULT_PROFILES, built_in_profiles
 from tkperf.pipeline.fitting import find_needs
 from tkperf.procedures import SUITES, Circumstances, Profile, Test, load_profile
 from tkperf.procedures.profiles.explained import explain_keys, show_value
+from tkperf.render.terminal.console import open_console, plain
 
 
 def list_profiles(*, as_json: bool) -> None:

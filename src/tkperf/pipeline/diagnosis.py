@@ -1,0 +1,173 @@
+"""Diagnosis of a device or of this host: whether it could be tested, and what is missing."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
+from tkperf.device.inspection import DeviceFacts, inspect_device
+from tkperf.device.purge import PurgePlan, plan_purge
+from tkperf.device.purge.ata import clear_left_password
+from tkperf.device.safety import Objection, find_data, find_objections
+from tkperf.device.telemetry.watch import look_at_telemetry
+from tkperf.engine.fio_setup import find_fio_version
+from tkperf.host.audit import Audit
+from tkperf.host.audit.site import DAY_S
+from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
+from tkperf.model.telemetry.reading import DriveFacts, Reading
+from tkperf.pipeline.host_check import audit_for
+from tkperf.system.host import read_host
+from tkperf.system.process import PACKAGES, find_program
+
+# Programs that tkperf calls, with their purpose. Every measurement needs the first three.
+TOOLS = {
+    "fio": "all I/O",
+    "setpriv": "ending fio with tkperf",
+    "flock": "handing over between steps",
+    "wipefs": "recognising data on a device",
+    "nvme": "NVMe: identity, purge, write cache, telemetry",
+    "hdparm": "SATA: security state, purge",
+    "smartctl": "SATA, SAS, USB: identity, telemetry",
+    "sg_format": "SAS: purge",
+    "mdadm": "software RAID",
+    "file": "recognising what an existing file holds",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceDiagnosis:
+    """What tkperf knows of a device.
+
+    Attributes:
+        objections: reasons for which it could not be tested.
+        data: what was recognised on it.
+        reading: its telemetry now; None: it has none.
+    """
+
+    identity: DeviceIdentity
+    facts: DeviceFacts
+    objections: tuple[Objection, ...]
+    data: tuple[str, ...]
+    purge: PurgePlan
+    audit: Audit
+    telemetry: DriveFacts | None
+    reading: Reading | None
+
+    def plain(self) -> dict[str, object]:
+        """Return it as plain data, for JSON."""
+        return {
+            "facts": self.facts.plain(),
+            "could_be_tested": not self.objections,
+            "objections": [
+                {"reason": objection.reason.value, "text": objection.text}
+                for objection in self.objections
+            ],
+            "data": list(self.data),
+            "purge_methods": [
+                {"name": method.name, "title": method.title, "automatic": method.automatic}
+                for method in self.purge.methods
+            ],
+            "purge_refusals": [asdict(refusal) for refusal in self.purge.refusals],
+            "confirm_id": self.identity.confirm_id,
+            "host": self.audit.plain(),
+            "telemetry": {
+                "facts": None if self.telemetry is None else asdict(self.telemetry),
+                "reading": None if self.reading is None else asdict(self.reading),
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostDiagnosis:
+    """What this host has and lacks for measurements.
+
+    Attributes:
+        fio: fio's version, or why there is none.
+        missing: programs that are not there; ``packages`` bring them.
+        remarks: circumstances that limit what can be tested.
+    """
+
+    host: dict[str, object]
+    fio: str
+    missing: tuple[str, ...]
+    packages: tuple[str, ...]
+    remarks: tuple[str, ...]
+    audit: Audit
+
+    def plain(self) -> dict[str, object]:
+        """Return it as plain data, for JSON."""
+        return {
+            "host": self.host,
+            "fio": self.fio,
+            "missing": list(self.missing),
+            "remarks": list(self.remarks),
+            "audit": self.audit.plain(),
+        }
+
+
+def diagnose_device(device: str) -> DeviceDiagnosis:
+    """Look at a device; nothing is written to it.
+
+    Raises:
+        DeviceError: there is no such device.
+    """
+    identity = read_identity(Path(device))
+    try:
+        data = tuple(str(signature) for signature in find_data(identity))
+    except DeviceError as error:
+        data = (str(error),)
+    telemetry, reading = look_at_telemetry(identity)
+    return DeviceDiagnosis(
+        identity=identity,
+        facts=inspect_device(identity),
+        objections=find_objections(identity),
+        data=data,
+        purge=plan_purge(identity),
+        audit=audit_for([identity], lasts_s=DAY_S),
+        telemetry=telemetry,
+        reading=reading,
+    )
+
+
+def diagnose_host() -> HostDiagnosis:
+    """Look for the programs that tkperf calls, and at what of the host would disturb a run of a day."""
+    missing = tuple(name for name in TOOLS if find_program(name) is None)
+    try:
+        fio = find_fio_version()
+    except EngineError as error:
+        fio = str(error)
+    return HostDiagnosis(
+        host=read_host(),
+        fio=fio,
+        missing=missing,
+        packages=tuple(sorted({PACKAGES[name] for name in missing})),
+        remarks=tuple(_remarks()),
+        audit=audit_for([], lasts_s=DAY_S),
+    )
+
+
+def _remarks() -> list[str]:
+    """Return circumstances that limit what tkperf can test."""
+    remarks = []
+    if os.geteuid() != 0:
+        remarks.append("not root: block devices cannot be tested, files and sim: can")
+    return remarks
+
+
+def unlock(device: str) -> bool:
+    """Clear the password of an interrupted Security Erase, under the same checks as an erase; False: none is set.
+
+    Raises:
+        UsageError: the device is no SATA drive.
+        RefusedError: it is in use.
+    """
+    identity = read_identity(Path(device))
+    if identity.kind is not TargetKind.BLOCK or identity.interface != "SATA":
+        raise UsageError(f"{device} is no SATA drive: it can have no ATA password")
+    # A locked drive cannot be read, so it cannot be checked for data.
+    objections = find_objections(identity, use_only=True)
+    if objections:
+        raise RefusedError(f"{device} is not touched: {objections[0].text}")
+    return clear_left_password(identity)
