@@ -18,7 +18,7 @@ from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline
 from tkperf.analysis.timeline.levels import Level, LevelKind, find_levels
 from tkperf.analysis.timeline.search import find_in_seconds
 from tkperf.analysis.timeline.series import Series, make_series
-from tkperf.analysis.timeline.spikes import Spectra, find_periodic_spikes, power_of
+from tkperf.analysis.timeline.spikes import find_periodic_spikes
 from tkperf.analysis.uncertainty.estimate import Basis
 from tkperf.model.quantity import IOPS
 from tkperf.model.seconds import FloatArray, Seconds
@@ -119,23 +119,6 @@ def test_a_period_between_two_seconds_is_found_in_a_day_of_seconds() -> None:
     assert found is not None
     assert found.period == pytest.approx(780.4, abs=0.2)
     assert (found.observed, found.expected) == (55, 56)
-
-
-@pytest.mark.parametrize("length", [30, 257, 3600])
-def test_a_spectrum_is_that_of_the_events_however_many_are_added(length: int) -> None:
-    """One by one or by a transform: the sum of the turns of each, less what as many spread evenly have."""
-    events = np.random.default_rng(length).permutation(length)[: length // 2].astype(float)
-    events[2::7] = events[1::7][: events[2::7].size]  # of uneven distances two may have one place
-    spectra = Spectra(events, length)
-    at = np.arange(spectra.lowest, spectra.highest + 1)
-    turns = np.exp(-2j * np.pi * np.outer(at / spectra.size, np.arange(length)))
-    evenly = turns.sum(axis=1) / length
-    for count in (5, 5, 6, 12, 13, length // 2):
-        places = events[:count].astype(int)
-        expected = turns[:, places].sum(axis=1) - places.size * evenly
-        # A look that is coarser must not miss what is there, also between the frequencies of a transform.
-        assert Spectra(events, length).may_reach(places.size, float(power_of(expected).max()))
-        np.testing.assert_allclose(spectra.of_first(places.size), expected, atol=1e-9 * length)
 
 
 @pytest.mark.parametrize("spike", [100.0, 500.0])

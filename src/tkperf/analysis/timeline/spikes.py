@@ -17,10 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.analysis.timeline.series import Series, running_median
-from tkperf.model.histogram import IntArray
 from tkperf.model.seconds import FloatArray
-
-ComplexArray = NDArray[np.complex128]
 
 LEAST_VALUES = 30
 LEAST_SPIKES = 5
@@ -39,8 +36,6 @@ MOST_PLACES, MOST_PLACES_PER_VALUE = 1 << 20, 16
 # Distance of a spike from its place: within a value, its neighbours, or a twentieth of the period.
 _NEAR, _BESIDE, _WITHIN_PERIOD = 0.5, 1.5, 0.05
 _REACH = 2.0
-# So many events, one by one, take about as long as any number by a Fourier transform.
-_FEW_EVENTS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +91,10 @@ def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
     sizes = _sizes(min(peaks.size, len(series) // 4, MOST_PEAKS))
     if not sizes:
         return None
-    spectra = Spectra(at[peaks], int(at[-1]) + 1)
+    length = int(at[-1]) + 1
     for size in sizes:
         events = np.sort(at[peaks[:size]])
-        for comb in _find_combs(events, spectra, len(series), len(sizes)):
+        for comb in _find_combs(events, length, len(series), len(sizes)):
             if best is None or comb.chance < best.chance:
                 best = comb
     if best is None or best.chance > MOST_CHANCE:
@@ -150,104 +145,46 @@ def _find_peaks(height: FloatArray) -> NDArray[np.intp]:
 
 def _sizes(most: int) -> list[int]:
     """Return how many of the highest peaks to examine together."""
-    sizes, size = [], float(LEAST_SPIKES)
+    sizes, size = [], LEAST_SPIKES
     while size < most:
-        sizes.append(round(size))
-        size = size * 1.5 if size >= 12 else size + 1
+        sizes.append(size)
+        size = ceil(1.7 * size)
     return sizes if most < LEAST_SPIKES else [*sizes, most]
 
 
-def power_of(spectrum: ComplexArray) -> FloatArray:
-    return np.asarray(spectrum.real**2 + spectrum.imag**2)
-
-
-class Spectra:
-    """Spectra of the first few events, for several numbers of events, at the examined frequencies.
-
-    The frequencies are from a Fourier transform of four times the length, so that no line falls between two.
-    They reach from the lowest with enough periods to the frequency of the shortest period.
-    """
-
-    def __init__(self, events: FloatArray, length: int) -> None:
-        self.length = length
-        self.size = 1 << (4 * length - 1).bit_length()
-        self.lowest = ceil((LEAST_SPIKES - 1) / length * self.size)
-        self.highest = self.size // SHORTEST_PERIOD
-        self._events = events.astype(np.int64)
-        # Spectrum of equal values: the mean's part at low frequencies is no period.
-        self._mean = self._transform(np.ones(length)) / length
-        self._summed, self._sum = 0, np.zeros_like(self._mean)
-
-    def of_first(self, count: int) -> ComplexArray:
-        """Return the spectrum of the first ``count`` events, less the mean's part; ``count`` never decreases."""
-        added = self._events[self._summed : count]
-        if added.size <= _FEW_EVENTS:
-            self._sum = self._sum + self._transform_few(added)
-        else:
-            self._sum = self._transform(self._mark(count))
-        self._summed = count
-        return self._sum - count * self._mean
-
-    def may_reach(self, count: int, power: float) -> bool:
-        """Return whether the first ``count`` may have such a power at any frequency, in half the time.
-
-        Between two frequencies of a transform of at least twice the length, nothing is more than twice as
-        strong as the strongest of all (Bernstein's inequality; Ehlich and Zeller, 1964).
-        """
-        if count - self._summed <= _FEW_EVENTS:
-            return True
-        marks = self._mark(count) - count / self.length
-        return bool(2 * power_of(np.fft.rfft(marks, self.size // 2)).max() >= power)
-
-    def _mark(self, count: int) -> FloatArray:
-        """Count the first so many events in each place: with uneven distances two may share one."""
-        return np.bincount(self._events[:count], minlength=self.length).astype(np.float64)
-
-    def _transform(self, marks: FloatArray) -> ComplexArray:
-        return np.fft.rfft(marks, self.size)[self.lowest : self.highest + 1]
-
-    def _transform_few(self, events: IntArray) -> ComplexArray:
-        """Return the transform of a few events as a sum of turns: the frequency's high digit times its low one."""
-        digits = 1 << (self.size.bit_length() // 2)
-        turn = -2j * np.pi / self.size
-        high, low = (
-            # Whole turns are removed before they cost digits.
-            np.exp(turn * (np.multiply.outer(events, digit) % self.size))
-            for digit in (np.arange(0, self.highest + 1, digits), np.arange(digits))
-        )
-        return (high.T @ low).ravel()[self.lowest : self.highest + 1]
-
-
-def _find_combs(events: FloatArray, spectra: Spectra, values: int, tried: int) -> Iterator[_Comb]:
+def _find_combs(events: FloatArray, length: int, values: int, tried: int) -> Iterator[_Comb]:
     """Yield periods in which many of these events recur, with the probability of so many by chance."""
-    for period, first in _candidates(spectra, events.size):
+    for period, first in _candidates(events, length):
         for near in (_NEAR, _BESIDE, _WITHIN_PERIOD * period):
-            comb = _fold(events, spectra.length, values, tried, period, first, near)
+            comb = _fold(events, length, values, tried, period, first, near)
             if comb is not None:
                 yield comb
 
 
-def _candidates(spectra: Spectra, count: int) -> Iterator[tuple[float, float]]:
-    """Yield periods and first places at which so many events have a strong Rayleigh statistic.
+def _candidates(events: FloatArray, length: int) -> Iterator[tuple[float, float]]:
+    """Yield periods and first places at which the events have a strong Rayleigh statistic.
 
-    Pulses are about equally strong at all multiples of their frequency, so the lowest are candidates, too.
+    One Fourier transform of four times the length gives it for all frequencies, from the lowest with enough periods to
+    that of the shortest period. Pulses are about equally strong at all multiples of their frequency, so the lowest
+    are candidates, too.
     """
+    size = 1 << (4 * length - 1).bit_length()
+    lowest, highest = ceil((LEAST_SPIKES - 1) / length * size), size // SHORTEST_PERIOD
+    # Without the mean, whose part at low frequencies is no period. With uneven distances two events may share a place.
+    marks = np.bincount(events.astype(np.int64), minlength=length) - events.size / length
+    spectrum = np.fft.rfft(marks, size)[lowest : highest + 1]
+    power = np.asarray(spectrum.real**2 + spectrum.imag**2)
+    if power.size < 3:
+        return
+    tops = 1 + np.flatnonzero((power[1:-1] >= power[:-2]) & (power[1:-1] > power[2:]))
     # If half of the events recur, the statistic is at least a quarter of its greatest value.
-    least = 0.25 * LEAST_SHARE * count**2
-    if not spectra.may_reach(count, least):
+    strong = tops[power[tops] >= 0.25 * LEAST_SHARE * events.size**2]
+    if not strong.size:
         return
-    spectrum = spectra.of_first(count)
-    inner = power_of(spectrum)
-    if inner.size < 3:
-        return
-    tops = 1 + np.flatnonzero((inner[1:-1] >= inner[:-2]) & (inner[1:-1] > inner[2:]))
-    strong = tops[inner[tops] >= least]
-    strongest = strong[np.argsort(-inner[strong], kind="stable")][:6]
-    if not strongest.size:
-        return
-    low = tops[inner[tops] >= 0.5 * inner[tops].max()][:4]
+    strongest = strong[np.argsort(-power[strong], kind="stable")][:6]
+    low = tops[power[tops] >= 0.5 * power[tops].max()][:4]
     for index in dict.fromkeys((*strongest.tolist(), *low.tolist())):
-        frequency = (spectra.lowest + index) / spectra.size
+        frequency = (lowest + index) / size
         turned = -np.angle(spectrum[index]) / (2 * np.pi)
         yield 1 / frequency, float(turned % 1 / frequency)
 
