@@ -25,15 +25,13 @@ from tkperf.analysis.timeline.levels import Level, LevelKind
 from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
 from tkperf.cli.commands.compare import ARRANGEMENTS
 from tkperf.model.errors import UsageError
-from tkperf.model.quantity import CPU, IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
+from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
 from tkperf.page.comparing.findings import describe_days, find_common_notices, find_findings
 from tkperf.page.comparing.headline_tables import build_headline_table, build_runs_table
-from tkperf.page.comparing.heat import Scale, find_scale
 from tkperf.page.comparing.ratios import describe_ratio, describe_ratio_interval, format_ratio
 from tkperf.page.comparing.tables import (
     build_ratios,
     build_summary,
-    find_comparison_scale,
     short_names,
 )
 from tkperf.page.comparing.telemetry import find_telemetry_differences
@@ -532,7 +530,7 @@ def test_a_cohort_tells_its_spread_and_names_who_strays() -> None:
     assert figure.distribution.spread == pytest.approx(1.4826 * 1.5)
     assert [one.name for one in figure.outliers] == ["d4"]
     assert figure.outliers[0].change is Change.WORSE
-    table = build_headline_table(cohort, find_comparison_scale(cohort))
+    table = build_headline_table(cohort)
     assert table is not None
     assert table.rows[0][:3] == ("4 KiB random write", "IOPS", "100.5")
     assert table.rows[0][-1] == "d4"
@@ -544,7 +542,7 @@ def test_where_more_than_half_are_alike_no_spread_is_told() -> None:
     assert next(find_findings(cohort)) == (
         "6 drives of model M1: of each headline figure more than half of the runs have the same value."
     )
-    table = build_headline_table(cohort, find_comparison_scale(cohort))
+    table = build_headline_table(cohort)
     assert table is not None
     assert table.rows[0][table.head.index("Spread (%)")] == "alike"
     (figure,) = json.loads(render_comparison_json(cohort))["cohort"]["figures"]
@@ -594,13 +592,12 @@ def test_runs_of_one_drive_are_no_drives() -> None:
 
 def test_ratios_of_a_cohort_are_to_its_median() -> None:
     cohort = cohort_of(100, 101, 99, 102, 80, 103)
-    table = build_ratios(cohort, cohort.rows, find_comparison_scale(cohort))
+    table = build_ratios(cohort, cohort.rows)
     assert table.head[-7:] == ("Median", "d0", "d1", "d2", "d3", "d4", "d5")
     assert table.rows[0][-7] == "100.5"
     assert table.rows[0][-2] == "0.796"
-    assert table.heat[0][5] == -1.0
     assert "ratio" not in table.hints[0][5]  # that to the first run is another
-    each = build_runs_table(cohort, Scale(full=1.25))
+    each = build_runs_table(cohort)
     assert each is not None
     assert [row[1] for row in each.rows] == list(table.rows[0][-6:])
 
@@ -684,7 +681,7 @@ def test_a_new_firmware_is_marked() -> None:
     assert history.history is not None
     assert [change.after for change in history.history.firmware] == ["1.2"]
     assert "Not all conditions are the same: firmware." in tuple(find_findings(history))
-    each = build_runs_table(history, find_comparison_scale(history))
+    each = build_runs_table(history)
     assert each is not None
     assert [row[2] for row in each.rows] == ["1.0", "1.0", "1.2", "1.2"]
 
@@ -703,7 +700,7 @@ def test_many_runs_are_told_by_their_ends() -> None:
     assert "Best by value, of 1 headline figure: lab-02 in 1." in tuple(find_findings(few))
     summary = build_summary(many, many.rows)
     assert summary.rows[0][-4:] == ("100.0", "1.000 lab-00", "1.190 lab-19", "1.095")
-    ratios = build_ratios(many, many.rows, find_comparison_scale(many))
+    ratios = build_ratios(many, many.rows)
     assert ratios.head[-3:] == ("17", "18", "19")
     assert (ratios.labels, ratios.rows[0][0]) == (1, "0/100 4k IOPS")
     assert "Columns are headed without 'lab-'." in ratios.notes
@@ -775,20 +772,6 @@ def test_names_are_shortened_where_they_stay_apart() -> None:
     assert short_names(many) == (tuple("01234567"), "D3-S4510-")
     assert short_names(many[:3]) == (tuple(many[:3]), "")
     assert short_names([*many, "other"])[1] == ""
-
-
-def test_colours_are_alike_in_both_directions() -> None:
-    """Twice and half as strong; less latency is better; of no direction there is no colour."""
-    scale = Scale(full=4)
-    assert scale.heat(2, IOPS) == pytest.approx(0.5)
-    assert scale.heat(0.5, IOPS) == pytest.approx(-0.5)
-    assert scale.heat(0.5, LATENCY_MEAN) == pytest.approx(0.5)
-    assert scale.heat(100, IOPS) == 1
-    assert scale.heat(2, CPU) is None
-    assert find_scale([1, 1.04]).full == 1.05
-    assert find_scale([0.12, 1, 3, 8.7]).full == 10
-    assert find_scale([]).full == 2
-    assert find_scale([5e-324, 1.0]).full == 10
 
 
 # ---- for programs and wikis

@@ -26,6 +26,7 @@ from tkperf.cli.main import cli
 from tkperf.model.errors import UsageError
 from tkperf.model.purposes import prepares
 from tkperf.model.quantity import IOPS
+from tkperf.page.findings import headlines
 from tkperf.render.export_markdown import render_markdown
 
 SIZE_BYTES = 400 << 30
@@ -224,7 +225,7 @@ def test_what_prepares_is_no_headline(tmp_path: Path, name: str, place: str) -> 
     fill = sequential_fill(name if place == "job" else "job")
     rounds = [(f"r{each}.json", written(1000 + each, 60.0 * each)) for each in range(1, 6)]
     run = imported(tmp_path, (of_file, fill), *rounds)
-    told = {headline.section for headline in run.headlines}
+    told = {headline.section for headline in headlines(run)}
     told |= {finding.section for finding in run.findings}
     is_preparing = name in PREPARES
     (section,) = [one for one in run.tests[0].sections if one.name.startswith("fio SEQ")]
@@ -272,7 +273,7 @@ def test_a_fill_without_a_telling_name_is_no_headline(
     (section,) = [one for one in run.tests[0].sections if one.name.startswith("fio SEQ")]
     assert section.plan.prepares is prepares_by_amount
     assert ("fill by amount" in section.name) is prepares_by_amount
-    told = {headline.section for headline in run.headlines}
+    told = {headline.section for headline in headlines(run)}
     assert (section.name in told) is not prepares_by_amount
     assert "fio RND TC1/QD1" in told
 
@@ -332,7 +333,7 @@ def test_large_sequential_blocks_are_told_in_throughput(
     block_bytes = 1024 * int(size[:-1])
     of_job = job(writes=40_000, block_bytes=block_bytes, options={"rw": rw, "bs": size})
     run = imported(tmp_path, ("x.json", json.dumps(document(of_job))))
-    assert run.headlines[0].key == key
+    assert headlines(run)[0].key == key
 
 
 def test_a_folder_that_says_only_its_purpose() -> None:
@@ -385,7 +386,7 @@ def test_a_figure_of_several_demands_names_its_own(tmp_path: Path) -> None:
             for each in range(1, 6)
         ]  # fmt: skip
     run = imported(tmp_path, *files)
-    labels = [one.label for one in run.headlines]
+    labels = [one.label for one in headlines(run)]
     assert labels[0] == "4 KiB random write, most, at TC4 QD32"
     assert all(label.endswith("at TC4 QD32") for label in labels)
     loads = {one.load for one in compare([run, run]).headlines}

@@ -40,7 +40,7 @@ ALLOWED = (
 # The same words for something else: keys of fio's documents, programs, commands, quantities, charts.
 OTHER_MEANINGS = {
     ("interop/fio_counters.py", "lat"),
-    ("render/terminal/doctor.py", "fio"),
+    ("pipeline/diagnosis.py", "fio"),
     ("cli/main.py", "sweep"),
     ("cli/progress.py", "iops"),
     ("system/process.py", "fio"),

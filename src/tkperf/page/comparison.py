@@ -12,7 +12,6 @@ from tkperf.analysis.results import SectionResult
 from tkperf.model.quantity import QUANTITIES
 from tkperf.page.comparing.findings import find_common_notices, find_findings
 from tkperf.page.comparing.headline_tables import build_headline_tables
-from tkperf.page.comparing.heat import Scale
 from tkperf.page.comparing.ratios import list_names
 from tkperf.page.comparing.tables import (
     MARKS,
@@ -21,8 +20,6 @@ from tkperf.page.comparing.tables import (
     build_matrices,
     build_ratios,
     build_values,
-    explain_colours,
-    find_comparison_scale,
     reference_of,
 )
 from tkperf.page.comparing.telemetry import find_telemetry_differences
@@ -51,7 +48,6 @@ _WORDS = (
 def build_comparison_view(comparison: Comparison) -> ReportView:
     """Return everything that the report of a comparison says."""
     titles = {test.name: test.title for test in comparison.results[0].tests}
-    scale = find_comparison_scale(comparison)
     view = ReportView(
         title=_title(comparison),
         subtitle=_subtitle(comparison),
@@ -63,9 +59,9 @@ def build_comparison_view(comparison: Comparison) -> ReportView:
             for group in find_conditions(comparison.names, comparison.results)
         ),
         disclosure=(),
-        words=(_WORDS, " ".join((explain_colours(comparison, scale), *MARKS.values())), UNITS),
+        words=(_WORDS, " ".join(MARKS.values()), UNITS),
         overview=(
-            *(show(table) for table in build_headline_tables(comparison, scale)),
+            *(show(table) for table in build_headline_tables(comparison)),
             _runs(comparison),
         ),
         overview_charts=tuple(build_headline_charts(comparison)),
@@ -74,7 +70,7 @@ def build_comparison_view(comparison: Comparison) -> ReportView:
                 key=test,
                 title=titles.get(test, test),
                 facts=_telemetry(comparison, test),
-                sections=_sections(comparison, test, scale),
+                sections=_sections(comparison, test),
                 charts=build_test_charts(comparison, test),
             )
             for test in dict.fromkeys(row.test for row in comparison.rows)
@@ -101,9 +97,8 @@ def show(table: ComparedTable, *, folded: bool = False) -> TableView:
         columns=table.head,
         rows=table.rows,
         labels=table.labels,
-        notes=(*filter(None, (table.colours,)), *table.notes),
+        notes=table.notes,
         hints=table.hints,
-        heat=table.heat,
         folded=folded,
     )
 
@@ -181,19 +176,15 @@ def _runs(comparison: Comparison) -> TableView:
     return TableView(title="Runs", columns=columns, rows=tuple(rows), folded=True)
 
 
-def _sections(comparison: Comparison, test: str, scale: Scale) -> tuple[SectionView, ...]:
+def _sections(comparison: Comparison, test: str) -> tuple[SectionView, ...]:
     of_test = [row for row in comparison.rows if row.test == test]
     return tuple(
-        _section(
-            comparison, [row for row in of_test if row.section == name], f"{test}{number}", scale
-        )
+        _section(comparison, [row for row in of_test if row.section == name], f"{test}{number}")
         for number, name in enumerate(dict.fromkeys(row.section for row in of_test))
     )
 
 
-def _section(
-    comparison: Comparison, rows: list[ComparedRow], key: str, scale: Scale
-) -> SectionView:
+def _section(comparison: Comparison, rows: list[ComparedRow], key: str) -> SectionView:
     state, summary = _steady_state(comparison, rows[0])
     return SectionView(
         key=key,
@@ -201,29 +192,27 @@ def _section(
         state=state,
         summary=summary,
         determination=None,
-        tables=tuple(_tables(comparison, rows, scale)),
+        tables=tuple(_tables(comparison, rows)),
         charts=(),
     )
 
 
-def _tables(
-    comparison: Comparison, rows: Sequence[ComparedRow], scale: Scale
-) -> Iterator[TableView]:
+def _tables(comparison: Comparison, rows: Sequence[ComparedRow]) -> Iterator[TableView]:
     """Yield ratio matrices and values for two plain runs; otherwise a table with a column of ratios for each run."""
     if comparison.arrangement is not Arrangement.RUNS or len(comparison.names) > 2:
-        yield show(build_ratios(comparison, rows, scale))
+        yield show(build_ratios(comparison, rows))
         if len(comparison.names) <= MOST_ACROSS:
-            yield show(build_values(comparison, rows, scale), folded=True)
+            yield show(build_values(comparison, rows), folded=True)
         return
     cells = [row for row in rows if not row.part and row.quantity.key in QUANTITIES]
-    matrices = tuple(build_matrices(comparison, cells, scale))
+    matrices = tuple(build_matrices(comparison, cells))
     others = rows if not matrices else [row for row in rows if row not in cells]
     if others:
-        yield show(build_values(comparison, others, scale))
+        yield show(build_values(comparison, others))
     # Matrices appear side by side: the page explains colours and marks above them, and at its end.
     yield from (replace(show(matrix), notes=()) for matrix in matrices)
     if matrices:
-        yield show(build_values(comparison, cells, scale), folded=True)
+        yield show(build_values(comparison, cells), folded=True)
 
 
 def _steady_state(comparison: Comparison, row: ComparedRow) -> tuple[str, str]:

@@ -24,7 +24,7 @@ class TableView:
         notes: footnotes below the table.
         links: for each row the address that a click on each further cell opens (``address`` in naming.py), or "".
         hints: likewise the text that a cell shows under the pointer.
-        heat: likewise the strength of its colour: 0 to 1 in one colour, 0 to -1 in another, None without colour.
+        heat: likewise the strength of its colour, 0 to 1; None without colour.
         folded: a page shows the table on demand.
     """
 

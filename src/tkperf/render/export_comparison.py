@@ -19,7 +19,6 @@ from tkperf.page.comparing.tables import (
     ComparedTable,
     build_summary,
     build_values,
-    find_comparison_scale,
     reference_of,
 )
 from tkperf.page.comparing.telemetry import find_telemetry_differences
@@ -143,11 +142,10 @@ def _history(history: History, rows: tuple[ComparedRow, ...]) -> dict[str, objec
 
 def render_comparison_markdown(comparison: Comparison) -> str:
     """Return findings, headline figures, every section's values, conditions."""
-    scale = find_comparison_scale(comparison)
     lines = [f"# {inert(' / '.join(comparison.names))}", ""]
     lines += [f"**{inert(notice)}**\n" for notice in find_common_notices(comparison)]
     lines += [f"{inert_line(finding)}\n" for finding in find_findings(comparison)]
-    for table in build_headline_tables(comparison, scale):
+    for table in build_headline_tables(comparison):
         lines += _table(table)
     titles = {test.name: test.title for test in comparison.results[0].tests}
     few = len(comparison.names) <= MOST_ACROSS
@@ -161,9 +159,7 @@ def render_comparison_markdown(comparison: Comparison) -> str:
         of_test = [row for row in comparison.rows if row.test == test]
         for section in dict.fromkeys(row.section for row in of_test):
             rows = [row for row in of_test if row.section == section]
-            table = (
-                build_values(comparison, rows, scale) if few else build_summary(comparison, rows)
-            )
+            table = build_values(comparison, rows) if few else build_summary(comparison, rows)
             lines += [f"### {inert(section)}", "", *_table(table)]
     if any(describe_ratio_uncertainty(entry) for row in comparison.rows for entry in row.entries):
         lines += [MEANING_OF_RATIO, ""]

@@ -17,7 +17,6 @@ from tkperf.analysis.comparing.robust import (
 )
 from tkperf.analysis.uncertainty.student import COVERED
 from tkperf.model.units import NOT_MEASURED, format_number
-from tkperf.page.comparing.heat import Scale
 from tkperf.page.comparing.ratios import describe_ratio_interval, describe_ratio_uncertainty
 from tkperf.page.comparing.tables import (
     MOST_ACROSS,
@@ -26,7 +25,6 @@ from tkperf.page.comparing.tables import (
     Line,
     build_table,
     describe_percent,
-    explain_colours,
     hint,
     ratio_cells,
     reference_of,
@@ -42,7 +40,7 @@ _MOST_WITH_INTERVALS = 4
 _ALIKE = "alike"
 
 
-def build_headline_table(comparison: Comparison, scale: Scale) -> ComparedTable | None:
+def build_headline_table(comparison: Comparison) -> ComparedTable | None:
     """Return a row for each headline figure; None without any."""
     if not comparison.headlines:
         return None
@@ -51,11 +49,11 @@ def build_headline_table(comparison: Comparison, scale: Scale) -> ComparedTable 
     if comparison.history is not None:
         return _of_history(comparison)
     if len(comparison.names) == 2:
-        return _of_pair(comparison, scale)
-    return _of_several(comparison, scale)
+        return _of_pair(comparison)
+    return _of_several(comparison)
 
 
-def build_runs_table(comparison: Comparison, scale: Scale) -> ComparedTable | None:
+def build_runs_table(comparison: Comparison) -> ComparedTable | None:
     """Return a row for each run, a column for each headline figure.
 
     None if few runs have no common drive or model, or without headline figures.
@@ -63,7 +61,7 @@ def build_runs_table(comparison: Comparison, scale: Scale) -> ComparedTable | No
     together = comparison.arrangement is not Arrangement.RUNS
     if not comparison.headlines or not (together or len(comparison.names) > MOST_ACROSS):
         return None
-    columns = [ratio_cells(comparison, headline.row, scale) for headline in comparison.headlines]
+    columns = [ratio_cells(comparison, headline.row) for headline in comparison.headlines]
     lines: list[Line] = [
         (_of_run(comparison, number), [column[number] for column in columns])
         for number in range(len(comparison.names))
@@ -74,7 +72,6 @@ def build_runs_table(comparison: Comparison, scale: Scale) -> ComparedTable | No
         f"Each run's headline figures as ratios to {reference_of(comparison)}",
         ("Run", *dated, *heads),
         lines,
-        colours=explain_colours(comparison, scale),
     )
 
 
@@ -91,12 +88,12 @@ def _place(headline: Headline) -> tuple[str, ...]:
     return (headline.load, headline.measure.title)
 
 
-def _of_pair(comparison: Comparison, scale: Scale) -> ComparedTable:
+def _of_pair(comparison: Comparison) -> ComparedTable:
     first, second = comparison.names
     lines: list[Line] = []
     for headline in comparison.headlines:
         one, other = headline.entries
-        (_, ratio) = ratio_cells(comparison, headline.row, scale)
+        (_, ratio) = ratio_cells(comparison, headline.row)
         values = [_value(headline, entry) for entry in (one, other)]
         told = Cell(text=str(other.change or ""), change=other.change)
         lines.append(
@@ -109,7 +106,6 @@ def _of_pair(comparison: Comparison, scale: Scale) -> ComparedTable:
         "Headline figures",
         (*_PLACE, first, second, f"{second} / {first}", COVERED, "Change"),
         lines,
-        colours=explain_colours(comparison, scale),
     )
 
 
@@ -118,7 +114,7 @@ def _value(headline: Headline, entry: Entry) -> Cell:
     return Cell(text=entry.not_found or text, hint=hint(headline.measure, entry))
 
 
-def _of_several(comparison: Comparison, scale: Scale) -> ComparedTable:
+def _of_several(comparison: Comparison) -> ComparedTable:
     """A column for each of a few runs; the ends of many."""
     if len(comparison.names) > MOST_ACROSS:
         lines: list[Line] = [
@@ -129,9 +125,9 @@ def _of_several(comparison: Comparison, scale: Scale) -> ComparedTable:
     lines = []
     few = len(comparison.names) <= _MOST_WITH_INTERVALS
     for headline in comparison.headlines:
-        ratios = ratio_cells(comparison, headline.row, scale)[1:]
+        ratios = ratio_cells(comparison, headline.row)[1:]
         sure = [
-            Cell(text=f"{cell.text}{describe_ratio_uncertainty(entry)}" if few else cell.text, heat=cell.heat, hint=cell.hint, change=cell.change)
+            Cell(text=f"{cell.text}{describe_ratio_uncertainty(entry)}" if few else cell.text, hint=cell.hint, change=cell.change)
             for cell, entry in zip(ratios, headline.entries[1:], strict=True)
         ]  # fmt: skip
         lines.append((_place(headline), [_value(headline, headline.entries[0]), *sure]))
@@ -140,7 +136,6 @@ def _of_several(comparison: Comparison, scale: Scale) -> ComparedTable:
         + (f" (± {COVERED})" if few else ""),
         (*_PLACE, *comparison.names),
         lines,
-        colours=explain_colours(comparison, scale),
     )
 
 
@@ -221,7 +216,7 @@ def _describe_change(change: Change) -> str:
     return "no trend beyond noise" if change is Change.WITHIN_NOISE else str(change)
 
 
-def build_headline_tables(comparison: Comparison, scale: Scale) -> Sequence[ComparedTable]:
+def build_headline_tables(comparison: Comparison) -> Sequence[ComparedTable]:
     """Return both tables, without missing ones."""
-    tables = (build_headline_table(comparison, scale), build_runs_table(comparison, scale))
+    tables = (build_headline_table(comparison), build_runs_table(comparison))
     return [table for table in tables if table is not None]

@@ -10,7 +10,6 @@ from statistics import median
 from tkperf.analysis.comparing.arrangement import Arrangement
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import (
-    BEYOND_NOISE,
     Change,
     ComparedRow,
     Entry,
@@ -18,7 +17,6 @@ from tkperf.analysis.comparing.entries import (
 from tkperf.analysis.layout import arrange, listing_axes, name_within
 from tkperf.model.quantity import Measure
 from tkperf.model.units import NOT_MEASURED, format_number
-from tkperf.page.comparing.heat import Scale, find_scale
 from tkperf.page.comparing.ratios import describe_ratio, format_ratio, mark_certainty
 from tkperf.page.words.flags import explain_marks, mark
 from tkperf.page.words.uncertainty import (
@@ -44,28 +42,23 @@ class ComparedTable:
     """A table of texts; the first ``labels`` columns name the row.
 
     Attributes:
-        heat: strength of each cell's colour, for the columns after the labels.
-        hints: text of each cell on request, likewise.
+        hints: text of each cell on request, for the columns after the labels.
         changes: change that each cell shows, likewise.
         notes: explanations of the marks.
-        colours: explanation of the colours.
     """
 
     title: str
     head: tuple[str, ...]
     labels: int
     rows: tuple[tuple[str, ...], ...]
-    heat: tuple[tuple[float | None, ...], ...] = ()
     hints: tuple[tuple[str, ...], ...] = ()
     changes: tuple[tuple[Change | None, ...], ...] = ()
     notes: tuple[str, ...] = ()
-    colours: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     text: str
-    heat: float | None = None
     hint: str = ""
     change: Change | None = None
 
@@ -78,8 +71,6 @@ def build_table(
     head: Sequence[str],
     lines: Sequence[Line],
     notes: Sequence[str] = (),
-    *,
-    colours: str = "",
 ) -> ComparedTable:
     """Return a table of lines with labels and cells; ``head`` covers both. Explain the marks that occur."""
     cells = [cell for _, of_line in lines for cell in of_line]
@@ -90,11 +81,9 @@ def build_table(
         head=tuple(head),
         labels=len(lines[0][0]) if lines else 1,
         rows=tuple((*labels, *(cell.text for cell in cells)) for labels, cells in lines),
-        heat=tuple(tuple(cell.heat for cell in cells) for _, cells in lines),
         hints=tuple(tuple(cell.hint for cell in cells) for _, cells in lines),
         changes=tuple(tuple(cell.change for cell in cells) for _, cells in lines),
         notes=(*marks, *notes),
-        colours=colours,
     )
 
 
@@ -102,16 +91,6 @@ def reference_of(comparison: Comparison) -> str:
     """Name the reference of the ratios."""
     of_cohort = comparison.arrangement is Arrangement.COHORT
     return "the median" if of_cohort else comparison.names[0]
-
-
-def find_comparison_scale(comparison: Comparison) -> Scale:
-    """Return one scale for all tables of a comparison."""
-    return find_scale(
-        ratio
-        for row in comparison.rows
-        for ratio in ratios_of(comparison, row)
-        if ratio is not None
-    )
 
 
 def ratios_of(comparison: Comparison, row: ComparedRow) -> tuple[float | None, ...]:
@@ -130,9 +109,7 @@ def ratios_of(comparison: Comparison, row: ComparedRow) -> tuple[float | None, .
 # ---- ratios
 
 
-def build_ratios(
-    comparison: Comparison, rows: Sequence[ComparedRow], scale: Scale
-) -> ComparedTable:
+def build_ratios(comparison: Comparison, rows: Sequence[ComparedRow]) -> ComparedTable:
     """Return a row for each row, a column for each run that is compared with the reference."""
     axes = listing_axes(row.workload for row in rows)
     of_cohort = comparison.arrangement is Arrangement.COHORT
@@ -151,7 +128,7 @@ def build_ratios(
         told = format_number(value, row.quantity.digits)
         own = row.entries[0]
         first = Cell(text=told if of_cohort else own.not_found or told + mark(own))
-        cells = ratio_cells(comparison, row, scale)
+        cells = ratio_cells(comparison, row)
         lines.append((labels, [first, *(cells if of_cohort else cells[1:])]))
     reference = reference_of(comparison)
     places = ("",) if together else (*(axis.title for axis in axes), "")
@@ -164,65 +141,33 @@ def build_ratios(
             *((f"Columns are headed without '{left_out}'.",) if left_out else ()),
             *explain_marks(entry for row in rows for entry in row.entries),
         ),
-        colours=explain_colours(comparison, scale),
     )
 
 
-def ratio_cells(comparison: Comparison, row: ComparedRow, scale: Scale) -> list[Cell]:
-    """Return the ratio of each run, coloured if it is a difference."""
+def ratio_cells(comparison: Comparison, row: ComparedRow) -> list[Cell]:
+    """Return the ratio of each run."""
     of_cohort = comparison.arrangement is Arrangement.COHORT
     ratios = ratios_of(comparison, row)
     return [
-        _ratio_cell(row.quantity, entry, ratio, scale, of_cohort=of_cohort)
+        _ratio_cell(row.quantity, entry, ratio, of_cohort=of_cohort)
         for entry, ratio in zip(row.entries, ratios, strict=True)
     ]
 
 
-def _ratio_cell(
-    measure: Measure, entry: Entry, ratio: float | None, scale: Scale, *, of_cohort: bool
-) -> Cell:
+def _ratio_cell(measure: Measure, entry: Entry, ratio: float | None, *, of_cohort: bool) -> Cell:
     if ratio is None:
         return Cell(text=entry.not_found or NOT_MEASURED)
     text = format_ratio(ratio)
     if of_cohort:
-        sure = entry.uncertainty is None or not _covers_ratio(entry, ratio)
-        heat = scale.heat(ratio, measure) if sure else None
-        return Cell(text=text + mark(entry), heat=heat, hint=hint(measure, entry, to_first=False))
+        return Cell(text=text + mark(entry), hint=hint(measure, entry, to_first=False))
     return Cell(
         text=mark_certainty(entry, text + mark(entry)),
-        heat=_heat(measure, entry, scale),
         hint=hint(measure, entry),
         change=entry.change,
     )
 
 
-def _heat(measure: Measure, entry: Entry, scale: Scale) -> float | None:
-    """A ratio has no colour if it is within noise, or noise is not known."""
-    if entry.ratio is None or entry.change not in BEYOND_NOISE:
-        return None
-    return scale.heat(entry.ratio, measure)
-
-
-def _covers_ratio(entry: Entry, ratio: float) -> bool:
-    """Return whether the interval of the entry's level contains the reference."""
-    if entry.uncertainty is None or entry.value is None:
-        return False
-    return bool(entry.uncertainty.of_level.covers(entry.value / ratio)) if ratio else False
-
-
-def explain_colours(comparison: Comparison, scale: Scale) -> str:
-    """Explain the colours of a page."""
-    plain = (
-        "the median lies within the drive's own uncertainty"
-        if comparison.arrangement is Arrangement.COHORT
-        else "within noise, noise not known, or neither more nor less is better"
-    )
-    return f"{scale.words(reference_of(comparison))} Not coloured: {plain}."
-
-
-def build_matrices(
-    comparison: Comparison, rows: Sequence[ComparedRow], scale: Scale
-) -> Iterator[ComparedTable]:
+def build_matrices(comparison: Comparison, rows: Sequence[ComparedRow]) -> Iterator[ComparedTable]:
     """Yield a matrix of ratios of two runs, for each quantity of cells that differ in two axes."""
     first, second = comparison.names
     cells = [row for row in rows if not row.part]
@@ -237,7 +182,7 @@ def build_matrices(
             lines.append((
                 layout.row_text(row),
                 [Cell(text=NOT_MEASURED) if entry is None
-                 else _ratio_cell(measure, entry, entry.ratio, scale, of_cohort=False)
+                 else _ratio_cell(measure, entry, entry.ratio, of_cohort=False)
                  for entry in found],
             ))  # fmt: skip
         across = layout.column_axis
@@ -245,16 +190,13 @@ def build_matrices(
             f"{measure.label}: {second} / {first}, by {across.title}",
             (*layout.row_titles, *(across.text(work) for work in layout.columns)),
             lines,
-            colours=explain_colours(comparison, scale),
         )
 
 
 # ---- values
 
 
-def build_values(
-    comparison: Comparison, rows: Sequence[ComparedRow], scale: Scale
-) -> ComparedTable:
+def build_values(comparison: Comparison, rows: Sequence[ComparedRow]) -> ComparedTable:
     """Return every run's value with its ratio to the first."""
     axes = listing_axes(row.workload for row in rows)
     lines: list[Line] = [
@@ -263,7 +205,6 @@ def build_values(
             [
                 Cell(
                     text=describe_entry(row.quantity, entry),
-                    heat=_heat(row.quantity, entry, scale),
                     hint=hint(row.quantity, entry),
                     change=entry.change,
                 )
@@ -275,7 +216,7 @@ def build_values(
     head = (*(axis.title for axis in axes), "", *comparison.names)
     title = f"Values, and ratios to {comparison.names[0]} with their uncertainty ({INTERVAL})"
     notes = explain_marks(entry for row in rows for entry in row.entries)
-    return build_table(title, head, lines, notes, colours=explain_colours(comparison, scale))
+    return build_table(title, head, lines, notes)
 
 
 def build_summary(comparison: Comparison, rows: Sequence[ComparedRow]) -> ComparedTable:

@@ -10,13 +10,11 @@ from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import Change, ComparedRow
 from tkperf.page.comparing.findings import find_common_notices, find_findings
 from tkperf.page.comparing.headline_tables import build_headline_table
-from tkperf.page.comparing.heat import Scale
 from tkperf.page.comparing.ratios import describe_ratio_uncertainty
 from tkperf.page.comparing.tables import (
     ComparedTable,
     build_summary,
     build_values,
-    find_comparison_scale,
 )
 from tkperf.page.comparing.telemetry import find_telemetry_differences
 from tkperf.page.words.conditions import find_conditions
@@ -31,17 +29,16 @@ _LABELS = 32
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
     """Print a comparison: the answer, headline figures, sections, conditions."""
-    scale = find_comparison_scale(comparison)
     for notice in find_common_notices(comparison):
         console.print(plain(notice), style="bold yellow", highlight=False)
     for finding in find_findings(comparison):
         console.print(plain(finding), highlight=False)
-    headlines = build_headline_table(comparison, scale)
+    headlines = build_headline_table(comparison)
     if headlines is not None:
         _print_table(headlines, console)
     for place in dict.fromkeys((row.test, row.section) for row in comparison.rows):
         rows = [row for row in comparison.rows if (row.test, row.section) == place]
-        _print_section(comparison, rows, scale, console)
+        _print_section(comparison, rows, console)
     if any(describe_ratio_uncertainty(entry) for row in comparison.rows for entry in row.entries):
         console.print(MEANING_OF_RATIO, style="dim", highlight=False)
     for group in find_conditions(comparison.names, comparison.results):
@@ -50,12 +47,10 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
             console.print(f"  {plain(text)}", style="yellow", highlight=False)
 
 
-def _print_section(
-    comparison: Comparison, rows: list[ComparedRow], scale: Scale, console: Console
-) -> None:
+def _print_section(comparison: Comparison, rows: list[ComparedRow], console: Console) -> None:
     fits = _LABELS + _COLUMN * len(comparison.names) <= console.width
     values = fits or len(comparison.names) == 2
-    table = build_values(comparison, rows, scale) if values else build_summary(comparison, rows)
+    table = build_values(comparison, rows) if values else build_summary(comparison, rows)
     _print_table(table, console, title=rows[0].section)
     for each in find_telemetry_differences(comparison.names, comparison.results):
         if each.test == rows[0].test:
