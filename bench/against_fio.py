@@ -152,7 +152,7 @@ def find_beyond(result: dict[str, dict[str, dict[str, float]]]) -> list[str]:
 
 def read_options(doc: str) -> tuple[argparse.Namespace, Step]:
     """Return the options of a comparison of pairs of steps, and the step; ``doc`` describes the program."""
-    parser = argparse.ArgumentParser(description=doc.split("\n")[0])
+    parser = argparse.ArgumentParser(description=doc.split("\n", maxsplit=1)[0])
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--step-s", type=float, default=4.0)
     parser.add_argument("--jobs", type=int, default=2)

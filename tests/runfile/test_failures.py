@@ -21,7 +21,7 @@ from tkperf.analysis.run_results import analyse
 from tkperf.model.errors import RunFileError
 from tkperf.model.record import RunStatus
 from tkperf.runfile import schema, statements
-from tkperf.runfile.left_out import KILLED
+from tkperf.runfile.run_rows import ENDED_BY_KILL
 from tkperf.runfile.opening import require_resumable
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
@@ -99,7 +99,7 @@ def test_kill_9_loses_at_most_the_step_under_way(tmp_path: Path, after: int) -> 
     writer.stdout.close()
     record = read_run(path)
     assert record.status is RunStatus.INTERRUPTED
-    assert record.ended_because == KILLED
+    assert record.ended_because == ENDED_BY_KILL
     assert record.tests[0].status is RunStatus.INTERRUPTED
     numbers = [step.number for step in record.tests[0].steps]
     assert numbers == list(range(1, len(numbers) + 1))
