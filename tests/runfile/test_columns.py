@@ -160,7 +160,10 @@ def test_damage_is_an_error_or_other_seconds(at: int, put: bytes, gone: int, ins
         (lambda seconds, histograms: (seconds[:-1], histograms), "does not end where it should"),
         (lambda seconds, _: (seconds, kept(noise(4))[1]), "do not fit"),
         (lambda seconds, _: (seconds, kept(noise(2))[1]), "do not fit"),
-        (lambda _, histograms: (pack_integers(np.zeros(13, dtype=np.int64)), histograms), "reshape"),
+        (
+            lambda _, histograms: (pack_integers(np.zeros(13, dtype=np.int64)), histograms),
+            "reshape",
+        ),
     ],
 )
 def test_pieces_that_do_not_belong_together_are_noticed(

@@ -42,7 +42,9 @@ def full_seconds(db: sqlite3.Connection) -> None:
     filled = np.full(2 * seconds, BUCKETS)
     histograms = pack_integers(np.concatenate((filled, buckets, np.ones_like(buckets))))
     many_steps(db, 20, number="n")
-    db.execute("UPDATE step SET seconds = ?, second_histograms = ?", (pack_integers(table), histograms))
+    db.execute(
+        "UPDATE step SET seconds = ?, second_histograms = ?", (pack_integers(table), histograms)
+    )
 
 
 def shared_text(db: sqlite3.Connection) -> None:

@@ -216,7 +216,7 @@ def _with_nan(verdict: dict[str, Any]) -> dict[str, Any]:
 
 def resumption_columns(resumption: Resumption) -> Columns:
     """Return a resumption as a row, its lists as JSON."""
-    row = msgspec.to_builtins(resumption)
+    row: Columns = msgspec.to_builtins(resumption)
     return row | {key: json.dumps(value) for key, value in row.items() if isinstance(value, tuple)}
 
 
