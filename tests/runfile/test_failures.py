@@ -148,7 +148,9 @@ def test_a_half_written_file_that_cannot_be_mended_says_what_to_do(
 ) -> None:
     """Where the reader may not write, the journal cannot be played back: copy both."""
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may always write
-    with pytest.raises(RunFileError, match=r"a\.tkperf-journal beside it belongs to it: copy both"):
+    with pytest.raises(
+        RunFileError, match=r"a\.tkperf-journal next to it belongs to it: copy both"
+    ):
         read_run(half_written)
 
 
