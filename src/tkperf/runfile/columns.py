@@ -12,7 +12,6 @@ import lzma
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,16 +50,6 @@ _ENDS_ELSEWHERE = "it does not end where it should"
 _DO_NOT_FIT = "histograms do not fit their seconds"
 
 
-class Unpacker(Protocol):
-    """The common methods of the decompressors of zlib and lzma."""
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-
-
 def pack_integers(numbers: IntArray) -> bytes:
     """Return a blob of integers."""
     columns = np.ascontiguousarray(numbers, dtype="<i8").reshape(-1, 1)
@@ -83,7 +72,9 @@ def unpack_integers(blob: bytes, most: int) -> IntArray:
     return planes.T.copy().view("<i8").ravel().astype(np.int64, copy=False)
 
 
-def _unpack_with(unpacker: Unpacker, blob: bytes, most_bytes: int) -> bytes:
+def _unpack_with(
+    unpacker: zlib._Decompress | lzma.LZMADecompressor, blob: bytes, most_bytes: int
+) -> bytes:
     """Return the uncompressed data; a small blob can claim more than fits in memory."""
     data = unpacker.decompress(blob, most_bytes + 1)
     if len(data) > most_bytes:

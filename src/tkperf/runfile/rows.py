@@ -17,7 +17,14 @@ import msgspec
 
 from tkperf.model.figures import TestPlan
 from tkperf.model.phases import SectionOutcome
-from tkperf.model.record import PurgeRecord, Resumption, RunStatus, VerdictRecord
+from tkperf.model.record import (
+    PurgeRecord,
+    Resumption,
+    RunNote,
+    RunStatus,
+    RunWarning,
+    VerdictRecord,
+)
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.strict import describe_mistake
 from tkperf.model.telemetry.reading import Reading
@@ -59,36 +66,34 @@ class PlainFields:
     """
 
     def __init__(
-        self,
-        table: str,
-        record: type,
-        *,
-        but: Collection[str] = (),
-        prefix: str = "",
-        **bounds: Any,
+        self, table: str, record: type, *, but: Collection[str] = (), prefix: str = "", **types: Any
     ) -> None:
-        """Take all fields of ``record`` ``but`` some; ``bounds``: types of columns with narrower bounds."""
-        self._table, self._prefix = table, prefix
+        """Take the fields of ``record`` ``but`` some; ``types``: of columns with narrower bounds, and of further columns."""
         hints = get_type_hints(record)
-        names = [name for name in hints if name not in but and not name.startswith("_")]
-        self._flags = [name for name in names if bool in (hints[name], *get_args(hints[name]))]
-        types = {name: bounds.get(name, _bound(hints[name])) for name in names}
+        own = {
+            name: _bound(hint)
+            for name, hint in hints.items()
+            if name not in but and not name.startswith("_")
+        }
+        types = own | types
+        self._table = table
         self._row = msgspec.defstruct(table, list(types.items()))
+        self._flags = [name for name in own if bool in (hints[name], *get_args(hints[name]))]
+        self._columns = {name: prefix + name for name in types}
         self.types = {prefix + name: type_ for name, type_ in types.items()}
 
     def columns(self, record: object) -> Columns:
-        """Return the values of a record's fields, by column; None for fields that it does not have."""
-        return {name: getattr(record, name.removeprefix(self._prefix), None) for name in self.types}
+        """Return the values of a record's fields, by column; None for further columns."""
+        return {column: getattr(record, name, None) for name, column in self._columns.items()}
 
     def parse(self, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values of the fields in a row.
+        """Return the values in a row, by the names of the fields.
 
         Raises:
             ValueError: a column has an impossible value; the text names the table and the column.
         """
-        if self._prefix:
-            columns = {name.removeprefix(self._prefix): columns[name] for name in self.types}
-        values = msgspec.structs.asdict(convert(self._table, columns, self._row))
+        own = {name: columns[column] for name, column in self._columns.items()}
+        values = msgspec.structs.asdict(convert(self._table, own, self._row))
         for name in self._flags:
             if values[name] is not None:
                 values[name] = bool(values[name])
@@ -228,6 +233,14 @@ def parse_resumption(columns: Columns) -> Resumption:
         if not math.isfinite(getattr(resumption, name)):
             raise ValueError(f"table resumption, {name}: it is no time")
     return resumption
+
+
+def parse_warning(columns: Columns) -> RunWarning:
+    return convert("warning", columns, RunWarning)
+
+
+def parse_note(columns: Columns) -> RunNote:
+    return convert("note", columns, RunNote)
 
 
 def parse_reading(columns: Columns) -> Reading:

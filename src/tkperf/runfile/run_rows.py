@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from tkperf.model.record import (
     LeftOut,
     Resumption,
-    RunNote,
     RunRecord,
     RunStatus,
-    RunWarning,
     TestRecord,
 )
 from tkperf.model.telemetry.marking import with_throttled_steps
-from tkperf.model.telemetry.reading import Reading
 from tkperf.runfile.facts import RunEnd, parse_run_facts
 from tkperf.runfile.limits import (
     MOST_RESUMPTIONS,
@@ -34,10 +31,12 @@ from tkperf.runfile.rows import (
     Columns,
     TestRow,
     convert,
+    parse_note,
     parse_plan,
     parse_reading,
     parse_resumption,
     parse_test,
+    parse_warning,
     stand_in_test,
 )
 from tkperf.runfile.salvage import Salvage
@@ -45,8 +44,6 @@ from tkperf.runfile.salvage import Salvage
 ENDED_BY_KILL = "tkperf was stopped without being able to end the run"
 NOT_BEGUN = "tkperf was stopped before it began; nothing was measured"
 END_UNREAD = "how the run ended cannot be read"
-
-T = TypeVar("T")
 
 
 class RunRows:
@@ -105,9 +102,14 @@ class RunRows:
             resumptions=resumptions,
             earlier=tuple(test for test in tests if test.id in earlier_ids),
             planned=planned,
-            warnings=self._texts("warning", RunWarning),
-            notes=self._texts("note", RunNote),
-            telemetry=self._telemetry(),
+            warnings=tuple(self._salvage.records("warning", parse_warning)),
+            notes=tuple(self._salvage.records("note", parse_note)),
+            telemetry=tuple(
+                sorted(
+                    self._salvage.records("telemetry", parse_reading),
+                    key=lambda reading: reading.at_s,
+                )
+            ),
             left_out=tuple(self.left_out),
         )
         return with_throttled_steps(record)
@@ -147,21 +149,6 @@ class RunRows:
         if end.status is RunStatus.RUNNING and not written:
             return msgspec.structs.replace(end, status=going_on, ended_because=ENDED_BY_KILL)
         return end
-
-    def _texts(self, table: str, type_: type[T]) -> tuple[T, ...]:
-        return tuple(
-            self._salvage.parse(
-                self._salvage.rows(table),
-                lambda row: convert(table, row, type_),
-                lambda row: f"{table} {row['id']}",
-            )
-        )
-
-    def _telemetry(self) -> tuple[Reading, ...]:
-        readings = self._salvage.parse(
-            self._salvage.rows("telemetry"), parse_reading, lambda row: f"telemetry {row['id']}"
-        )
-        return tuple(sorted(readings, key=lambda reading: reading.at_s))
 
     def _resumptions(self) -> tuple[Resumption, ...]:
         rows = list(self._salvage.rows("resumption"))

@@ -11,7 +11,7 @@ import msgspec
 
 from tkperf.model.errors import RunFileError, reason_of
 from tkperf.model.measurement import Sample
-from tkperf.model.record import RunNote, RunStatus, RunWarning, StepKind
+from tkperf.model.record import RunStatus, RunWarning, StepKind
 from tkperf.runfile.backlog import Statement
 from tkperf.runfile.columns import (
     compress_output,
@@ -23,12 +23,13 @@ from tkperf.runfile.facts import mend_fact
 from tkperf.runfile.rows import (
     BAD_ROW,
     Columns,
-    convert,
+    parse_note,
     parse_outcome,
     parse_purge,
     parse_reading,
     parse_resumption,
     parse_verdict,
+    parse_warning,
     purge_columns,
     resumption_columns,
 )
@@ -339,10 +340,10 @@ _PARSERS: dict[str, Callable[[Columns], object]] = {
     "purge": parse_purge,
     "verdict": parse_verdict,
     "outcome": parse_outcome,
-    "warning": lambda row: convert("warning", row, RunWarning),
+    "warning": parse_warning,
     "resumption": parse_resumption,
     "telemetry": parse_reading,
-    "note": lambda row: convert("note", row, RunNote),
+    "note": parse_note,
     "under_way": parse_under_way_place,
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args
 
 import msgspec
 
@@ -38,6 +38,7 @@ _STEP = PlainFields(
     "step",
     StepRecord,
     but=("workload", "measurement", "engine_output", "disturbances", "host"),
+    watched=Flag | None,
     **_PLACE,
 )
 _UNDER_WAY = PlainFields("under_way", UnfinishedStep, but=("workload", "measured_so_far"), **_PLACE)
@@ -46,24 +47,13 @@ _MEASURED = PlainFields(
     Measurement,
     but=("read", "write", "samples", "cpu", "disturbed_by"),
     duration_s=Positive,
-)
-_CPU = PlainFields(
-    "step",
-    CpuUse,
-    prefix="cpu_",
-    busiest_thread_percent=NonNegative | None,
-    all_threads_percent=NonNegative | None,
+    cpu_busiest_thread_percent=NonNegative | None,
+    cpu_all_threads_percent=NonNegative | None,
 )
 _SIDES = {
     side: PlainFields(f"step, {side}", IoStats, but=("histogram",), prefix=f"{side}_")
     for side in DIRECTIONS
 }
-
-
-class _WatchedRow(msgspec.Struct):
-    """Whether anything looked for disturbances of a step."""
-
-    watched: Flag | None
 
 
 class _WorkloadRow(msgspec.Struct, kw_only=True):
@@ -90,9 +80,7 @@ STEP_COLUMNS = (
     "job_id",
     *(name for name in _STEP.types if name != "job_file"),
     *_WorkloadRow.__struct_fields__,
-    "watched",
     *_MEASURED.types,
-    *_CPU.types,
     *(name for side in _SIDES.values() for name in side.types),
     *(f"{side}_histogram" for side in DIRECTIONS),
     "host_use",
@@ -100,13 +88,8 @@ STEP_COLUMNS = (
 # Of these, the columns that may be NULL, with their types.
 _OPTIONAL = {
     name: type_
-    for types in (
-        _STEP.types,
-        get_type_hints(_WatchedRow, include_extras=True),
-        _CPU.types,
-        *(side.types for side in _SIDES.values()),
-    )
-    for name, type_ in types.items()
+    for fields in (_STEP, _MEASURED, *_SIDES.values())
+    for name, type_ in fields.types.items()
     if type(None) in get_args(type_)
 }
 
@@ -119,16 +102,10 @@ def workload_columns(workload: Workload) -> Columns:
     """Return a workload's columns; null if the workload has nothing unusual."""
     region, offered = workload.region, workload.offered_iops
     return {
-        "access": workload.access,
-        "read_percent": workload.read_percent,
-        "block_size_bytes": workload.block_size_bytes,
-        "jobs": workload.jobs,
-        "io_depth": workload.io_depth,
+        **{name: getattr(workload, name, None) for name in _WorkloadRow.__struct_fields__},
         "block_mix": json.dumps(workload.block_mix) if workload.block_mix else None,
         "zones": json.dumps(workload.zones) if workload.zones else None,
-        "offered_iops": offered,
         "arrival": None if offered is None else workload.arrival,
-        "compressible_percent": workload.compressible_percent,
         "region_offset_bytes": region and region.offset_bytes,
         "region_length_bytes": region and region.length_bytes,
     }
@@ -140,25 +117,14 @@ def parse_workload(table: str, columns: Columns) -> Workload:
     Raises:
         ValueError: a column has an impossible value; the text names the table and the column.
     """
-    row = convert(table, columns, _WorkloadRow)
-    region = None
-    if row.region_length_bytes is not None:
-        region = ActiveRange(
-            offset_bytes=row.region_offset_bytes or 0, length_bytes=row.region_length_bytes
-        )
-    return Workload(
-        access=row.access,
-        read_percent=row.read_percent,
-        block_size_bytes=row.block_size_bytes,
-        jobs=row.jobs,
-        io_depth=row.io_depth,
-        block_mix=_parse_shares(row.block_mix, BlockShare),
-        zones=_parse_shares(row.zones, Zone),
-        offered_iops=row.offered_iops,
-        arrival=row.arrival or Arrival.LINEAR,
-        compressible_percent=row.compressible_percent,
-        region=region,
-    )
+    row = msgspec.structs.asdict(convert(table, columns, _WorkloadRow))
+    offset_bytes, length_bytes = row.pop("region_offset_bytes"), row.pop("region_length_bytes")
+    row["block_mix"] = _parse_shares(row["block_mix"], BlockShare)
+    row["zones"] = _parse_shares(row["zones"], Zone)
+    row["arrival"] = row["arrival"] or Arrival.LINEAR
+    if length_bytes is not None:
+        row["region"] = ActiveRange(offset_bytes=offset_bytes or 0, length_bytes=length_bytes)
+    return Workload(**row)
 
 
 def _parse_shares(text: str | None, type_: type[BlockShare | Zone]) -> tuple[Any, ...]:
@@ -172,13 +138,14 @@ def _parse_shares(text: str | None, type_: type[BlockShare | Zone]) -> tuple[Any
 
 def step_columns(step: StepRecord) -> Columns:
     """Return a step as a row, with the text of its job in ``job_file``; without seconds, disturbances, and fio's output."""
-    measured = step.measurement
+    measured, cpu = step.measurement, step.measurement.cpu
     row = {
         **_STEP.columns(step),
         **workload_columns(step.workload),
-        "watched": None if step.disturbances is None else 1,
         **_MEASURED.columns(measured),
-        **_CPU.columns(measured.cpu),
+        "watched": None if step.disturbances is None else 1,
+        "cpu_busiest_thread_percent": cpu and cpu.busiest_thread_percent,
+        "cpu_all_threads_percent": cpu and cpu.all_threads_percent,
         "host_use": None if step.host is None else render_host_use(step.host),
     }
     for side, stats in zip(DIRECTIONS, (measured.read, measured.write), strict=True):
@@ -205,17 +172,22 @@ def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
 
 
 def _parse_step(columns: Columns, unread: dict[str, str]) -> StepRecord:
-    watched = convert("step", columns, _WatchedRow).watched
-    cpu = _CPU.parse(columns)
+    step, measured = _STEP.parse(columns), _MEASURED.parse(columns)
+    watched = step.pop("watched")
+    busiest = measured.pop("cpu_busiest_thread_percent")
+    all_ = measured.pop("cpu_all_threads_percent")
+    cpu = None
+    if busiest is not None and all_ is not None:
+        cpu = CpuUse(busiest_thread_percent=busiest, all_threads_percent=all_)
     return StepRecord(
-        **_STEP.parse(columns),
+        **step,
         disturbances=() if watched else None,
         workload=parse_workload("step", columns),
         measurement=Measurement(
-            **_MEASURED.parse(columns),
+            **measured,
             read=_parse_stats(columns, "read", unread),
             write=_parse_stats(columns, "write", unread),
-            cpu=None if None in cpu.values() else CpuUse(**cpu),
+            cpu=cpu,
         ),
         host=_parse_host_use(columns["host_use"], unread),
     )
