@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from tkperf.model.disturbance.codes import TOLD_ONLY, Disturbance
 from tkperf.model.measurement import Sample
-from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import (
     LogEntry,
     Logged,
-    PurgeRecord,
     Resumption,
     RunRecord,
     StepRecord,
     UnfinishedStep,
-    VerdictRecord,
 )
 from tkperf.model.telemetry.marking import find_stretches, is_throttled
 from tkperf.model.units import drop_controls
@@ -33,35 +30,6 @@ _OTHERS: dict[str, tuple[Callable[[Columns], Logged], str]] = {
     "verdict": (parse_verdict, "verdict {sequence} of {test}"),
     "outcome": (parse_outcome, "how {section} of test {test} ended"),
 }
-
-
-@dataclass(slots=True)
-class TestLog:
-    """The log of one test, in its order."""
-
-    steps: list[StepRecord] = field(default_factory=list)
-    sequences: list[int] = field(default_factory=list)
-    set_aside: list[tuple[int, StepRecord]] = field(default_factory=list)
-    purges: list[PurgeRecord] = field(default_factory=list)
-    verdicts: list[VerdictRecord] = field(default_factory=list)
-    outcomes: list[SectionOutcome] = field(default_factory=list)
-
-    def add(self, entry: LogEntry) -> None:
-        """Add a row; of those that were measured again only steps."""
-        match entry:
-            case LogEntry(record=StepRecord() as step, set_aside=True):
-                self.set_aside.append((entry.sequence, step))
-            case LogEntry(set_aside=True):
-                pass
-            case LogEntry(record=StepRecord() as step):
-                self.steps.append(step)
-                self.sequences.append(entry.sequence)
-            case LogEntry(record=PurgeRecord() as purge):
-                self.purges.append(purge)
-            case LogEntry(record=VerdictRecord() as verdict):
-                self.verdicts.append(verdict)
-            case LogEntry(record=SectionOutcome() as outcome):
-                self.outcomes.append(outcome)
 
 
 class LogRows:
@@ -85,15 +53,13 @@ class LogRows:
         self.places: dict[tuple[object, ...], int] = {}
         self._jobs: dict[object, str | Exception] = {}
 
-    def read(self, tests: Mapping[int, str]) -> dict[int, TestLog]:
-        """Return the logs of these tests, by the number of the test's row."""
-        logs = {test_id: TestLog() for test_id in tests}
-        self._read_steps(tests, logs)
-        self._read_others(tests, logs)
+    def read(self, tests: Mapping[int, str]) -> None:
+        """Read the rows of these tests, named by the number of the test's row."""
+        self._read_steps(tests)
+        self._read_others(tests)
         self.entries.sort(key=lambda entry: entry.sequence)
-        return logs
 
-    def _read_others(self, tests: Mapping[int, str], logs: Mapping[int, TestLog]) -> None:
+    def _read_others(self, tests: Mapping[int, str]) -> None:
         for table, (parse, name) in _OTHERS.items():
             for row in self._salvage.rows(table, after=self._after):
                 if row["test_id"] not in tests:
@@ -104,7 +70,7 @@ class LogRows:
                     what = name.format(test=tests[row["test_id"]], **row)
                     self._salvage.leave_out(what, error)
                 else:
-                    self._add(row, record, logs)
+                    self._add(row, record)
 
     def _is_set_aside(self, columns: Columns) -> bool:
         return any(
@@ -112,7 +78,7 @@ class LogRows:
             for resumption in self._resumptions
         )
 
-    def _add(self, row: Columns, record: Logged, logs: Mapping[int, TestLog]) -> None:
+    def _add(self, row: Columns, record: Logged) -> None:
         entry = LogEntry(
             sequence=row["sequence"],
             test_id=row["test_id"],
@@ -120,9 +86,8 @@ class LogRows:
             set_aside=self._is_set_aside(row),
         )
         self.entries.append(entry)
-        logs[entry.test_id].add(entry)
 
-    def _read_steps(self, tests: Mapping[int, str], logs: Mapping[int, TestLog]) -> None:
+    def _read_steps(self, tests: Mapping[int, str]) -> None:
         """Read the steps; unreadable ones are left out and named by their known values."""
         disturbances: dict[object, list[Columns]] | None = None
         found: set[int] = set()
@@ -147,7 +112,7 @@ class LogRows:
                 step = replace(step, disturbances=others)
             place = step.section, step.kind, step.number, step.position
             self.places[tests[test_id], *place] = sequence
-            self._add(columns, step, logs)
+            self._add(columns, step)
         if lost or not self._after:
             self._name_lost_steps(tests, found, lost)
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import (
     LeftOut,
+    LogEntry,
+    PurgeRecord,
     Resumption,
     RunRecord,
     RunStatus,
+    StepRecord,
     TestRecord,
+    VerdictRecord,
 )
 from tkperf.model.telemetry.marking import with_throttled_steps
 from tkperf.runfile.facts import RunEnd, parse_run_facts
@@ -25,7 +30,7 @@ from tkperf.runfile.limits import (
     Meter,
     require_few,
 )
-from tkperf.runfile.log_rows import LogRows, TestLog
+from tkperf.runfile.log_rows import LogRows
 from tkperf.runfile.rows import (
     BAD_ROW,
     Columns,
@@ -44,6 +49,8 @@ from tkperf.runfile.salvage import Salvage
 ENDED_BY_KILL = "tkperf was stopped without being able to end the run"
 NOT_BEGUN = "tkperf was stopped before it began; nothing was measured"
 END_UNREAD = "how the run ended cannot be read"
+
+T = TypeVar("T")
 
 
 class RunRows:
@@ -176,11 +183,21 @@ class RunRows:
                 names.add(row.name)
             for key, reason in unread.items():
                 self.leave_out(f"{key} of test {row.name}", reason, test=row.name)
-        logs = self.log.read({test_id: row.name for test_id, row in rows.items()})
+        self.log.read({test_id: row.name for test_id, row in rows.items()})
+        logs: dict[int, list[LogEntry]] = {test_id: [] for test_id in rows}
+        for entry in self.log.entries:
+            logs[entry.test_id].append(entry)
         tests = [self._test(test_id, row, logs[test_id], written) for test_id, row in rows.items()]
         sections = {(test.name, step.section) for test in tests for step in test.steps}
         require_few(len(sections), MOST_SECTIONS, "sections")
-        self.sequences = {row.name: logs[test_id].sequences for test_id, row in rows.items()}
+        self.sequences = {
+            row.name: [
+                entry.sequence
+                for entry in logs[test_id]
+                if isinstance(entry.record, StepRecord) and not entry.set_aside
+            ]
+            for test_id, row in rows.items()
+        }
         return tests
 
     def _test_rows(
@@ -196,7 +213,9 @@ class RunRows:
                 found.setdefault(test_id, stand_in_test(test_id, name))
         return [found[test_id] for test_id in sorted(found)]
 
-    def _test(self, test_id: int, row: TestRow, log: TestLog, written: bool) -> TestRecord:
+    def _test(
+        self, test_id: int, row: TestRow, log: Sequence[LogEntry], written: bool
+    ) -> TestRecord:
         killed = row.status is RunStatus.RUNNING and not written
         plans = self._salvage.parse(
             [{"plan": row.plan}] if row.plan is not None else [],
@@ -209,15 +228,26 @@ class RunRows:
             status=RunStatus.INTERRUPTED if killed else row.status,
             started_s=row.started_s,
             ended_s=row.ended_s,
-            outcomes=tuple(log.outcomes),
-            purges=tuple(log.purges),
-            steps=tuple(log.steps),
-            set_aside=tuple(log.set_aside),
+            outcomes=_of_kind(SectionOutcome, log),
+            purges=_of_kind(PurgeRecord, log),
+            steps=_of_kind(StepRecord, log),
+            set_aside=tuple(
+                (entry.sequence, entry.record)
+                for entry in log
+                if entry.set_aside and isinstance(entry.record, StepRecord)
+            ),
             id=test_id,
-            verdicts=tuple(log.verdicts),
+            verdicts=_of_kind(VerdictRecord, log),
             under_way=self.log.under_way(row.name, test_id),
             plan=next(plans, None),
         )
+
+
+def _of_kind(kind: type[T], log: Sequence[LogEntry]) -> tuple[T, ...]:
+    """Return the records of a kind that count."""
+    return tuple(
+        entry.record for entry in log if isinstance(entry.record, kind) and not entry.set_aside
+    )
 
 
 def _earlier_ids(resumptions: Sequence[Resumption]) -> set[int]:
