@@ -46,7 +46,7 @@ def _begin(options: RunOptions, departure: Departure, ending: Ending) -> None:
     destination = Destination(
         name=options.name,
         folder=options.folder,
-        beside=(options.log_path, options.report_path),
+        other_files=(options.log_path, options.report_path),
     )
     destination.require_free(options.device)
     _require_log(options)
