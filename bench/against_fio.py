@@ -150,8 +150,9 @@ def find_beyond(result: dict[str, dict[str, dict[str, float]]]) -> list[str]:
     return [NAMES[figure] for figure, is_within in within.items() if not is_within]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def read_options(doc: str) -> tuple[argparse.Namespace, Step]:
+    """Return the options of a comparison of pairs of steps, and the step; ``doc`` describes the program."""
+    parser = argparse.ArgumentParser(description=doc.split("\n", maxsplit=1)[0])
     parser.add_argument("--pairs", type=int, default=30)
     parser.add_argument("--step-s", type=float, default=4.0)
     parser.add_argument("--jobs", type=int, default=2)
@@ -166,7 +167,11 @@ def main() -> int:
         jobs=options.jobs,
         io_depth=options.depth,
     )
-    step = Step(workload=workload, duration_s=options.step_s)
+    return options, Step(workload=workload, duration_s=options.step_s)
+
+
+def main() -> int:
+    options, step = read_options(__doc__)
     rounds: list[dict[str, Figures]] = []
     shares: list[float] = []
     with tempfile.TemporaryDirectory(dir=options.folder) as name, loop_device(Path(name)) as device:
@@ -199,7 +204,7 @@ def main() -> int:
     cpu_percent = 100 * statistics.median(shares)
     load = os.getloadavg()[0]
     print(
-        f"{workload}, {IOENGINE}, {options.pairs} pairs of {options.step_s:g} s; looks every "
+        f"{step.workload}, {IOENGINE}, {options.pairs} pairs of {options.step_s:g} s; looks every "
         f"{LOOK_EVERY_S:g} s at the ends of a step, at most every {MOST_SELDOM_S:g} s within"
     )
     for which, figures in result.items():
@@ -212,7 +217,7 @@ def main() -> int:
     print(f"load of the host: {load:.1f}")
     if options.json:
         document = {
-            "workload": str(workload), "pairs": options.pairs, "step_s": options.step_s,
+            "workload": str(step.workload), "pairs": options.pairs, "step_s": options.step_s,
             "ratios_to_by_hand": result, "cpu_percent": cpu_percent, "load": load,
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }  # fmt: skip

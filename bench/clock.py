@@ -12,7 +12,6 @@ in how many pairs it was lower. Needs no root.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -21,7 +20,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from against_fio import IOENGINE, RANGE, SIZE_BYTES, find_ranks
+from against_fio import IOENGINE, RANGE, SIZE_BYTES, find_ranks, read_options
 
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
@@ -31,7 +30,7 @@ from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import choose_clock, find_fio_version
 from tkperf.engine.seeds import Seeds
 from tkperf.model.measurement import Measurement
-from tkperf.model.workload import Access, Step, Workload
+from tkperf.model.workload import Step
 
 WITHOUT, TESTED, AGAIN = "without the test", "with the test", "with the test again"
 
@@ -81,22 +80,7 @@ def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[st
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--pairs", type=int, default=30)
-    parser.add_argument("--step-s", type=float, default=4.0)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--depth", type=int, default=16)
-    parser.add_argument("--folder", default="/dev/shm", help="on tmpfs")
-    parser.add_argument("--json", type=Path, help="write the figures there, too")
-    options = parser.parse_args()
-    workload = Workload(
-        access=Access.RANDOM,
-        read_percent=100,
-        block_size_bytes=4096,
-        jobs=options.jobs,
-        io_depth=options.depth,
-    )
-    step = Step(workload=workload, duration_s=options.step_s)
+    options, step = read_options(__doc__)
     rounds: list[dict[str, Figures]] = []
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         file = Path(name) / "file"
@@ -121,7 +105,7 @@ def main() -> None:
     load = os.getloadavg()[0]
     clock = choose_clock()
     print(
-        f"{find_fio_version()}, {workload}, {IOENGINE}, {options.pairs} pairs of {options.step_s:g} s; "
+        f"{find_fio_version()}, {step.workload}, {IOENGINE}, {options.pairs} pairs of {options.step_s:g} s; "
         f"fio's clock here: {clock.words}"
     )
     for which, figures in result.items():
@@ -134,7 +118,7 @@ def main() -> None:
     print(f"load of the host: {load:.1f}")
     if options.json:
         document = {
-            "workload": str(workload), "pairs": options.pairs, "step_s": options.step_s,
+            "workload": str(step.workload), "pairs": options.pairs, "step_s": options.step_s,
             "ratios_to_with_the_test": result, "load": load,
             "steps": [{which: asdict(one) for which, one in each.items()} for each in rounds],
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -282,7 +282,7 @@ def test_a_failed_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
         raise sqlite3.OperationalError("database or disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(backlog, "execute", full)
+        patched.setattr(backlog, "run_statements", full)
         ran = CliRunner().invoke(cli, ["import", str(file), "--output", str(tmp_path)])
     assert isinstance(ran.exception, RunFileError)
     assert not list(tmp_path.iterdir())

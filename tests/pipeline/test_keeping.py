@@ -40,7 +40,7 @@ def test_a_stop_while_the_file_is_made_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its tables are written and synced, which takes the most of that time."""
-    monkeypatch.setattr(opening, "open_new", interrupt)
+    monkeypatch.setattr(opening, "connect_to_write", interrupt)
     with pytest.raises(KeyboardInterrupt):
         begin(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -56,7 +56,7 @@ def test_a_run_file_that_is_gone_is_not_said_to_go_on(
         raise EngineError("fio failed")
 
     monkeypatch.setattr("tkperf.runner.runner._TestRun.execute", lose_file_and_fail)
-    monkeypatch.setattr(backlog, "RETRY_EVERY_S", 0.01)
+    monkeypatch.setattr(backlog, "REWRITE_EVERY_S", 0.01)
     monkeypatch.setattr(backlog, "RESCUE_AFTER_S", 0.1)
     monkeypatch.setattr(backlog, "LAST_WAIT_S", 0.5)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

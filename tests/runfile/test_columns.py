@@ -23,8 +23,8 @@ from tkperf.runfile.columns import (
     encode_histogram,
     encode_second_histograms,
     encode_seconds,
-    pack,
-    unpack,
+    pack_integers,
+    unpack_integers,
 )
 
 Blobs = tuple[bytes | None, bytes | None]
@@ -66,8 +66,8 @@ def coarse(stats: IoStats) -> IoStats:
 @given(st.lists(st.integers(-(2**63), MOST), max_size=50))
 def test_integers_come_back_as_they_were(numbers: list[int]) -> None:
     """Whatever they are, and as other programs read them: 64 bits, little-endian."""
-    blob = pack(np.array(numbers, dtype=np.int64))
-    assert unpack(blob, len(numbers)).tolist() == numbers
+    blob = pack_integers(np.array(numbers, dtype=np.int64))
+    assert unpack_integers(blob, len(numbers)).tolist() == numbers
     planes = zlib.decompress(blob)
     count = len(numbers)
     for place, number in enumerate(numbers):
@@ -160,7 +160,10 @@ def test_damage_is_an_error_or_other_seconds(at: int, put: bytes, gone: int, ins
         (lambda seconds, histograms: (seconds[:-1], histograms), "does not end where it should"),
         (lambda seconds, _: (seconds, kept(noise(4))[1]), "do not fit"),
         (lambda seconds, _: (seconds, kept(noise(2))[1]), "do not fit"),
-        (lambda _, histograms: (pack(np.zeros(13, dtype=np.int64)), histograms), "reshape"),
+        (
+            lambda _, histograms: (pack_integers(np.zeros(13, dtype=np.int64)), histograms),
+            "reshape",
+        ),
     ],
 )
 def test_pieces_that_do_not_belong_together_are_noticed(

@@ -23,7 +23,7 @@ from tkperf.model.record import PurgeRecord, RunStatus
 from tkperf.model.steady_state import SteadyStateVerdict, judge
 from tkperf.page.words.run import find_notices, find_warnings
 from tkperf.render.export_json import render_json
-from tkperf.runfile.columns import SECOND_COLUMNS, pack, unpack
+from tkperf.runfile.columns import SECOND_COLUMNS, pack_integers, unpack_integers
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.events import Judged, PurgeEnded, SectionEnded, StepEnded, TestEnded, TestStarted
 
@@ -116,9 +116,9 @@ def change_second(path: Path, column: str, value: int) -> None:
     """Make one number of the second second another."""
     with closing(sqlite3.connect(path)) as database:
         ((blob,),) = database.execute("SELECT seconds FROM step").fetchall()
-    table = unpack(blob, 1000).reshape(len(SECOND_COLUMNS), -1)
+    table = unpack_integers(blob, 1000).reshape(len(SECOND_COLUMNS), -1)
     table[SECOND_COLUMNS.index(column), 1] = value
-    change(path, "UPDATE step SET seconds = ?", pack(table))
+    change(path, "UPDATE step SET seconds = ?", pack_integers(table))
 
 
 @pytest.mark.parametrize(

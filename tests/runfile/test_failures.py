@@ -20,10 +20,10 @@ from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.run_results import analyse
 from tkperf.model.errors import RunFileError
 from tkperf.model.record import RunStatus
-from tkperf.runfile import schema, statements
-from tkperf.runfile.left_out import KILLED
+from tkperf.runfile import opening, statements
 from tkperf.runfile.opening import require_resumable
 from tkperf.runfile.reader import RunFile, read_run
+from tkperf.runfile.run_rows import ENDED_BY_KILL
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import RunEnded, RunStarted, StepEnded, TestStarted
 
@@ -59,7 +59,7 @@ def test_a_file_that_could_not_be_made_does_not_stand_in_the_way(
         raise sqlite3.OperationalError("database or disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "create_tables", fail)
+        patch.setattr(opening, "create_tables", fail)
         with pytest.raises(RunFileError, match=r"cannot create .*disk is full"):
             RunFileWriter(tmp_path / "a.tkperf")
     assert list(tmp_path.iterdir()) == []
@@ -99,7 +99,7 @@ def test_kill_9_loses_at_most_the_step_under_way(tmp_path: Path, after: int) -> 
     writer.stdout.close()
     record = read_run(path)
     assert record.status is RunStatus.INTERRUPTED
-    assert record.ended_because == KILLED
+    assert record.ended_because == ENDED_BY_KILL
     assert record.tests[0].status is RunStatus.INTERRUPTED
     numbers = [step.number for step in record.tests[0].steps]
     assert numbers == list(range(1, len(numbers) + 1))
@@ -119,7 +119,7 @@ def all_but_the_commit(db, entry):
     os.kill(os.getpid(), signal.SIGKILL)
 path, writer = a_run(Path(sys.argv[1]), steps=3)
 writer._db.execute("PRAGMA cache_size = 1")  # pages reach the file before the commit
-backlog.execute = all_but_the_commit
+backlog.run_statements = all_but_the_commit
 writer(StepEnded(test="iops", record=a_step(4, engine_output=os.urandom(3_000_000))))
 """
 
@@ -148,7 +148,9 @@ def test_a_half_written_file_that_cannot_be_mended_says_what_to_do(
 ) -> None:
     """Where the reader may not write, the journal cannot be played back: copy both."""
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may always write
-    with pytest.raises(RunFileError, match=r"a\.tkperf-journal beside it belongs to it: copy both"):
+    with pytest.raises(
+        RunFileError, match=r"a\.tkperf-journal next to it belongs to it: copy both"
+    ):
         read_run(half_written)
 
 

@@ -15,7 +15,7 @@ from tests.runfile.runs import a_run
 from tkperf.analysis.run_results import analyse
 from tkperf.model.errors import RunFileError
 from tkperf.model.histogram import BUCKETS
-from tkperf.runfile.columns import SECOND_COLUMNS, pack
+from tkperf.runfile.columns import SECOND_COLUMNS, pack_integers
 from tkperf.runfile.reader import RunFile
 
 Change = Callable[[sqlite3.Connection], None]
@@ -40,9 +40,11 @@ def full_seconds(db: sqlite3.Connection) -> None:
     table[1], table[[2, 4, 8, 10]] = 1, BUCKETS
     buckets = np.tile(np.arange(BUCKETS), 2 * seconds)
     filled = np.full(2 * seconds, BUCKETS)
-    histograms = pack(np.concatenate((filled, buckets, np.ones_like(buckets))))
+    histograms = pack_integers(np.concatenate((filled, buckets, np.ones_like(buckets))))
     many_steps(db, 20, number="n")
-    db.execute("UPDATE step SET seconds = ?, second_histograms = ?", (pack(table), histograms))
+    db.execute(
+        "UPDATE step SET seconds = ?, second_histograms = ?", (pack_integers(table), histograms)
+    )
 
 
 def shared_text(db: sqlite3.Connection) -> None:
@@ -51,7 +53,7 @@ def shared_text(db: sqlite3.Connection) -> None:
 
 
 def full_histograms(db: sqlite3.Connection) -> None:
-    blob = pack(np.ones(BUCKETS, dtype=np.int64))
+    blob = pack_integers(np.ones(BUCKETS, dtype=np.int64))
     many_steps(db, 20_000)
     db.execute("UPDATE step SET read_histogram = ?1, write_histogram = ?1", (blob,))
 

@@ -15,8 +15,8 @@ from tests.runfile.runs import a_step
 from tkperf.cli.main import cli
 from tkperf.model.errors import RunFileError
 from tkperf.model.record import RunRecord, RunStatus, RunWarning, StepRecord
+from tkperf.runfile.opening import PAGE_BYTES
 from tkperf.runfile.reader import RunFile
-from tkperf.runfile.schema import PAGE_BYTES
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import RunEnded, RunStarted, StepEnded, TestEnded, TestStarted, Warned
 

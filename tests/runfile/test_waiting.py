@@ -43,7 +43,7 @@ COMPLETE = RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc="u")
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every event tries again, and the end waits for a second."""
-    monkeypatch.setattr(backlog, "RETRY_EVERY_S", 0.01)
+    monkeypatch.setattr(backlog, "REWRITE_EVERY_S", 0.01)
     monkeypatch.setattr(backlog, "RESCUE_AFTER_S", 0.2)
     monkeypatch.setattr(backlog, "LAST_WAIT_S", 1.0)
 
@@ -67,16 +67,16 @@ class Trouble:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.error: Exception | None = None
-        execute = backlog.execute
+        execute = backlog.run_statements
 
-        def fail(db: sqlite3.Connection, *entries: backlog.Entry) -> None:
+        def fail(db: sqlite3.Connection, *entries: backlog.BacklogEntry) -> None:
             if self.error is not None:
                 # SQLite takes back the whole transaction by itself when a disk is full.
                 db.execute("ROLLBACK")
                 raise self.error
             execute(db, *entries)
 
-        monkeypatch.setattr(backlog, "execute", fail)
+        monkeypatch.setattr(backlog, "run_statements", fail)
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_it_is_not_tried_again_with_every_event(tmp_path: Path, trouble: Trouble
 
 
 @pytest.mark.parametrize(
-    ("limit", "value"), [("MOST_WAITING_BYTES", 10_000), ("LONGEST_WAIT_S", -1.0)]
+    ("limit", "value"), [("MOST_WAITING_BYTES", 10_000), ("LONGEST_BACKLOG_S", -1.0)]
 )
 @pytest.mark.usefixtures("at_once", "rescues")
 def test_waiting_has_limits(
@@ -270,7 +270,7 @@ def test_a_reader_that_stays_at_the_end_is_waited_for(
     other_reader: Callable[[Path], subprocess.Popen[str]],
 ) -> None:
     """What was measured while another process reads is there when that has ended."""
-    monkeypatch.setattr(backlog, "RETRY_EVERY_S", 0.01)
+    monkeypatch.setattr(backlog, "REWRITE_EVERY_S", 0.01)
     monkeypatch.setattr(backlog, "RESCUE_AFTER_S", 0.1)
     monkeypatch.setattr(backlog, "READER_WAIT_S", 0.05)
     path, writer = a_run(tmp_path, steps=1)

@@ -101,7 +101,7 @@ def test_a_grid_of_threads_and_depths_is_a_table_without_a_line_of_its_own(tmp_p
 @pytest.mark.parametrize(
     ("column", "value"),
     [("block_mix", "[[4096, 10]]"), ("zones", "nonsense"), ("offered_iops", -1.0),
-     ("region_length_bytes", 0), ("arrival", "never"), ("block_mix", "[]")],
+     ("region_length_bytes", 0), ("arrival", "never"), ("block_mix", "[]"), ("block_mix", '[["4k", 10]]'), ("zones", "5")],
 )  # fmt: skip
 def test_a_workload_that_cannot_be_is_left_out_with_its_reason(
     tmp_path: Path, column: str, value: object

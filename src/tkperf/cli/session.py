@@ -43,7 +43,7 @@ def _begin(request: RunRequest, options: RunOptions, departure: Departure, endin
     destination = Destination(
         name=options.name,
         folder=options.folder,
-        beside=(options.log_path, options.report_path),
+        other_files=(options.log_path, options.report_path),
     )
     destination.require_free(request.device)
     _require_log(options)

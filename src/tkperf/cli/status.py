@@ -18,7 +18,7 @@ from tkperf.model.errors import RunFileError
 from tkperf.model.record import LogEntry, RunRecord, RunStatus
 from tkperf.model.units import format_duration, format_durations
 from tkperf.render.terminal.console import open_console, plain
-from tkperf.runfile.left_out import KILLED as ENDED_UNSAID
+from tkperf.runfile.run_rows import ENDED_BY_KILL
 from tkperf.runfile.writers import Writer, find_running, find_writer
 from tkperf.runner.progress import Standing, describe_place, find_standing
 
@@ -208,7 +208,7 @@ def _describe_state(state: RunState) -> str:
         who = "a process not seen from here" if state.pid is None else f"process {state.pid}"
         return f"running, {who}"
     if state.state == KILLED:
-        return f"{KILLED}: {ENDED_UNSAID}"
+        return f"{KILLED}: {ENDED_BY_KILL}"
     return f"{state.state}: {state.because}" if state.because else state.state
 
 

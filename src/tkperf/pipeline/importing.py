@@ -23,8 +23,7 @@ from tkperf.model.run_info import IMPORTED, RunInfo
 from tkperf.model.units import format_count
 from tkperf.model.version import __version__
 from tkperf.pipeline.names import LONGEST_NAME, refuse_long_name
-from tkperf.runfile.whole import write_whole
-from tkperf.runfile.writer import RunFileWriter
+from tkperf.runfile.writer import RunFileWriter, write_whole
 from tkperf.runner.events import (
     Judged,
     RunEnded,

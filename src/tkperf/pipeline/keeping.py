@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tkperf.device.identity import TargetKind
 from tkperf.device.kernel_log import KernelLog
+from tkperf.host.audit.site import DAY_S
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import Interrupted, RunFileError, TkperfError, UsageError, reason_of
 from tkperf.model.host_use import HostLooks
@@ -37,20 +38,19 @@ from tkperf.runner.runner import Run, execute
 from tkperf.system.host_looks import ProcHostLooks
 from tkperf.system.output_files import make_folder
 
-DAY_S = 86_400
 # On a simulated drive a day of one stream took 9.1 MB for its seconds, a day of a mix 13.8 MB
 # (bench/three_days.py). Steps of a minute, each with its histograms and fio's own report, take as much
 # again. Rounded up.
 RUN_FILE_BYTES_A_DAY = 30_000_000
 LEAST_FREE_BYTES = 4_000_000
 
-# Opens the observers of all events; its argument is an observer that hears what they could not show.
-Watch = Callable[[Observer], AbstractContextManager[Sequence[Observer]]]
+# Opens the observers of all events; its argument is an observer that gets the notes on events they could not show.
+OpenViews = Callable[[Observer], AbstractContextManager[Sequence[Observer]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """The place of a run: ``NAME.tkperf`` in a folder; ``beside``: other files that the run writes.
+    """The place of a run: ``NAME.tkperf`` in a folder; ``other_files``: paths of all else that the run writes.
 
     Raises:
         UsageError: the name cannot be the name of a file.
@@ -58,7 +58,7 @@ class Destination:
 
     name: str
     folder: Path
-    beside: tuple[Path, ...] = ()
+    other_files: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -99,7 +99,7 @@ class Destination:
                     f"steps of an earlier {self.name}, or choose another NAME"
                 )
         target = Path(os.path.realpath(device))
-        for path in (self.run_path, *self.beside, *sides):
+        for path in (self.run_path, *self.other_files, *sides):
             if Path(os.path.realpath(path)) == target:
                 raise RunFileError(
                     f"{device} is where tkperf would write results of its own: choose another NAME"
@@ -132,7 +132,7 @@ def keep_run(
     destination: Destination,
     title: Title,
     *,
-    watch: Watch,
+    watch: OpenViews,
     began: Callable[[], None] = lambda: None,
     ended: Callable[[], None] = lambda: None,
 ) -> None:
@@ -166,7 +166,7 @@ def keep_resumed(
     destination: Destination,
     command_line: tuple[str, ...] = (),
     *,
-    watch: Watch,
+    watch: OpenViews,
     began: Callable[[], None] = lambda: None,
     ended: Callable[[], None] = lambda: None,
 ) -> None:
@@ -233,7 +233,7 @@ def _keep(
     equipment: Equipment,
     destination: Destination,
     *,
-    watch: Watch,
+    watch: OpenViews,
     began: Callable[[], None],
     ended: Callable[[], None],
     goes_on: bool = False,
@@ -246,14 +246,14 @@ def _keep(
             view(event)
 
     writer = RunFileWriter(destination.run_path, tell=show, goes_on=goes_on)
-    waiting = [began]
-    seen: list[Event] = []
+    has_event = is_announced = False
 
-    def tell_beginning(event: Event) -> None:
-        if not seen:
-            seen.append(event)
-        if waiting and writer.keeps_up:
-            waiting.pop()()
+    def announce_beginning(_: Event) -> None:
+        nonlocal has_event, is_announced
+        has_event = True
+        if not is_announced and writer.keeps_up:
+            is_announced = True
+            began()
 
     equipment.began = True
     try:
@@ -262,10 +262,12 @@ def _keep(
             with watch(writer) as opened:
                 views += opened
                 with _looking_at_host(equipment) as looks:
-                    watched = replace(run, observers=(writer, tell_beginning, *views), host=looks)
+                    watched = replace(
+                        run, observers=(writer, announce_beginning, *views), host=looks
+                    )
                     execute(watched)
     except KeyboardInterrupt:
-        if seen or goes_on:
+        if has_event or goes_on:
             raise
         # A file in which nothing has begun would look like a run that was killed.
         destination.run_path.unlink(missing_ok=True)

@@ -32,7 +32,7 @@ from tkperf.pipeline.same_device import require_same_device
 from tkperf.procedures import SUITES, Test, find_test, load_profile, read_stored_profile
 from tkperf.procedures.profiles import Profile
 from tkperf.runfile.opening import require_resumable
-from tkperf.runfile.own import FileState, state_of
+from tkperf.runfile.own import FileStamp, state_of
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.replay import NOTHING, Replay, at_found_demand, replay
 
@@ -86,7 +86,7 @@ class ResumePlan:
     replayed: Replay
     under_way: TestRecord | None
     repeated: tuple[TestRecord, ...]
-    file_state: FileState
+    file_state: FileStamp
 
     @property
     def tests(self) -> tuple[Test, ...]:

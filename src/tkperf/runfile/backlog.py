@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -26,11 +26,11 @@ from tkperf.runner.events import Event
 # A reader takes well below a second; one that keeps the file longer must not delay the run.
 READER_WAIT_S = 1.0
 # Interval of new attempts while the measurement goes on, and the time for each attempt.
-RETRY_EVERY_S = 5.0
-RETRY_TAKES_S = 0.5
+REWRITE_EVERY_S = 5.0
+REWRITE_TAKES_S = 0.5
 # A day and a half of samples take about 20 MB here.
 MOST_WAITING_BYTES = 256 << 20
-LONGEST_WAIT_S = 24 * 3600.0
+LONGEST_BACKLOG_S = 24 * 3600.0
 # At the end no measurement is running any more: wait for a user to make room.
 LAST_WAIT_S = 600.0
 # A user who stopped the run wants it to end; nothing is lost, because the entries are saved elsewhere.
@@ -48,11 +48,10 @@ Statement = tuple[str, Sequence[Sequence[object]]]
 """SQL, and the values of each row to execute it for."""
 Tell = Callable[[str], None]
 Build = Callable[[Event], tuple[Statement, ...]]
-Fill = Callable[[sqlite3.Connection], None]
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class BacklogEntry:
     """An event, and the statements of the one transaction that keeps it, once they are made.
 
     ``part``: of a step under way, not needed once that has ended. ``frame``: no reader can read any other
@@ -97,31 +96,29 @@ class Backlog:
         Not ``patient``: an entry that cannot be written is an error at once.
         """
         self._patient = patient
-        self._together = False
+        self._held = False
         self._build = build
         self._db = db
         self._path = path
         self._tell = tell
-        self._waiting: deque[Entry] = deque()
+        self._waiting: deque[BacklogEntry] = deque()
         self._trouble: _Trouble | None = None
         # The least that a new file needs to be a run file: the run's facts and its tests.
-        self._frame: dict[int, Entry] = {}
+        self._frame: list[BacklogEntry] = []
         self.lost: str | None = None
 
     @property
     def is_empty(self) -> bool:
         return not self._waiting and self.lost is None
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: BacklogEntry) -> None:
         """Add an entry at the end."""
         self._waiting.append(entry)
         self._build_all()
 
     def frame(self, statements: tuple[Statement, ...]) -> None:
         """Add rows from an earlier run of the file; no reader can read any other entry without them."""
-        if statements:
-            entry = Entry(statements=statements)
-            self._frame[id(entry)] = entry
+        self._frame.append(BacklogEntry(statements=statements))
 
     def _build_all(self) -> None:
         """Make statements of events. If Ctrl-C interrupts an event, the next call makes its statements, once."""
@@ -129,7 +126,7 @@ class Backlog:
             if entry.event is not None:
                 entry.statements = self._build(entry.event)
                 if entry.frame:
-                    self._frame[id(entry)] = entry
+                    self._frame.append(entry)
                 entry.event = None
 
     def drop_parts(self) -> None:
@@ -146,13 +143,13 @@ class Backlog:
         Raises:
             RunFileError: the entries have waited too long, or too many bytes wait.
         """
-        if not self._waiting or self.lost is not None:
+        if not self._waiting or self._held or self.lost is not None:
             return None
         self._build_all()
         now_s, trouble = time.monotonic(), self._trouble
-        if trouble is not None and now_s - trouble.tried_s < RETRY_EVERY_S:
+        if trouble is not None and now_s - trouble.tried_s < REWRITE_EVERY_S:
             return None
-        error = self._try(until_s=None if trouble is None else now_s + RETRY_TAKES_S)
+        error = self._try(until_s=None if trouble is None else now_s + REWRITE_TAKES_S)
         if error is not None:
             self._wait(error)
             return None
@@ -166,7 +163,7 @@ class Backlog:
             return None
         waited = format_duration(time.monotonic() - trouble.since_s)
         text = (
-            f"the run file could not be written for {waited}: {explain(trouble.error)}. It is "
+            f"the run file could not be written for {waited}: {describe_write_error(trouble.error)}. It is "
             "written again, and nothing is lost"
         )
         self._tell(text)
@@ -201,11 +198,11 @@ class Backlog:
                     told_s = now_s
                     left = format_duration(longest_s - (now_s - began_s))
                     self._tell(
-                        f"the run has ended, but its file cannot be written: {explain(error)}. "
+                        f"the run has ended, but its file cannot be written: {describe_write_error(error)}. "
                         f"tkperf tries for another {left}"
                         + ("" if stopped else "; Ctrl-C ends that")
                     )
-                time.sleep(min(1.0, RETRY_EVERY_S))
+                time.sleep(min(1.0, REWRITE_EVERY_S))
         except KeyboardInterrupt:
             error = OSError("stopped by the user while it waited for the file to be writable")
         if error is not None:
@@ -219,7 +216,9 @@ class Backlog:
     def _wait(self, error: Exception) -> None:
         """Record a failure to write; report it now and then; give up at the limits."""
         if not self._patient:
-            raise RunFileError(f"cannot write {self._path}: {explain(error)}") from error
+            raise RunFileError(
+                f"cannot write {self._path}: {describe_write_error(error)}"
+            ) from error
         now_s = time.monotonic()
         if self._trouble is None:
             self._trouble = _Trouble(now_s, now_s, 0.0, error)
@@ -230,23 +229,23 @@ class Backlog:
         if is_news and (not trouble.told_s or now_s - trouble.told_s >= TELL_EVERY_S):
             trouble.told_s = now_s
             self._tell(
-                f"the run file cannot be written: {explain(error)}. The measurement goes on, what "
-                f"it finds waits in memory, for up to {format_duration(LONGEST_WAIT_S)} or "
+                f"the run file cannot be written: {describe_write_error(error)}. The measurement goes on, what "
+                f"it finds waits in memory, for up to {format_duration(LONGEST_BACKLOG_S)} or "
                 f"{format_capacity(MOST_WAITING_BYTES)}: make room for {self._path}"
             )
         waited_s = now_s - trouble.since_s
         bytes_ = sum(entry.bytes for entry in self._waiting)
-        if waited_s > LONGEST_WAIT_S or bytes_ > MOST_WAITING_BYTES:
+        if waited_s > LONGEST_BACKLOG_S or bytes_ > MOST_WAITING_BYTES:
             raise RunFileError(
                 f"cannot write {self._path} for {format_duration(waited_s)} now: "
-                f"{explain(error)}; {format_capacity(bytes_)} wait in memory"
+                f"{describe_write_error(error)}; {format_capacity(bytes_)} wait in memory"
             )
 
     def _try(self, *, until_s: float | None) -> Exception | None:
         """Write the oldest entries one after the other; return the error that prevented it, or None."""
         while self._waiting:
             try:
-                self._write_oldest(1 if self._trouble or self._together else len(self._waiting))
+                self._write_oldest(1 if self._trouble else len(self._waiting))
             except (sqlite3.DatabaseError, OSError) as error:
                 return error
             if until_s is not None and time.monotonic() > until_s:
@@ -263,30 +262,23 @@ class Backlog:
         Raises:
             RunFileError: the entries could not be written.
         """
+        self._held = True
         try:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._together = True
             yield
-            self._db.execute("COMMIT")
-        except sqlite3.DatabaseError as error:
-            raise RunFileError(f"cannot write {self._path}: {explain(error)}") from error
+        except BaseException:
+            self._waiting.clear()
+            raise
         finally:
-            self._together = False
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+            self._held = False
+        self.write()
 
     def _write_oldest(self, count: int) -> None:
         """Write entries in one transaction. Ctrl-C in it neither loses an entry nor keeps it twice."""
-        oldest = tuple(islice(self._waiting, count))
-        if self._together:
-            execute(self._db, *oldest)
-            self._forget(count)
-            return
         if self._db.in_transaction:  # Ctrl-C came just after BEGIN
             self._db.execute("ROLLBACK")
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            execute(self._db, *oldest)
+            run_statements(self._db, *islice(self._waiting, count))
             self._db.execute("COMMIT")
         except BaseException as error:
             if self._db.in_transaction:
@@ -303,19 +295,8 @@ class Backlog:
             self._waiting.popleft()
 
     def _rescue(self) -> Path | None:
-        def frame(db: sqlite3.Connection) -> None:
-            waiting = {id(entry) for entry in self._waiting}
-            for key, entry in self._frame.items():
-                if key not in waiting:
-                    execute(db, entry)
-
-        def rest(db: sqlite3.Connection) -> None:
-            db.execute("BEGIN")
-            for entry in self._waiting:
-                execute(db, entry)
-            db.execute("COMMIT")
-
-        return write_rescue(self._db, self._path.name, frame, rest)
+        written_frame = [entry for entry in self._frame if entry not in self._waiting]
+        return write_rescue(self._db, self._path.name, written_frame, self._waiting)
 
     def _describe_loss(self, error: Exception, rescued: Path | None) -> str:
         count = len(self._waiting)
@@ -325,13 +306,13 @@ class Backlog:
             else f"the whole run is saved as {rescued}: make room and copy that over it"
         )
         return (
-            f"cannot write {self._path}: {explain(error)}; the last "
+            f"cannot write {self._path}: {describe_write_error(error)}; the last "
             f"{'entry' if count == 1 else f'{count:,} entries'} of the run's log are missing in "
             f"it, {saved}"
         )
 
 
-def execute(db: sqlite3.Connection, *entries: Entry) -> None:
+def run_statements(db: sqlite3.Connection, *entries: BacklogEntry) -> None:
     for entry in entries:
         for sql, rows in entry.statements:
             db.executemany(sql, rows)
@@ -341,59 +322,60 @@ def is_busy(error: Exception) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
-def explain(error: Exception) -> str:
+def describe_write_error(error: Exception) -> str:
     if is_busy(error):
         return "another program keeps it locked"
     return reason_of(error)
 
 
-def write_rescue(db: sqlite3.Connection, name: str, frame: Fill, rest: Fill) -> Path | None:
+def write_rescue(
+    db: sqlite3.Connection,
+    name: str,
+    frame: Iterable[BacklogEntry],
+    waiting: Iterable[BacklogEntry],
+) -> Path | None:
     """Write a run file with the content of ``db`` and the waiting entries. None if no folder takes it.
 
     It is a complete run file, so nothing has to be put together again.
 
     Args:
         name: of the file, in a new folder.
-        frame: makes an empty database one of this run, in case even ``db`` cannot be read.
-        rest: writes the waiting entries.
+        frame: entries that make an empty database one of this run, in case even ``db`` cannot be read.
     """
     for folder in _folders():
         try:
-            return _write_copy(folder, db, name, frame, rest)
+            return _write_copy(Path(folder), db, name, frame, waiting)
         except (sqlite3.Error, OSError):
             continue
     return None
 
 
-def _folders() -> Iterable[str]:
-    try:
+def _folders() -> Iterator[str]:
+    with suppress(OSError):  # not one folder that can be written to
         yield tempfile.gettempdir()
-    except OSError:  # not one folder that can be written to
-        return
-    yield from _FURTHER_FOLDERS
+        yield from _FURTHER_FOLDERS
 
 
-def _write_copy(folder: str, db: sqlite3.Connection, name: str, frame: Fill, rest: Fill) -> Path:
-    place = Path(tempfile.mkdtemp(prefix="tkperf-rescued-", dir=folder))
-    path = place / name
+def _write_copy(
+    folder: Path,
+    db: sqlite3.Connection,
+    name: str,
+    frame: Iterable[BacklogEntry],
+    waiting: Iterable[BacklogEntry],
+) -> Path:
+    path = Path(tempfile.mkdtemp(prefix="tkperf-rescued-", dir=folder)) / name
     try:
-        with closing(sqlite3.connect(path, isolation_level=None)) as copy:
-            try:
+        try:
+            with closing(sqlite3.connect(path)) as copy:
                 db.backup(copy)
-            except sqlite3.Error:
-                path.unlink(missing_ok=True)
-                copy.close()
-                return _from_frame(path, frame, rest)
-            rest(copy)
+        except sqlite3.Error:
+            path.unlink(missing_ok=True)
+            with closing(sqlite3.connect(path, isolation_level=None)) as copy:
+                create_tables(copy)
+                run_statements(copy, *frame)
+        with closing(sqlite3.connect(path)) as copy, copy:
+            run_statements(copy, *waiting)
     except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(path.parent, ignore_errors=True)
         raise
-    return path
-
-
-def _from_frame(path: Path, frame: Fill, rest: Fill) -> Path:
-    with closing(sqlite3.connect(path, isolation_level=None)) as fresh:
-        create_tables(fresh)
-        frame(fresh)
-        rest(fresh)
     return path

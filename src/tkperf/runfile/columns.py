@@ -12,7 +12,6 @@ import lzma
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +20,14 @@ from tkperf.model.histogram import BUCKETS, Histogram, IntArray, coarsen
 from tkperf.model.measurement import IoStats, Sample
 from tkperf.model.seconds import Seconds
 
-SIDES = ("read", "write")
+DIRECTIONS = ("read", "write")
 SIDE_COLUMNS = ("ios", "bytes", "latency_ios", "latency_sum_ns", "latency_min_ns", "latency_max_ns")
 SECOND_COLUMNS = (
     "start_us",
     "duration_us",
-    *(f"{side}_{column}" for side in SIDES for column in SIDE_COLUMNS),
+    *(f"{side}_{column}" for side in DIRECTIONS for column in SIDE_COLUMNS),
 )
-NOT_MEASURED = -1
+NO_EXTREME = -1
 """An unknown extreme latency; any other negative number is damage."""
 SECOND_BYTES = 8 * len(SECOND_COLUMNS)
 
@@ -51,23 +50,13 @@ _ENDS_ELSEWHERE = "it does not end where it should"
 _DO_NOT_FIT = "histograms do not fit their seconds"
 
 
-class Unpacker(Protocol):
-    """The common methods of the decompressors of zlib and lzma."""
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-
-
-def pack(numbers: IntArray) -> bytes:
+def pack_integers(numbers: IntArray) -> bytes:
     """Return a blob of integers."""
     columns = np.ascontiguousarray(numbers, dtype="<i8").reshape(-1, 1)
     return zlib.compress(columns.view(np.uint8).T.tobytes(), 9)
 
 
-def unpack(blob: bytes, most: int) -> IntArray:
+def unpack_integers(blob: bytes, most: int) -> IntArray:
     """Return the integers of a blob.
 
     Raises:
@@ -83,7 +72,9 @@ def unpack(blob: bytes, most: int) -> IntArray:
     return planes.T.copy().view("<i8").ravel().astype(np.int64, copy=False)
 
 
-def _unpack_with(unpacker: Unpacker, blob: bytes, most_bytes: int) -> bytes:
+def _unpack_with(
+    unpacker: zlib._Decompress | lzma.LZMADecompressor, blob: bytes, most_bytes: int
+) -> bytes:
     """Return the uncompressed data; a small blob can claim more than fits in memory."""
     data = unpacker.decompress(blob, most_bytes + 1)
     if len(data) > most_bytes:
@@ -95,7 +86,7 @@ def _unpack_with(unpacker: Unpacker, blob: bytes, most_bytes: int) -> bytes:
 
 def encode_histogram(histogram: Histogram) -> bytes | None:
     """Return the I/Os in each of fio's buckets as a blob; None without I/Os."""
-    return pack(histogram.dense()) if histogram.total else None
+    return pack_integers(histogram.dense()) if histogram.total else None
 
 
 def decode_histogram(blob: bytes | None) -> Histogram:
@@ -106,7 +97,7 @@ def decode_histogram(blob: bytes | None) -> Histogram:
     """
     if blob is None:
         return Histogram()
-    counts = unpack(blob, BUCKETS)
+    counts = unpack_integers(blob, BUCKETS)
     if counts.size != BUCKETS:
         raise ValueError("a histogram has other buckets than fio's")
     return Histogram.from_dense(counts)
@@ -126,21 +117,23 @@ def encode_seconds(samples: Sequence[Sample]) -> bytes | None:
         )
         for sample in samples
     ]
-    return pack(np.array(rows, dtype=np.int64).T)
+    return pack_integers(np.array(rows, dtype=np.int64).T)
 
 
 def _side_of(stats: IoStats) -> Iterator[int]:
     for name in SIDE_COLUMNS:
         value: int | None = getattr(stats, name)
-        yield NOT_MEASURED if value is None else value
+        yield NO_EXTREME if value is None else value
 
 
 def encode_second_histograms(samples: Sequence[Sample]) -> bytes | None:
     """Return coarse histograms: for each second the number of filled buckets, then buckets, then I/Os; reads first."""
     if not samples:
         return None
-    histograms = [coarsen(getattr(sample, side).histogram) for side in SIDES for sample in samples]
-    return pack(
+    histograms = [
+        coarsen(getattr(sample, side).histogram) for side in DIRECTIONS for sample in samples
+    ]
+    return pack_integers(
         np.concatenate(
             [
                 np.array([each.indices.size for each in histograms], dtype=np.int64),
@@ -159,10 +152,10 @@ def decode_seconds(blob: bytes | None) -> IntArray:
     """
     if blob is None:
         return np.zeros((len(SECOND_COLUMNS), 0), dtype=np.int64)
-    numbers = unpack(blob, len(SECOND_COLUMNS) * (_ALWAYS_SECONDS + len(blob)))
+    numbers = unpack_integers(blob, len(SECOND_COLUMNS) * (_ALWAYS_SECONDS + len(blob)))
     table = numbers.reshape(len(SECOND_COLUMNS), -1)
     lowest = table.min(axis=1, initial=_MOST)
-    lowest[[*_EXTREMES]] -= NOT_MEASURED
+    lowest[[*_EXTREMES]] -= NO_EXTREME
     if lowest.min() < 0 or table[1].min(initial=1) < 1:
         raise ValueError("a second has an impossible time or count")
     return table
@@ -191,7 +184,7 @@ def decode_samples(seconds: bytes | None, histograms: bytes | None) -> tuple[Sam
 
 def _decode_histograms(blob: bytes, count: int) -> Iterator[Histogram]:
     most = min(_ALWAYS_FILLED + _FILLED_PER_BYTE * len(blob), count * BUCKETS)
-    numbers = unpack(blob, count + 2 * most)
+    numbers = unpack_integers(blob, count + 2 * most)
     if numbers.size < count or (numbers[:count] < 0).any():
         raise ValueError(_DO_NOT_FIT)
     buckets, counts = numbers[count:].reshape(2, -1)
@@ -211,8 +204,8 @@ def _as_stats(side: IntArray, histograms: Iterator[Histogram]) -> list[IoStats]:
             bytes=moved,
             latency_ios=latency_ios,
             latency_sum_ns=sum_ns,
-            latency_min_ns=None if least == NOT_MEASURED else least,
-            latency_max_ns=None if most == NOT_MEASURED else most,
+            latency_min_ns=None if least == NO_EXTREME else least,
+            latency_max_ns=None if most == NO_EXTREME else most,
             histogram=next(histograms),
         )
         for ios, moved, latency_ios, sum_ns, least, most in side.T.tolist()
@@ -246,7 +239,7 @@ def as_seconds(table: IntArray) -> Seconds:
             iops=ios / duration_s,
             megabytes_per_s=moved / duration_s / 1e6,
             latency_mean_us=np.where(latency_ios > 0, sum_ns / latency_ios / 1000, np.nan),
-            latency_max_us=np.where(highest != NOT_MEASURED, highest / 1000, np.nan),
+            latency_max_us=np.where(highest != NO_EXTREME, highest / 1000, np.nan),
         )
 
 
@@ -256,7 +249,7 @@ def possible_samples(samples: Sequence[Sample]) -> tuple[tuple[Sample, ...], str
     An impossible extreme becomes "not measured"; an impossible second is left out.
     """
     kept = [sample for sample in samples if _is_possible(sample)]
-    for side in SIDES:
+    for side in DIRECTIONS:
         odd = find_misfits([getattr(sample, side) for sample in kept])
         kept = [sample for sample, is_odd in zip(kept, odd, strict=True) if not is_odd]
     mended = tuple(_mend(sample) for sample in kept)

@@ -9,7 +9,7 @@ import msgspec
 
 from tkperf.model.record import RunStatus
 from tkperf.model.run_info import RunInfo
-from tkperf.runfile.values import Count, Number, convert
+from tkperf.runfile.rows import Count, PositiveCount, convert
 
 # No fact is nested deeper than profile.own_workload.phases[0].tracked[0].at.io_depth.
 _DEEPEST = 7
@@ -46,7 +46,7 @@ class _Facts(msgspec.Struct):
 
     device: _Device
     active_range_offset_bytes: Count | None
-    active_range_length_bytes: Number | None
+    active_range_length_bytes: PositiveCount | None
     seed: Count | None
 
 
@@ -92,7 +92,7 @@ _NOT_KNOWN: dict[str, Any] = {
 }  # fmt: skip
 
 
-def parse_facts(facts: Mapping[str, Any], *, name: str) -> tuple[RunInfo, dict[str, str]]:
+def parse_run_facts(facts: Mapping[str, Any], *, name: str) -> tuple[RunInfo, dict[str, str]]:
     """Return the readable facts of a run, and the reason for each unreadable one.
 
     Args:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tkperf.model.errors import RunFileError
 from tkperf.model.units import GIB, MIB, format_capacity
-from tkperf.runfile.own import has_journal, may_roll_back, others_can_lay
+from tkperf.runfile.own import journal_of, may_roll_back, others_can_lay
 from tkperf.runfile.writers import is_being_written
 
 MOST_FILE_BYTES = 2 * GIB
@@ -148,7 +148,7 @@ def _open(path: Path, status: os.stat_result) -> sqlite3.Connection:
     the database, even if it only reads the database, and later roll it back as its own.
     """
     real = path.resolve()
-    found = has_journal(real)
+    found = os.path.lexists(journal_of(real))
     if found and not may_roll_back(real, status):
         raise RunFileError(
             f"{path} was left by a kill, and another user can have written the journal next to it: copy both "
@@ -193,7 +193,7 @@ def _require_database(path: Path) -> os.stat_result:
     if header not in (b"", _HEADER):
         raise RunFileError(f"{path} is not a run file of tkperf")
     real = path.resolve()
-    _require_own_journal(real.with_name(real.name + "-journal"))
+    _require_own_journal(journal_of(real))
     for log in (real.with_name(real.name + ending) for ending in ("-wal", "-shm")):
         if os.path.lexists(log):  # SQLite would use its content as the file's
             raise RunFileError(f"{log} is not of tkperf: move it away to read the run file")

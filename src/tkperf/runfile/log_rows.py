@@ -3,66 +3,40 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from tkperf.model.disturbance.codes import TOLD_ONLY, Disturbance
 from tkperf.model.measurement import Sample
-from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import (
     LogEntry,
     Logged,
-    PurgeRecord,
     Resumption,
     RunRecord,
     StepRecord,
     UnfinishedStep,
-    VerdictRecord,
 )
 from tkperf.model.telemetry.marking import find_stretches, is_throttled
 from tkperf.model.units import drop_controls
 from tkperf.runfile.columns import decode_samples
 from tkperf.runfile.limits import Meter
-from tkperf.runfile.rows import parse_outcome, parse_purge, parse_verdict
-from tkperf.runfile.salvage import Columns, LostRows, Salvage, is_damage, read_rows
+from tkperf.runfile.rows import BAD_ROW, Columns, convert, parse_outcome, parse_purge, parse_verdict
+from tkperf.runfile.salvage import LostRows, Salvage, is_damage, read_rows
 from tkperf.runfile.step_rows import STEP_COLUMNS, parse_disturbance, parse_step, parse_under_way
-from tkperf.runfile.values import BAD_ROW, convert
 
-
-@dataclass(slots=True)
-class TestLog:
-    """The log of one test, in its order."""
-
-    steps: list[StepRecord] = field(default_factory=list)
-    sequences: list[int] = field(default_factory=list)
-    set_aside: list[tuple[int, StepRecord]] = field(default_factory=list)
-    purges: list[PurgeRecord] = field(default_factory=list)
-    verdicts: list[VerdictRecord] = field(default_factory=list)
-    outcomes: list[SectionOutcome] = field(default_factory=list)
-
-    def add(self, record: PurgeRecord | VerdictRecord | SectionOutcome) -> None:
-        match record:
-            case PurgeRecord():
-                self.purges.append(record)
-            case VerdictRecord():
-                self.verdicts.append(record)
-            case SectionOutcome():
-                self.outcomes.append(record)
-
-    def add_step(self, sequence: int, step: StepRecord, set_aside: bool) -> None:
-        """Add a step; ``set_aside``: it was measured again."""
-        if set_aside:
-            self.set_aside.append((sequence, step))
-        else:
-            self.steps.append(step)
-            self.sequences.append(sequence)
+# Parts of the log other than steps: by table, how to parse a row, and its name if that fails.
+_OTHERS: dict[str, tuple[Callable[[Columns], Logged], str]] = {
+    "purge": (parse_purge, "purge {sequence} of {test}"),
+    "verdict": (parse_verdict, "verdict {sequence} of {test}"),
+    "outcome": (parse_outcome, "how {section} of test {test} ended"),
+}
 
 
 class LogRows:
     """The rows of the log after a given row.
 
     Attributes:
-        log: all rows read, in their order.
+        entries: all rows read, in their order.
         places: the sequence of each step by test, section, kind, number and position; for a step that was
             measured again, the sequence of its last time.
     """
@@ -75,35 +49,28 @@ class LogRows:
         self._meter = meter
         self._resumptions = resumptions
         self._after = after
-        self.log: list[LogEntry] = []
+        self.entries: list[LogEntry] = []
         self.places: dict[tuple[object, ...], int] = {}
         self._jobs: dict[object, str | Exception] = {}
 
-    def read(self, tests: Mapping[int, str]) -> dict[int, TestLog]:
-        """Return the logs of these tests, by the number of the test's row."""
-        logs = {test_id: TestLog() for test_id in tests}
-        self._read_steps(tests, logs)
-        self._read_others(tests, logs)
-        self.log.sort(key=lambda entry: entry.sequence)
-        return logs
+    def read(self, tests: Mapping[int, str]) -> None:
+        """Read the rows of these tests, named by the number of the test's row."""
+        self._read_steps(tests)
+        self._read_others(tests)
+        self.entries.sort(key=lambda entry: entry.sequence)
 
-    def _read_others(self, tests: Mapping[int, str], logs: Mapping[int, TestLog]) -> None:
-        def parse(row: Columns) -> tuple[Columns, PurgeRecord | VerdictRecord | SectionOutcome]:
-            if "outcome" in row:
-                return row, parse_outcome(row)
-            return row, parse_purge(row) if "method" in row else parse_verdict(row)
-
-        for table in ("purge", "verdict", "outcome"):
-            rows = self._salvage.rows(table, after=self._after)
-            for row, record in self._salvage.parse(
-                (row for row in rows if row["test_id"] in tests),
-                parse,
-                lambda row: _other_name(row, tests),
-            ):
-                again = self._is_set_aside(row)
-                self._add(row, record, again)
-                if not again:
-                    logs[row["test_id"]].add(record)
+    def _read_others(self, tests: Mapping[int, str]) -> None:
+        for table, (parse, name) in _OTHERS.items():
+            for row in self._salvage.rows(table, after=self._after):
+                if row["test_id"] not in tests:
+                    continue
+                try:
+                    record = parse(row)
+                except BAD_ROW as error:
+                    what = name.format(test=tests[row["test_id"]], **row)
+                    self._salvage.leave_out(what, error)
+                else:
+                    self._add(row, record)
 
     def _is_set_aside(self, columns: Columns) -> bool:
         return any(
@@ -111,14 +78,16 @@ class LogRows:
             for resumption in self._resumptions
         )
 
-    def _add(self, row: Columns, record: Logged, set_aside: bool) -> None:
-        self.log.append(
-            LogEntry(
-                sequence=row["sequence"], test_id=row["test_id"], record=record, set_aside=set_aside
-            )
+    def _add(self, row: Columns, record: Logged) -> None:
+        entry = LogEntry(
+            sequence=row["sequence"],
+            test_id=row["test_id"],
+            record=record,
+            set_aside=self._is_set_aside(row),
         )
+        self.entries.append(entry)
 
-    def _read_steps(self, tests: Mapping[int, str], logs: Mapping[int, TestLog]) -> None:
+    def _read_steps(self, tests: Mapping[int, str]) -> None:
         """Read the steps; unreadable ones are left out and named by their known values."""
         disturbances: dict[object, list[Columns]] | None = None
         found: set[int] = set()
@@ -141,11 +110,9 @@ class LogRows:
             by = disturbances.get(sequence, [])
             if others := self._disturbances(tests[test_id], columns, by):
                 step = replace(step, disturbances=others)
-            again = self._is_set_aside(columns)
-            logs[test_id].add_step(sequence, step, again)
             place = step.section, step.kind, step.number, step.position
             self.places[tests[test_id], *place] = sequence
-            self._add(columns, step, again)
+            self._add(columns, step)
         if lost or not self._after:
             self._name_lost_steps(tests, found, lost)
 
@@ -270,13 +237,6 @@ class LogRows:
             newest = row["number"]
             samples += decode_samples(row["seconds"], row["second_histograms"])
         return newest, samples
-
-
-def _other_name(row: Columns, tests: Mapping[int, str]) -> str:
-    test = tests[row["test_id"]]
-    if "outcome" in row:
-        return f"how {row['section']} of test {test} ended"
-    return f"{'purge' if 'method' in row else 'verdict'} {row['sequence']} of {test}"
 
 
 def step_name(test: str, step: StepRecord) -> str:

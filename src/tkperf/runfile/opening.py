@@ -6,21 +6,24 @@ import fcntl
 import os
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from tkperf.model.errors import RefusedError, RunFileError, reason_of
+from tkperf.model.errors import RunFileError, reason_of
 from tkperf.runfile import backlog
 from tkperf.runfile.own import require_own
-from tkperf.runfile.schema import open_again, open_new
+from tkperf.runfile.schema import create_tables, require_schema
 
+# A row with histograms fills its last page only in part, so small pages waste less.
+PAGE_BYTES = 1024
 # tkperf status and attach try the lock to see whether there is a writer (writers.py).
 LOOKERS_WAIT_S = 0.3
 
-Opened = tuple[int, sqlite3.Connection]
+LockedDatabase = tuple[int, sqlite3.Connection]
 """The locked descriptor and the database."""
 
 
-def create_run_file(path: Path) -> Opened:
+def create_run_file(path: Path) -> LockedDatabase:
     """Create a new, empty run file.
 
     Raises:
@@ -37,19 +40,17 @@ def create_run_file(path: Path) -> Opened:
         ) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return lock, open_new(path, wait_s=backlog.READER_WAIT_S)
-    except (sqlite3.Error, OSError) as error:
+        return lock, connect_to_write(path, create_tables)
+    except BaseException as error:
         os.close(lock)
         # The file is tkperf's own, and would prevent the next attempt.
         path.unlink(missing_ok=True)
-        raise RunFileError(f"cannot create {path}: {reason_of(error)}") from error
-    except KeyboardInterrupt:
-        os.close(lock)
-        path.unlink(missing_ok=True)
+        if isinstance(error, sqlite3.Error | OSError):
+            raise RunFileError(f"cannot create {path}: {reason_of(error)}") from error
         raise
 
 
-def reopen_run_file(path: Path) -> Opened:
+def reopen_run_file(path: Path) -> LockedDatabase:
     """Open a run file without a writer, to continue it. That changes nothing in it.
 
     Raises:
@@ -66,16 +67,41 @@ def reopen_run_file(path: Path) -> Opened:
         # A journal may have been put next to it since it was read.
         require_own(path, os.fstat(lock))
         _lock(lock)
-        return lock, open_again(path, wait_s=backlog.READER_WAIT_S)
-    except BlockingIOError:
+        return lock, connect_to_write(path, lambda db: require_schema(db, path))
+    except BaseException as error:
         os.close(lock)
-        raise RunFileError(f"{path} is being written: its run still goes on") from None
-    except (sqlite3.Error, OSError) as error:
-        os.close(lock)
-        raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error
-    except (RunFileError, RefusedError):
-        os.close(lock)
+        if isinstance(error, BlockingIOError):
+            raise RunFileError(f"{path} is being written: its run still goes on") from None
+        if isinstance(error, sqlite3.Error | OSError):
+            raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error
         raise
+
+
+def connect_to_write(
+    path: Path, prepare: Callable[[sqlite3.Connection], None]
+) -> sqlite3.Connection:
+    """Open the database in a file, and have it prepared.
+
+    The writer begins and ends transactions (isolation_level None). A rollback journal, so that a
+    finished run is one file. EXTRA syncs the folder, too, after each commit: with FULL a power cut just after
+    it could bring the journal back and so lose the step.
+    """
+    db = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw",
+        uri=True,
+        isolation_level=None,
+        timeout=backlog.READER_WAIT_S,
+    )
+    try:
+        db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        db.execute("PRAGMA journal_mode = DELETE")
+        db.execute("PRAGMA synchronous = EXTRA")
+        db.execute("PRAGMA foreign_keys = ON")
+        prepare(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
 
 
 def _lock(descriptor: int) -> None:

@@ -15,7 +15,7 @@ from tkperf.model.errors import RefusedError, RunFileError
 SQLITE_ENDINGS = ("-journal", "-wal", "-shm")
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
-FileState = tuple[int, int, int, int]
+FileStamp = tuple[int, int, int, int]
 """Device, inode, size in bytes, time of the last change in ns."""
 
 
@@ -24,10 +24,10 @@ class OwnContent:
     """All bytes of a run file, read by the checked descriptor, with the state of the file then."""
 
     content: bytes
-    state: FileState
+    state: FileStamp
 
 
-def state_of(status: os.stat_result) -> FileState:
+def state_of(status: os.stat_result) -> FileStamp:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
@@ -75,9 +75,9 @@ def require_own(path: Path, status: os.stat_result) -> None:
 
 def _reasons(real: Path, status: os.stat_result) -> Iterator[str]:
     yield from _of_file(real, status)
-    for beside in (real.with_name(real.name + ending) for ending in SQLITE_ENDINGS):
+    for side in (real.with_name(real.name + ending) for ending in SQLITE_ENDINGS):
         try:
-            yield from _of_file(beside, beside.lstat())
+            yield from _of_file(side, side.lstat())
         except FileNotFoundError:
             continue
     for folder in real.parents:
@@ -97,17 +97,14 @@ def _of_file(path: Path, status: os.stat_result) -> Iterator[str]:
         yield f"others can write to {path}: chmod go-w if none of them has"
 
 
-def has_journal(real: Path) -> bool:
-    return os.path.lexists(_journal_of(real))
-
-
 def others_can_lay(real: Path) -> bool:
     """Return whether another user than root and the effective one can put files next to a run file."""
     folder = real.parent.stat()
     return folder.st_uid not in (0, os.geteuid()) or bool(folder.st_mode & _OTHERS_WRITE)
 
 
-def _journal_of(real: Path) -> Path:
+def journal_of(real: Path) -> Path:
+    """Return the place of the rollback journal of a run file."""
     return real.with_name(real.name + "-journal")
 
 
@@ -118,7 +115,7 @@ def may_roll_back(real: Path, status: os.stat_result) -> bool:
     any user, as in the home of the user who calls sudo: another user's journal belongs to that user.
     """
     try:
-        journal = _journal_of(real).lstat()
+        journal = journal_of(real).lstat()
     except FileNotFoundError:
         return False
     folder_mode = real.parent.stat().st_mode

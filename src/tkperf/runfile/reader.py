@@ -28,13 +28,13 @@ from tkperf.runfile.columns import (
     decode_seconds,
     decompress_output,
 )
-from tkperf.runfile.left_out import Rows
 from tkperf.runfile.limits import ExcessError, Meter, open_metered, text_or_bytes
 from tkperf.runfile.log_rows import step_name
-from tkperf.runfile.own import OwnContent, read_own, require_own, state_of
+from tkperf.runfile.own import OwnContent, journal_of, read_own, require_own, state_of
+from tkperf.runfile.rows import BAD_ROW
+from tkperf.runfile.run_rows import RunRows
 from tkperf.runfile.salvage import is_damage
 from tkperf.runfile.schema import require_schema
-from tkperf.runfile.values import BAD_ROW
 from tkperf.runfile.writers import is_being_written
 from tkperf.runner.delta import Growth, Outline
 
@@ -77,7 +77,7 @@ class RunFile:
                 self._db = _copy_to_memory(self._db)
                 self._meter.watch(self._db)
         self._db.execute("PRAGMA query_only = ON")
-        self._rows = Rows(self._db, self._meter)
+        self._rows = RunRows(self._db, self._meter)
         self._seconds_read: dict[str, tuple[Seconds, ...]] = {}  # both results and pages ask
 
     def __enter__(self) -> Self:
@@ -91,37 +91,28 @@ class RunFile:
 
         An unreadable row is left out and named in ``left_out``; the rest is there.
         """
-        with self._guard():
-            # Ask first: a writer that ends after it leaves a status that shows its end. And ask
-            # before SQLite locks the file: closing any descriptor of it drops such locks.
-            written = self._is_being_written()
-        with self._guard(), self._snapshot():
-            self._rows = Rows(self._db, self._meter)
-            self._seconds_read.clear()
-            return self._rows.record(name=self._path.stem, written=written)
+        self._seconds_read.clear()
+        with self._reading() as (self._rows, record):
+            return record
 
     def growth(self, since: Growth | None = None) -> Growth:
         """Return the rows and seconds that the file gained since an earlier look, by this reader or another."""
         after, after_part = (0, 0) if since is None else (since.sequence, since.part)
-        with self._guard():
-            written = self._is_being_written()
-        with self._guard(), self._snapshot():
-            rows = Rows(self._db, self._meter, after=after)
-            record = rows.record(name=self._path.stem, written=written)
+        with self._reading(after) as (rows, record):
             # Each step numbers its parts anew.
             begun = _under_way_since(record)
             if since is not None and begun != since.begun_s:
                 after_part = 0
-            part, under_way = rows.samples_under_way(after_part)
+            part, under_way = rows.log.samples_under_way(after_part)
             seconds = {
                 entry.sequence: self._samples_left(entry.sequence)
-                for entry in (rows.log if since is not None else rows.log[-1:])
+                for entry in (rows.log.entries if since is not None else rows.log.entries[-1:])
                 if isinstance(entry.record, StepRecord)
             }
         return Growth(
             record=record,
-            log=tuple(rows.log),
-            sequence=max((entry.sequence for entry in rows.log), default=after),
+            log=tuple(rows.log.entries),
+            sequence=max((entry.sequence for entry in rows.log.entries), default=after),
             part=part,
             begun_s=begun,
             seconds=seconds,
@@ -130,12 +121,19 @@ class RunFile:
 
     def outline(self) -> Outline:
         """Return the state of the run, without reading its log."""
+        with self._reading(_AFTER_ALL) as (rows, record):
+            return Outline(record=record, disturbed_steps=rows.log.count_disturbed(record))
+
+    @contextmanager
+    def _reading(self, after: int = 0) -> Iterator[tuple[RunRows, RunRecord]]:
+        """Read the run, with the rows of its log after one, and keep the transaction for the block."""
         with self._guard():
+            # Ask first: a writer that ends after it leaves a status that shows its end. And ask
+            # before SQLite locks the file: closing any descriptor of it drops such locks.
             written = self._is_being_written()
         with self._guard(), self._snapshot():
-            rows = Rows(self._db, self._meter, after=_AFTER_ALL)
-            record = rows.record(name=self._path.stem, written=written)
-            return Outline(record=record, disturbed_steps=rows.count_disturbed(record))
+            rows = RunRows(self._db, self._meter, after=after)
+            yield rows, rows.record(name=self._path.stem, written=written)
 
     def _is_being_written(self) -> bool:
         """Return whether a writer holds the file; for a copy, whether one did: the copy's end of the run is as old."""
@@ -170,7 +168,7 @@ class RunFile:
 
     def log(self) -> tuple[LogEntry, ...]:
         """Return the log in its order, as ``record`` read it."""
-        return tuple(self._rows.log)
+        return tuple(self._rows.log.entries)
 
     def samples(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
         """Return the seconds of a step, with histograms in buckets of at most 1/16 of their value."""
@@ -223,12 +221,12 @@ class RunFile:
         Raises:
             RunFileError: the file has no such step.
         """
-        if not self._rows.places:
+        if not self._rows.log.places:
             self.record()
         place = test, step.section, step.kind, step.number, step.position
-        if place not in self._rows.places:
+        if place not in self._rows.log.places:
             raise RunFileError(f"{self._path} has no such step: {test}, {step.section}")
-        return self._rows.places[place]
+        return self._rows.log.places[place]
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
@@ -249,10 +247,10 @@ class RunFile:
             raise RunFileError(f"cannot read {self._path}: {self._explain(error)}") from error
 
     def _explain(self, error: Exception) -> str:
-        journal = self._path.with_name(self._path.name + "-journal")
+        journal = journal_of(self._path)
         if isinstance(error, sqlite3.OperationalError) and journal.exists():
             return (
-                f"{error}; {journal.name} beside it belongs to it: copy both to a folder that you alone "
+                f"{error}; {journal.name} next to it belongs to it: copy both to a folder that you alone "
                 "may write to, and read it there"
             )
         if isinstance(error, OSError):

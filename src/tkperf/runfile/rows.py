@@ -1,4 +1,4 @@
-"""Rows of a run file as records. The checks are strict, because a file may be damaged or edited by hand.
+"""Rows of the tables of a run file as records and back. The checks are strict: a file may be damaged or edited by hand.
 
 Impossible values are refused here, for the reader and, before writing, for the writer: so no
 reader of a record needs to expect them. If the value may also be unknown, it is then unknown; otherwise
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
-from typing import Any, get_type_hints
+import sys
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -25,12 +26,90 @@ from tkperf.model.record import (
     VerdictRecord,
 )
 from tkperf.model.steady_state import SteadyStateVerdict
+from tkperf.model.strict import describe_mistake
 from tkperf.model.telemetry.reading import Reading
-from tkperf.runfile.step_rows import UnderWayRow, parse_step
-from tkperf.runfile.values import Amount, Columns, Count, Flag, Moment, Number, convert
 
-# Columns of table resumption that hold a list.
-_LISTS = ("repeated", "repeated_ids", "added", "changes", "command_line")
+T = TypeVar("T")
+Columns = dict[str, Any]
+"""A row: the value of each column, by its name."""
+
+# msgspec has no "finite".
+_MOST = sys.float_info.max
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+PositiveCount = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+Flag = Annotated[int, msgspec.Meta(ge=0, le=1)]
+Finite = Annotated[float, msgspec.Meta(ge=-_MOST, le=_MOST)]
+NonNegative = Annotated[float, msgspec.Meta(ge=0, le=_MOST)]
+Positive = Annotated[float, msgspec.Meta(gt=0, le=_MOST)]
+_BOUNDED = {int: Count, float: Finite, bool: Flag}
+
+# Exceptions from damaged bytes, before any check notices: wrong types, numbers, names, lengths, depths.
+BAD_ROW = (ValueError, LookupError, TypeError, ArithmeticError, MemoryError, RecursionError)
+
+
+def convert(table: str, value: object, type_: type[T]) -> T:
+    """Return a row, or the content of its JSON, as a record.
+
+    Raises:
+        ValueError: the value is not of that type; the text names the table and the key.
+    """
+    try:
+        return msgspec.convert(value, type_)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"table {table}{describe_mistake(error, type_, value)}") from error
+
+
+class PlainFields:
+    """Columns with the plain fields of a record: numbers, flags, text and names.
+
+    Whole numbers are counts, real numbers finite, flags 0 or 1, where no narrower bound is given.
+    """
+
+    def __init__(
+        self, table: str, record: type, *, but: Collection[str] = (), prefix: str = "", **types: Any
+    ) -> None:
+        """Take the fields of ``record`` ``but`` some; ``types``: of columns with narrower bounds, and of further columns."""
+        hints = get_type_hints(record)
+        own = {
+            name: _bound(hint)
+            for name, hint in hints.items()
+            if name not in but and not name.startswith("_")
+        }
+        types = own | types
+        self._table = table
+        self._row = msgspec.defstruct(table, list(types.items()))
+        self._flags = [name for name in own if bool in (hints[name], *get_args(hints[name]))]
+        self._columns = {name: prefix + name for name in types}
+        self.types = {prefix + name: type_ for name, type_ in types.items()}
+
+    def columns(self, record: object) -> Columns:
+        """Return the values of a record's fields, by column; None for further columns."""
+        return {column: getattr(record, name, None) for name, column in self._columns.items()}
+
+    def parse(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values in a row, by the names of the fields.
+
+        Raises:
+            ValueError: a column has an impossible value; the text names the table and the column.
+        """
+        own = {name: columns[column] for name, column in self._columns.items()}
+        values = msgspec.structs.asdict(convert(self._table, own, self._row))
+        for name in self._flags:
+            if values[name] is not None:
+                values[name] = bool(values[name])
+        return values
+
+
+def _bound(hint: Any) -> Any:
+    """Return a field's type with the usual bounds."""
+    kinds = get_args(hint)
+    if type(None) in kinds and len(kinds) == 2:
+        return _BOUNDED.get(kinds[0], kinds[0]) | None
+    return _BOUNDED.get(hint, hint)
+
+
+_PURGE = PlainFields("purge", PurgeRecord, duration_s=NonNegative)
+_READING = PlainFields("telemetry", Reading)
 
 
 class TestRow(msgspec.Struct, frozen=True):
@@ -40,29 +119,14 @@ class TestRow(msgspec.Struct, frozen=True):
 
     name: str
     status: RunStatus
-    started_s: Moment
-    ended_s: Moment | None
+    started_s: Finite
+    ended_s: Finite | None
     plan: str | None
-
-
-# Each column alone.
-_TEST_COLUMNS = {
-    key: msgspec.defstruct(key, [(key, type_)])
-    for key, type_ in get_type_hints(TestRow, include_extras=True).items()
-}
-
-
-class _PurgeRow(msgspec.Struct):
-    section: str
-    started_s: Moment
-    duration_s: Amount
-    method: str
-    note: str | None
 
 
 class _VerdictRow(msgspec.Struct):
     section: str
-    number: Number
+    number: PositiveCount
     verdict: str
 
 
@@ -71,29 +135,32 @@ class _OutcomeRow(msgspec.Struct):
     outcome: str
 
 
-class _TelemetryRow(msgspec.Struct):
-    at_s: Moment
-    drive: str
-    source: str
-    temperature_c: Moment | None
-    host_read_bytes: Count | None
-    host_written_bytes: Count | None
-    nand_written_bytes: Count | None
-    media_errors: Count | None
-    percentage_used: Count | None
-    spare_percent: Count | None
-    unsafe_shutdowns: Count | None
-    power_on_hours: Count | None
-    critical_warning: Count | None
-    warning_minutes: Count | None
-    critical_minutes: Count | None
-    thermal_1_count: Count | None
-    thermal_2_count: Count | None
-    thermal_1_s: Count | None
-    thermal_2_s: Count | None
-    throttle_events: Count | None
-    throttling: Flag | None
-    power_state: Count | None
+# What stands for a value of table test that cannot be read.
+_TEST_STAND_INS = {"status": RunStatus.INTERRUPTED, "started_s": 0.0, "ended_s": None, "plan": None}
+_TEST_TYPES = {
+    name: type_
+    for name, type_ in get_type_hints(TestRow, include_extras=True).items()
+    if name in _TEST_STAND_INS
+}
+
+
+def stand_in_test(test_id: int, name: str) -> Columns:
+    """Return the row of a test of which only the name is known."""
+    return {"id": test_id, "name": name, **_TEST_STAND_INS}
+
+
+def mend(
+    columns: Columns, types: Mapping[str, Any], stand_ins: Mapping[str, object]
+) -> tuple[Columns, dict[str, str]]:
+    """Return the row with stand-ins (else None) for impossible values in these columns, and the reason for each."""
+    mended, unread = dict(columns), dict[str, str]()
+    for name, type_ in types.items():
+        try:
+            msgspec.convert(mended[name], type_)
+        except msgspec.ValidationError as error:
+            mended[name] = stand_ins.get(name)
+            unread[name] = describe_mistake(error, type_, columns[name])
+    return mended, unread
 
 
 def parse_test(columns: Columns) -> tuple[TestRow, dict[str, str]]:
@@ -102,18 +169,8 @@ def parse_test(columns: Columns) -> tuple[TestRow, dict[str, str]]:
     Raises:
         ValueError: not even its name is readable.
     """
-    mended, unread = dict(columns), dict[str, str]()
-    stand_ins = {
-        "status": RunStatus.INTERRUPTED,
-        "started_s": 0.0,
-        "ended_s": None,
-        "plan": None,
-    }
-    for key, stand_in in stand_ins.items():
-        try:
-            convert("test", {key: mended[key]}, _TEST_COLUMNS[key])
-        except ValueError as error:
-            mended[key], unread[key] = stand_in, str(error)
+    mended, reasons = mend(columns, _TEST_TYPES, _TEST_STAND_INS)
+    unread = {name: f"table test, key {name}{reason}" for name, reason in reasons.items()}
     test = convert("test", mended, TestRow)
     if test.ended_s is not None and test.ended_s < test.started_s:
         unread["ended_s"] = f"test {test.name} ends before it starts"
@@ -121,8 +178,16 @@ def parse_test(columns: Columns) -> tuple[TestRow, dict[str, str]]:
     return test, unread
 
 
+def parse_plan(text: str) -> TestPlan:
+    return convert("test", json.loads(text), TestPlan)
+
+
+def purge_columns(purge: PurgeRecord) -> Columns:
+    return _PURGE.columns(purge)
+
+
 def parse_purge(columns: Columns) -> PurgeRecord:
-    return PurgeRecord(**msgspec.structs.asdict(convert("purge", columns, _PurgeRow)))
+    return PurgeRecord(**_PURGE.parse(columns))
 
 
 def parse_outcome(columns: Columns) -> SectionOutcome:
@@ -135,10 +200,6 @@ def parse_outcome(columns: Columns) -> SectionOutcome:
     if outcome.section != row.section:
         raise ValueError(f"table outcome: it is of {outcome.section}")
     return outcome
-
-
-def parse_plan(text: str) -> TestPlan:
-    return convert("test", json.loads(text), TestPlan)
 
 
 def parse_verdict(columns: Columns) -> VerdictRecord:
@@ -158,34 +219,29 @@ def _with_nan(verdict: dict[str, Any]) -> dict[str, Any]:
     return verdict
 
 
+def resumption_columns(resumption: Resumption) -> Columns:
+    """Return a resumption as a row, its lists as JSON."""
+    row: Columns = msgspec.to_builtins(resumption)
+    return row | {key: json.dumps(value) for key, value in row.items() if isinstance(value, tuple)}
+
+
 def parse_resumption(columns: Columns) -> Resumption:
-    lists = {key: json.loads(columns[key]) for key in _LISTS}
-    resumption = convert("resumption", {**columns, **lists}, Resumption)
+    lists = ("repeated", "repeated_ids", "added", "changes", "command_line")
+    read = {key: json.loads(columns[key]) for key in lists}
+    resumption = convert("resumption", {**columns, **read}, Resumption)
     for name in ("stopped_s", "resumed_s"):
         if not math.isfinite(getattr(resumption, name)):
             raise ValueError(f"table resumption, {name}: it is no time")
     return resumption
 
 
+def parse_warning(columns: Columns) -> RunWarning:
+    return convert("warning", columns, RunWarning)
+
+
+def parse_note(columns: Columns) -> RunNote:
+    return convert("note", columns, RunNote)
+
+
 def parse_reading(columns: Columns) -> Reading:
-    row = msgspec.structs.asdict(convert("telemetry", columns, _TelemetryRow))
-    throttling = row.pop("throttling")
-    return Reading(**row, throttling=None if throttling is None else bool(throttling))
-
-
-# For the writer: each raises if no reader would accept the row, and returns the columns to set to NULL.
-CHECKS: dict[str, Callable[[Columns], dict[str, str]]] = {
-    "step": lambda row: parse_step(row)[1],
-    "purge": lambda row: _no_more(parse_purge(row)),
-    "verdict": lambda row: _no_more(parse_verdict(row)),
-    "outcome": lambda row: _no_more(parse_outcome(row)),
-    "warning": lambda row: _no_more(convert("warning", row, RunWarning)),
-    "resumption": lambda row: _no_more(parse_resumption(row)),
-    "telemetry": lambda row: _no_more(parse_reading(row)),
-    "note": lambda row: _no_more(convert("note", row, RunNote)),
-    "under_way": lambda row: _no_more(convert("under_way", row, UnderWayRow)),
-}
-
-
-def _no_more(_: object) -> dict[str, str]:
-    return {}
+    return Reading(**_READING.parse(columns))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import Any, TypeVar
 
 from tkperf.model.errors import reason_of
 from tkperf.model.record import LeftOut
-from tkperf.runfile.values import BAD_ROW
+from tkperf.runfile.rows import BAD_ROW, Columns
 
 # The file or its disk is the obstacle, and not merely a lock.
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR)
@@ -17,7 +16,6 @@ _LAST_ROW = 2**63 - 1
 _LONGEST_REASON = 300
 
 T = TypeVar("T")
-Columns = dict[str, Any]
 
 LostRows = tuple[int, int | None, sqlite3.DatabaseError]
 """First and last number of lost rows, None: all to the end; and the error."""
@@ -125,16 +123,17 @@ class Salvage:
         words = reason_of(reason) if isinstance(reason, BaseException) else str(reason)
         self.left_out.append(LeftOut(what=what, reason=words[:_LONGEST_REASON], **place))
 
-    def all_rows(self, table: str) -> list[Columns]:
-        """Return all readable rows of a table."""
-        return list(self.rows(table))
-
-    def rows(self, table: str, columns: str = "*", *, after: int = 0) -> Iterator[Columns]:
+    def rows(self, table: str, *, after: int = 0) -> Iterator[Columns]:
         """Yield the readable rows of a table, as ``read_rows`` does."""
 
-        return read_rows(
-            self.db, table, columns, after=after, lost=partial(self.leave_out_rows, table)
-        )
+        def lost(*rows: Any) -> None:
+            self.leave_out_rows(table, *rows)
+
+        return read_rows(self.db, table, "*", after=after, lost=lost)
+
+    def records(self, table: str, parse: Callable[[Columns], T], *, key: str = "id") -> Iterator[T]:
+        """Yield the readable rows of a table as records; unreadable ones are left out, named by their key."""
+        return self.parse(self.rows(table), parse, lambda row: f"{table} {row[key]}")
 
     def leave_out_rows(
         self, table: str, first: int, last: int | None, error: sqlite3.DatabaseError

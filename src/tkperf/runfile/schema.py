@@ -1,4 +1,4 @@
-"""The schema of a run file, and functions that open its database to write. docs/run-file.md explains the tables."""
+"""The schema of a run file. docs/run-file.md explains the tables."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from tkperf.model.units import drop_controls
 # "TKPF": lets file(1) and tkperf distinguish a run file from any other database.
 APPLICATION_ID = 0x544B5046
 VERSION = 1
-# A row with histograms fills its last page only in part, so small pages waste less.
-PAGE_BYTES = 1024
 HOST_ID = 1
 """The host that measures: each of several hosts would have a row, and its own steps and readings."""
 
@@ -145,45 +143,3 @@ def require_schema(db: sqlite3.Connection, path: Path) -> None:
         f"{path} was written by tkperf {by}, a newer one (format {version}, this one reads format "
         f"{VERSION}): update tkperf"
     )
-
-
-def open_new(path: Path, *, wait_s: float) -> sqlite3.Connection:
-    """Open an empty file as a database of the current schema; the writer waits up to ``wait_s`` for readers.
-
-    isolation_level None: the writer begins and ends transactions. A rollback journal,
-    so that a finished run is one file. EXTRA syncs the folder, too, after each commit: with FULL
-    a power cut just after it could bring the journal back and so lose the step.
-    """
-    db = sqlite3.connect(path, isolation_level=None, timeout=wait_s)
-    try:
-        db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        _make_durable(db)
-        create_tables(db)
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def open_again(path: Path, *, wait_s: float) -> sqlite3.Connection:
-    """Open a database of the current schema, to write as in ``open_new``.
-
-    Raises:
-        RunFileError: its schema is another.
-    """
-    db = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=wait_s
-    )
-    try:
-        _make_durable(db)
-        require_schema(db, path)
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _make_durable(db: sqlite3.Connection) -> None:
-    db.execute("PRAGMA journal_mode = DELETE")
-    db.execute("PRAGMA synchronous = EXTRA")
-    db.execute("PRAGMA foreign_keys = ON")

@@ -4,27 +4,42 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from tkperf.model.errors import RunFileError, reason_of
-from tkperf.model.measurement import IoStats, Sample
-from tkperf.model.record import RunStatus, RunWarning, StepKind, StepRecord
+from tkperf.model.measurement import Sample
+from tkperf.model.record import RunStatus, RunWarning, StepKind
 from tkperf.runfile.backlog import Statement
 from tkperf.runfile.columns import (
     compress_output,
-    encode_histogram,
     encode_second_histograms,
     encode_seconds,
     possible_samples,
 )
 from tkperf.runfile.facts import mend_fact
-from tkperf.runfile.rows import CHECKS
+from tkperf.runfile.rows import (
+    BAD_ROW,
+    Columns,
+    parse_note,
+    parse_outcome,
+    parse_purge,
+    parse_reading,
+    parse_resumption,
+    parse_verdict,
+    parse_warning,
+    purge_columns,
+    resumption_columns,
+)
 from tkperf.runfile.schema import HOST_ID
-from tkperf.runfile.step_rows import render_host_use, workload_columns
-from tkperf.runfile.values import BAD_ROW
+from tkperf.runfile.step_rows import (
+    parse_step,
+    parse_under_way_place,
+    step_columns,
+    under_way_columns,
+)
 from tkperf.runner.events import (
     Event,
     Judged,
@@ -101,24 +116,37 @@ class Statements:
                 self._run_resumed(event)
             case TestStarted():
                 self._test_started(event)
-            case PurgeEnded():
-                self._purge_ended(event)
             case StepEnded():
                 self._step_ended(event)
+            case PurgeEnded():
+                self._insert_logged("purge", **purge_columns(event.record))
             case Judged():
-                self._judged(event)
+                self._insert_logged(
+                    "verdict",
+                    section=event.section,
+                    number=event.number,
+                    reached=event.verdict.reached,
+                    verdict=_json(event.verdict),
+                )
             case SectionEnded():
-                self._section_ended(event)
+                self._insert_logged(
+                    "outcome", section=event.outcome.section, outcome=_json(event.outcome)
+                )
             case Warned():
                 self._insert("warning", **msgspec.to_builtins(event.warning))
-            case TelemetrySeen():
-                self._insert("telemetry", host_id=HOST_ID, **msgspec.to_builtins(event.reading))
             case Noted():
                 self._insert("note", **msgspec.to_builtins(event.note))
+            case TelemetrySeen():
+                self._insert("telemetry", host_id=HOST_ID, **msgspec.to_builtins(event.reading))
             case TestEnded():
-                self._test_ended(event)
+                self._do(
+                    "UPDATE test SET status = ?, ended_s = ? WHERE id = ?",
+                    (event.status, event.at_s, self._test_id),
+                )
             case RunEnded():
-                self._run_ended(event)
+                self._replace_facts(
+                    status=event.status, ended_utc=event.ended_utc, ended_because=event.because
+                )
 
     def _do(self, sql: str, *rows: Sequence[object]) -> None:
         self._statements.append((sql, rows))
@@ -130,8 +158,7 @@ class Statements:
             ValueError: no reader would accept it.
         """
         row = {name: _storable(value) for name, value in columns.items()}
-        check = CHECKS.get(table)
-        mended = check(row) if check is not None else {}
+        mended = _find_impossible(table, row)
         for name in mended:
             row[name] = None
         key = (str(self._test_id), *mended)
@@ -146,9 +173,12 @@ class Statements:
         names = ", ".join("job_id" if name == "job_file" else name for name in row)
         self._do(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))  # noqa: S608 - own names only
 
-    def _next(self) -> int:
+    def _insert_logged(self, table: str, **columns: object) -> int:
+        """Insert a row of the test's log; return its place in the order."""
         self._sequence += 1
-        return self._sequence
+        sequence = self._sequence
+        self._insert(table, sequence=sequence, test_id=self._test_id, **columns)
+        return sequence
 
     def _run_started(self, event: RunStarted) -> None:
         info = msgspec.to_builtins(event.info)
@@ -176,9 +206,7 @@ class Statements:
 
     def _run_resumed(self, event: RunResumed) -> None:
         """Write in one transaction that the run is under way again."""
-        row = msgspec.to_builtins(event.resumption)
-        lists = {key: json.dumps(value) for key, value in row.items() if isinstance(value, tuple)}
-        self._insert("resumption", **row | lists)
+        self._insert("resumption", **resumption_columns(event.resumption))
         self._forget_parts()
         self._replace_facts(
             tests=event.tests,
@@ -187,11 +215,6 @@ class Statements:
             ended_because=None,
             notices=event.info.notices,
             alterations=event.info.alterations,
-        )
-
-    def _run_ended(self, event: RunEnded) -> None:
-        self._replace_facts(
-            status=event.status, ended_utc=event.ended_utc, ended_because=event.because
         )
 
     def _replace_facts(self, **facts: object) -> None:
@@ -214,43 +237,8 @@ class Statements:
             started_s=event.at_s, plan=None if event.plan is None else _json(event.plan),
         )  # fmt: skip
 
-    def _test_ended(self, event: TestEnded) -> None:
-        self._do(
-            "UPDATE test SET status = ?, ended_s = ? WHERE id = ?",
-            (event.status, event.at_s, self._test_id),
-        )
-
-    def _purge_ended(self, event: PurgeEnded) -> None:
-        self._insert(
-            "purge",
-            sequence=self._next(),
-            test_id=self._test_id,
-            **msgspec.to_builtins(event.record),
-        )
-
-    def _judged(self, event: Judged) -> None:
-        self._insert(
-            "verdict",
-            sequence=self._next(),
-            test_id=self._test_id,
-            section=event.section,
-            number=event.number,
-            reached=event.verdict.reached,
-            verdict=_json(event.verdict),
-        )
-
-    def _section_ended(self, event: SectionEnded) -> None:
-        self._insert(
-            "outcome",
-            sequence=self._next(),
-            test_id=self._test_id,
-            section=event.outcome.section,
-            outcome=_json(event.outcome),
-        )
-
     def _step_ended(self, event: StepEnded) -> None:
         step, measurement = event.record, event.record.measurement
-        sequence = self._next()
         samples, odd = possible_samples(measurement.samples)
         if odd is not None:
             self._warn("not-measured", f"impossible in a step of {step.section}, not kept: {odd}")
@@ -262,27 +250,10 @@ class Statements:
                 (self._test_id, step.section, step.kind),
             )
         self._do("INSERT OR IGNORE INTO job (text) VALUES (?)", (_storable(step.job_file),))
-        self._insert(
+        sequence = self._insert_logged(
             "step",
-            sequence=sequence,
             host_id=HOST_ID,
-            test_id=self._test_id,
-            **_place_columns(step),
-            started_s=step.started_s,
-            gap_s=step.gap_s,
-            planned_pause=step.planned_pause,
-            foreign_read_bytes=step.foreign_read_bytes,
-            foreign_write_bytes=step.foreign_write_bytes,
-            watched=None if step.disturbances is None else 1,
-            host_use=None if step.host is None else render_host_use(step.host),
-            duration_s=measurement.duration_s,
-            **_stats_columns("read", measurement.read),
-            **_stats_columns("write", measurement.write),
-            cpu_busiest_thread_percent=measurement.cpu and measurement.cpu.busiest_thread_percent,
-            cpu_all_threads_percent=measurement.cpu and measurement.cpu.all_threads_percent,
-            host_limited=measurement.host_limited,
-            rates_known=measurement.rates_known,
-            job_file=step.job_file,
+            **step_columns(step),
             fio_json=compress_output(step.engine_output),
             seconds=encode_seconds(samples),
             second_histograms=encode_second_histograms(samples),
@@ -308,9 +279,7 @@ class Statements:
                 "under_way",
                 host_id=HOST_ID,
                 test_id=self._test_id,
-                **_place_columns(begun),
-                planned_bytes=begun.planned_bytes,
-                started_s=begun.at_s,
+                **under_way_columns(begun),
             )
         self._parts_kept += 1
         self._insert(
@@ -366,25 +335,27 @@ def _place(row: dict[str, object]) -> str:
     return f"{row.get('kind')} {row.get('number')} of {row.get('section')}"
 
 
-def _place_columns(step: StepRecord | StepStarted) -> dict[str, object]:
-    """Return the identity, workload and length of a step that ended or is under way."""
-    return {
-        "section": step.section,
-        "kind": step.kind,
-        "number": step.number,
-        "position": step.position,
-        **workload_columns(step.workload),
-        "planned_s": step.planned_s,
-    }
+# For the writer: each raises if no reader would accept the row. Only a step's columns can be mended.
+_PARSERS: dict[str, Callable[[Columns], object]] = {
+    "purge": parse_purge,
+    "verdict": parse_verdict,
+    "outcome": parse_outcome,
+    "warning": parse_warning,
+    "resumption": parse_resumption,
+    "telemetry": parse_reading,
+    "note": parse_note,
+    "under_way": parse_under_way_place,
+}
 
 
-def _stats_columns(side: str, stats: IoStats) -> dict[str, object]:
-    return {
-        f"{side}_ios": stats.ios,
-        f"{side}_bytes": stats.bytes,
-        f"{side}_latency_ios": stats.latency_ios,
-        f"{side}_latency_sum_ns": stats.latency_sum_ns,
-        f"{side}_latency_min_ns": stats.latency_min_ns,
-        f"{side}_latency_max_ns": stats.latency_max_ns,
-        f"{side}_histogram": encode_histogram(stats.histogram),
-    }
+def _find_impossible(table: str, row: Columns) -> dict[str, str]:
+    """Return the columns of a row to write that no reader would accept but as NULL, each with the reason.
+
+    Raises:
+        ValueError: no reader would accept the row.
+    """
+    if table == "step":
+        return parse_step(row)[1]
+    if parse := _PARSERS.get(table):
+        parse(row)
+    return {}

@@ -3,35 +3,57 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Mapping, Sequence
-from types import NoneType
-from typing import Annotated, Any, get_args, get_type_hints
+from collections.abc import Sequence
+from typing import Annotated, Any, get_args
 
 import msgspec
 
-from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.disturbance.codes import Disturbance
 from tkperf.model.histogram import EMPTY
 from tkperf.model.host_use import HostUse
 from tkperf.model.measurement import CpuUse, IoStats, Measurement, Sample, add_all
-from tkperf.model.record import StepKind, StepRecord, UnfinishedStep
-from tkperf.model.strict import describe_mistake
+from tkperf.model.record import StepRecord, UnfinishedStep
 from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Workload, Zone
-from tkperf.runfile.columns import SIDES, decode_histogram
-from tkperf.runfile.values import (
+from tkperf.runfile.columns import DIRECTIONS, decode_histogram, encode_histogram
+from tkperf.runfile.rows import (
     BAD_ROW,
-    Amount,
     Columns,
     Count,
     Flag,
-    Length,
-    Moment,
-    Number,
+    NonNegative,
+    PlainFields,
+    Positive,
+    PositiveCount,
     convert,
+    mend,
 )
+from tkperf.runner.events import StepStarted
 
 _MOST_SHARES = 64
-_MOST_CHARACTERS = 4096
+_SharesText = Annotated[str, msgspec.Meta(max_length=4096)]
+
+_DISTURBANCE = PlainFields("disturbance", Disturbance, duration_s=NonNegative)
+_PLACE: dict[str, Any] = {"number": PositiveCount, "planned_s": NonNegative | None}
+_STEP = PlainFields(
+    "step",
+    StepRecord,
+    but=("workload", "measurement", "engine_output", "disturbances", "host"),
+    watched=Flag | None,
+    **_PLACE,
+)
+_UNDER_WAY = PlainFields("under_way", UnfinishedStep, but=("workload", "measured_so_far"), **_PLACE)
+_MEASURED = PlainFields(
+    "step",
+    Measurement,
+    but=("read", "write", "samples", "cpu", "disturbed_by"),
+    duration_s=Positive,
+    cpu_busiest_thread_percent=NonNegative | None,
+    cpu_all_threads_percent=NonNegative | None,
+)
+_SIDES = {
+    side: PlainFields(f"step, {side}", IoStats, but=("histogram",), prefix=f"{side}_")
+    for side in DIRECTIONS
+}
 
 
 class _WorkloadRow(msgspec.Struct, kw_only=True):
@@ -42,65 +64,70 @@ class _WorkloadRow(msgspec.Struct, kw_only=True):
     block_size_bytes: int
     jobs: int
     io_depth: int
-    block_mix: Annotated[str, msgspec.Meta(max_length=_MOST_CHARACTERS)] | None = None
-    zones: Annotated[str, msgspec.Meta(max_length=_MOST_CHARACTERS)] | None = None
-    offered_iops: Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)] | None = None
+    block_mix: _SharesText | None = None
+    zones: _SharesText | None = None
+    offered_iops: Positive | None = None
     arrival: Arrival | None = None
     compressible_percent: int | None = None
     region_offset_bytes: Count | None = None
-    region_length_bytes: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] | None = None
+    region_length_bytes: PositiveCount | None = None
 
 
-WORKLOAD_COLUMNS = _WorkloadRow.__struct_fields__
+# The columns of table step that ``parse_step`` reads: not its seconds, which are most of a file.
+STEP_COLUMNS = (
+    "sequence",
+    "test_id",
+    "job_id",
+    *(name for name in _STEP.types if name != "job_file"),
+    *_WorkloadRow.__struct_fields__,
+    *_MEASURED.types,
+    *(name for side in _SIDES.values() for name in side.types),
+    *(f"{side}_histogram" for side in DIRECTIONS),
+    "host_use",
+)
+# Of these, the columns that may be NULL, with their types.
+_OPTIONAL = {
+    name: type_
+    for fields in (_STEP, _MEASURED, *_SIDES.values())
+    for name, type_ in fields.types.items()
+    if type(None) in get_args(type_)
+}
 
 
-def workload_columns(workload: Workload) -> dict[str, object]:
-    """Return the values of ``WORKLOAD_COLUMNS``; null if the workload has nothing unusual."""
+def parse_disturbance(columns: Columns) -> Disturbance:
+    return Disturbance(**_DISTURBANCE.parse(columns))
+
+
+def workload_columns(workload: Workload) -> Columns:
+    """Return a workload's columns; null if the workload has nothing unusual."""
     region, offered = workload.region, workload.offered_iops
     return {
-        "access": workload.access,
-        "read_percent": workload.read_percent,
-        "block_size_bytes": workload.block_size_bytes,
-        "jobs": workload.jobs,
-        "io_depth": workload.io_depth,
+        **{name: getattr(workload, name, None) for name in _WorkloadRow.__struct_fields__},
         "block_mix": json.dumps(workload.block_mix) if workload.block_mix else None,
         "zones": json.dumps(workload.zones) if workload.zones else None,
-        "offered_iops": offered,
         "arrival": None if offered is None else workload.arrival,
-        "compressible_percent": workload.compressible_percent,
         "region_offset_bytes": region and region.offset_bytes,
         "region_length_bytes": region and region.length_bytes,
     }
 
 
-def parse_workload(table: str, columns: Mapping[str, Any]) -> Workload:
+def parse_workload(table: str, columns: Columns) -> Workload:
     """Return the workload of a row.
 
     Raises:
         ValueError: a column has an impossible value; the text names the table and the column.
     """
-    try:
-        row = msgspec.convert(columns, _WorkloadRow)
-        return Workload(
-            access=row.access,
-            read_percent=row.read_percent,
-            block_size_bytes=row.block_size_bytes,
-            jobs=row.jobs,
-            io_depth=row.io_depth,
-            block_mix=_shares(row.block_mix, BlockShare),
-            zones=_shares(row.zones, Zone),
-            offered_iops=row.offered_iops,
-            arrival=row.arrival or Arrival.LINEAR,
-            compressible_percent=row.compressible_percent,
-            region=_region(row),
-        )
-    except msgspec.ValidationError as error:
-        raise ValueError(
-            f"table {table}{describe_mistake(error, _WorkloadRow, columns)}"
-        ) from error
+    row = msgspec.structs.asdict(convert(table, columns, _WorkloadRow))
+    offset_bytes, length_bytes = row.pop("region_offset_bytes"), row.pop("region_length_bytes")
+    row["block_mix"] = _parse_shares(row["block_mix"], BlockShare)
+    row["zones"] = _parse_shares(row["zones"], Zone)
+    row["arrival"] = row["arrival"] or Arrival.LINEAR
+    if length_bytes is not None:
+        row["region"] = ActiveRange(offset_bytes=offset_bytes or 0, length_bytes=length_bytes)
+    return Workload(**row)
 
 
-def _shares(text: str | None, type_: type[BlockShare | Zone]) -> tuple[Any, ...]:
+def _parse_shares(text: str | None, type_: type[BlockShare | Zone]) -> tuple[Any, ...]:
     if text is None:
         return ()
     shares = msgspec.json.decode(text, type=list[tuple[Count, Count]])
@@ -109,98 +136,22 @@ def _shares(text: str | None, type_: type[BlockShare | Zone]) -> tuple[Any, ...]
     return tuple(type_(*share) for share in shares)
 
 
-def _region(row: _WorkloadRow) -> ActiveRange | None:
-    if row.region_length_bytes is None:
-        return None
-    return ActiveRange(
-        offset_bytes=row.region_offset_bytes or 0, length_bytes=row.region_length_bytes
-    )
-
-
-class _StepRow(msgspec.Struct):
-    section: str
-    kind: StepKind
-    number: Number
-    position: Count
-    planned_s: Amount | None
-    started_s: Moment
-    gap_s: Moment | None
-    foreign_read_bytes: Count | None
-    foreign_write_bytes: Count | None
-    job_file: str
-
-
-class _FlagsRow(msgspec.Struct):
-    planned_pause: Flag
-    watched: Flag | None
-
-
-class _DisturbanceRow(msgspec.Struct):
-    code: DisturbanceCode
-    text: str
-    started_s: Moment
-    duration_s: Amount
-    share: Moment | None
-
-
-class UnderWayRow(msgspec.Struct):
-    """A row for the step that has not ended."""
-
-    section: str
-    kind: StepKind
-    number: Number
-    position: Count
-    planned_s: Amount | None
-    planned_bytes: Count | None
-    started_s: Moment
-
-
-class _SeenRow(msgspec.Struct):
-    duration_s: Length
-    cpu_busiest_thread_percent: Amount | None
-    cpu_all_threads_percent: Amount | None
-    host_limited: Flag
-    rates_known: Flag
-
-
-class _SideRow(msgspec.Struct):
-    ios: Count
-    bytes: Count
-    latency_ios: Count
-    latency_sum_ns: Count
-    latency_min_ns: Count | None
-    latency_max_ns: Count | None
-
-
-def _optional_columns() -> dict[str, Any]:
-    """Return the columns of table step that may be NULL, with their types."""
-    columns = {}
-    for prefix, struct in (
-        ("", _StepRow),
-        ("", _FlagsRow),
-        ("", _SeenRow),
-        ("read_", _SideRow),
-        ("write_", _SideRow),
-    ):
-        for name, type_ in get_type_hints(struct, include_extras=True).items():
-            if NoneType in get_args(type_):
-                columns[prefix + name] = type_
-    return columns
-
-
-_OPTIONAL = _optional_columns()
-# The columns of table step that ``parse_step`` reads: not its seconds, which are most of a file.
-STEP_COLUMNS = (
-    "sequence",
-    "test_id",
-    "job_id",
-    *(name for name in _StepRow.__struct_fields__ if name != "job_file"),
-    *WORKLOAD_COLUMNS,
-    *_FlagsRow.__struct_fields__,
-    *_SeenRow.__struct_fields__,
-    *(f"{side}_{name}" for side in SIDES for name in (*_SideRow.__struct_fields__, "histogram")),
-    "host_use",
-)
+def step_columns(step: StepRecord) -> Columns:
+    """Return a step as a row, with the text of its job in ``job_file``; without seconds, disturbances, and fio's output."""
+    measured, cpu = step.measurement, step.measurement.cpu
+    row = {
+        **_STEP.columns(step),
+        **workload_columns(step.workload),
+        **_MEASURED.columns(measured),
+        "watched": None if step.disturbances is None else 1,
+        "cpu_busiest_thread_percent": cpu and cpu.busiest_thread_percent,
+        "cpu_all_threads_percent": cpu and cpu.all_threads_percent,
+        "host_use": None if step.host is None else render_host_use(step.host),
+    }
+    for side, stats in zip(DIRECTIONS, (measured.read, measured.write), strict=True):
+        row |= _SIDES[side].columns(stats)
+        row[f"{side}_histogram"] = encode_histogram(stats.histogram)
+    return row
 
 
 def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
@@ -215,34 +166,41 @@ def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
     try:
         return _parse_step(columns, unread), unread
     except ValueError:
-        mended, unread = _mend(columns)
+        mended, reasons = mend(columns, _OPTIONAL, {})
+        unread = {name: reason.removeprefix(": ") for name, reason in reasons.items()}
         return _parse_step(mended, unread), unread
 
 
-def _mend(columns: Columns) -> tuple[Columns, dict[str, str]]:
-    """Return the row without impossible values in columns that may be NULL, and the reason for each."""
-    mended, unread = dict(columns), dict[str, str]()
-    for name, type_ in _OPTIONAL.items():
-        try:
-            msgspec.convert(mended[name], type_)
-        except msgspec.ValidationError as error:
-            mended[name], unread[name] = (
-                None,
-                describe_mistake(error, type_, columns[name]).removeprefix(": "),
-            )
-    return mended, unread
-
-
 def _parse_step(columns: Columns, unread: dict[str, str]) -> StepRecord:
-    flags = convert("step", columns, _FlagsRow)
+    step, measured = _STEP.parse(columns), _MEASURED.parse(columns)
+    watched = step.pop("watched")
+    busiest = measured.pop("cpu_busiest_thread_percent")
+    all_ = measured.pop("cpu_all_threads_percent")
+    cpu = None
+    if busiest is not None and all_ is not None:
+        cpu = CpuUse(busiest_thread_percent=busiest, all_threads_percent=all_)
     return StepRecord(
-        **msgspec.structs.asdict(convert("step", columns, _StepRow)),
-        planned_pause=bool(flags.planned_pause),
-        disturbances=() if flags.watched else None,
+        **step,
+        disturbances=() if watched else None,
         workload=parse_workload("step", columns),
-        measurement=_measurement(columns, unread),
-        host=_host_use(columns["host_use"], unread),
+        measurement=Measurement(
+            **measured,
+            read=_parse_stats(columns, "read", unread),
+            write=_parse_stats(columns, "write", unread),
+            cpu=cpu,
+        ),
+        host=_parse_host_use(columns["host_use"], unread),
     )
+
+
+def _parse_stats(columns: Columns, side: str, unread: dict[str, str]) -> IoStats:
+    values = _SIDES[side].parse(columns)
+    name = f"{side}_histogram"
+    try:
+        histogram = decode_histogram(columns[name])
+    except BAD_ROW as error:
+        histogram, unread[name] = EMPTY, str(error)
+    return IoStats(**values, histogram=histogram)
 
 
 def render_host_use(use: HostUse) -> str:
@@ -252,7 +210,7 @@ def render_host_use(use: HostUse) -> str:
     return msgspec.json.encode(known).decode()
 
 
-def _host_use(text: object, unread: dict[str, str]) -> HostUse | None:
+def _parse_host_use(text: object, unread: dict[str, str]) -> HostUse | None:
     """Return the host's activity; None also if it cannot be read: the step is valid without it."""
     if text is None:
         return None
@@ -263,44 +221,22 @@ def _host_use(text: object, unread: dict[str, str]) -> HostUse | None:
         return None
 
 
-def parse_disturbance(columns: Columns) -> Disturbance:
-    row = convert("disturbance", columns, _DisturbanceRow)
-    return Disturbance(**msgspec.structs.asdict(row))
+def under_way_columns(step: StepStarted) -> Columns:
+    """Return a step that has begun as a row."""
+    return _UNDER_WAY.columns(step) | workload_columns(step.workload) | {"started_s": step.at_s}
 
 
-def _measurement(columns: Columns, unread: dict[str, str]) -> Measurement:
-    row = convert("step", columns, _SeenRow)
-    busiest, all_ = row.cpu_busiest_thread_percent, row.cpu_all_threads_percent
-    cpu = None
-    if busiest is not None and all_ is not None:
-        cpu = CpuUse(busiest_thread_percent=busiest, all_threads_percent=all_)
-    return Measurement(
-        duration_s=row.duration_s,
-        read=_stats(columns, "read", unread),
-        write=_stats(columns, "write", unread),
-        cpu=cpu,
-        host_limited=bool(row.host_limited),
-        rates_known=bool(row.rates_known),
-    )
-
-
-def _stats(columns: Columns, side: str, unread: dict[str, str]) -> IoStats:
-    own = {name: columns[f"{side}_{name}"] for name in _SideRow.__struct_fields__}
-    row = convert(f"step, {side}", own, _SideRow)
-    name = f"{side}_histogram"
-    try:
-        histogram = decode_histogram(columns[name])
-    except BAD_ROW as error:
-        histogram, unread[name] = EMPTY, str(error)
-    return IoStats(**msgspec.structs.asdict(row), histogram=histogram)
+def parse_under_way_place(columns: Columns) -> dict[str, Any]:
+    """Return the values of the plain fields of the step under way."""
+    return _UNDER_WAY.parse(columns)
 
 
 def parse_under_way(columns: Columns, samples: Sequence[Sample]) -> UnfinishedStep:
     """Return the step under way from its row and its kept seconds."""
-    row = convert("under_way", columns, UnderWayRow)
+    place = parse_under_way_place(columns)
     last = samples[-1]
     return UnfinishedStep(
-        **msgspec.structs.asdict(row),
+        **place,
         workload=parse_workload("under_way", columns),
         measured_so_far=Measurement(
             duration_s=last.start_s + last.duration_s,

@@ -1,19 +1,21 @@
-"""Write a run file: an observer that commits each finished step durably."""
+"""Write a run file: an observer that commits each finished step durably, and files of imported results."""
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from tkperf.model.errors import RunFileError
+from tkperf.model.errors import RunFileError, UsageError, reason_of
+from tkperf.model.measurement import Sample
 from tkperf.model.record import RunNote, RunStatus, RunWarning
 from tkperf.runfile import backlog
-from tkperf.runfile.backlog import Backlog, Entry, Statement
-from tkperf.runfile.opening import create_run_file, reopen_run_file
+from tkperf.runfile.backlog import Backlog, BacklogEntry, Statement
+from tkperf.runfile.opening import create_run_file, describe_existing, reopen_run_file
 from tkperf.runfile.statements import Statements
-from tkperf.runfile.under_way import StepUnderWay
 from tkperf.runner.events import (
     Event,
     Judged,
@@ -24,6 +26,7 @@ from tkperf.runner.events import (
     RunEnded,
     RunResumed,
     RunStarted,
+    SampleSeen,
     SectionEnded,
     StepEnded,
     StepStarted,
@@ -32,7 +35,11 @@ from tkperf.runner.events import (
     TestStarted,
     Warned,
 )
+from tkperf.system.output_files import make_folder
 
+PART_S = 60.0
+# fio of the next step starts some seconds before the end; by then nothing may be written.
+BEFORE_HANDOVER_S = 8.0
 _KEPT = (
     RunStarted, RunResumed, TestStarted, PurgeEnded, StepEnded, Judged, SectionEnded, Warned,
     Noted, TestEnded, RunEnded,
@@ -40,6 +47,64 @@ _KEPT = (
 # A verdict goes with the next write, some seconds later at most; if it is lost, its steps give it again.
 # Alone it would delay the beginning of a round by as many syncs of the disk as a step.
 _CAN_WAIT = (Judged, PhaseStarted, StepStarted)
+
+
+class _StepUnderWay:
+    """The step that has begun and not ended, kept while it runs: a fill takes hours, and a kill must not cost them.
+
+    Its samples are gathered from the events and handed out about a minute at a time, never shortly
+    before a hand-over, which writing to a slow disk could delay.
+    """
+
+    def __init__(self) -> None:
+        self.begun: StepStarted | None = None
+        self._samples: list[Sample] = []
+        self._taken_at_s = 0.0
+        self._moved_bytes = 0
+
+    def see(self, event: Event) -> None:
+        match event:
+            case StepStarted():
+                self.begun, self._samples, self._taken_at_s = event, [], event.at_s
+                self._moved_bytes = 0
+            case SampleSeen() if self.begun is not None:
+                self._samples.append(event.sample)
+                self._moved_bytes += event.sample.read.bytes + event.sample.write.bytes
+            case StepEnded():
+                self.begun, self._samples = None, []
+
+    def is_quiet_after(self, event: Event) -> bool:
+        """Return whether writing for some seconds now would not make the device wait."""
+        if not isinstance(event, SampleSeen):
+            return True
+        return self._left_s(event.at_s) > BEFORE_HANDOVER_S
+
+    def _left_s(self, now_s: float) -> float:
+        """Return the time left in s; for a fill, at its rate so far."""
+        begun = self.begun
+        if begun is None:
+            return math.inf
+        done_s = now_s - begun.at_s
+        if begun.planned_s is not None:
+            return begun.planned_s - done_s
+        if begun.planned_bytes is None or not self._moved_bytes:
+            return math.inf
+        return (begun.planned_bytes - self._moved_bytes) * done_s / self._moved_bytes
+
+    def take_part(self, event: Event) -> tuple[Sample, ...]:
+        """Return the seconds since the part before, if it is time to keep them; else none."""
+        cut_off = isinstance(event, TestEnded) and event.status is not RunStatus.COMPLETE
+        due = (
+            isinstance(event, SampleSeen)
+            and event.at_s - self._taken_at_s >= PART_S
+            and self.is_quiet_after(event)
+        )
+        if self.begun is None or not (cut_off or due):
+            return ()
+        samples, self._samples = tuple(self._samples), []
+        if isinstance(event, SampleSeen):
+            self._taken_at_s = event.at_s
+        return samples
 
 
 class RunFileWriter:
@@ -79,7 +144,7 @@ class RunFileWriter:
             tell=self._tell_trouble,
             patient=patient,
         )
-        self._under_way = StepUnderWay()
+        self._under_way = _StepUnderWay()
         self._backlog.frame(_frame_of(self._db))
         self._readings: list[Statement] = []
 
@@ -109,7 +174,7 @@ class RunFileWriter:
         if samples := self._under_way.take_part(event):
             begun = self._under_way.begun
             assert begun is not None
-            self._put(Entry(statements=self._statements.of_part(begun, samples), part=True))
+            self._put(BacklogEntry(statements=self._statements.of_part(begun, samples), part=True))
         self._under_way.see(event)
         if isinstance(event, TelemetrySeen):
             # No transaction of its own: the next entry takes it along, within a minute or so.
@@ -119,7 +184,7 @@ class RunFileWriter:
             self._backlog.drop_parts()
         if isinstance(event, _KEPT):
             is_frame = isinstance(event, RunStarted | RunResumed | TestStarted)
-            self._put(Entry(event=event, frame=is_frame))
+            self._put(BacklogEntry(event=event, frame=is_frame))
         if isinstance(event, RunEnded):
             self._backlog.finish(stopped=event.status is RunStatus.INTERRUPTED)
             self._close_gaps()
@@ -138,11 +203,11 @@ class RunFileWriter:
         """
         return self._backlog.at_once()
 
-    def _put(self, entry: Entry) -> None:
+    def _put(self, entry: BacklogEntry) -> None:
         """Add an entry, after one for the waiting readings: the end of a step drops parts, but no readings."""
         readings, self._readings = self._readings, []
         if readings:
-            self._backlog.put(Entry(statements=tuple(readings)))
+            self._backlog.put(BacklogEntry(statements=tuple(readings)))
         self._backlog.put(entry)
 
     def _tell_trouble(self, text: str) -> None:
@@ -165,3 +230,47 @@ def _frame_of(db: sqlite3.Connection) -> tuple[Statement, ...]:
         for table in ("run", "host", "test", "resumption")
         if (rows := db.execute(f"SELECT * FROM {table}").fetchall())  # noqa: S608
     )
+
+
+@contextmanager
+def write_whole(path: Path) -> Iterator[RunFileWriter]:
+    """Yield a writer of a file that appears under its name only if the block ends without an error.
+
+    Raises:
+        RunFileError: as from a writer, or the folder cannot be made.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    if os.path.lexists(path):
+        raise RunFileError(describe_existing(path))
+    try:
+        make_folder(path.parent)
+    except UsageError as error:
+        raise RunFileError(str(error)) from error
+    except OSError as error:
+        raise RunFileError(f"cannot make the folder {path.parent}: {reason_of(error)}") from error
+    writer = RunFileWriter(partial, patient=False)
+    try:
+        try:
+            yield writer
+        finally:
+            writer.close()
+        _move_to(path, partial)
+    finally:
+        partial.unlink(missing_ok=True)
+        partial.with_name(partial.name + "-journal").unlink(missing_ok=True)
+
+
+def _move_to(path: Path, partial: Path) -> None:
+    """Give the file its name; if another file took that name meanwhile, that file keeps it."""
+    try:
+        try:
+            path.hardlink_to(partial)
+        except FileExistsError:
+            raise RunFileError(describe_existing(path)) from None
+        except OSError:
+            # A file system without links: here is a moment between looking and moving.
+            if os.path.lexists(path):
+                raise RunFileError(describe_existing(path)) from None
+            partial.rename(path)
+    except OSError as error:
+        raise RunFileError(f"cannot create {path}: {reason_of(error)}") from error

@@ -9,20 +9,20 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tkperf.model.measurement import Sample
+from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import (
     LeftOut,
     LogEntry,
+    PurgeRecord,
     Resumption,
-    RunNote,
     RunRecord,
     RunStatus,
-    RunWarning,
+    StepRecord,
     TestRecord,
+    VerdictRecord,
 )
 from tkperf.model.telemetry.marking import with_throttled_steps
-from tkperf.model.telemetry.reading import Reading
-from tkperf.runfile.facts import RunEnd, parse_facts
+from tkperf.runfile.facts import RunEnd, parse_run_facts
 from tkperf.runfile.limits import (
     MOST_RESUMPTIONS,
     MOST_SECTIONS,
@@ -30,22 +30,34 @@ from tkperf.runfile.limits import (
     Meter,
     require_few,
 )
-from tkperf.runfile.log_rows import LogRows, TestLog
-from tkperf.runfile.rows import TestRow, parse_plan, parse_reading, parse_resumption, parse_test
-from tkperf.runfile.salvage import Columns, Salvage
-from tkperf.runfile.values import BAD_ROW, convert
+from tkperf.runfile.log_rows import LogRows
+from tkperf.runfile.rows import (
+    BAD_ROW,
+    Columns,
+    TestRow,
+    convert,
+    parse_note,
+    parse_plan,
+    parse_reading,
+    parse_resumption,
+    parse_test,
+    parse_warning,
+    stand_in_test,
+)
+from tkperf.runfile.salvage import Salvage
 
-KILLED = "tkperf was stopped without being able to end the run"
+ENDED_BY_KILL = "tkperf was stopped without being able to end the run"
 NOT_BEGUN = "tkperf was stopped before it began; nothing was measured"
 END_UNREAD = "how the run ended cannot be read"
 
 T = TypeVar("T")
 
 
-class Rows:
+class RunRows:
     """The rows of an open database, read once, within one transaction.
 
     Attributes:
+        log: its steps, purges, verdicts and outcomes.
         sequences: of the readable steps that count, by test; the key to their seconds.
     """
 
@@ -54,7 +66,7 @@ class Rows:
         self._salvage = Salvage(db)
         self._meter = meter
         self._after = after
-        self._log = LogRows(self._salvage, meter, (), after=after)
+        self.log = LogRows(self._salvage, meter, (), after=after)
         self.leave_out = self._salvage.leave_out
         self.sequences: dict[str, list[int]] = {}
 
@@ -62,24 +74,6 @@ class Rows:
     def left_out(self) -> list[LeftOut]:
         """Return the parts that could not be read."""
         return self._salvage.left_out
-
-    @property
-    def log(self) -> list[LogEntry]:
-        """Return all rows of the log in their order: purges, steps, verdicts and outcomes."""
-        return self._log.log
-
-    @property
-    def places(self) -> dict[tuple[object, ...], int]:
-        """Return the sequence of each step by test, section, kind, number and position."""
-        return self._log.places
-
-    def samples_under_way(self, after_part: int = 0) -> tuple[int, list[Sample]]:
-        """Return the number of the newest part of the step under way, and the seconds of the parts after one."""
-        return self._log.samples_under_way(after_part)
-
-    def count_disturbed(self, record: RunRecord) -> int | None:
-        """Return the number of disturbed steps of a record that was read."""
-        return self._log.count_disturbed(record)
 
     def record(self, *, name: str, written: bool) -> RunRecord:
         """Return the whole run.
@@ -89,13 +83,13 @@ class Rows:
             written: a writer holds the file, so a part without an end is still running.
         """
         facts = self._facts()
-        info, unread = parse_facts(facts, name=name)
+        info, unread = parse_run_facts(facts, name=name)
         end = self._end(facts, written)
         if facts:
             for key, reason in unread.items():
                 self.leave_out(f"fact {key} of the run", reason)
         resumptions = self._resumptions()
-        self._log = LogRows(self._salvage, self._meter, resumptions, after=self._after)
+        self.log = LogRows(self._salvage, self._meter, resumptions, after=self._after)
         planned = _names(facts.get("tests"))
         tests = self._tests(written, resumptions, planned)
         earlier_ids = _earlier_ids(resumptions)
@@ -115,9 +109,14 @@ class Rows:
             resumptions=resumptions,
             earlier=tuple(test for test in tests if test.id in earlier_ids),
             planned=planned,
-            warnings=self._texts("warning", RunWarning),
-            notes=self._texts("note", RunNote),
-            telemetry=self._telemetry(),
+            warnings=tuple(self._salvage.records("warning", parse_warning)),
+            notes=tuple(self._salvage.records("note", parse_note)),
+            telemetry=tuple(
+                sorted(
+                    self._salvage.records("telemetry", parse_reading),
+                    key=lambda reading: reading.at_s,
+                )
+            ),
             left_out=tuple(self.left_out),
         )
         return with_throttled_steps(record)
@@ -155,26 +154,11 @@ class Rows:
             self.leave_out("how the run ended", error)
             return RunEnd(status=going_on, ended_utc=None, ended_because=END_UNREAD)
         if end.status is RunStatus.RUNNING and not written:
-            return msgspec.structs.replace(end, status=going_on, ended_because=KILLED)
+            return msgspec.structs.replace(end, status=going_on, ended_because=ENDED_BY_KILL)
         return end
 
-    def _texts(self, table: str, type_: type[T]) -> tuple[T, ...]:
-        return tuple(
-            self._salvage.parse(
-                self._salvage.rows(table),
-                lambda row: convert(table, row, type_),
-                lambda row: f"{table} {row['id']}",
-            )
-        )
-
-    def _telemetry(self) -> tuple[Reading, ...]:
-        readings = self._salvage.parse(
-            self._salvage.rows("telemetry"), parse_reading, lambda row: f"telemetry {row['id']}"
-        )
-        return tuple(sorted(readings, key=lambda reading: reading.at_s))
-
     def _resumptions(self) -> tuple[Resumption, ...]:
-        rows = self._salvage.all_rows("resumption")
+        rows = list(self._salvage.rows("resumption"))
         require_few(len(rows), MOST_RESUMPTIONS, "resumptions")
         return tuple(
             self._salvage.parse(rows, parse_resumption, lambda row: f"resumption {row['number']}")
@@ -199,11 +183,21 @@ class Rows:
                 names.add(row.name)
             for key, reason in unread.items():
                 self.leave_out(f"{key} of test {row.name}", reason, test=row.name)
-        logs = self._log.read({test_id: row.name for test_id, row in rows.items()})
+        self.log.read({test_id: row.name for test_id, row in rows.items()})
+        logs: dict[int, list[LogEntry]] = {test_id: [] for test_id in rows}
+        for entry in self.log.entries:
+            logs[entry.test_id].append(entry)
         tests = [self._test(test_id, row, logs[test_id], written) for test_id, row in rows.items()]
         sections = {(test.name, step.section) for test in tests for step in test.steps}
         require_few(len(sections), MOST_SECTIONS, "sections")
-        self.sequences = {row.name: logs[test_id].sequences for test_id, row in rows.items()}
+        self.sequences = {
+            row.name: [
+                entry.sequence
+                for entry in logs[test_id]
+                if isinstance(entry.record, StepRecord) and not entry.set_aside
+            ]
+            for test_id, row in rows.items()
+        }
         return tests
 
     def _test_rows(
@@ -216,20 +210,12 @@ class Rows:
         if len(self.left_out) > lost_before and not resumptions:
             # Tests begin in the order of the plan.
             for test_id, name in enumerate(planned, start=1):
-                found.setdefault(
-                    test_id,
-                    {
-                        "id": test_id,
-                        "name": name,
-                        "status": RunStatus.INTERRUPTED,
-                        "started_s": 0.0,
-                        "ended_s": None,
-                        "plan": None,
-                    },
-                )
+                found.setdefault(test_id, stand_in_test(test_id, name))
         return [found[test_id] for test_id in sorted(found)]
 
-    def _test(self, test_id: int, row: TestRow, log: TestLog, written: bool) -> TestRecord:
+    def _test(
+        self, test_id: int, row: TestRow, log: Sequence[LogEntry], written: bool
+    ) -> TestRecord:
         killed = row.status is RunStatus.RUNNING and not written
         plans = self._salvage.parse(
             [{"plan": row.plan}] if row.plan is not None else [],
@@ -242,15 +228,26 @@ class Rows:
             status=RunStatus.INTERRUPTED if killed else row.status,
             started_s=row.started_s,
             ended_s=row.ended_s,
-            outcomes=tuple(log.outcomes),
-            purges=tuple(log.purges),
-            steps=tuple(log.steps),
-            set_aside=tuple(log.set_aside),
+            outcomes=_of_kind(SectionOutcome, log),
+            purges=_of_kind(PurgeRecord, log),
+            steps=_of_kind(StepRecord, log),
+            set_aside=tuple(
+                (entry.sequence, entry.record)
+                for entry in log
+                if entry.set_aside and isinstance(entry.record, StepRecord)
+            ),
             id=test_id,
-            verdicts=tuple(log.verdicts),
-            under_way=self._log.under_way(row.name, test_id),
+            verdicts=_of_kind(VerdictRecord, log),
+            under_way=self.log.under_way(row.name, test_id),
             plan=next(plans, None),
         )
+
+
+def _of_kind(kind: type[T], log: Sequence[LogEntry]) -> tuple[T, ...]:
+    """Return the records of a kind that count."""
+    return tuple(
+        entry.record for entry in log if isinstance(entry.record, kind) and not entry.set_aside
+    )
 
 
 def _earlier_ids(resumptions: Sequence[Resumption]) -> set[int]:
