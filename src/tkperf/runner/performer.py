@@ -12,7 +12,7 @@ from tkperf.model.disturbance.io import Counters
 from tkperf.model.errors import StepFailedError
 from tkperf.model.host_use import HostLooks
 from tkperf.model.measurement import Measurement, Sample, as_answer
-from tkperf.model.phases import Answer, Continuous, Course, Fill, Idle, Phase, Purge, Round
+from tkperf.model.phases import Answer, Continuous, Fill, Idle, Phase, Purge, Round
 from tkperf.model.plausibility import Plan, require_plausible
 from tkperf.model.record import PurgeRecord, PurgeResult, RunNote, RunWarning, StepRecord, kind_of
 from tkperf.model.run_info import RunInfo
@@ -130,9 +130,9 @@ class Performer:
     def test(self) -> Test:
         return self.ahead.test
 
-    def answer(self, phase: Phase, course: Course | None = None, position: int = 0) -> Answer:
-        """Perform a phase, by itself or at this position of a course."""
-        self.ahead.begin(course, position)
+    def answer(self, phase: Phase, following: Sequence[Phase]) -> Answer:
+        """Perform a phase. ``following``: the phases after it that are certain."""
+        self.ahead.begin(phase, following)
         self.telemetry.look()
         self._announce(phase)
         answer = self._perform(phase)
