@@ -21,7 +21,7 @@ from rich.text import Text
 from tkperf.cli.background import Abandoned
 from tkperf.cli.console import OutputConsole
 from tkperf.cli.live_lines import render_lines
-from tkperf.cli.run_state import RunState
+from tkperf.pipeline.run_state import RunState
 from tkperf.runner.events import Event
 
 # For a simulated run, in which a second takes a millisecond.

@@ -9,8 +9,7 @@ from datetime import datetime
 
 from rich.text import Text
 
-from tkperf.cli.clock import format_end, from_to
-from tkperf.cli.run_state import RunState
+from tkperf.cli.run_words import format_end, from_to
 from tkperf.model.disturbance.codes import WORDS, find_codes
 from tkperf.model.phases import Continuous, Idle, Purge, Round
 from tkperf.model.record import StepKind
@@ -26,6 +25,7 @@ from tkperf.model.units import (
     on_one_line,
     unit_for_people,
 )
+from tkperf.pipeline.run_state import RunState
 from tkperf.render.terminal.blocks import ASCII, Blocks, blocks_for, share_bar, sparkline
 from tkperf.render.terminal.histories import draw_histories
 from tkperf.runner.events import StepStarted

@@ -10,7 +10,7 @@ import click
 from tkperf.analysis.over_seconds import Read, analyse_opened
 from tkperf.analysis.results import TestResult
 from tkperf.cli.console import open_console
-from tkperf.cli.following import describe_going_on
+from tkperf.cli.run_words import describe_going_on
 from tkperf.cli.tables import print_results
 from tkperf.model.record import RunRecord, RunStatus, StepKind
 from tkperf.model.seconds import Seconds, join

@@ -36,7 +36,7 @@ from tkperf.runfile.salvage import is_damage
 from tkperf.runfile.schema import require_schema
 from tkperf.runfile.values import BAD_ROW
 from tkperf.runfile.writers import is_being_written
-from tkperf.runner.delta import Growth, Outline
+from tkperf.runner.delta import Delta, Outline
 
 # No row of a log has a greater number: SQLite allows none.
 _AFTER_ALL = 2**63 - 1
@@ -100,7 +100,7 @@ class RunFile:
             self._seconds_read.clear()
             return self._rows.record(name=self._path.stem, written=written)
 
-    def growth(self, since: Growth | None = None) -> Growth:
+    def delta(self, since: Delta | None = None) -> Delta:
         """Return the rows and seconds that the file gained since an earlier look, by this reader or another."""
         after, after_part = (0, 0) if since is None else (since.sequence, since.part)
         with self._guard():
@@ -118,7 +118,7 @@ class RunFile:
                 for entry in (rows.log if since is not None else rows.log[-1:])
                 if isinstance(entry.record, StepRecord)
             }
-        return Growth(
+        return Delta(
             record=record,
             log=tuple(rows.log),
             sequence=max((entry.sequence for entry in rows.log), default=after),

@@ -110,7 +110,7 @@ def replay(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Reached:
     """The place that a test's log has reached.
 
     Attributes:
@@ -124,13 +124,13 @@ class Place:
     steps_done: int
 
 
-def find_place(
+def find_reached(
     procedure: Procedure, log: Sequence[LogEntry], earlier: Sequence[Resumption] = ()
-) -> Place:
+) -> Reached:
     """Return the place that a running test has reached. Arguments and errors are the ones of ``replay``."""
     reader = _Reader(deque(log), deque(_taken(earlier)))
     phase = reader.read(procedure)
-    return Place(phase=phase, answers=_answers(reader.asked), steps_done=len(reader.log))
+    return Reached(phase=phase, answers=_answers(reader.asked), steps_done=len(reader.log))
 
 
 def _taken(earlier: Sequence[Resumption]) -> list[Resumption]:
@@ -240,7 +240,7 @@ class _Reader:
         if not fits or section != phase.section:
             raise ValueError(
                 f"row {entry.sequence} of the log ({section}) is not what the test asks for there "
-                f"({describe_phase(phase)})"
+                f"({name_phase(phase)})"
             )
 
     def _keep(self, phase: Phase, answer: Answer, sequence: int | None) -> None:
@@ -276,7 +276,7 @@ def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
             goes_on=GoesOn.WHERE_IT_STOPPED,
             section=missing.section,
             set_aside_from=part,
-            again=describe_phase(missing),
+            again=name_phase(missing),
         )
     if isinstance(missing, Round) and missing.repeatable:
         return _from_round(asked, missing, part, statements)
@@ -343,8 +343,8 @@ def _workloads(phase: Phase) -> tuple[Workload, ...]:
             return ()
 
 
-def describe_phase(phase: Phase) -> str:
-    """Return the description of a phase, as ``IOPS, round 7``."""
+def name_phase(phase: Phase) -> str:
+    """Return the name of a phase, as ``IOPS, round 7``."""
     match phase:
         case Purge():
             return f"{phase.section}, purge"
