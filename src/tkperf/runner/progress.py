@@ -7,7 +7,7 @@ procedures ask for it next.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tkperf.model.errors import UsageError
 from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOutcome
@@ -44,9 +44,9 @@ class Progress:
         shortest_s, longest_s: the time of the whole run from then on, without purges; None: unknown.
     """
 
-    test: str | None
-    number: int
-    tests: int
+    test: str | None = None
+    number: int = 0
+    tests: int = 0
     phase: Phase | None = None
     steps_done: int = 0
     at_most: int | None = None
@@ -117,10 +117,8 @@ def _place(
     phase = reached.phase
     if phase is None:
         return progress
-    return Progress(
-        test=progress.test,
-        number=progress.number,
-        tests=progress.tests,
+    return replace(
+        progress,
         phase=phase,
         steps_done=reached.steps_done,
         at_most=ahead.at_most(phase),
