@@ -28,7 +28,7 @@ from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.procedures.profiles import Profile
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
-from tkperf.runner.runner import Run, execute
+from tkperf.runner.runner import RunParts, execute_run
 
 latency_lists = st.lists(st.integers(min_value=1, max_value=10**9), min_size=1, max_size=60)
 
@@ -127,8 +127,8 @@ def simulate(
     by_default = (test for test in SSD_TESTS.values() if test.by_default)
     engine = SimulatedEngine(PRESETS[preset], info.active_range_length_bytes or 0)
     writer = RunFileWriter(folder / "run.tkperf")
-    execute(
-        Run(
+    execute_run(
+        RunParts(
             info=info,
             tests=tuple(by_default if suite is None else suite.values()),
             profile=load_profile(profile) if isinstance(profile, str) else profile,

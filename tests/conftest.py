@@ -112,4 +112,4 @@ def failing_asides(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr("tkperf.system.worker.start_module", start)
     if request.param == "that hangs":
-        monkeypatch.setattr("tkperf.system.worker.LONGEST_WAIT_S", 1.0)
+        monkeypatch.setattr("tkperf.system.worker.ANSWER_LIMIT_S", 1.0)

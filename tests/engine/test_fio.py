@@ -43,7 +43,7 @@ def measure(
 
 
 def judge(execution: Execution, plan: Plan) -> str | None:
-    return why_implausible(execution.measurement, plan, execution.witness)
+    return why_implausible(execution.measurement, plan, execution.evidence)
 
 
 def wait_for(engine: FioEngine, step: Step) -> FioProcess:
@@ -119,8 +119,8 @@ def test_a_fill_is_believed(make_engine: MakeEngine) -> None:
     fill = Fill(section="S", workload=workload(access=Access.SEQUENTIAL), passes=2)
     execution = make_engine().fill(fill, then=None, on_sample=lambda _: None)
     assert judge(execution, Plan(workload=fill.workload, duration_s=None)) is None
-    assert execution.witness.jobs is not None
-    assert [job.planned_bytes for job in execution.witness.jobs] == [64 << 20] * 2
+    assert execution.evidence.jobs is not None
+    assert [job.planned_bytes for job in execution.evidence.jobs] == [64 << 20] * 2
 
 
 @pytest.mark.parametrize("victims", [1, 2])

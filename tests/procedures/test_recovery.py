@@ -34,7 +34,7 @@ from tkperf.procedures.write_saturation import WriteSaturationTable
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import Event, PhaseStarted, StepEnded
-from tkperf.runner.runner import Run, execute
+from tkperf.runner.runner import RunParts, execute_run
 
 GIB = 1 << 30
 IDLE_S = (5, 10, 15, 25, 50)
@@ -49,8 +49,8 @@ def measure(
     drive_ = engine(PRESETS["sata-ssd"], range_bytes)
     seen: list[Event] = []
     writer = None if file is None else RunFileWriter(file)
-    execute(
-        Run(
+    execute_run(
+        RunParts(
             info=run_info(active_range_length_bytes=range_bytes),
             tests=(test,),
             profile=profile,

@@ -22,7 +22,7 @@ from tkperf.model.units import GIB
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.runfile.reader import read_run
 from tkperf.runner.events import Event, RunEnded, TelemetrySeen, TestStarted, Warned
-from tkperf.runner.runner import Run, execute
+from tkperf.runner.runner import RunParts, execute_run
 
 
 def run_cli(*argv: object) -> str:
@@ -192,8 +192,8 @@ class Recorded:
 def run_latency(engine: SimulatedEngine, target: FreeTarget, telemetry: Recorded) -> list[Event]:
     """What is told of a latency test with this telemetry."""
     events: list[Event] = []
-    execute(
-        Run(
+    execute_run(
+        RunParts(
             info=run_info(),
             tests=(SSD_TESTS["lat"],),
             profile=load_profile("quick"),
@@ -212,12 +212,12 @@ def test_the_runner_asks_around_tests_and_leaves_purges_alone() -> None:
     engine = SimulatedEngine(PRESETS["sata-ssd"], GIB)
     recorded = Recorded(clock=engine.clock)
 
-    class Target(FreeTarget):
+    class RunTarget(FreeTarget):
         def purge(self, **how: object):  # type: ignore[no-untyped-def]
             recorded.acts.append("purge")
             return super().purge(**how)
 
-    events = run_latency(engine, Target(), recorded)
+    events = run_latency(engine, RunTarget(), recorded)
     assert recorded.acts == ["ask", "pause", "purge", "go on", "ask", "finish", "ask"]
     seen = [event.reading for event in events if isinstance(event, TelemetrySeen)]
     assert [reading.media_errors for reading in seen] == [1, 5]  # the last at the same moment

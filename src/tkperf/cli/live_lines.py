@@ -31,8 +31,8 @@ from tkperf.render.terminal.histories import draw_histories
 from tkperf.runner.events import StepStarted
 from tkperf.runner.progress import describe_phase
 
-MOST_WARNINGS = 2
-MOST_LINES_OF_A_REMARK = 3
+_MOST_WARNINGS = 2
+_MOST_LINES_OF_A_REMARK = 3
 _LABEL = 8
 _WIDEST_BAR = 40
 
@@ -245,8 +245,8 @@ class _View:
     def remarks(self, most_lines: int) -> list[Text]:
         """Return notices and the last warnings, set apart by indents: whole if there is room, else a line each."""
         warnings = self._state.warnings
-        texts = [f"warning: {warning}" for warning in warnings[-MOST_WARNINGS:]]
-        if earlier := len(warnings[:-MOST_WARNINGS]):
+        texts = [f"warning: {warning}" for warning in warnings[-_MOST_WARNINGS:]]
+        if earlier := len(warnings[:-_MOST_WARNINGS]):
             texts.insert(0, f"{format_count(earlier, 'earlier warning')} in the log")
         # The newest warning goes last, as it would in a log.
         texts = [*self._state.notices, *texts]
@@ -256,7 +256,7 @@ class _View:
 
     def _wrapped(self, text: str) -> list[str]:
         return textwrap.wrap(
-            text, self._width, max_lines=MOST_LINES_OF_A_REMARK, placeholder=" ...",
+            text, self._width, max_lines=_MOST_LINES_OF_A_REMARK, placeholder=" ...",
             subsequent_indent="  ",
         )  # fmt: skip
 

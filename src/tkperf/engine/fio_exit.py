@@ -11,7 +11,7 @@ from tkperf.model.errors import EngineError, LostAtGateError, StepFailedError
 _ENDED_BY_SIGNAL = 128
 
 
-def find_fault(
+def find_fio_fault(
     status: int,
     job_errors: Sequence[int],
     *,

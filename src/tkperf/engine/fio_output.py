@@ -83,7 +83,7 @@ class JobReading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class FioReading:
     """fio's cumulative counters at one moment.
 
     Attributes:
@@ -101,7 +101,7 @@ class Reading:
     cpu: CpuUse | None = None
 
 
-NOTHING_YET = Reading()
+NOTHING_YET = FioReading()
 
 
 class DocumentSplitter:
@@ -160,7 +160,7 @@ class DocumentSplitter:
             raise EngineError(f"fio printed more than {most_bytes >> 20} MiB {where}")
 
 
-def parse_document(document: bytes) -> Reading:
+def parse_document(document: bytes) -> FioReading:
     """Return one status document as a reading, all jobs together.
 
     Raises:
@@ -177,7 +177,7 @@ def parse_document(document: bytes) -> Reading:
     except (msgspec.DecodeError, ValueError, ArithmeticError, RecursionError) as error:
         raise EngineError(f"fio printed something that is not its JSON status: {error}") from error
     readings = tuple(_job_reading(job) for job in jobs)
-    return Reading(
+    return FioReading(
         elapsed_s=max(reading.elapsed_s for reading in readings),
         wall_clock_s=decoded.timestamp_ms / 1000,
         read=read,
@@ -225,7 +225,7 @@ def _io_stats(direction: _Direction) -> IoStats:
     )
 
 
-def build_sample(earlier: Reading, later: Reading, *, origin_s: float = 0.0) -> Sample:
+def build_sample(earlier: FioReading, later: FioReading, *, origin_s: float = 0.0) -> Sample:
     """Return the sample between two readings; ``origin_s`` is where the sample's clock starts.
 
     Raises:

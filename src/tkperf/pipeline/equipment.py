@@ -19,7 +19,7 @@ from tkperf.model.disturbance.io import Counters
 from tkperf.model.record import RunWarning
 from tkperf.model.telemetry.reading import DriveFacts, Telemetry
 from tkperf.pipeline.fitting import Fitted
-from tkperf.runner.runner import Target
+from tkperf.runner.runner import RunTarget
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Equipment:
     """
 
     engine: Engine
-    target: Target
+    target: RunTarget
     ioengine: str
     clock: Callable[[], float]
     write_cache: str

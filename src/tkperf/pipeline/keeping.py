@@ -33,7 +33,7 @@ from tkperf.runfile.own import SQLITE_ENDINGS
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import Event, Observer
 from tkperf.runner.replay import Resumed
-from tkperf.runner.runner import Run, execute
+from tkperf.runner.runner import RunParts, execute_run
 from tkperf.system.host_looks import ProcHostLooks
 from tkperf.system.output_files import make_folder
 
@@ -148,7 +148,7 @@ def keep_run(
     """
     destination.require_space(equipment.fitted)
 
-    def run(host: HostState) -> Run:
+    def run(host: HostState) -> RunParts:
         return _run(
             equipment,
             info=build_run_info(plan, title, equipment, host),
@@ -178,7 +178,7 @@ def keep_resumed(
     """
     destination.require_space(equipment.fitted)
 
-    def run(host: HostState) -> Run:
+    def run(host: HostState) -> RunParts:
         plan.require_unchanged()
         relive(equipment.engine, plan.log, equipment.fitted)
         resumptions = len(plan.record.resumptions) + 1
@@ -210,8 +210,8 @@ def _run(
     warnings: Sequence[RunWarning],
     strict: bool,
     resumed: Resumed | None = None,
-) -> Run:
-    return Run(
+) -> RunParts:
+    return RunParts(
         info=info,
         tests=tuple(test.test for test in equipment.fitted.tests),
         profile=equipment.fitted.profile,
@@ -229,7 +229,7 @@ def _run(
 
 
 def _keep(
-    make_run: Callable[[], Run],
+    make_run: Callable[[], RunParts],
     equipment: Equipment,
     destination: Destination,
     *,
@@ -263,7 +263,7 @@ def _keep(
                 views += opened
                 with _looking_at_host(equipment) as looks:
                     watched = replace(run, observers=(writer, tell_beginning, *views), host=looks)
-                    execute(watched)
+                    execute_run(watched)
     except KeyboardInterrupt:
         if seen or goes_on:
             raise

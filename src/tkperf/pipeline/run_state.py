@@ -33,8 +33,8 @@ from tkperf.runner.events import (
 from tkperf.runner.progress import Progress
 
 # More columns than any terminal has.
-MOST_SECONDS = 500
-MOST_VALUES = 500
+_MOST_SECONDS = 500
+_MOST_VALUES = 500
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class RunState:
     last_disturbed: StepRecord | None = None
     quantity: Quantity = IOPS
     histories: dict[Workload, list[float | None]] = field(default_factory=dict)
-    seconds_iops: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_SECONDS))
+    seconds_iops: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST_SECONDS))
     kept_bytes: int = 0
     step_bytes: int = 0
     at_s: float = 0.0
@@ -160,7 +160,7 @@ class RunState:
         if step.kind not in (StepKind.FILL, StepKind.WARM_UP):
             values = self.histories.setdefault(key_of(step.kind, step.workload), [])
             values.append(value_of(self.quantity, step.workload, step.measurement))
-            del values[:-MOST_VALUES]
+            del values[:-_MOST_VALUES]
 
     @property
     def current_cell(self) -> Workload | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tkperf.engine import Load, Next
+from tkperf.engine import EngineLoad, Next
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.measurement import Measurement
 from tkperf.model.phases import Answer, Continuous, Interruption, Phase, Procedure, Round
@@ -85,7 +85,7 @@ class Ahead:
         if not ready:
             return None
 
-        def choose(so_far: Measurement) -> Load | None:
+        def choose(so_far: Measurement) -> EngineLoad | None:
             ends = (so_far,) if planned_s is None else possible_ends(so_far, planned_s)
             followers = {
                 self.load_after(phase, answer(seen)) for end in ends for seen in _judged(end)
@@ -97,17 +97,17 @@ class Ahead:
     def within(self, phase: Round, position: int) -> Next:
         """Return the load that follows a step of a round that is not its last."""
         if position + 2 < len(phase.steps):
-            afterwards: tuple[Load, ...] = (phase.steps[position + 2],)
+            afterwards: tuple[EngineLoad, ...] = (phase.steps[position + 2],)
         else:
             then = self.next(phase, lambda _: None)
             afterwards = () if then is None else then.loads
         return Next.for_certain(phase.steps[position + 1], afterwards)
 
-    def load_after(self, phase: Phase, answer: Answer) -> Load | None:
+    def load_after(self, phase: Phase, answer: Answer) -> EngineLoad | None:
         """Return the load that follows a phase with this answer."""
         return self._load(upcoming_phase(self.procedure(), [*self.answers, answer]), after=phase)
 
-    def _load(self, phase: Phase | None, *, after: Phase) -> Load | None:
+    def _load(self, phase: Phase | None, *, after: Phase) -> EngineLoad | None:
         """Return the load that a phase begins with; None: it has none, or the running stream goes on."""
         if phase is None:
             phase = self.first_of_next_test()
@@ -115,7 +115,7 @@ class Ahead:
             return phase.steps[0]
         return phase if isinstance(phase, Continuous) and not phase.goes_on(after) else None
 
-    def _second_load(self, following: Phase | None) -> tuple[Load, ...]:
+    def _second_load(self, following: Phase | None) -> tuple[EngineLoad, ...]:
         """Return the load after the one that the following phase begins with, where it is certain."""
         phase = self.first_of_next_test() if following is None else following
         if isinstance(phase, Round) and len(phase.steps) > 1:

@@ -36,7 +36,7 @@ from tkperf.runner.events import (
 )
 from tkperf.runner.repeating import TIMES, most_attempts, why_repeated
 from tkperf.runner.replay import Resumed
-from tkperf.runner.run_watch import RunWatch, Watched
+from tkperf.runner.run_watch import Observations, RunWatch
 from tkperf.runner.telemetry import RunTelemetry
 
 Measured = Fill | Round | Continuous
@@ -44,7 +44,7 @@ OnProgress = Callable[[float | None], None]
 OnNote = Callable[[str, str], None]
 
 
-class Target(Protocol):
+class RunTarget(Protocol):
     """The device, held by a permit to erase it."""
 
     def recheck(self) -> None:
@@ -70,7 +70,7 @@ class Target(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class RunParts:
     """The parts of a run.
 
     Attributes:
@@ -88,7 +88,7 @@ class Run:
     tests: Sequence[Test]
     profile: Profile
     engine: Engine
-    target: Target
+    target: RunTarget
     observers: Sequence[Observer]
     clock: Callable[[], float]
     warnings: Sequence[RunWarning] = ()
@@ -120,7 +120,7 @@ class Run:
 class Performer:
     """The performer of the phases of one running test. ``origin_s``: the run's start on its clock."""
 
-    run: Run
+    run: RunParts
     ahead: Ahead
     origin_s: float
     watch: RunWatch
@@ -240,7 +240,9 @@ class Performer:
             self._keep(phase, step.workload, position, step.duration_s, execution, watched)
         return measurements
 
-    def _measure(self, phase: Round, position: int, then: Next | None) -> tuple[Execution, Watched]:
+    def _measure(
+        self, phase: Round, position: int, then: Next | None
+    ) -> tuple[Execution, Observations]:
         """Measure a step of a round. Measure it again at once if it failed, or was refused."""
         step = phase.steps[position]
         plan = Plan(workload=step.workload, duration_s=step.duration_s)
@@ -270,10 +272,10 @@ class Performer:
         on_sample = self._start_step(phase, step.workload, position, step.duration_s)
         return self.run.engine.measure(step, then=then, on_sample=on_sample)
 
-    def _believe(self, phase: Measured, execution: Execution, plan: Plan) -> Watched:
+    def _believe(self, phase: Measured, execution: Execution, plan: Plan) -> Observations:
         """Return the observations of a step apart from fio's report, or raise if the report cannot be true."""
         device = self.run.info.device.get("path") or "the device"
-        require_plausible(execution.measurement, plan, execution.witness, device=device)
+        require_plausible(execution.measurement, plan, execution.evidence, device=device)
         return self.watch.step_ended(
             kind_of(phase),
             plan.workload,
@@ -351,7 +353,7 @@ class Performer:
         position: int,
         planned_s: float | None,
         execution: Execution,
-        watched: Watched,
+        watched: Observations,
     ) -> None:
         """Hand the finished step to the observers."""
         record = StepRecord(

@@ -27,15 +27,15 @@ from tkperf.runner.events import (
     TestStarted,
     Warned,
 )
-from tkperf.runner.performer import Performer, Run, Target
+from tkperf.runner.performer import Performer, RunParts, RunTarget
 from tkperf.runner.replay import NOTHING, Replay, at_found_demand
 from tkperf.runner.run_watch import RunWatch
 from tkperf.runner.telemetry import RunTelemetry
 
-__all__ = ["Run", "Target", "execute"]
+__all__ = ["RunParts", "RunTarget", "execute_run"]
 
 
-def execute(run: Run) -> None:
+def execute_run(run: RunParts) -> None:
     """Run all tests in order. However the run ends, the engine is stopped and the end is recorded.
 
     Raises:
@@ -73,7 +73,7 @@ def execute(run: Run) -> None:
         raise
 
 
-def _report_beginning(run: Run) -> None:
+def _report_beginning(run: RunParts) -> None:
     tests = tuple(test.name for test in run.tests)
     if run.resumed is None:
         run.emit(RunStarted(info=run.info, tests=tests))
@@ -87,13 +87,13 @@ def _report_beginning(run: Run) -> None:
         )
 
 
-def _missing(run: Run, position: int) -> Iterator[Test]:
+def _missing(run: RunParts, position: int) -> Iterator[Test]:
     """Return the tests from this position on that are still to be run."""
     done = () if run.resumed is None else run.resumed.done
     return (test for test in run.tests[position:] if test.name not in done)
 
 
-def _end(run: Run, status: RunStatus, because: str | None, telemetry: RunTelemetry) -> None:
+def _end(run: RunParts, status: RunStatus, because: str | None, telemetry: RunTelemetry) -> None:
     """Stop the engine, read the drives' logs once more, and report the end to every observer."""
     run.engine.close()
     # An observer that fails gets the end all the same; Ctrl-C meanwhile ends the wait for a tool that hangs.
@@ -105,7 +105,7 @@ def _end(run: Run, status: RunStatus, because: str | None, telemetry: RunTelemet
     _report_end(run, status, event)
 
 
-def _report_end(run: Run, status: RunStatus, event: Event) -> None:
+def _report_end(run: RunParts, status: RunStatus, event: Event) -> None:
     """Report to every observer, also after one that fails; an error that ended the run early takes precedence."""
     failed: TkperfError | None = None
     for observer in run.observers:
@@ -126,7 +126,7 @@ class _TestRun:
     _warned: bool = False
 
     @property
-    def run(self) -> Run:
+    def run(self) -> RunParts:
         return self.performer.run
 
     @property

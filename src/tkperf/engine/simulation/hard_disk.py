@@ -37,7 +37,7 @@ class HardDisk:
     def trim(self, region: ActiveRange) -> None:
         """Do nothing: missing data make no difference either."""
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Report nothing: the model has neither heat nor counters."""
 
     def idle(self, duration_s: float) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from tkperf.engine.simulation.flash_drive import FlashDrive
 from tkperf.engine.simulation.hard_disk import HardDisk
 from tkperf.engine.simulation.models import DiskModel, DriveModel, FlashModel, Misbehaviour
-from tkperf.engine.simulation.service import Drive
+from tkperf.engine.simulation.service import SimulatedDrive
 from tkperf.model.errors import not_known
 
 _SATA = FlashModel(capacity_bytes=240_057_409_536)
@@ -107,7 +107,9 @@ def find_preset(name: str) -> DriveModel:
     return PRESETS[name]
 
 
-def build_drive(model: DriveModel, active_range_bytes: int, random: np.random.Generator) -> Drive:
+def build_drive(
+    model: DriveModel, active_range_bytes: int, random: np.random.Generator
+) -> SimulatedDrive:
     """Return a new drive of this model."""
     match model:
         case FlashModel():

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Workload
+
+Floats = NDArray[np.float64]
 
 
 class Latency(NamedTuple):
@@ -32,7 +37,7 @@ class Second(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class DriveReport:
     """A drive's report on itself: bytes since it was made; ``warning_c`` is None where it has no limit."""
 
     temperature_c: float
@@ -44,7 +49,7 @@ class Told:
     warning_c: float | None
 
 
-class Drive(Protocol):
+class SimulatedDrive(Protocol):
     """A running model of a drive. It raises EngineError where it fails for good."""
 
     read_spread: float
@@ -66,13 +71,13 @@ class Drive(Protocol):
         """Drop the data of addresses that the host needs no more, counted from the active range's start."""
         ...
 
-    def tell(self) -> Told | None:
+    def report(self) -> DriveReport | None:
         """Return the drive's report on itself; None: it has none."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Response:
     """Rate and mean response times that belong together, in I/Os a second and us."""
 
     rate: float
@@ -87,7 +92,7 @@ def balance(
     *,
     places: int,
     writes_wait: bool,
-) -> Answer:
+) -> Response:
     """Return the rate at which the load keeps its I/Os outstanding (Little's law), ``most`` at the most.
 
     Args:
@@ -123,7 +128,7 @@ def balance(
         write_us += beyond_us / (1 - reads)
     else:
         read_us, write_us = read_us + beyond_us, write_us + beyond_us
-    return Answer(rate=rate, read_us=read_us + outside_us, write_us=write_us + outside_us)
+    return Response(rate=rate, read_us=read_us + outside_us, write_us=write_us + outside_us)
 
 
 def _below(
@@ -131,7 +136,7 @@ def _below(
     offered: float,
     most: float,
     response_us: Callable[[float], tuple[float, float]],
-) -> Answer:
+) -> Response:
     """Return the answer at an offered rate that the drive keeps up with.
 
     The drive waits for I/Os, or some I/Os wait for others.
@@ -144,7 +149,7 @@ def _below(
     mean_us = reads * read_us + (1 - reads) * write_us
     # A full queue bounds the mean of all I/Os (Little's law), not reads or writes by themselves.
     fits = min(1.0, workload.total_outstanding_ios * 1e6 / offered / mean_us)
-    return Answer(rate=offered, read_us=fits * read_us, write_us=fits * write_us)
+    return Response(rate=offered, read_us=fits * read_us, write_us=fits * write_us)
 
 
 def block_shares(workload: Workload) -> tuple[BlockShare, ...]:

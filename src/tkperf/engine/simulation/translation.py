@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from math import exp
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tkperf.engine.simulation.service import Floats
 from tkperf.model.workload import ActiveRange
 
 SUPERBLOCKS = 256
@@ -26,11 +26,9 @@ _NOTHING = 1e-6
 # Above this share of valid data, copying a superblock while idle is not worth it.
 _WORTH_COLLECTING = 0.98
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spread:
+class WriteSpread:
     """The spread of random writes over the slices.
 
     Each slice gets ``share`` of them, on ``span_bytes`` of addresses, which are ``of_slice`` of the slice's.
@@ -62,7 +60,7 @@ class FlashTranslation:
         self._copies_room = 0.0
         self._pass_slice, self._passed = 0, 0.0
         # Random writes that are not in ``_valid`` yet: one exponential for all of them is faster.
-        self._scattered: tuple[float, Spread | None] = 0.0, None
+        self._scattered: tuple[float, WriteSpread | None] = 0.0, None
         self.amplification = 1.0
 
     @property
@@ -75,7 +73,7 @@ class FlashTranslation:
         """Return the bytes that are erased and ready to be written."""
         return len(self._free) * self.superblock_bytes + self._room
 
-    def write_random(self, amount: float, spread: Spread) -> None:
+    def write_random(self, amount: float, spread: WriteSpread) -> None:
         self._end_pass()
         amount = min(amount, _MOST_AT_ONCE * SUPERBLOCKS * self.superblock_bytes)
         while amount > _NOTHING:
