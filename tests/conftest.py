@@ -92,7 +92,7 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
         "that hangs",
     ]
 )
-def failing_asides(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def failing_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes of our own that do not do what they are asked for."""
     start_module = process.start_module
 

@@ -20,11 +20,10 @@ from tests.engine.conftest import workload
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.engine import Execution, Next
-from tkperf.engine.device_jobs import DeviceJobs
+from tkperf.engine.device_jobs import DeviceJobs, Mapped
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_process import FioProcess
 from tkperf.engine.gate import Gate
-from tkperf.engine.local_fio import Mapped
 from tkperf.model.errors import StepFailedError
 from tkperf.model.phases import Continuous, Fill
 from tkperf.model.plausibility import Plan, why_implausible
@@ -270,7 +269,7 @@ def test_nothing_of_a_step_that_ended_lies_around(make_engine: MakeEngine) -> No
     """A run of days must not fill the memory that its job files lie in."""
     engine = make_engine()
     measure(engine)
-    ((folder, _),) = engine._jobs._fio._folder._made
+    ((folder, _),) = engine._jobs._folder._made
     assert [path.name for path in folder.iterdir()] == ["owner.lock"]
     engine.close()
     assert not Path(folder).exists()

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from tkperf.device.inspection import DeviceFacts
 from tkperf.device.permit import ErasePermit
 from tkperf.engine import Engine
-from tkperf.engine.device_jobs import DeviceJobs
+from tkperf.engine.device_jobs import DeviceJobs, Mapped
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import ChosenEngine, choose_clock, choose_ioengine
-from tkperf.engine.local_fio import Mapped
 from tkperf.engine.seeds import RUN_SEED_BITS, Seeds
 from tkperf.model.disturbance.io import Counters
 from tkperf.model.record import RunWarning

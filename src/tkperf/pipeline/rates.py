@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from tkperf.device.identity import TargetKind
-from tkperf.engine.read_probe import PROBE_S, read_bytes_per_s
+from tkperf.engine.fio_setup import PROBE_S, read_bytes_per_s
 from tkperf.model.errors import EngineError, RunFileError, UsageError
 from tkperf.model.record import RunRecord, StepKind
 from tkperf.model.units import format_capacity, parse_size_bytes

@@ -22,7 +22,7 @@ from tkperf.device.segments_target import SegmentMapping, SegmentsTarget, mappin
 from tkperf.device.target import DriveTarget
 from tkperf.device.telemetry.watch import reading_logs
 from tkperf.device.write_cache import WriteCache, restoring
-from tkperf.engine.local_fio import Mapped
+from tkperf.engine.device_jobs import Mapped
 from tkperf.model.errors import DeviceError, TkperfError, UsageError
 from tkperf.model.record import RunWarning
 from tkperf.model.segments import Segments, draw_segments

@@ -9,12 +9,21 @@ from typing import Protocol
 
 from tkperf.engine import Engine, Execution, Next, OnSample
 from tkperf.model.disturbance.io import Counters
-from tkperf.model.errors import StepFailedError
+from tkperf.model.errors import StepDisturbedError, StepFailedError
 from tkperf.model.host_use import HostLooks
 from tkperf.model.measurement import Measurement, Sample, as_answer
 from tkperf.model.phases import Answer, Continuous, Fill, Idle, Phase, Purge, Round
 from tkperf.model.plausibility import Plan, require_plausible
-from tkperf.model.record import PurgeRecord, PurgeResult, RunNote, RunWarning, StepRecord, kind_of
+from tkperf.model.record import (
+    OnNote,
+    OnProgress,
+    PurgeRecord,
+    PurgeResult,
+    RunNote,
+    RunWarning,
+    StepRecord,
+    kind_of,
+)
 from tkperf.model.run_info import RunInfo
 from tkperf.model.telemetry.reading import Telemetry
 from tkperf.model.workload import Workload
@@ -34,14 +43,19 @@ from tkperf.runner.events import (
     TargetBusy,
     Warned,
 )
-from tkperf.runner.repeating import TIMES, most_attempts, why_repeated
 from tkperf.runner.replay import Resumed
 from tkperf.runner.run_watch import Observations, RunWatch
 from tkperf.runner.telemetry import RunTelemetry
 
+# A step that failed twice fails again. A disturbance is over with the next step or the one after, as a timer's
+# job or a user's look at a file, or it lasts for hours.
+_MOST_ATTEMPTS, _MOST_DISTURBED_ATTEMPTS = 2, 3
+_TIMES = {
+    _MOST_ATTEMPTS: "measured twice, and failed twice",
+    _MOST_DISTURBED_ATTEMPTS: "measured three times, and refused each time",
+}
+
 Measured = Fill | Round | Continuous
-OnProgress = Callable[[float | None], None]
-OnNote = Callable[[str, str], None]
 
 
 class RunTarget(Protocol):
@@ -253,8 +267,9 @@ class Performer:
                 execution = self._measure_once(phase, position, then)
                 return execution, self._believe(phase, execution, plan)
             except StepFailedError as error:
-                if attempt >= most_attempts(error):
-                    raise type(error)(f"{error} ({TIMES[attempt]})") from error
+                is_disturbed = isinstance(error, StepDisturbedError)
+                if attempt >= (_MOST_DISTURBED_ATTEMPTS if is_disturbed else _MOST_ATTEMPTS):
+                    raise type(error)(f"{error} ({_TIMES[attempt]})") from error
                 # From here on the device is idle, also during its check.
                 ended_s = self.run.clock()
                 if execution is not None:
@@ -263,7 +278,7 @@ class Performer:
                 self.run.engine.rest()  # the next step, too, which may have begun
                 self.run.target.recheck()
                 self.watch.gave_up(began_s, ended_s, str(error))
-                text = why_repeated(phase, position, then, error, ended_s - began_s)
+                text = _why_repeated(phase, position, then, error, ended_s - began_s)
                 self._warn("step-repeated", text)
         raise AssertionError("attempts are counted without end")
 
@@ -388,3 +403,16 @@ def _answer_with(
 ) -> Callable[[Measurement], dict[Workload, Measurement]]:
     """Return a function that completes the answer to a round with the measurement of its last workload."""
     return lambda measurement: {**cells, last: measurement}
+
+
+def _why_repeated(
+    phase: Round, position: int, then: Next | None, error: StepFailedError, tried_s: float
+) -> str:
+    """Return the text on a repeated step: the step, the reason, and the load on the device in between."""
+    saw = f"the failed attempt ({tried_s:.0f} s)"
+    if then is not None and then.certain:
+        saw += f" and perhaps the beginning of the next step, {then.loads[0].workload}"
+    return (
+        f"{phase.section}, round {phase.number}, step {position + 1} of {len(phase.steps)} was "
+        f"measured again, because {error}. In between the device saw {saw}"
+    )
