@@ -10,11 +10,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from tests.engine.simulation.settled import settled_amplification
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.flash_drive import FlashDrive
 from tkperf.engine.simulation.models import DiskModel, DriveModel, FlashModel
 from tkperf.engine.simulation.presets import PRESETS
-from tkperf.engine.simulation.translation import settled_amplification
 from tkperf.model.measurement import Measurement
 from tkperf.model.phases import Fill
 from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Step, Workload, Zone
@@ -96,14 +96,6 @@ def test_a_purge_makes_it_as_new() -> None:
     fresh = measure(engine, RANDOM_WRITES).iops
     engine = steady_sata()
     engine.purge()
-    assert measure(engine, RANDOM_WRITES).iops == pytest.approx(fresh, rel=0.02)
-
-
-def test_trim_restores_a_drive() -> None:
-    engine = make(SATA)
-    fresh = measure(engine, RANDOM_WRITES).iops
-    engine = steady_sata()
-    engine.drive.trim(ActiveRange(offset_bytes=0, length_bytes=SATA.capacity_bytes))
     assert measure(engine, RANDOM_WRITES).iops == pytest.approx(fresh, rel=0.02)
 
 

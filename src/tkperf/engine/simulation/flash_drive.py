@@ -87,9 +87,6 @@ class FlashDrive:
         self.translation.forget_all()
         self._cached_bytes = 0.0
 
-    def trim(self, region: ActiveRange) -> None:
-        self.translation.trim(region)
-
     def serve(self, workload: Workload, duration_s: float) -> Second:
         fills = self.translation.host_bytes / self._model.capacity_bytes
         self._moods.require_alive(fills)

@@ -34,9 +34,6 @@ class HardDisk:
     def purge(self) -> None:
         """Do nothing: data make no difference to a disk."""
 
-    def trim(self, region: ActiveRange) -> None:
-        """Do nothing: missing data make no difference either."""
-
     def report(self) -> None:
         """Report nothing: the model has neither heat nor counters."""
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Workload
+from tkperf.model.workload import Access, Arrival, BlockShare, Workload
 
 Floats = NDArray[np.float64]
 
@@ -65,10 +65,6 @@ class SimulatedDrive(Protocol):
 
     def purge(self) -> None:
         """Put the drive into "as new" state."""
-        ...
-
-    def trim(self, region: ActiveRange) -> None:
-        """Drop the data of addresses that the host needs no more, counted from the active range's start."""
         ...
 
     def report(self) -> DriveReport | None:

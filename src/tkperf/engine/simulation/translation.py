@@ -9,7 +9,6 @@ superblocks of copies, apart from the host's writes, as drives do.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp
 
 import numpy as np
 
@@ -108,18 +107,6 @@ class FlashTranslation:
             position, amount = position + chunk_bytes, amount - chunk_bytes
         return position
 
-    def trim(self, region: ActiveRange) -> None:
-        """Drop the data of addresses that the host needs no more."""
-        self._end_pass()
-        self._scatter()
-        edges = np.arange(SLICES + 1) * self._slice_bytes
-        begin, end = region.offset_bytes, region.offset_bytes + region.length_bytes
-        inside = np.clip(np.minimum(edges[1:], end) - np.maximum(edges[:-1], begin), 0, None)
-        kept = 1 - np.minimum(inside / self._slice_bytes, 1.0)
-        self._valid[:SLICES] *= kept[:, np.newaxis]
-        if self.amplification > 1:
-            self.amplification = self._amplification(self._find_victim()[1])
-
     def collect(self, copy_bytes: float, free_bytes: float) -> float:
         """Collect garbage while idle: copy at most so much, until so much is free.
 
@@ -204,17 +191,3 @@ class FlashTranslation:
             self._valid[self._pass_slice] += self._valid[SLICES]
             self._valid[SLICES] = 0.0
             self._passed = 0.0
-
-
-def settled_amplification(spare_share: float) -> float:
-    """Return the write amplification of uniform random writes over all addresses, in the long run.
-
-    With T bytes of flash for U bytes of addresses, a superblock is collected after T(1-p) bytes of the host's, p
-    being the share of it that is still valid then: p = exp(-(1-p) T/U). Xiang and Kurkoski, "An Improved
-    Analytical Expression for Write Amplification in NAND Flash", 2011 (arXiv:1110.4245), solve it with
-    Lambert's W; with 30 % to spare they have 2.36, and 2.35 in their simulation.
-    """
-    valid = 0.0
-    for _ in range(10_000):
-        valid = exp(-(1 - valid) * (1 + spare_share))
-    return 1 / (1 - valid)
