@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tkperf.model.measurement import Sample
-from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOutcome
+from tkperf.model.phases import Idle, Phase, Purge, Round, SectionOutcome
 from tkperf.model.record import (
     LogEntry,
     PurgeRecord,
@@ -20,9 +20,7 @@ from tkperf.model.record import (
     StepRecord,
     TestRecord,
     UnfinishedStep,
-    kind_of,
 )
-from tkperf.model.workload import Workload
 from tkperf.runner.delta import Delta
 from tkperf.runner.events import (
     Event,
@@ -180,33 +178,10 @@ class Follower:
         phase, test = progress.phase, progress.test
         if test is None or phase is None or isinstance(phase, Purge | Idle):
             return None
-        workload: Workload
-        planned_s: float | None = None
-        planned_bytes: int | None = None
-        position, steps = 0, 1
-        match phase:
-            case Round():
-                position, steps = progress.steps_done, len(phase.steps)
-                workload = phase.steps[position].workload
-                planned_s = phase.steps[position].duration_s
-            case Continuous():
-                workload, planned_s = phase.workload, phase.duration_s
-            case Fill():
-                workload = phase.workload
-                length_bytes = phase.length_bytes or record.info.active_range_length_bytes or 0
-                planned_bytes = phase.passes * length_bytes
-        step = StepStarted(
-            test=test,
-            section=phase.section,
-            kind=kind_of(phase),
-            number=getattr(phase, "number", 1),
-            position=position,
-            steps=steps,
-            workload=workload,
-            planned_s=planned_s,
-            planned_bytes=planned_bytes,
-            at_s=self._last_s(progress),
-        )
+        position = progress.steps_done if isinstance(phase, Round) else 0
+        length_bytes = record.info.active_range_length_bytes or 0
+        at_s = self._last_s(progress)
+        step = StepStarted.of(test, phase, position, at_s=at_s, active_range_bytes=length_bytes)
         if kept is not None and _is_kept(step, kept):
             return replace(step, at_s=kept.started_s)
         return step
