@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -122,7 +122,7 @@ def _why_not(path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: in
         f"--iodepth={io_depth}",
         timeout_s=60,
     )
-    error = None if job is None else job.error
+    error = None if job is None else job["error"]
     if answer.status == 0 and error == 0:
         return None
     words = _find_words(answer)
@@ -147,18 +147,13 @@ def read_bytes_per_s(path: str, capacity_bytes: int, *, seconds: int = PROBE_S) 
         "--time_based",
         timeout_s=seconds + 60,
     )
-    if answer.status == 0 and job is not None and job.error == 0 and job.read_bytes_per_s > 0:
-        return job.read_bytes_per_s
+    if answer.status == 0 and (bytes_per_s := _rate_of(job)) > 0:
+        return bytes_per_s
     raise EngineError(f"fio cannot read {path}: {_find_words(answer) or 'it says nothing'}")
 
 
-class _ReadJob(NamedTuple):
-    error: int
-    read_bytes_per_s: float
-
-
-def _read(path: str, *options: str, timeout_s: float) -> tuple[Completed, _ReadJob | None]:
-    """Read from a device without a permit. Return fio's answer, with its job if it printed one.
+def _read(path: str, *options: str, timeout_s: float) -> tuple[Completed, dict[str, Any] | None]:
+    """Read from a device without a permit. Return fio's answer, with its job's JSON if it printed one.
 
     Options keep fio from writing, and from flushing what other programs have not written yet, as it
     otherwise does before it opens a device.
@@ -182,11 +177,18 @@ def _read(path: str, *options: str, timeout_s: float) -> tuple[Completed, _ReadJ
     _, brace, document = answer.stdout.partition("{")
     try:
         job = msgspec.json.decode(brace + document)["jobs"][0]
-        read, error = job["read"], int(job["error"])
-        runtime_s = read["runtime"] / 1000
-        return answer, _ReadJob(error, float(read["io_bytes"] / runtime_s) if runtime_s else 0.0)
+        return answer, {**job, "error": int(job["error"])}
     except (msgspec.DecodeError, KeyError, IndexError, TypeError, ValueError):
         return answer, None
+
+
+def _rate_of(job: dict[str, Any] | None) -> float:
+    """Return the bytes a second that a job read; 0 if it failed, or reports none."""
+    try:
+        read = job["read"] if job and not job["error"] else {}
+        return float(read["io_bytes"] / (read["runtime"] / 1000))
+    except (KeyError, TypeError, ZeroDivisionError):
+        return 0.0
 
 
 def _find_words(answer: Completed) -> str:
