@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tkperf.engine.fio_exit import find_fio_fault
+from tkperf.engine.fio_output import find_fio_fault
 from tkperf.model.errors import EngineError, LostAtGateError, StepFailedError
 
 

@@ -18,9 +18,8 @@ from tkperf.engine.evidence import StreamWatch, earliest_s, fill_evidence, step_
 from tkperf.engine.fio_job import (
     planned_bytes,
 )
-from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, FioReading
+from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, FioReading, Recorder
 from tkperf.engine.fio_process import FioProcess, ignore
-from tkperf.engine.recorder import Recorder
 from tkperf.engine.seeds import Seeds
 from tkperf.engine.sequential import SequentialCursors
 from tkperf.engine.waiting import Prepared, Waiting, step_of

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tkperf.engine.fio_exit import find_fio_fault
-from tkperf.engine.fio_output import NOTHING_YET, FioReading, parse_document
+from tkperf.engine.fio_output import NOTHING_YET, FioReading, find_fio_fault, parse_document
 from tkperf.engine.fio_pipes import LONGEST_READ_S, FioPipes
 from tkperf.engine.gate import Gate
 from tkperf.model.errors import EngineError, LostAtGateError, StepFailedError, reason_of

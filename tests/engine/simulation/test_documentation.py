@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.engine.simulation import flash_drive, latency, moods, translation
+from tkperf.engine.simulation import flash_drive, latency, service, translation
 from tkperf.engine.simulation.models import DiskModel, FlashModel, Misbehaviour
 from tkperf.engine.simulation.presets import PRESETS
 
@@ -88,8 +88,8 @@ def test_every_preset_is_on_the_page() -> None:
         (r"(\d+) I/Os in 10,000", 1e4 * latency._RARE_SHARE),
         (r"take (\d+) times as long", latency._RARE_TIMES),
         (r"but (\d+) ms longer at most", latency._RARE_MOST_NS / 1e6),
-        (r"every (\d+) s and every minute", moods._SCALES_S[1]),
-        (r"never less than (\d+) %", 100 * moods._LEAST_SHARE),
+        (r"every (\d+) s and every minute", service._SCALES_S[1]),
+        (r"never less than (\d+) %", 100 * service._LEAST_SHARE),
     ],
 )
 def test_constants_are_the_codes(words: str, value: float) -> None:

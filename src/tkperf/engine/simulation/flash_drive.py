@@ -8,10 +8,10 @@ from math import exp
 import numpy as np
 
 from tkperf.engine.simulation.models import FlashModel
-from tkperf.engine.simulation.moods import Moods
 from tkperf.engine.simulation.service import (
     DriveReport,
     Latency,
+    Moods,
     Response,
     Second,
     balance,

@@ -7,8 +7,7 @@ from math import sqrt
 import numpy as np
 
 from tkperf.engine.simulation.models import DiskModel
-from tkperf.engine.simulation.moods import Moods
-from tkperf.engine.simulation.service import Latency, Second, balance
+from tkperf.engine.simulation.service import Latency, Moods, Second, balance
 from tkperf.model.workload import Access, ActiveRange, Workload, Zone
 
 # Mean root of the distance between two random places, as a share of the root of the way.
