@@ -164,7 +164,7 @@ def _watch(options: RunOptions, plan: RunPlan, on_note: Observer) -> Iterator[Se
     with ExitStack() as stack:
         views = stack.enter_context(open_observers(options, on_note=on_note))
         if plan.subject.identity.kind is not TargetKind.SIMULATED:
-            stack.enter_context(kept_awake(options.name, tell=views[0]))
+            stack.enter_context(kept_awake(options.name, on_note=views[0]))
         yield views
 
 

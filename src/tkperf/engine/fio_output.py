@@ -160,7 +160,7 @@ class DocumentSplitter:
         if line.strip() and len(self.notes) < MOST_NOTES:
             self.notes.append(line[:LONGEST_NOTE].decode(errors="replace"))
         self._notes_bytes += len(line) + 1
-        self._refuse_flood(self._notes_bytes, LARGEST_NOTES_BYTES, "beside its status")
+        self._refuse_flood(self._notes_bytes, LARGEST_NOTES_BYTES, "next to its status")
 
     def _refuse_flood(self, size_bytes: int, most_bytes: int, where: str) -> None:
         if size_bytes > most_bytes:

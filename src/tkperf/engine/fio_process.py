@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 from tkperf.engine.fio_output import NOTHING_YET, FioReading, find_fio_fault, parse_document
 from tkperf.engine.fio_pipes import LONGEST_READ_S, FioPipes
@@ -251,23 +252,24 @@ class FioProcess:
             self._read(every_s(), on_reading)
             now_s = time.monotonic()
             if now_s - self._silent_since_s > LONGEST_SILENCE_S:
-                self.stop()
-                raise EngineError(
-                    f"fio on {self._device} did not answer for {LONGEST_SILENCE_S:.0f} s and was "
-                    "stopped: the device hangs or has failed; check the kernel log"
+                self._give_up(
+                    EngineError,
+                    f"did not answer for {LONGEST_SILENCE_S:.0f} s and was stopped: the device hangs or has failed",
                 )
             if now_s > until_s:
-                self.stop()
-                raise StepFailedError(
-                    f"fio on {self._device} went on reporting long after it should have ended and "
-                    "was stopped: the device hangs, or fio does; check the kernel log"
+                self._give_up(
+                    StepFailedError,
+                    "went on reporting long after it should have ended and was stopped: the device hangs, or fio does",
                 )
             if now_s - self._still_since_s > still_s:
-                self.stop()
-                raise StepFailedError(
-                    f"fio on {self._device} moved nothing for {still_s:.0f} s and was stopped: the "
-                    "device hangs or has failed; check the kernel log"
+                self._give_up(
+                    StepFailedError,
+                    f"moved nothing for {still_s:.0f} s and was stopped: the device hangs or has failed",
                 )
+
+    def _give_up(self, kind: type[EngineError], what: str) -> NoReturn:
+        self.stop()
+        raise kind(f"fio on {self._device} {what}; check the kernel log")
 
     def read_to_end(
         self,

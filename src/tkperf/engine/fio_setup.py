@@ -32,7 +32,7 @@ def find_fio_version() -> str:
     match = re.match(r"fio-(\d+)\.(\d+)", answer.stdout)
     if answer.status != 0 or match is None:
         output = (answer.stdout or answer.stderr).strip()[:200]
-        raise EngineError(f"'fio --version' does not tell a version but: {output!r}; is it fio?")
+        raise EngineError(f"'fio --version' reports no version but: {output!r}; is it fio?")
     if (int(match[1]), int(match[2])) < OLDEST_FIO:
         oldest = ".".join(str(number) for number in OLDEST_FIO)
         raise EngineError(

@@ -73,8 +73,8 @@ def read_overview(path: Path) -> RunOverview:
     record, log = outline.record, tuple[LogEntry, ...]()
     if record.status is not RunStatus.COMPLETE:
         # The log gives the place of the run, but takes long to read.
-        growth = look_first(path)
-        record, log = growth.record, growth.log
+        delta = look_first(path)
+        record, log = delta.record, delta.log
     running = record.status is RunStatus.RUNNING
     writer = _find(path) if running else None
     progress = find_progress(record, log)

@@ -68,5 +68,5 @@ def _wait(run_file: Path, writer: Writer) -> None:
     except OSError as error:
         raise RunFileError(f"cannot read {run_file}: {reason_of(error)}") from error
     except KeyboardInterrupt:
-        tell(f"process {writer.pid} was asked to end and has not ended yet: tkperf status tells")
+        tell(f"process {writer.pid} was asked to end and has not ended yet: see tkperf status")
         raise

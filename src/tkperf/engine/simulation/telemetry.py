@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 
 from tkperf.engine.simulation.service import SimulatedDrive
 from tkperf.model.telemetry.reading import DriveFacts, Reading
@@ -44,15 +45,7 @@ class SimulatedTelemetry:
             self._look(now_s)
         elif now_s - self._temperature_s >= TEMPERATURE_EVERY_S:
             self._temperature_s = now_s
-            if (report := self._drive.report()) is not None:
-                self._readings.append(
-                    Reading(
-                        at_s=now_s,
-                        drive=NAME,
-                        source="simulated",
-                        temperature_c=round(report.temperature_c, 1),
-                    )
-                )
+            self._read(now_s, whole=False)
 
     def take(self) -> Sequence[Reading]:
         """Return the new readings, as the protocol has it."""
@@ -78,19 +71,26 @@ class SimulatedTelemetry:
 
     def _look(self, now_s: float) -> None:
         self._log_s = self._temperature_s = now_s
+        self._read(now_s, whole=True)
+
+    def _read(self, now_s: float, *, whole: bool) -> None:
+        """Read the whole log, or the temperature alone."""
         report = self._drive.report()
         if report is None:
             return
-        self._readings.append(
-            Reading(
-                at_s=now_s,
-                drive=NAME,
-                source="simulated",
-                temperature_c=round(report.temperature_c, 1),
+        reading = Reading(
+            at_s=now_s,
+            drive=NAME,
+            source="simulated",
+            temperature_c=round(report.temperature_c, 1),
+        )
+        if whole:
+            reading = replace(
+                reading,
                 host_read_bytes=round(report.host_read_bytes),
                 host_written_bytes=round(report.host_written_bytes),
                 nand_written_bytes=round(report.nand_written_bytes),
                 thermal_1_count=report.throttled_count,
                 throttling=report.throttled,
             )
-        )
+        self._readings.append(reading)
