@@ -16,7 +16,7 @@ from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.engine.simulation.presets import PRESETS
+from tkperf.engine.simulation.presets import PRESET_MODELS
 from tkperf.model.histogram import BUCKETS, Histogram, bucket_of_ns
 from tkperf.model.measurement import IoStats
 from tkperf.model.record import PurgeResult
@@ -125,7 +125,7 @@ def simulate(
 ) -> RunResult:
     """A run on a simulated drive, in ``run.tkperf``; without a suite of what SSDs are tested by default."""
     by_default = (test for test in SSD_TESTS.values() if test.by_default)
-    engine = SimulatedEngine(PRESETS[preset], info.active_range_length_bytes or 0)
+    engine = SimulatedEngine(PRESET_MODELS[preset], info.active_range_length_bytes or 0)
     writer = RunFileWriter(folder / "run.tkperf")
     execute_run(
         RunParts(

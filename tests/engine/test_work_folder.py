@@ -32,7 +32,7 @@ def places(tmp_path: Path) -> list[Path]:
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work_folder, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(work_folder, "PLACE_WAIT_S", 0.5)
     monkeypatch.setattr(work_folder, "TRY_EVERY_S", 0.1)
 
 

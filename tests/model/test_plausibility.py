@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.builders import io_stats
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.engine.simulation.presets import PRESETS
+from tkperf.engine.simulation.presets import PRESET_MODELS
 from tkperf.model.histogram import Histogram
 from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement
 from tkperf.model.phases import Continuous, Fill
@@ -277,12 +277,12 @@ def test_a_fill_is_its_jobs_bytes() -> None:
     assert reason == "job 2 of 2 moved 36864 bytes where exactly 73728 were asked"
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", PRESET_MODELS)
 @pytest.mark.parametrize("read_percent", [0, 65, 100])
 @pytest.mark.parametrize("io_depth", [1, 32])
 def test_a_simulated_drive_is_believed(preset: str, read_percent: int, io_depth: int) -> None:
     """The same judgement for every engine."""
-    engine = SimulatedEngine(PRESETS[preset], 1 << 30)
+    engine = SimulatedEngine(PRESET_MODELS[preset], 1 << 30)
     for block_size_bytes in (512, 4096, 1 << 20):
         workload = Workload(
             access=Access.RANDOM, read_percent=read_percent, block_size_bytes=block_size_bytes,

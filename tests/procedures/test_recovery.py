@@ -15,7 +15,7 @@ from tests.procedures.test_procedures import drive, run, steadily
 from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.engine.simulation.presets import PRESETS
+from tkperf.engine.simulation.presets import PRESET_MODELS
 from tkperf.engine.simulation.service import Latency, Second
 from tkperf.model.errors import ProfileError
 from tkperf.model.phases import Continuous, Course, Idle, Phase, Procedure, Purge, SectionOutcome
@@ -46,7 +46,7 @@ def measure(
     file: Path | None = None, range_bytes: int = 240_057_409_536,
 ) -> list[Event]:  # fmt: skip
     """Everything that is told of a run of one test on the simulated drive."""
-    drive_ = engine(PRESETS["sata-ssd"], range_bytes)
+    drive_ = engine(PRESET_MODELS["sata-ssd"], range_bytes)
     seen: list[Event] = []
     writer = None if file is None else RunFileWriter(file)
     execute_run(

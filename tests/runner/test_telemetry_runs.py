@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from tests.builders import FreeTarget, run_info, view_of
 from tkperf.cli.main import cli
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.engine.simulation.presets import PRESETS
+from tkperf.engine.simulation.presets import PRESET_MODELS
 from tkperf.model.record import RunStatus
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.units import GIB
@@ -209,7 +209,7 @@ def run_latency(engine: SimulatedEngine, target: FreeTarget, telemetry: Recorded
 
 def test_the_runner_asks_around_tests_and_leaves_purges_alone() -> None:
     """Before and after each test, and at the end of the run; what cannot be read is warned of once."""
-    engine = SimulatedEngine(PRESETS["sata-ssd"], GIB)
+    engine = SimulatedEngine(PRESET_MODELS["sata-ssd"], GIB)
     recorded = Recorded(clock=engine.clock)
 
     class RunTarget(FreeTarget):
@@ -235,7 +235,7 @@ def test_ctrl_c_at_the_last_reading_costs_that_reading_alone() -> None:
             self.acts.append("finish")
             raise KeyboardInterrupt
 
-    engine = SimulatedEngine(PRESETS["sata-ssd"], GIB)
+    engine = SimulatedEngine(PRESET_MODELS["sata-ssd"], GIB)
     recorded = Hanging(clock=engine.clock)
     events = run_latency(engine, FreeTarget(), recorded)
     assert recorded.acts[-1] == "finish"

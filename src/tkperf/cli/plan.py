@@ -20,13 +20,13 @@ from tkperf.model.units import NOT_MEASURED, format_capacity, format_duration
 from tkperf.pipeline.host_check import describe_host
 from tkperf.pipeline.outlook import PURGE, Outlook, Stage, look_out
 from tkperf.pipeline.rates import ASSUMED, probe_rates
-from tkperf.pipeline.run_plan import RunPlan, make_plan
+from tkperf.pipeline.run_plan import RunPlan, plan_run
 
 
 def look_ahead(options: RunOptions, *, probe: bool, as_json: bool) -> None:
     """Show phases, time, amount and cost of a run, without running it."""
     rating = rating_of(options)
-    made = make_plan(request_of(options), look_only=True)
+    made = plan_run(request_of(options), look_only=True)
     rates = given_rates(options, made)
     if rates is None:
         # Reports an impossible plan before the ten seconds of reading.

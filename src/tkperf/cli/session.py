@@ -25,8 +25,8 @@ from tkperf.pipeline.fitting import choose_profile
 from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
-from tkperf.pipeline.run_info import Title
-from tkperf.pipeline.run_plan import RunPlan, make_plan
+from tkperf.pipeline.run_info import RunTitle
+from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.runner.events import Observer
 
 
@@ -50,10 +50,10 @@ def _begin(options: RunOptions, departure: Departure, ending: Ending) -> None:
     )
     destination.require_free(options.device)
     _require_log(options)
-    plan = make_plan(request, profile=profile)
+    plan = plan_run(request, profile=profile)
     destination.require_space(plan.fitted)
     show_plan(options, plan, outlook_of(options, plan))
-    title = Title(
+    title = RunTitle(
         name=options.name,
         command_line=options.command_line,
         description=options.description,

@@ -14,9 +14,8 @@ from tkperf.pipeline.consent import Ask, Consent
 from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
 from tkperf.pipeline.request import RunRequest, Wishes
 from tkperf.pipeline.resume import ResumePlan
-from tkperf.pipeline.run_info import Title
-from tkperf.pipeline.run_plan import RunPlan
-from tkperf.pipeline.run_plan import make_plan as make_run_plan
+from tkperf.pipeline.run_info import RunTitle
+from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.events import Observer
 
@@ -55,7 +54,7 @@ def make_plan(suite: str, device: str | Path, **wishes: Unpack[Wishes]) -> RunPl
         DeviceError: the device is missing, or cannot be measured or purged.
         RefusedError: the device is in use.
     """
-    return make_run_plan(RunRequest(suite=suite, device=str(device), **wishes))
+    return plan_run(RunRequest(suite=suite, device=str(device), **wishes))
 
 
 def run(
@@ -93,7 +92,7 @@ def run(
     def watch(_: Observer) -> Iterator[Sequence[Observer]]:
         yield observers
 
-    title = Title(name=name, command_line=tuple(sys.argv), description=description)
+    title = RunTitle(name=name, command_line=tuple(sys.argv), description=description)
     with plan.subject.open(plan.fitted, Consent(confirm=confirm, ask=ask)) as equipment:
         keep_run(plan, equipment, destination, title, watch=watch)
     return load(destination.run_path)

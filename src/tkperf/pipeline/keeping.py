@@ -25,7 +25,7 @@ from tkperf.pipeline.going_on import build_resumed
 from tkperf.pipeline.host_check import HostState, prepared_host
 from tkperf.pipeline.names import require_name
 from tkperf.pipeline.resume import ResumePlan
-from tkperf.pipeline.run_info import Title, build_run_info
+from tkperf.pipeline.run_info import RunTitle, build_run_info
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.simulation import relive
 from tkperf.runfile.opening import describe_existing
@@ -130,7 +130,7 @@ def keep_run(
     plan: RunPlan,
     equipment: Equipment,
     destination: Destination,
-    title: Title,
+    title: RunTitle,
     *,
     watch: Watch,
     began: Callable[[], None] = lambda: None,

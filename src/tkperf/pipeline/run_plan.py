@@ -87,7 +87,7 @@ class RunPlan:
         return self.subject.confirm_id
 
 
-def make_plan(
+def plan_run(
     request: RunRequest, *, look_only: bool = False, profile: Profile | None = None
 ) -> RunPlan:
     """Look at the device and fit everything to it. Writes, creates and asks nothing.

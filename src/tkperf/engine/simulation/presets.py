@@ -14,7 +14,7 @@ from tkperf.model.errors import not_known
 
 _SATA = FlashModel(capacity_bytes=240_057_409_536)
 
-PRESETS: dict[str, DriveModel] = {
+PRESET_MODELS: dict[str, DriveModel] = {
     # Enterprise: much to spare, no cache of one-bit cells, the map in memory.
     "sata-ssd": _SATA,
     "nvme-4kn": FlashModel(
@@ -102,9 +102,9 @@ def find_preset(name: str) -> DriveModel:
     Raises:
         UsageError: the preset does not exist.
     """
-    if name not in PRESETS:
-        raise not_known("simulated drive", name, sorted(PRESETS))
-    return PRESETS[name]
+    if name not in PRESET_MODELS:
+        raise not_known("simulated drive", name, sorted(PRESET_MODELS))
+    return PRESET_MODELS[name]
 
 
 def build_drive(
