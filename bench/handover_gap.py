@@ -45,7 +45,7 @@ from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.target import DriveTarget
 from tkperf.device.write_cache import WriteCache
-from tkperf.engine import Execution, Load, Next, OnSample
+from tkperf.engine import EngineLoad, Execution, Next, OnSample
 from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_job import FioTarget, render_step_job
@@ -63,7 +63,7 @@ from tkperf.procedures.profiles import Profile
 from tkperf.render.terminal.console import OutputConsole
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import Event, Observer, StepEnded
-from tkperf.runner.runner import Run, execute
+from tkperf.runner.runner import RunParts, execute_run
 
 T = TypeVar("T")
 SIZE_BYTES = 1 << 30
@@ -168,7 +168,7 @@ class TotalsEngine(FioEngine):
         if then is not None and not then.certain:
             asked = then
 
-            def choose(so_far: Measurement) -> Load | None:
+            def choose(so_far: Measurement) -> EngineLoad | None:
                 return asked.choose(so_far) if so_far.duration_s >= 0.99 * step.duration_s else None
 
             then = replace(then, choose=choose)
@@ -224,7 +224,7 @@ def run_tkperf(
         command_line=(), started_utc="", profile_name="", profile={}, options={}, device={}, hosts=(),
         active_range_offset_bytes=0, active_range_length_bytes=SIZE_BYTES,
     )  # fmt: skip
-    run = Run(
+    run = RunParts(
         info=info,
         tests=(Test(name="bench", title="bench", procedure=bench, section_plan=generic_section),),
         profile=load_profile("quick"),
@@ -234,7 +234,7 @@ def run_tkperf(
         clock=time.monotonic,
     )
     origin_s = time.monotonic()
-    execute(run)
+    execute_run(run)
     writer.close()
     permit.release()
     return seen, origin_s

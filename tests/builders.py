@@ -16,7 +16,7 @@ from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.engine.simulation.presets import PRESETS
+from tkperf.engine.simulation.presets import PRESET_MODELS
 from tkperf.model.histogram import BUCKETS, Histogram, bucket_of_ns
 from tkperf.model.measurement import IoStats
 from tkperf.model.record import PurgeResult
@@ -28,7 +28,7 @@ from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.procedures.profiles import Profile
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
-from tkperf.runner.runner import Run, execute
+from tkperf.runner.runner import RunParts, execute_run
 
 latency_lists = st.lists(st.integers(min_value=1, max_value=10**9), min_size=1, max_size=60)
 
@@ -125,10 +125,10 @@ def simulate(
 ) -> RunResult:
     """A run on a simulated drive, in ``run.tkperf``; without a suite of what SSDs are tested by default."""
     by_default = (test for test in SSD_TESTS.values() if test.by_default)
-    engine = SimulatedEngine(PRESETS[preset], info.active_range_length_bytes or 0)
+    engine = SimulatedEngine(PRESET_MODELS[preset], info.active_range_length_bytes or 0)
     writer = RunFileWriter(folder / "run.tkperf")
-    execute(
-        Run(
+    execute_run(
+        RunParts(
             info=info,
             tests=tuple(by_default if suite is None else suite.values()),
             profile=load_profile(profile) if isinstance(profile, str) else profile,

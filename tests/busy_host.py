@@ -11,7 +11,7 @@ from tkperf.model.host_use import CpuTimes, HostLook, Program
 from tkperf.procedures import Test
 from tkperf.procedures.profiles import Profile
 from tkperf.runner.events import Event, Observer, StepStarted
-from tkperf.runner.runner import Run, execute
+from tkperf.runner.runner import RunParts, execute_run
 
 
 @dataclass
@@ -71,8 +71,8 @@ def run_beside(
 ) -> BusyHost:
     """A run on such a host."""
     host = BusyHost(engine.clock, chosen)
-    execute(
-        Run(
+    execute_run(
+        RunParts(
             info=run_info(suite=tests[0].suites[0], active_range_length_bytes=active_range_bytes),
             tests=tests,
             profile=profile,

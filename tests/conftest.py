@@ -92,7 +92,7 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
         "that hangs",
     ]
 )
-def failing_asides(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def failing_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes of our own that do not do what they are asked for."""
     start_module = process.start_module
 
@@ -112,4 +112,4 @@ def failing_asides(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr("tkperf.system.worker.start_module", start)
     if request.param == "that hangs":
-        monkeypatch.setattr("tkperf.system.worker.LONGEST_WAIT_S", 1.0)
+        monkeypatch.setattr("tkperf.system.worker.ANSWER_LIMIT_S", 1.0)

@@ -18,9 +18,9 @@ import pytest
 
 import tkperf as tkperf_package
 from tests.cli.test_bad_input import ENV, assert_clear, tkperf
-from tkperf.cli.following import look
-from tkperf.cli.stop import describe_wait
 from tkperf.model.record import RunStatus
+from tkperf.pipeline.following import look
+from tkperf.pipeline.stopping import describe_wait
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writers import find_writer, is_being_written
 

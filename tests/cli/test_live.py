@@ -15,10 +15,9 @@ from tests.builders import run_info, work
 from tests.cli.screen import Screen
 from tests.render.test_histories import MIXES, SIZES
 from tests.runfile.runs import a_step
-from tkperf.cli.clock import format_end
 from tkperf.cli.live import Frame, LiveView
 from tkperf.cli.live_lines import render_lines
-from tkperf.cli.run_state import RunState
+from tkperf.cli.run_words import format_end
 from tkperf.device.identity import TargetKind
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.measurement import NO_IO, IoStats, Sample
@@ -27,6 +26,7 @@ from tkperf.model.record import RunWarning, StepKind
 from tkperf.model.steady_state import judge
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.workload import ActiveRange, Step, Workload
+from tkperf.pipeline.run_state import RunState
 from tkperf.runner.events import (
     PhaseStarted,
     RunStarted,

@@ -82,7 +82,7 @@ def test_the_host_is_kept_awake_as_long_as_the_run(programs: Path, tmp_path: Pat
     install(programs, INHIBITS)
     told: list[Event] = []
     before = sleepers()
-    with kept_awake("name", tell=told.append):
+    with kept_awake("name", on_note=told.append):
         assert sleepers() == before + 1
         said = (tmp_path / "inhibited").read_text().split("\n")
         assert "--what=sleep:idle:handle-lid-switch" in said
@@ -105,7 +105,7 @@ def test_a_host_that_may_sleep_is_said_to(programs: Path, script: str | None, sa
     if script is not None:
         install(programs, script)
     told: list[Event] = []
-    with kept_awake("name", tell=told.append):
+    with kept_awake("name", on_note=told.append):
         pass
     (note,) = told
     assert says in str(note) or script == "not a program"

@@ -9,12 +9,12 @@ import pytest
 import tkperf
 from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.run_results import analyse
-from tkperf.cli.status import read_state
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.record import RunStatus, StepKind
 from tkperf.page.remarks import find_badges
 from tkperf.page.words.flags import describe_counts
 from tkperf.pipeline.api import run
+from tkperf.pipeline.overview import read_overview
 from tkperf.runfile.reader import read_run
 from tkperf.runner.events import RunEnded, StepEnded, TestEnded
 
@@ -33,7 +33,7 @@ def test_at_a_simulated_drive_nobody_looked_for_disturbances(tmp_path: Path) -> 
     """Not 0: there is nothing that could have been seen."""
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=str(SHORT), tests=("lat",))
     run(plan, "n", folder=tmp_path)
-    state = read_state(tmp_path / "n.tkperf")
+    state = read_overview(tmp_path / "n.tkperf")
     assert state.state == "complete"
     assert state.disturbed_steps is None
     assert (state.test, state.tests) == (None, 1)
@@ -68,7 +68,7 @@ def ended(folder: Path, *disturbed: bool, looked: bool) -> Path:
 def test_disturbed_steps_are_counted(
     tmp_path: Path, disturbed: tuple[bool, ...], looked: bool, count: int | None
 ) -> None:
-    assert read_state(ended(tmp_path, *disturbed, looked=looked)).disturbed_steps == count
+    assert read_overview(ended(tmp_path, *disturbed, looked=looked)).disturbed_steps == count
 
 
 def test_of_a_run_that_is_complete_no_step_is_read(
@@ -76,13 +76,13 @@ def test_of_a_run_that_is_complete_no_step_is_read(
 ) -> None:
     """There may be thousands in each of a thousand files."""
     path = ended(tmp_path, False, True, looked=True)
-    before = read_state(path)
+    before = read_overview(path)
 
     def never(*_: object) -> None:
         raise AssertionError("a step is read")
 
     monkeypatch.setattr("tkperf.runfile.log_rows.parse_step", never)
-    assert read_state(path) == before
+    assert read_overview(path) == before
     assert before.elapsed_s == 9.0
 
 
@@ -103,4 +103,4 @@ def test_every_output_counts_the_same_disturbed_steps(tmp_path: Path) -> None:
         "2 steps, fills included: 2 steps with other I/O on the device; 1 step with idle time before "
         "the step; 1 step measured again"
     )
-    assert read_state(path).disturbed_steps == 2
+    assert read_overview(path).disturbed_steps == 2

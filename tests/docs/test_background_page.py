@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tkperf.cli.commands.ssd import ssd
-from tkperf.cli.status import RunState
+from tkperf.pipeline.overview import RunOverview
 
 DOCS = Path(__file__).parents[2] / "docs"
 UNIT = DOCS / "examples/tkperf@.service"
@@ -28,7 +28,7 @@ def test_the_keys_of_status_are_all_explained() -> None:
     text = (DOCS / "background.md").read_text()
     table = text[text.index("| key | meaning |") : text.index("## stop")]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
-    assert re.findall(r"`(\w+)`", " ".join(rows)) == [each.name for each in fields(RunState)]
+    assert re.findall(r"`(\w+)`", " ".join(rows)) == [each.name for each in fields(RunOverview)]
 
 
 def test_the_unit_calls_tkperf_as_it_is() -> None:

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from tests.engine.conftest import Scenario, workload
-from tkperf.engine import Engine, Execution, Load, Next
+from tkperf.engine import Engine, EngineLoad, Execution, Next
 from tkperf.engine.fio import FioEngine
-from tkperf.engine.fio_output import Reading, parse_document
+from tkperf.engine.fio_output import FioReading, parse_document
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import FlashModel
 from tkperf.model.measurement import NO_IO, Measurement, Sample
@@ -78,7 +78,9 @@ def stream(section: str, *, slices: int = 2, of: Step = FIRST) -> Continuous:
     )
 
 
-def uncertain(*loads: Load, choose: Callable[[Measurement], Load | None] = lambda _: None) -> Next:
+def uncertain(
+    *loads: EngineLoad, choose: Callable[[Measurement], EngineLoad | None] = lambda _: None
+) -> Next:
     return Next(loads=loads, choose=choose, certain=False)
 
 
@@ -97,7 +99,7 @@ def require_whole(execution: Execution) -> None:
     assert sum(each.duration_s for each in seen.samples) == pytest.approx(seen.duration_s)
 
 
-def require_sum(whole: Measurement | Reading, parts: Sequence[Sample | Measurement]) -> None:
+def require_sum(whole: Measurement | FioReading, parts: Sequence[Sample | Measurement]) -> None:
     """Exactly: I/Os, bytes, latencies and every bucket of the histogram, reads and writes apart."""
     for side in ("read", "write"):
         total, summed = getattr(whole, side), sum((getattr(each, side) for each in parts), NO_IO)
@@ -131,7 +133,7 @@ def test_one_of_several_begins_that_is_chosen_shortly_before_the_end(rig: Rig) -
     """Both were made ready; the choice rests on what had been measured by then."""
     asked: list[float] = []
 
-    def choose(so_far: Measurement) -> Load:
+    def choose(so_far: Measurement) -> EngineLoad:
         asked.append(so_far.duration_s)
         return THIRD
 
@@ -145,7 +147,7 @@ def test_one_of_several_begins_that_is_chosen_shortly_before_the_end(rig: Rig) -
 def test_what_depends_on_the_last_ios_begins_when_the_totals_are_known(rig: Rig) -> None:
     """The engine asks again when all I/O is done, and does not wait to be called."""
 
-    def choose(so_far: Measurement) -> Load | None:
+    def choose(so_far: Measurement) -> EngineLoad | None:
         return SECOND if so_far.duration_s >= 0.99 * LENGTH_S else None
 
     first = measure(rig, FIRST, uncertain(SECOND, choose=choose))

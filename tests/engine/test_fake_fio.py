@@ -23,7 +23,7 @@ from tkperf.model.record import RunStatus
 from tkperf.model.workload import Access, Step
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.runner.events import Event, RunEnded, SampleSeen, StepEnded, StepStarted, Warned
-from tkperf.runner.runner import Run, execute
+from tkperf.runner.runner import RunParts, execute_run
 
 Play = Callable[[Scenario], None]
 MakeEngine = Callable[[], FioEngine]
@@ -55,8 +55,8 @@ def run_rounds(
     events: list[Event] = []
     failure: Exception | None = None
     try:
-        execute(
-            Run(
+        execute_run(
+            RunParts(
                 info=run_info(device={"path": "/dev/case"}, active_range_length_bytes=64 << 20),
                 tests=[
                     replace(

@@ -20,11 +20,10 @@ from tests.engine.conftest import workload
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.engine import Execution, Next
-from tkperf.engine.device_jobs import DeviceJobs
+from tkperf.engine.device_jobs import DeviceJobs, Mapped
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_process import FioProcess
 from tkperf.engine.gate import Gate
-from tkperf.engine.local_fio import Mapped
 from tkperf.model.errors import StepFailedError
 from tkperf.model.phases import Continuous, Fill
 from tkperf.model.plausibility import Plan, why_implausible
@@ -43,7 +42,7 @@ def measure(
 
 
 def judge(execution: Execution, plan: Plan) -> str | None:
-    return why_implausible(execution.measurement, plan, execution.witness)
+    return why_implausible(execution.measurement, plan, execution.evidence)
 
 
 def wait_for(engine: FioEngine, step: Step) -> FioProcess:
@@ -119,8 +118,8 @@ def test_a_fill_is_believed(make_engine: MakeEngine) -> None:
     fill = Fill(section="S", workload=workload(access=Access.SEQUENTIAL), passes=2)
     execution = make_engine().fill(fill, then=None, on_sample=lambda _: None)
     assert judge(execution, Plan(workload=fill.workload, duration_s=None)) is None
-    assert execution.witness.jobs is not None
-    assert [job.planned_bytes for job in execution.witness.jobs] == [64 << 20] * 2
+    assert execution.evidence.jobs is not None
+    assert [job.planned_bytes for job in execution.evidence.jobs] == [64 << 20] * 2
 
 
 @pytest.mark.parametrize("victims", [1, 2])
@@ -270,7 +269,7 @@ def test_nothing_of_a_step_that_ended_lies_around(make_engine: MakeEngine) -> No
     """A run of days must not fill the memory that its job files lie in."""
     engine = make_engine()
     measure(engine)
-    ((folder, _),) = engine._jobs._fio._folder._made
+    ((folder, _),) = engine._jobs._folder._made
     assert [path.name for path in folder.iterdir()] == ["owner.lock"]
     engine.close()
     assert not Path(folder).exists()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tkperf.engine.fio_exit import find_fault
+from tkperf.engine.fio_output import find_fio_fault
 from tkperf.model.errors import EngineError, LostAtGateError, StepFailedError
 
 
 def fault(
     status: int = 0, *errors: int, has_result: bool = True, ended_at_gate: bool = False
 ) -> EngineError | None:
-    return find_fault(
+    return find_fio_fault(
         status,
         errors,
         device="/dev/x",

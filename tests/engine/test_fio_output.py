@@ -20,7 +20,7 @@ from tkperf.engine.fio_output import (
 )
 from tkperf.model.errors import EngineError
 from tkperf.model.measurement import Measurement
-from tkperf.model.plausibility import Plan, Witness, why_implausible
+from tkperf.model.plausibility import Evidence, Plan, why_implausible
 from tkperf.model.workload import Access, Workload
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "fio-3.33-randrw-2jobs.txt.xz"
@@ -193,7 +193,7 @@ def test_what_fio_reports_is_plausible_and_its_changes_are_not() -> None:
         whole = build_sample(NOTHING_YET, parse_document(json.dumps(raw).encode()))
         measurement = Measurement(duration_s=whole.duration_s, read=whole.read, write=whole.write)
         plan = Plan(workload=workload, duration_s=3.0)
-        return why_implausible(measurement, plan, Witness())
+        return why_implausible(measurement, plan, Evidence())
 
     assert judge() is None
     for job in raw["jobs"]:

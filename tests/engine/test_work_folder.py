@@ -32,8 +32,8 @@ def places(tmp_path: Path) -> list[Path]:
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work_folder, "LONGEST_WAIT_S", 0.5)
-    monkeypatch.setattr(work_folder, "RETRY_EVERY_S", 0.1)
+    monkeypatch.setattr(work_folder, "PLACE_WAIT_S", 0.5)
+    monkeypatch.setattr(work_folder, "TRY_EVERY_S", 0.1)
 
 
 def test_a_removed_folder_is_made_again(places: list[Path]) -> None:

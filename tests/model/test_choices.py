@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tkperf.device.purge import ata, nvme, scsi
-from tkperf.engine.simulation.presets import PRESETS
+from tkperf.engine.simulation.presets import PRESET_MODELS
 from tkperf.model import choices
 from tkperf.procedures import SUITES, TESTS, load_profile
 
@@ -18,7 +18,7 @@ def test_the_tests_offered_are_those_that_there_are() -> None:
 
 
 def test_the_presets_are_those_that_there_are() -> None:
-    assert tuple(PRESETS) == choices.PRESETS
+    assert tuple(PRESET_MODELS) == choices.PRESETS
 
 
 def test_every_shipped_profile_is_found_and_can_be_loaded() -> None:

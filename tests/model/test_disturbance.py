@@ -15,7 +15,7 @@ from tkperf.model.errors import StepFailedError
 from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample
 from tkperf.model.record import StepKind
 from tkperf.model.workload import Access, Workload
-from tkperf.runner.run_watch import RunWatch, Watched
+from tkperf.runner.run_watch import Observations, RunWatch
 
 MB = 10**6
 WRITES = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=2, io_depth=4)
@@ -127,7 +127,7 @@ def written(of_bytes: float) -> IoStats:
     return IoStats(ios=round(of_bytes) // 4096, bytes=round(of_bytes))
 
 
-def play(model: Model, steps: Iterable[Step], *, uncounted: float = 0.0) -> list[Watched]:
+def play(model: Model, steps: Iterable[Step], *, uncounted: float = 0.0) -> list[Observations]:
     """Steps on the model, each noticed as ended a tenth of a second late, as fio does.
 
     ``uncounted`` is the share of fio's bytes that the device does not count.
@@ -143,7 +143,7 @@ def play(model: Model, steps: Iterable[Step], *, uncounted: float = 0.0) -> list
     return [_play_step(watch, model, step) for step in steps]
 
 
-def _play_step(watch: RunWatch, model: Model, step: Step) -> Watched:
+def _play_step(watch: RunWatch, model: Model, step: Step) -> Observations:
     model.now_s = max(model.now_s, step.begin_s - 0.05)
     planned_s = None if step.kind is StepKind.FILL else step.length_s
     watch.step_begins(step.kind, model.now_s, planned_s)
@@ -184,7 +184,7 @@ def _play_step(watch: RunWatch, model: Model, step: Step) -> Watched:
     )
 
 
-def codes(watched: Watched) -> list[str]:
+def codes(watched: Observations) -> list[str]:
     return [each.code.value for each in watched.disturbances]
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.builders import io_stats
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.engine.simulation.presets import PRESETS
+from tkperf.engine.simulation.presets import PRESET_MODELS
 from tkperf.model.histogram import Histogram
 from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement
 from tkperf.model.phases import Continuous, Fill
-from tkperf.model.plausibility import JobSeen, Plan, Witness, why_implausible
+from tkperf.model.plausibility import Evidence, JobSeen, Plan, why_implausible
 from tkperf.model.workload import Access, BlockShare, Step, Workload
 
 QUICK = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=2, io_depth=16)
@@ -39,19 +39,21 @@ def writes(ios: int, latency_ns: int) -> IoStats:
 
 def honest(
     *, iops: float = 10_000, duration_s: float = 1.0, planned_s: float = 1.0
-) -> tuple[Measurement, Witness]:
+) -> tuple[Measurement, Evidence]:
     """A step that keeps its queues full until its planned end, then drains."""
     ios = max(32, round(iops * planned_s))
     seen = writes(ios, round(32 * duration_s / ios * 1e9))
     job = JobSeen(ios=ios // 2, bytes=seen.bytes // 2, elapsed_s=duration_s, reached_depth=True)
-    witness = Witness(jobs=(job, job), own_clock_s=duration_s + 0.1, wall_clock_s=duration_s + 0.1)
-    return Measurement(duration_s=duration_s, read=NO_IO, write=seen), witness
+    evidence = Evidence(
+        jobs=(job, job), own_clock_s=duration_s + 0.1, wall_clock_s=duration_s + 0.1
+    )
+    return Measurement(duration_s=duration_s, read=NO_IO, write=seen), evidence
 
 
 def test_an_honest_step_is_believed() -> None:
-    measurement, witness = honest()
-    assert why_implausible(measurement, STEP, witness) is None
-    assert why_implausible(measurement, STEP, Witness()) is None
+    measurement, evidence = honest()
+    assert why_implausible(measurement, STEP, evidence) is None
+    assert why_implausible(measurement, STEP, Evidence()) is None
 
 
 SLOW = {
@@ -65,24 +67,24 @@ SLOW = {
 @pytest.mark.parametrize(("iops", "duration_s"), SLOW.values(), ids=SLOW)
 def test_a_slow_device_is_believed(iops: float, duration_s: float) -> None:
     """It may end as late as its longest I/O; its queue may empty meanwhile."""
-    measurement, witness = honest(iops=iops, duration_s=duration_s)
-    assert why_implausible(measurement, STEP, witness) is None
+    measurement, evidence = honest(iops=iops, duration_s=duration_s)
+    assert why_implausible(measurement, STEP, evidence) is None
 
 
 def test_one_stuck_io_is_believed() -> None:
     """31 I/Os come back within a second, one after the reset of its controller."""
     seen = io_stats([10**9] * 31 + [61 * 10**9])
     job = JobSeen(ios=16, bytes=16 * 4096, elapsed_s=61.0, reached_depth=True)
-    witness = Witness(jobs=(job, replace(job, elapsed_s=1.0)), own_clock_s=61.2)
+    evidence = Evidence(jobs=(job, replace(job, elapsed_s=1.0)), own_clock_s=61.2)
     measurement = Measurement(duration_s=61.0, read=NO_IO, write=seen)
-    assert why_implausible(measurement, STEP, witness) is None
+    assert why_implausible(measurement, STEP, evidence) is None
 
 
 def test_a_step_judged_late_is_believed() -> None:
     """tkperf itself was stopped for an hour, or the wall's clock was set: one clock alone proves nothing."""
-    measurement, witness = honest()
-    for late in (replace(witness, own_clock_s=3600.0), replace(witness, wall_clock_s=-7e6),
-                 replace(witness, wall_clock_s=7e6), replace(witness, wall_clock_s=None)):  # fmt: skip
+    measurement, evidence = honest()
+    for late in (replace(evidence, own_clock_s=3600.0), replace(evidence, wall_clock_s=-7e6),
+                 replace(evidence, wall_clock_s=7e6), replace(evidence, wall_clock_s=None)):  # fmt: skip
         assert why_implausible(measurement, STEP, late) is None
 
 
@@ -92,7 +94,7 @@ def change_write(measurement: Measurement, **changes: object) -> Measurement:
 
 HONEST, WITNESS = honest()
 FIRST, SECOND = WITNESS.jobs or ()
-IMPOSSIBLE: dict[str, tuple[Measurement, Witness, str]] = {
+IMPOSSIBLE: dict[str, tuple[Measurement, Evidence, str]] = {
     "stopped": (HONEST, replace(WITNESS, stopped=True), "stopped by a signal"),
     "too short": (replace(HONEST, duration_s=0.01), WITNESS, "instead of 1 s"),
     "longer than since its start": (replace(HONEST, duration_s=1e6), WITNESS, "only 1.10 s after"),
@@ -140,10 +142,10 @@ IMPOSSIBLE: dict[str, tuple[Measurement, Witness, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("measurement", "witness", "says"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
-def test_what_cannot_be_is_told(measurement: Measurement, witness: Witness, says: str) -> None:
+@pytest.mark.parametrize(("measurement", "evidence", "says"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_what_cannot_be_is_told(measurement: Measurement, evidence: Evidence, says: str) -> None:
     """Each in words that name what is wrong."""
-    assert says in (why_implausible(measurement, STEP, witness) or "believed")
+    assert says in (why_implausible(measurement, STEP, evidence) or "believed")
 
 
 def test_at_a_depth_of_one_idle_time_between_ios_is_no_proof() -> None:
@@ -151,49 +153,49 @@ def test_at_a_depth_of_one_idle_time_between_ios_is_no_proof() -> None:
     plan = Plan(workload=replace(QUICK, jobs=1, io_depth=1), duration_s=1.0)
     job = JobSeen(ios=100, bytes=409_600, elapsed_s=1.0, reached_depth=True)
     measurement = Measurement(duration_s=1.0, read=NO_IO, write=writes(100, 20_000))
-    assert why_implausible(measurement, plan, Witness(jobs=(job,))) is None
+    assert why_implausible(measurement, plan, Evidence(jobs=(job,))) is None
 
 
-def at_rate(offered_iops: float, ios: int) -> tuple[Measurement, Plan, Witness]:
+def at_rate(offered_iops: float, ios: int) -> tuple[Measurement, Plan, Evidence]:
     """A second of 16 places at an offered rate, of which the device needs one."""
     workload = replace(QUICK, jobs=2, io_depth=16, offered_iops=offered_iops)
     job = JobSeen(ios=ios // 2, bytes=ios // 2 * 4096, elapsed_s=1.0, reached_depth=False)
     measurement = Measurement(duration_s=1.0, read=NO_IO, write=writes(ios, 20_000))
-    return measurement, Plan(workload=workload, duration_s=1.0), Witness(jobs=(job, job))
+    return measurement, Plan(workload=workload, duration_s=1.0), Evidence(jobs=(job, job))
 
 
 def test_at_an_offered_rate_the_queue_need_not_be_full() -> None:
     """A device that keeps up has next to nothing outstanding; as fast as it can it must have."""
-    measurement, plan, witness = at_rate(1000.0, 1000)
-    assert why_implausible(measurement, plan, witness) is None
-    reached = tuple(replace(job, reached_depth=True) for job in witness.jobs or ())
-    assert why_implausible(measurement, plan, replace(witness, jobs=reached)) is None
+    measurement, plan, evidence = at_rate(1000.0, 1000)
+    assert why_implausible(measurement, plan, evidence) is None
+    reached = tuple(replace(job, reached_depth=True) for job in evidence.jobs or ())
+    assert why_implausible(measurement, plan, replace(evidence, jobs=reached)) is None
     unbounded = replace(plan, workload=replace(plan.workload, offered_iops=None))
-    assert "never had 16" in str(why_implausible(measurement, unbounded, witness))
-    said = why_implausible(measurement, unbounded, replace(witness, jobs=reached))
+    assert "never had 16" in str(why_implausible(measurement, unbounded, evidence))
+    said = why_implausible(measurement, unbounded, replace(evidence, jobs=reached))
     assert "outstanding on average, where 32 were asked" in str(said)
 
 
 def test_no_more_than_is_offered_can_be_done() -> None:
     """Then another workload was measured; within what a random process spreads it may be more."""
-    measurement, plan, witness = at_rate(1000.0, 1200)
-    assert why_implausible(measurement, plan, witness) is None
-    measurement, plan, witness = at_rate(1000.0, 1400)
-    said = why_implausible(measurement, plan, witness)
+    measurement, plan, evidence = at_rate(1000.0, 1200)
+    assert why_implausible(measurement, plan, evidence) is None
+    measurement, plan, evidence = at_rate(1000.0, 1400)
+    said = why_implausible(measurement, plan, evidence)
     assert said == "1,400 IOPS were done where 1,000 were offered"
 
 
 # Slices.
 
 
-def slice_of(ios: tuple[int, ...], silent_s: float) -> tuple[Measurement, Witness]:
+def slice_of(ios: tuple[int, ...], silent_s: float) -> tuple[Measurement, Evidence]:
     seen = writes(sum(ios), 32 * 10**9 // max(1, sum(ios)))
     jobs = tuple(
         JobSeen(ios=each, bytes=each * 4096, elapsed_s=9.0, silent_s=0.0 if each else silent_s)
         for each in ios
     )
     measurement = Measurement(duration_s=1.0, read=NO_IO, write=seen)
-    return measurement, Witness(jobs=jobs, own_clock_s=1.1, wall_clock_s=1.1)
+    return measurement, Evidence(jobs=jobs, own_clock_s=1.1, wall_clock_s=1.1)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +216,7 @@ def test_a_job_of_a_stream_is_missed_when_it_could_be_expected(
     assert (why_implausible(*_reorder(slice_of(ios, silent_s))) is None) is believed
 
 
-def _reorder(seen: tuple[Measurement, Witness]) -> tuple[Measurement, Plan, Witness]:
+def _reorder(seen: tuple[Measurement, Evidence]) -> tuple[Measurement, Plan, Evidence]:
     return seen[0], SLICE, seen[1]
 
 
@@ -223,7 +225,7 @@ def test_counters_of_a_running_job_may_trail(
     bytes_s: float, latencies_s: float, in_flight: int
 ) -> None:
     """By what is under way, and by half a second on a host without a free CPU."""
-    measurement, witness = slice_of((10_000, 10_000), 0.0)
+    measurement, evidence = slice_of((10_000, 10_000), 0.0)
     trailing = round(latencies_s * 20_000) + in_flight
     fewer = writes(20_000 - trailing, 1_600_000)
     measurement = change_write(
@@ -233,9 +235,9 @@ def test_counters_of_a_running_job_may_trail(
         latency_sum_ns=fewer.latency_sum_ns,
         histogram=fewer.histogram,
     )
-    assert why_implausible(measurement, SLICE, witness) is None
+    assert why_implausible(measurement, SLICE, evidence) is None
     if trailing:  # what has ended has no excuse
-        assert why_implausible(measurement, STEP, witness) is not None
+        assert why_implausible(measurement, STEP, evidence) is not None
 
 
 @given(st.floats(0.05, 200.0))
@@ -244,16 +246,16 @@ def test_a_slice_may_be_short_or_long(duration_s: float) -> None:
     seen = writes(64, round(duration_s / 2 * 1e9))
     measurement = Measurement(duration_s=duration_s, read=NO_IO, write=seen)
     jobs = (JobSeen(ios=32, bytes=32 * 4096, elapsed_s=duration_s),) * 2
-    witness = Witness(jobs=jobs, own_clock_s=duration_s + 100, wall_clock_s=duration_s + 100)
-    assert why_implausible(measurement, SLICE, witness) is None
+    evidence = Evidence(jobs=jobs, own_clock_s=duration_s + 100, wall_clock_s=duration_s + 100)
+    assert why_implausible(measurement, SLICE, evidence) is None
 
 
 def test_a_vanished_drive_is_noticed_within_a_slice_of_a_minute() -> None:
     """Reads of 0 bytes count as I/Os with fio: a third of a minute of them is enough."""
-    measurement, witness = slice_of((10_000, 10_000), 0.0)
+    measurement, evidence = slice_of((10_000, 10_000), 0.0)
     measurement = change_write(replace(measurement, duration_s=60.0), bytes=20_000 * 4096 * 2 // 3)
-    witness = replace(witness, own_clock_s=60.0, wall_clock_s=60.0)
-    assert "failed or was removed" in (why_implausible(measurement, SLICE, witness) or "")
+    evidence = replace(evidence, own_clock_s=60.0, wall_clock_s=60.0)
+    assert "failed or was removed" in (why_implausible(measurement, SLICE, evidence) or "")
 
 
 # Fills, and the other engine.
@@ -269,18 +271,18 @@ def test_a_fill_is_its_jobs_bytes() -> None:
     whole = JobSeen(ios=800, bytes=800 * 131072, planned_bytes=800 * 131072, elapsed_s=1.0)
     rest = JobSeen(ios=2, bytes=2 * 36_864, planned_bytes=2 * 36_864, elapsed_s=0.1)
     plan = Plan(workload=workload, duration_s=None)
-    assert why_implausible(measurement, plan, Witness(jobs=(whole, rest))) is None
+    assert why_implausible(measurement, plan, Evidence(jobs=(whole, rest))) is None
     short = replace(rest, bytes=36_864)
-    reason = why_implausible(measurement, plan, Witness(jobs=(whole, short)))
+    reason = why_implausible(measurement, plan, Evidence(jobs=(whole, short)))
     assert reason == "job 2 of 2 moved 36864 bytes where exactly 73728 were asked"
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", PRESET_MODELS)
 @pytest.mark.parametrize("read_percent", [0, 65, 100])
 @pytest.mark.parametrize("io_depth", [1, 32])
 def test_a_simulated_drive_is_believed(preset: str, read_percent: int, io_depth: int) -> None:
     """The same judgement for every engine."""
-    engine = SimulatedEngine(PRESETS[preset], 1 << 30)
+    engine = SimulatedEngine(PRESET_MODELS[preset], 1 << 30)
     for block_size_bytes in (512, 4096, 1 << 20):
         workload = Workload(
             access=Access.RANDOM, read_percent=read_percent, block_size_bytes=block_size_bytes,
@@ -290,19 +292,19 @@ def test_a_simulated_drive_is_believed(preset: str, read_percent: int, io_depth:
             step = Step(workload=workload, duration_s=duration_s)
             seen = engine.measure(step, then=None, on_sample=lambda _: None).measurement
             plan = Plan(workload=workload, duration_s=duration_s)
-            assert why_implausible(seen, plan, Witness()) is None
+            assert why_implausible(seen, plan, Evidence()) is None
             phase = Continuous(
                 section="S", number=1, workload=workload, duration_s=duration_s, longest_s=60
             )
             seen = engine.measure_slice(phase, then=None, on_sample=lambda _: None).measurement
-            assert why_implausible(seen, replace(plan, running=True), Witness()) is None
+            assert why_implausible(seen, replace(plan, running=True), Evidence()) is None
     fill = Fill(
         section="S",
         workload=replace(workload, access=Access.SEQUENTIAL, read_percent=0),
         passes=2,
     )
     seen = engine.fill(fill, then=None, on_sample=lambda _: None).measurement
-    assert why_implausible(seen, Plan(workload=fill.workload, duration_s=None), Witness()) is None
+    assert why_implausible(seen, Plan(workload=fill.workload, duration_s=None), Evidence()) is None
 
 
 @pytest.mark.parametrize(
@@ -321,6 +323,6 @@ def test_bytes_of_a_mix_go_by_its_mean_block(ios: int, mean_bytes: float, believ
     load = replace(STEP.workload, block_mix=mix, block_size_bytes=4096)
     seen = replace(writes(ios, 100_000), bytes=round(ios * mean_bytes))
     measurement = Measurement(duration_s=1, read=NO_IO, write=seen)
-    reason = why_implausible(measurement, replace(STEP, workload=load), Witness())
+    reason = why_implausible(measurement, replace(STEP, workload=load), Evidence())
     assert (reason is None) is believed, reason
     assert reason is None or "2304 bytes on average were asked" in reason

@@ -16,7 +16,7 @@ from tkperf.analysis.compare import compare
 from tkperf.analysis.loads import TimedLoad
 from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.engine.simulation.presets import PRESETS
+from tkperf.engine.simulation.presets import PRESET_MODELS
 from tkperf.model.disturbance.codes import HOST_LIMITED, DisturbanceCode
 from tkperf.model.disturbance.codes import WORDS as WORD
 from tkperf.model.quantity import IOPS
@@ -42,7 +42,9 @@ Chosen = Callable[[StepStarted], bool]
 def keep(
     path: Path, tests: list[Test], chosen: Chosen, profile: Profile | None = None
 ) -> RunRecord:
-    engine = SimulatedEngine(PRESETS["hdd" if "hdd" in tests[0].suites else "sata-ssd"], 1 << 30)
+    engine = SimulatedEngine(
+        PRESET_MODELS["hdd" if "hdd" in tests[0].suites else "sata-ssd"], 1 << 30
+    )
     writer = RunFileWriter(path)
     run_beside(engine, tests, profile or load_profile("quick"), chosen, writer)
     writer.close()

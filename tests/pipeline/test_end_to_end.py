@@ -37,7 +37,7 @@ from tkperf.model.workload import Access, ActiveRange, Workload
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runner.events import Event, PurgeEnded, StepEnded
-from tkperf.runner.runner import Run, execute
+from tkperf.runner.runner import RunParts, execute_run
 
 pytestmark = pytest.mark.fio
 PROFILE = Path(__file__).parents[1] / "short.toml"
@@ -475,8 +475,8 @@ def test_the_devices_own_counters_agree(loop_device: Callable[..., Path]) -> Non
         seeds=Seeds(1),
     )
     try:
-        execute(
-            Run(
+        execute_run(
+            RunParts(
                 info=run_info(active_range_length_bytes=active.length_bytes),
                 tests=[SSD_TESTS["iops"]],
                 profile=load_profile(str(PROFILE)),

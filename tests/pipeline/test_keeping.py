@@ -24,7 +24,7 @@ def begin(folder: Path) -> None:
     tkperf.run(plan, "n", folder=folder)
 
 
-@pytest.mark.parametrize("at", ["build_run_info", "_looking_at_host", "execute"])
+@pytest.mark.parametrize("at", ["build_run_info", "_looking_at_host", "execute_run"])
 def test_a_stop_before_the_beginning_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tkperf
-from tkperf.engine.read_probe import read_bytes_per_s
+from tkperf.engine.fio_setup import read_bytes_per_s
 from tkperf.model.errors import EngineError, UsageError
 from tkperf.pipeline.endurance import parse_rating
 from tkperf.pipeline.outlook import PURGE, look_out

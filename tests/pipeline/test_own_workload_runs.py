@@ -17,7 +17,7 @@ from tkperf.model.record import RunStatus, StepKind
 from tkperf.page.findings.build import build_findings
 from tkperf.page.findings.headlines import build_headlines
 from tkperf.pipeline.request import RunRequest
-from tkperf.pipeline.run_plan import make_plan
+from tkperf.pipeline.run_plan import plan_run
 from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
 from tkperf.runfile.reader import read_run
 
@@ -358,7 +358,7 @@ def test_a_pause_after_a_purge_leaves_it_as_purged(tmp_path: Path) -> None:
     file = tmp_path / "order.toml"
     file.write_text(ORDER)
     request = RunRequest(suite="ssd", device="sim:sata-ssd", tests=(str(file),))
-    (test,) = make_plan(request).tests
+    (test,) = plan_run(request).tests
     assert test.starts_as_purged
     shown = call("workload", "show", file).output
     assert "3 x the active range, SEQ 64 KiB writes, TC 4 / QD 32, 50 % compressible" in shown

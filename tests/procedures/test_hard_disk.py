@@ -26,7 +26,7 @@ from tkperf.procedures.hard_disk import HardDiskTable, cut_into_areas
 from tkperf.procedures.plan import Case, forecast, phases_of
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter
-from tkperf.runner.runner import Run, execute
+from tkperf.runner.runner import RunParts, execute_run
 
 CAPACITY_BYTES = 4 << 40
 TKPERF = load_profile("tkperf-2.2")
@@ -108,8 +108,8 @@ def run(folder: Path, engine: SimulatedEngine, **facts: object) -> RunResult:
     path = folder / "run.tkperf"
     writer = RunFileWriter(path)
     try:
-        execute(
-            Run(
+        execute_run(
+            RunParts(
                 info=run_info(active_range_length_bytes=1 << 30, suite="hdd", **facts),
                 tests=[HDD_TESTS["iops"]],
                 profile=load_profile("quick"),

@@ -16,7 +16,7 @@ from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Work
 from tkperf.pipeline.alterations import find_alterations
 from tkperf.pipeline.fitting import choose_profile
 from tkperf.pipeline.request import RunRequest
-from tkperf.pipeline.run_plan import make_plan
+from tkperf.pipeline.run_plan import plan_run
 from tkperf.procedures import (
     Circumstances,
     Test,
@@ -306,7 +306,7 @@ rounds = 1
 
 def test_sizes_of_a_loop_that_the_device_cannot_address_are_left_out(tmp_path: Path) -> None:
     """With a warning; a load of its own with such a size cannot be run."""
-    plan = make_plan(request_of(tmp_path, LOOPED, "sim:nvme-4kn"))
+    plan = plan_run(request_of(tmp_path, LOOPED, "sim:nvme-4kn"))
     (walked,) = plan.tests
     assert [load.block_size_bytes for load in walked.workloads] == [8192, 4096]
     assert [(warning.code, warning.text[:48]) for warning in plan.warnings] == [
@@ -317,16 +317,16 @@ def test_sizes_of_a_loop_that_the_device_cannot_address_are_left_out(tmp_path: P
         'loops = [{ key = "block_size_kib", values = [8, 4, 0.5] }]', ""
     )
     with pytest.raises(UsageError, match=r"sim:nvme-4kn: .* test looped .* blocks of 0.5 KiB"):
-        make_plan(request_of(tmp_path, small, "sim:nvme-4kn"))
+        plan_run(request_of(tmp_path, small, "sim:nvme-4kn"))
 
 
 def test_options_alter_the_numbers_of_the_file(tmp_path: Path) -> None:
     """-rt, and -nj where the load has no TC of its own."""
     request = request_of(tmp_path, LOOPED, "sim:sata-ssd", step_s=5, jobs=2)
-    plan = make_plan(request)
+    plan = plan_run(request)
     assert plan.alterations == ("threads 4 -> 2", "runtime 1 s -> 5 s")
     assert find_alterations(request, plan.fitted) == plan.alterations
-    as_it_is = make_plan(request_of(tmp_path, LOOPED, "sim:sata-ssd"))
+    as_it_is = plan_run(request_of(tmp_path, LOOPED, "sim:sata-ssd"))
     assert as_it_is.alterations == ()
 
 
@@ -366,16 +366,16 @@ def test_a_stream_has_to_fit_in_its_part_of_the_range(
 ) -> None:
     """Known before the range is filled."""
     text = PART_OF_THE_RANGE.replace("ACCESS", access).replace("= 1024", f"= {kib}")
-    assert make_plan(request_of(tmp_path, text, "sim:sata-ssd")).fitted.tests
+    assert plan_run(request_of(tmp_path, text, "sim:sata-ssd")).fitted.tests
     with pytest.raises(UsageError, match=says):
-        make_plan(request_of(tmp_path, text, "sim:sata-ssd", active_range="256MiB"))
+        plan_run(request_of(tmp_path, text, "sim:sata-ssd", active_range="256MiB"))
 
 
 def test_a_named_test_and_a_file_run_in_one_run(tmp_path: Path) -> None:
     """The suite's first."""
     request = request_of(tmp_path, LOOPED, "sim:sata-ssd")
     both = RunRequest(suite="ssd", device="sim:sata-ssd", tests=(*request.tests, "lat"))
-    assert [walked.test.name for walked in make_plan(both).tests] == ["lat", "looped"]
+    assert [walked.test.name for walked in plan_run(both).tests] == ["lat", "looped"]
 
 
 def test_the_run_file_has_the_whole_description(tmp_path: Path) -> None:

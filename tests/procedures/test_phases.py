@@ -23,7 +23,7 @@ from tkperf.procedures import Test as Procedures
 from tkperf.procedures import load_profile
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writer import RunFileWriter
-from tkperf.runner.runner import Run, execute
+from tkperf.runner.runner import RunParts, execute_run
 
 RANGE_BYTES = 1 << 30
 COLD_START_S = 0.3
@@ -43,8 +43,8 @@ def run(
     def bind(procedure: Callable[[], Procedure]) -> Callable[..., Procedure]:
         return lambda _profile, _range: procedure()
 
-    execute(
-        Run(
+    execute_run(
+        RunParts(
             info=run_info(),
             tests=[
                 Procedures(

@@ -12,18 +12,16 @@ from tkperf.model.measurement import NO_IO, IoStats, Measurement
 from tkperf.model.phases import (
     Answer,
     Continuous,
-    Course,
     Fill,
     Phase,
     Procedure,
     Purge,
-    Reply,
     Round,
     SectionOutcome,
 )
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Access, Workload
-from tkperf.procedures import SSD_TESTS, TESTS, choose_tests, fit_to_sector, load_profile
+from tkperf.procedures import SSD_TESTS, TESTS, choose_tests, driving, fit_to_sector, load_profile
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.procedures.iops import IopsTable
 from tkperf.procedures.profiles import Profile
@@ -45,7 +43,6 @@ def drive(
     phases: list[Phase] = []
     verdicts: list[SteadyStateVerdict] = []
     outcomes: list[SectionOutcome] = []
-    answer: Reply = None
 
     def perform(phase: Phase) -> Answer:
         phases.append(phase)
@@ -63,21 +60,12 @@ def drive(
             case _:
                 return None
 
-    while True:
-        try:
-            asked = procedure.send(answer)
-        except StopIteration:
-            return phases, verdicts, tuple(outcomes)
+    for asked in driving.drive(procedure, lambda phase, _: perform(phase)):
         if isinstance(asked, SteadyStateVerdict):
             verdicts.append(asked)
-            answer = None
         elif isinstance(asked, SectionOutcome):
             outcomes.append(asked)
-            answer = None
-        elif isinstance(asked, Course):
-            answer = tuple(perform(phase) for phase in asked.phases)
-        else:
-            answer = perform(asked)
+    return phases, verdicts, tuple(outcomes)
 
 
 def rounds(phases: list[Phase]) -> list[Round]:

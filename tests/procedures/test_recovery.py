@@ -15,7 +15,7 @@ from tests.procedures.test_procedures import drive, run, steadily
 from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.engine.simulation.presets import PRESETS
+from tkperf.engine.simulation.presets import PRESET_MODELS
 from tkperf.engine.simulation.service import Latency, Second
 from tkperf.model.errors import ProfileError
 from tkperf.model.phases import Continuous, Course, Idle, Phase, Procedure, Purge, SectionOutcome
@@ -34,7 +34,7 @@ from tkperf.procedures.write_saturation import WriteSaturationTable
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import Event, PhaseStarted, StepEnded
-from tkperf.runner.runner import Run, execute
+from tkperf.runner.runner import RunParts, execute_run
 
 GIB = 1 << 30
 IDLE_S = (5, 10, 15, 25, 50)
@@ -46,11 +46,11 @@ def measure(
     file: Path | None = None, range_bytes: int = 240_057_409_536,
 ) -> list[Event]:  # fmt: skip
     """Everything that is told of a run of one test on the simulated drive."""
-    drive_ = engine(PRESETS["sata-ssd"], range_bytes)
+    drive_ = engine(PRESET_MODELS["sata-ssd"], range_bytes)
     seen: list[Event] = []
     writer = None if file is None else RunFileWriter(file)
-    execute(
-        Run(
+    execute_run(
+        RunParts(
             info=run_info(active_range_length_bytes=range_bytes),
             tests=(test,),
             profile=profile,

@@ -147,7 +147,7 @@ def test_long_notices_leave_the_header_whole(result: RunResult, tmp_path: Path) 
 
 
 def test_what_a_process_fails_to_make_is_made_all_the_same(
-    failing_asides: None, run_file: Path, printed: bytes
+    failing_workers: None, run_file: Path, printed: bytes
 ) -> None:
     """It costs time and nothing else."""
     view = view_of(run_file, Told(report_date="2026-01-02"))

@@ -22,7 +22,7 @@ from tkperf.procedures import Test, load_profile
 from tkperf.procedures.profiles import Profile
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter
-from tkperf.runner.runner import Run, execute
+from tkperf.runner.runner import RunParts, execute_run
 
 ODD = (
     replace(
@@ -49,8 +49,8 @@ def measure(path: Path, workloads: tuple[Workload, ...]) -> SectionResult:
 
     engine = SimulatedEngine(FlashModel(capacity_bytes=1 << 30), 1 << 30)
     writer = RunFileWriter(path)
-    execute(
-        Run(
+    execute_run(
+        RunParts(
             info=run_info(),
             tests=[
                 Test(name="own", title="Own", procedure=procedure, section_plan=generic_section)

@@ -12,13 +12,13 @@ import pytest
 from tests.procedures.test_own_workloads import EVERYTHING
 from tests.resuming import cuts
 from tkperf import make_plan
-from tkperf.cli.following import look
 from tkperf.model.phases import Idle, Round
 from tkperf.model.record import RunStatus
 from tkperf.pipeline.api import resume, run
+from tkperf.pipeline.following import look
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.runfile.reader import RunFile
-from tkperf.runner.delta import Growth
+from tkperf.runner.delta import Delta
 from tkperf.runner.events import (
     Event,
     Judged,
@@ -48,15 +48,15 @@ class Watching:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.follower = Follower()
-        self.growth: Growth | None = None
+        self.delta: Delta | None = None
         self.happened: list[Event] = []
         self.followed: list[Event] = []
 
     def __call__(self, event: Event) -> None:
         self.happened.append(event)
         if not isinstance(event, SampleSeen):
-            self.growth = look(self.path, self.growth)
-            self.followed += self.follower.take(self.growth)
+            self.delta = look(self.path, self.delta)
+            self.followed += self.follower.take(self.delta)
 
 
 def of(events: list[Event], *kinds: type) -> list[Event]:
@@ -154,12 +154,12 @@ def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
 
     watching = Watching(path)
     # Attached before it was killed: all that was known then is known to the follower.
-    watching.growth = look(path)
-    before = list(watching.follower.take(watching.growth))
+    watching.delta = look(path)
+    before = list(watching.follower.take(watching.delta))
     assert isinstance(before[-1], RunEnded)
     assert before[-1].status is RunStatus.INTERRUPTED
-    assert watching.follower.standing is not None
-    assert describe_place(watching.follower.standing) == "IOPS, round 3 of at most 5, step 3 of 6"
+    assert watching.follower.progress is not None
+    assert describe_place(watching.follower.progress) == "IOPS, round 3 of at most 5, step 3 of 6"
 
     resume(make_resume_plan(ResumeRequest(path=path)), observers=(watching,))
     (resumed,) = [event for event in watching.followed if isinstance(event, RunResumed)]
@@ -186,8 +186,8 @@ def test_a_copy_of_a_file_that_is_written_is_as_old_as_what_it_says(tmp_path: Pa
 
     run(plan, "run", folder=tmp_path, observers=(open_once,))
     with opened[0] as run_file:
-        growth = run_file.growth()
-    assert (growth.record.status, len(growth.log)) == (RunStatus.RUNNING, 2)
+        delta = run_file.delta()
+    assert (delta.record.status, len(delta.log)) == (RunStatus.RUNNING, 2)
     assert look(tmp_path / "run.tkperf").record.status is RunStatus.COMPLETE
 
 
@@ -205,7 +205,7 @@ def test_a_file_of_a_course_nobody_knows_leaves_the_place_open(tmp_path: Path) -
         db.execute("UPDATE step SET number = number + 1 WHERE kind = 'round'")
     follower = Follower()
     list(follower.take(look(path)))
-    standing = follower.standing
-    assert standing is not None
-    assert (standing.test, standing.phase, standing.remaining_s(0.0)) == ("iops", None, None)
-    assert describe_place(standing) == ""
+    progress = follower.progress
+    assert progress is not None
+    assert (progress.test, progress.phase, progress.remaining_s(0.0)) == ("iops", None, None)
+    assert describe_place(progress) == ""

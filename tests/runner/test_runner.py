@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders import FreeTarget, run_info
-from tkperf.engine import Execution, Load, Next, OnSample
+from tkperf.engine import EngineLoad, Execution, Next, OnSample
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import FlashModel
 from tkperf.engine.simulation.service import Second
@@ -29,8 +29,8 @@ from tkperf.runner.events import (
     TestEnded,
     Warned,
 )
-from tkperf.runner.run_watch import RunWatch, Watched
-from tkperf.runner.runner import Run, execute
+from tkperf.runner.run_watch import Observations, RunWatch
+from tkperf.runner.runner import RunParts, execute_run
 
 RANGE_BYTES = 1 << 30
 # So large that nothing ever has to be collected.
@@ -50,7 +50,7 @@ class SpyEngine(SimulatedEngine):
     ) -> None:
         super().__init__(model, RANGE_BYTES, cold_start_s=cold_start_s)
         self.asked: list[tuple[Step, Next | None]] = []
-        self.let_go: list[Load] = []
+        self.let_go: list[EngineLoad] = []
         self.closed = 0
         self.acts: list[str] = []
         self.fail_at, self.error = fail_at, error
@@ -73,7 +73,7 @@ class SpyEngine(SimulatedEngine):
             raise self.error
         return super().measure(step, then=then, on_sample=on_sample)
 
-    def start_next(self, load: Load) -> None:
+    def start_next(self, load: EngineLoad) -> None:
         self.let_go.append(load)
         super().start_next(load)
 
@@ -92,8 +92,8 @@ def run(
     events: list[Event] | None = None,
 ) -> list[Event]:
     events = [] if events is None else events
-    execute(
-        Run(
+    execute_run(
+        RunParts(
             info=run_info(),
             tests=[SSD_TESTS[name] for name in tests],
             profile=load_profile("quick"),
@@ -158,7 +158,7 @@ def test_after_the_decision_the_next_round_starts_before_anything_is_written() -
     order: list[str] = []
     start = engine.start_next
 
-    def note_start(load: Load) -> None:
+    def note_start(load: EngineLoad) -> None:
         order.append(f"start {len(engine.asked)}")
         start(load)
 
@@ -170,8 +170,8 @@ def test_after_the_decision_the_next_round_starts_before_anything_is_written() -
         if isinstance(event, StepEnded) and event.record.kind is StepKind.ROUND:
             assert (event.record.gap_s or 0.0) < 0.01
 
-    execute(
-        Run(
+    execute_run(
+        RunParts(
             info=run_info(),
             tests=[SSD_TESTS["iops"]],
             profile=load_profile("quick"),
@@ -231,8 +231,8 @@ def test_an_engine_error_ends_the_run_and_is_recorded() -> None:
     engine = SpyEngine(fail_at=20, error=EngineError("fio failed on X"))
     events: list[Event] = []
     with pytest.raises(EngineError, match="fio failed on X"):
-        execute(
-            Run(
+        execute_run(
+            RunParts(
                 info=run_info(),
                 tests=[SSD_TESTS["iops"]],
                 profile=load_profile("quick"),
@@ -302,7 +302,7 @@ def test_a_step_that_the_device_refutes_is_measured_again_once(
     engine, left = SpyEngine(), [times]
     look = RunWatch.step_ended
 
-    def refuted(watch: RunWatch, kind: StepKind, *args: Any, **kwargs: Any) -> Watched:
+    def refuted(watch: RunWatch, kind: StepKind, *args: Any, **kwargs: Any) -> Observations:
         if len(engine.asked) >= 5 and left[0]:
             left[0] -= 1
             raise StepFailedError("fio counted 10 MiB, the device 20.0% less")
@@ -376,8 +376,8 @@ def test_an_observer_that_fails_at_the_end_of_a_test_hides_neither_it_nor_the_re
     engine = Idle(fail_at=4, error=EngineError("fio failed on X"))
     events: list[Event] = []
     with pytest.raises(EngineError, match="fio failed on X"):
-        execute(
-            Run(
+        execute_run(
+            RunParts(
                 info=run_info(),
                 tests=[SSD_TESTS["iops"]],
                 profile=load_profile("quick"),

@@ -15,14 +15,14 @@ from click.testing import CliRunner
 from tests.builders import FreeTarget, run_info, view_of
 from tkperf.cli.main import cli
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.engine.simulation.presets import PRESETS
+from tkperf.engine.simulation.presets import PRESET_MODELS
 from tkperf.model.record import RunStatus
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.units import GIB
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.runfile.reader import read_run
 from tkperf.runner.events import Event, RunEnded, TelemetrySeen, TestStarted, Warned
-from tkperf.runner.runner import Run, execute
+from tkperf.runner.runner import RunParts, execute_run
 
 
 def run_cli(*argv: object) -> str:
@@ -192,8 +192,8 @@ class Recorded:
 def run_latency(engine: SimulatedEngine, target: FreeTarget, telemetry: Recorded) -> list[Event]:
     """What is told of a latency test with this telemetry."""
     events: list[Event] = []
-    execute(
-        Run(
+    execute_run(
+        RunParts(
             info=run_info(),
             tests=(SSD_TESTS["lat"],),
             profile=load_profile("quick"),
@@ -209,15 +209,15 @@ def run_latency(engine: SimulatedEngine, target: FreeTarget, telemetry: Recorded
 
 def test_the_runner_asks_around_tests_and_leaves_purges_alone() -> None:
     """Before and after each test, and at the end of the run; what cannot be read is warned of once."""
-    engine = SimulatedEngine(PRESETS["sata-ssd"], GIB)
+    engine = SimulatedEngine(PRESET_MODELS["sata-ssd"], GIB)
     recorded = Recorded(clock=engine.clock)
 
-    class Target(FreeTarget):
+    class RunTarget(FreeTarget):
         def purge(self, **how: object):  # type: ignore[no-untyped-def]
             recorded.acts.append("purge")
             return super().purge(**how)
 
-    events = run_latency(engine, Target(), recorded)
+    events = run_latency(engine, RunTarget(), recorded)
     assert recorded.acts == ["ask", "pause", "purge", "go on", "ask", "finish", "ask"]
     seen = [event.reading for event in events if isinstance(event, TelemetrySeen)]
     assert [reading.media_errors for reading in seen] == [1, 5]  # the last at the same moment
@@ -235,7 +235,7 @@ def test_ctrl_c_at_the_last_reading_costs_that_reading_alone() -> None:
             self.acts.append("finish")
             raise KeyboardInterrupt
 
-    engine = SimulatedEngine(PRESETS["sata-ssd"], GIB)
+    engine = SimulatedEngine(PRESET_MODELS["sata-ssd"], GIB)
     recorded = Hanging(clock=engine.clock)
     events = run_latency(engine, FreeTarget(), recorded)
     assert recorded.acts[-1] == "finish"

@@ -18,15 +18,15 @@ ANSWER_S = 5.0
 
 
 @contextmanager
-def kept_awake(name: str, *, tell: Observer) -> Iterator[None]:
-    """Block sleep, suspend and the lid switch until the end. ``tell`` gets a note on failure.
+def kept_awake(name: str, *, on_note: Observer) -> Iterator[None]:
+    """Block sleep, suspend and the lid switch until the end. ``on_note`` gets a note on failure.
 
     A child process of systemd-inhibit lives as long as the lock is needed. The kernel ends both when
     tkperf dies. A failure here never ends a run.
     """
     process: Process | None = None
     try:
-        process = _start(name, tell)
+        process = _start(name, on_note)
         yield
     finally:
         if process is not None:
@@ -34,9 +34,9 @@ def kept_awake(name: str, *, tell: Observer) -> Iterator[None]:
             _close(process)
 
 
-def _start(name: str, tell: Observer) -> Process | None:
+def _start(name: str, on_note: Observer) -> Process | None:
     if find_program(INHIBIT) is None:
-        _note(tell, f"there is no {INHIBIT}")
+        _note(on_note, f"there is no {INHIBIT}")
         return None
     argv = [
         INHIBIT, "--what=sleep:idle:handle-lid-switch", "--who=tkperf", f"--why=measuring {name}",
@@ -45,7 +45,7 @@ def _start(name: str, tell: Observer) -> Process | None:
     try:
         process = start_process(argv, cwd=Path("/"), stdout=PIPE, stderr=PIPE)
     except EngineError as error:
-        _note(tell, str(error))
+        _note(on_note, str(error))
         return None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -57,7 +57,7 @@ def _start(name: str, tell: Observer) -> Process | None:
         process.stderr.read().decode(errors="replace") if process.poll() is not None else ""
     )
     _close(process)
-    _note(tell, " ".join(error_text.split())[:200] or f"{INHIBIT} does not answer")
+    _note(on_note, " ".join(error_text.split())[:200] or f"{INHIBIT} does not answer")
     return None
 
 
@@ -67,6 +67,6 @@ def _close(process: Process) -> None:
             stream.close()
 
 
-def _note(tell: Observer, why: str) -> None:
+def _note(on_note: Observer, why: str) -> None:
     text = f"the host may go to sleep during the run, nothing keeps it from that: {why}"
-    tell(Noted(note=RunNote(code="sleep-not-inhibited", text=text)))
+    on_note(Noted(note=RunNote(code="sleep-not-inhibited", text=text)))

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from tkperf.cli.background import Abandoned
 from tkperf.cli.live_lines import render_lines
-from tkperf.cli.run_state import RunState
+from tkperf.pipeline.run_state import RunState
 from tkperf.render.terminal.console import OutputConsole
 from tkperf.runner.events import Event
 

@@ -9,8 +9,7 @@ from datetime import datetime
 
 from rich.text import Text
 
-from tkperf.cli.clock import format_end, from_to
-from tkperf.cli.run_state import RunState
+from tkperf.cli.run_words import format_end, from_to
 from tkperf.model.disturbance.codes import WORDS, find_codes
 from tkperf.model.phases import Continuous, Idle, Purge, Round
 from tkperf.model.record import StepKind
@@ -26,13 +25,14 @@ from tkperf.model.units import (
     on_one_line,
     unit_for_people,
 )
+from tkperf.pipeline.run_state import RunState
 from tkperf.render.terminal.blocks import ASCII, Blocks, blocks_for, share_bar, sparkline
 from tkperf.render.terminal.histories import draw_histories
 from tkperf.runner.events import StepStarted
 from tkperf.runner.progress import describe_phase
 
-MOST_WARNINGS = 2
-MOST_LINES_OF_A_REMARK = 3
+_MOST_WARNINGS = 2
+_MOST_LINES_OF_A_REMARK = 3
 _LABEL = 8
 _WIDEST_BAR = 40
 
@@ -111,27 +111,33 @@ class _View:
         state, line = self._state, self.blocks.line
         text = Text(f"{line * 2} ", style="dim")
         text.append(drop_controls(state.name) or "tkperf", style="bold not dim")
-        if state.test in state.tests and len(state.tests) > 1:
-            number = state.tests.index(state.test) + 1
-            text.append(f" {line * 2} test {number} of {len(state.tests)}:", style="dim")
+        progress = state.progress
+        if progress.number and progress.tests > 1:
+            text.append(f" {line * 2} test {progress.number} of {progress.tests}:", style="dim")
         for test in state.tests:
             text.append(" ")
-            text.append(drop_controls(test), "bold reverse not dim" if test == state.test else "")
+            text.append(
+                drop_controls(test), "bold reverse not dim" if test == progress.test else ""
+            )
         text.append(" ")
         text.append(line * max(0, self._width - text.cell_len), style="dim")
         return text
 
     def _place(self) -> Text:
         state = self._state
-        phase, step = state.phase, state.step
+        phase, step = state.progress.phase, state.step
         if state.ended:
             return Text(f"run {state.ended}", style="bold")
         if phase is None:
-            return Text("about to begin" if not state.test else "between two tests", style="dim")
+            return Text(
+                "about to begin" if not state.progress.test else "between two tests", style="dim"
+            )
         if state.busy is not None:
             done = "" if state.busy.done is None else f", {state.busy.done:.0%} done"
             return Text(f"{phase.section}, {state.busy.doing}{done}")
-        place = describe_phase(phase, state.at_most, None if step is None else step.position)
+        place = describe_phase(
+            phase, state.progress.at_most, None if step is None else step.position
+        )
         text = Text(place, style="bold")
         if step is not None and not isinstance(phase, Purge | Idle):
             text.append(f"  {step.workload}", style="not bold")
@@ -187,10 +193,9 @@ class _View:
         state = self._state
         if not state.histories:
             return []
-        in_areas = isinstance(state.phase, Round) and state.phase.areas
-        several = (
-            "slice" if isinstance(state.phase, Continuous) else "area" if in_areas else "round"
-        )
+        phase = state.progress.phase
+        in_areas = isinstance(phase, Round) and phase.areas
+        several = "slice" if isinstance(phase, Continuous) else "area" if in_areas else "round"
         return draw_histories(
             f"{state.quantity.title}, {several} by {several}",
             state.histories,
@@ -240,8 +245,8 @@ class _View:
     def remarks(self, most_lines: int) -> list[Text]:
         """Return notices and the last warnings, set apart by indents: whole if there is room, else a line each."""
         warnings = self._state.warnings
-        texts = [f"warning: {warning}" for warning in warnings[-MOST_WARNINGS:]]
-        if earlier := len(warnings[:-MOST_WARNINGS]):
+        texts = [f"warning: {warning}" for warning in warnings[-_MOST_WARNINGS:]]
+        if earlier := len(warnings[:-_MOST_WARNINGS]):
             texts.insert(0, f"{format_count(earlier, 'earlier warning')} in the log")
         # The newest warning goes last, as it would in a log.
         texts = [*self._state.notices, *texts]
@@ -251,7 +256,7 @@ class _View:
 
     def _wrapped(self, text: str) -> list[str]:
         return textwrap.wrap(
-            text, self._width, max_lines=MOST_LINES_OF_A_REMARK, placeholder=" ...",
+            text, self._width, max_lines=_MOST_LINES_OF_A_REMARK, placeholder=" ...",
             subsequent_indent="  ",
         )  # fmt: skip
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tkperf.analysis.over_seconds import Read, analyse_opened
 from tkperf.analysis.results import TestResult
-from tkperf.cli.following import describe_going_on
+from tkperf.cli.run_words import describe_going_on
 from tkperf.model.record import RunRecord, RunStatus, StepKind
 from tkperf.model.seconds import Seconds, join
 from tkperf.render.terminal.console import open_console

@@ -22,8 +22,8 @@ from tkperf.pipeline.fitting import choose_profile
 from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
-from tkperf.pipeline.run_info import Title
-from tkperf.pipeline.run_plan import RunPlan, make_plan
+from tkperf.pipeline.run_info import RunTitle
+from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.render.terminal.console import plain, tell
 from tkperf.runner.events import Observer
 
@@ -47,10 +47,10 @@ def _begin(request: RunRequest, options: RunOptions, departure: Departure, endin
     )
     destination.require_free(request.device)
     _require_log(options)
-    plan = make_plan(request, profile=profile)
+    plan = plan_run(request, profile=profile)
     destination.require_space(plan.fitted)
     show_plan(options, plan, outlook_of(options, plan))
-    title = Title(
+    title = RunTitle(
         name=options.name,
         command_line=options.command_line,
         description=options.description,
@@ -124,7 +124,7 @@ def _watch(options: RunOptions, plan: RunPlan, on_note: Observer) -> Iterator[Se
     with ExitStack() as stack:
         views = stack.enter_context(open_observers(options, on_note=on_note, simulated=simulated))
         if not simulated:
-            stack.enter_context(kept_awake(options.name, tell=views[0]))
+            stack.enter_context(kept_awake(options.name, on_note=views[0]))
         yield views
 
 

@@ -11,12 +11,12 @@ from typing import Protocol
 
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.phases import Continuous, Fill
-from tkperf.model.plausibility import Witness
+from tkperf.model.plausibility import Evidence
 from tkperf.model.workload import Step
 
 OnSample = Callable[[Sample], None]
 # A load that can be made ready beforehand: a step, or the stream that begins with a slice.
-Load = Step | Continuous
+EngineLoad = Step | Continuous
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Execution:
     Attributes:
         job_file: the fio job as anyone can run it again.
         output: fio's last JSON document.
-        witness: evidence to judge whether the measurement can be true.
+        evidence: to judge whether the measurement can be true.
         handed_over_s: when the load that follows was let go; None if it was not yet.
         earliest_s: no I/O of this phase can have been done before; None: that is ``started_s``.
     """
@@ -36,7 +36,7 @@ class Execution:
     ended_s: float
     job_file: str
     output: bytes = field(default=b"", repr=False)
-    witness: Witness = field(default_factory=Witness, repr=False)
+    evidence: Evidence = field(default_factory=Evidence, repr=False)
     handed_over_s: float | None = None
     earliest_s: float | None = None
 
@@ -54,13 +54,13 @@ class Next:
         afterwards: the loads that may follow each of the loads in turn, as far as they can be foreseen.
     """
 
-    loads: tuple[Load, ...]
-    choose: Callable[[Measurement], Load | None]
+    loads: tuple[EngineLoad, ...]
+    choose: Callable[[Measurement], EngineLoad | None]
     certain: bool
-    afterwards: Mapping[Load, tuple[Load, ...]] = field(default_factory=dict)
+    afterwards: Mapping[EngineLoad, tuple[EngineLoad, ...]] = field(default_factory=dict)
 
     @classmethod
-    def for_certain(cls, load: Load, afterwards: tuple[Load, ...] = ()) -> Next:
+    def for_certain(cls, load: EngineLoad, afterwards: tuple[EngineLoad, ...] = ()) -> Next:
         return cls(
             loads=(load,), choose=lambda _: load, certain=True, afterwards={load: afterwards}
         )
@@ -102,7 +102,7 @@ class Engine(Protocol):
         """Do no I/O until ``duration_s`` after the end of the last I/O, then let go a load that is certain."""
         ...
 
-    def start_next(self, load: Load) -> None:
+    def start_next(self, load: EngineLoad) -> None:
         """Start a load that was made ready, if it has not started: it is decided to be next."""
         ...
 

@@ -12,21 +12,20 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tkperf.engine import Execution, Load, Next, OnSample, fio_process
+from tkperf.engine import EngineLoad, Execution, Next, OnSample, fio_process
 from tkperf.engine.device_jobs import DeviceJobs
+from tkperf.engine.evidence import StreamWatch, earliest_s, fill_evidence, step_evidence
 from tkperf.engine.fio_job import (
     planned_bytes,
 )
-from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, Reading
+from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, FioReading, Recorder
 from tkperf.engine.fio_process import FioProcess, ignore
-from tkperf.engine.recorder import Recorder
 from tkperf.engine.seeds import Seeds
 from tkperf.engine.sequential import SequentialCursors
 from tkperf.engine.waiting import Prepared, Waiting, step_of
-from tkperf.engine.witness import StreamWatch, earliest_s, witness_fill, witness_step
 from tkperf.model.errors import LostAtGateError
 from tkperf.model.phases import Continuous, Fill
-from tkperf.model.plausibility import Witness
+from tkperf.model.plausibility import Evidence
 from tkperf.model.workload import Access, Step, Workload
 
 # The engine reads no output in the last moments before a hand-over, so that parsing cannot delay it.
@@ -59,7 +58,7 @@ class _Stream:
     job_text: str
     watch: StreamWatch
     planned_s: float = 0.0
-    cut: Reading = NOTHING_YET
+    cut: FioReading = NOTHING_YET
 
 
 class FioEngine:
@@ -102,7 +101,7 @@ class FioEngine:
         # The preconditioning of members is followed by a set that does not exist yet.
         then = None if self._jobs.fills_members else then
 
-        def on_reading(reading: Reading) -> None:
+        def on_reading(reading: FioReading) -> None:
             recorder(reading)
             # The end of a fill cannot be foreseen: prepare twice as early.
             rate = reading.write.bytes / reading.elapsed_s if reading.elapsed_s else 0.0
@@ -121,8 +120,8 @@ class FioEngine:
         process.read_to_end(recorder, still_s=fio_process.LONGEST_OVERRUN_S)
         self._prepare_after_next(then)
         job_text = self._jobs.fill_text(phase, seed)
-        witness = witness_fill(process, planned_bytes(job_text))
-        return self._execution(process, recorder, job_text, witness)
+        evidence = fill_evidence(process, planned_bytes(job_text))
+        return self._execution(process, recorder, job_text, evidence)
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
         self._end_stream()
@@ -135,8 +134,8 @@ class FioEngine:
             self._cursors.advance(step, prepared.starts_bytes, job_bytes)
         self._prepare_after_next(then)
         job_text = self._jobs.step_text(step, prepared.seed, prepared.starts_bytes)
-        witness = witness_step(process, step, self._jobs.active_range)
-        return self._execution(process, recorder, job_text, witness)
+        evidence = step_evidence(process, step, self._jobs.active_range)
+        return self._execution(process, recorder, job_text, evidence)
 
     def measure_slice(
         self, phase: Continuous, *, then: Next | None, on_sample: OnSample
@@ -166,7 +165,7 @@ class FioEngine:
             ended_s=self._last_io_s,
             job_file=stream.job_text,
             output=process.document,
-            witness=stream.watch.witness_slice(process, origin),
+            evidence=stream.watch.slice_evidence(process, origin),
             handed_over_s=self._waiting.let_go_s,
             earliest_s=earliest_s(process, origin),
         )
@@ -183,7 +182,7 @@ class FioEngine:
         if then and then.certain:
             self._waiting.let_go(then.loads[0], lambda _: False)
 
-    def start_next(self, load: Load) -> None:
+    def start_next(self, load: EngineLoad) -> None:
         if self._stream is not None:
             self._stream.process.interrupt()
             self._stream.process.wait_for_jobs(time.monotonic() + LONGEST_REPORT_S, ignore)
@@ -240,7 +239,7 @@ class FioEngine:
         left_s: Callable[[], float],
         then: Next | None,
         recorder: Recorder,
-    ) -> Load | None:
+    ) -> EngineLoad | None:
         """Return the load that follows, if it can be chosen shortly before the planned end."""
         if then is None or then.certain:
             return then.loads[0] if then else None
@@ -255,7 +254,7 @@ class FioEngine:
         """Let go the next load after the last I/O, while fio is still on its way to its last document."""
         if then is None or process.ended_s is not None:
             return
-        load: Load | None = then.loads[0]
+        load: EngineLoad | None = then.loads[0]
         if not then.certain:
             process.report_now(time.monotonic() + LONGEST_REPORT_S, ignore)
             totals = recorder.so_far(process.last)
@@ -263,7 +262,9 @@ class FioEngine:
         if load is not None:
             self._let_go(load, process, recorder)
 
-    def _let_go(self, load: Load, process: FioProcess, on_reading: fio_process.OnReading) -> None:
+    def _let_go(
+        self, load: EngineLoad, process: FioProcess, on_reading: fio_process.OnReading
+    ) -> None:
         self._waiting.let_go(load, lambda until_s: process.read_until(until_s, on_reading))
 
     def _run_to_cut(
@@ -313,12 +314,12 @@ class FioEngine:
             self._current.release()
         return self._current
 
-    def _prepare(self, load: Load) -> Prepared:
+    def _prepare(self, load: EngineLoad) -> Prepared:
         """Start the fio of a load, on its way to its gate. It is tried once, as there is another time."""
         with self._jobs.impatient():
             return self._start_load(load)
 
-    def _start_load(self, load: Load) -> Prepared:
+    def _start_load(self, load: EngineLoad) -> Prepared:
         step = step_of(load)
         # A stream begins at the start of its jobs' regions; a step goes on where the one before ended.
         starts_bytes = self._cursors.starts_bytes(step) if load is step else ()
@@ -330,7 +331,7 @@ class FioEngine:
         """Prepare the possible next loads, except loads that go on where the current one has yet to stop."""
         self._prepare_loads(then.loads if then else (), under_way)
 
-    def _prepare_loads(self, loads: Sequence[Load], under_way: Workload) -> None:
+    def _prepare_loads(self, loads: Sequence[EngineLoad], under_way: Workload) -> None:
         for load in loads:
             goes_on = isinstance(load, Step) and load.workload == under_way
             if not (goes_on and under_way.access is Access.SEQUENTIAL):
@@ -350,7 +351,7 @@ class FioEngine:
         if step.duration_s <= self._waiting.ahead_s:
             self._prepare_loads(then.afterwards.get(under_way, ()), step.workload)
 
-    def _take(self, load: Load, then: Next | None) -> Prepared:
+    def _take(self, load: EngineLoad, then: Next | None) -> Prepared:
         """Return the process of a load, after its gate has opened. Discard all that cannot follow it."""
         prepared = self._waiting.take(load)
         self._waiting.stop_io()
@@ -398,7 +399,7 @@ class FioEngine:
         process.stop()
 
     def _execution(
-        self, process: FioProcess, recorder: Recorder, job_text: str, witness: Witness
+        self, process: FioProcess, recorder: Recorder, job_text: str, evidence: Evidence
     ) -> Execution:
         measurement = recorder.measurement(process.last, self._cpus)
         process.stop()
@@ -410,7 +411,7 @@ class FioEngine:
             ended_s=self._last_io_s,
             job_file=job_text,
             output=process.document,
-            witness=witness,
+            evidence=evidence,
             handed_over_s=self._waiting.let_go_s,
             earliest_s=earliest_s(process),
         )

@@ -1,4 +1,4 @@
-"""fio's JSON stream as readings and samples. Pure: bytes in, values or our error out.
+"""fio's JSON stream as readings, samples and a measurement; the judgement of its end. Pure: no I/O here.
 
 With ``--output-format=json+ --status-interval=1`` fio prints a cumulative document each second.
 The difference of two is that second: I/Os, bytes, latency sum, the whole histogram.
@@ -7,15 +7,17 @@ The difference of two is that second: I/Os, bytes, latency sum, the whole histog
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
 import msgspec
 
-from tkperf.model.errors import EngineError
+from tkperf.engine import OnSample
+from tkperf.model.errors import EngineError, LostAtGateError, StepFailedError
 from tkperf.model.histogram import Histogram
-from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Sample
+from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement, Sample
 from tkperf.model.plausibility import MOST_CPU_PERCENT
 
 # Documents closer together than this are merged: fio may print one right at the start or end.
@@ -27,6 +29,11 @@ LARGEST_NOTES_BYTES = 16 << 20
 MOST_NOTES, LONGEST_NOTE = 100, 500
 # The lines of its JSON are shorter than a path may be.
 LONGEST_LINE_BYTES = 1 << 20
+# A thread that uses this share of a CPU, or a fio that uses this share of all CPUs, is out of CPU time.
+CPU_EXHAUSTED = 0.95
+
+# fio's own exit status after SIGTERM or SIGINT: others cut it short, nothing has failed.
+_ENDED_BY_SIGNAL = 128
 
 # Far beyond the counts of any device, and small enough that sums fit a 64-bit integer.
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 52)]
@@ -83,7 +90,7 @@ class JobReading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class FioReading:
     """fio's cumulative counters at one moment.
 
     Attributes:
@@ -101,7 +108,7 @@ class Reading:
     cpu: CpuUse | None = None
 
 
-NOTHING_YET = Reading()
+NOTHING_YET = FioReading()
 
 
 class DocumentSplitter:
@@ -153,14 +160,14 @@ class DocumentSplitter:
         if line.strip() and len(self.notes) < MOST_NOTES:
             self.notes.append(line[:LONGEST_NOTE].decode(errors="replace"))
         self._notes_bytes += len(line) + 1
-        self._refuse_flood(self._notes_bytes, LARGEST_NOTES_BYTES, "beside its status")
+        self._refuse_flood(self._notes_bytes, LARGEST_NOTES_BYTES, "next to its status")
 
     def _refuse_flood(self, size_bytes: int, most_bytes: int, where: str) -> None:
         if size_bytes > most_bytes:
             raise EngineError(f"fio printed more than {most_bytes >> 20} MiB {where}")
 
 
-def parse_document(document: bytes) -> Reading:
+def parse_document(document: bytes) -> FioReading:
     """Return one status document as a reading, all jobs together.
 
     Raises:
@@ -177,7 +184,7 @@ def parse_document(document: bytes) -> Reading:
     except (msgspec.DecodeError, ValueError, ArithmeticError, RecursionError) as error:
         raise EngineError(f"fio printed something that is not its JSON status: {error}") from error
     readings = tuple(_job_reading(job) for job in jobs)
-    return Reading(
+    return FioReading(
         elapsed_s=max(reading.elapsed_s for reading in readings),
         wall_clock_s=decoded.timestamp_ms / 1000,
         read=read,
@@ -225,7 +232,7 @@ def _io_stats(direction: _Direction) -> IoStats:
     )
 
 
-def build_sample(earlier: Reading, later: Reading, *, origin_s: float = 0.0) -> Sample:
+def build_sample(earlier: FioReading, later: FioReading, *, origin_s: float = 0.0) -> Sample:
     """Return the sample between two readings; ``origin_s`` is where the sample's clock starts.
 
     Raises:
@@ -240,3 +247,104 @@ def build_sample(earlier: Reading, later: Reading, *, origin_s: float = 0.0) -> 
         )
     except ValueError as error:
         raise EngineError(f"fio's counters went backwards: {error}") from error
+
+
+class Recorder:
+    """A recorder that turns readings into samples as they come, and keeps them."""
+
+    def __init__(self, on_sample: OnSample, origin: FioReading = NOTHING_YET) -> None:
+        self._on_sample = on_sample
+        self._origin = self._newest = self._before_newest = origin
+        self.samples: list[Sample] = []
+
+    def __call__(self, reading: FioReading) -> None:
+        if reading.elapsed_s - self._newest.elapsed_s >= SHORTEST_SAMPLE_S:
+            sample = self._sample(self._newest, reading)
+            self._before_newest, self._newest = self._newest, reading
+            self.samples.append(sample)
+            self._on_sample(sample)
+
+    def _sample(self, earlier: FioReading, later: FioReading) -> Sample:
+        return build_sample(earlier, later, origin_s=self._origin.elapsed_s)
+
+    def so_far(self, now: FioReading) -> Measurement | None:
+        """Return the measurement from the origin to a reading of the running fio; None before the first."""
+        if now.elapsed_s <= self._origin.elapsed_s:
+            return None
+        whole = build_sample(self._origin, now)
+        return Measurement(duration_s=whole.duration_s, read=whole.read, write=whole.write)
+
+    def _all_samples(self, last: FioReading) -> tuple[Sample, ...]:
+        """Return the samples, made to add up to ``last``: nothing may lie between them.
+
+        A document shortly after the one before has its share added to that one's sample.
+        """
+        if last is self._newest:
+            return tuple(self.samples)
+        if last.elapsed_s - self._newest.elapsed_s >= SHORTEST_SAMPLE_S:
+            return (*self.samples, self._sample(self._newest, last))
+        return (*self.samples[:-1], self._sample(self._before_newest, last))
+
+    def measurement(self, last: FioReading, cpus: int) -> Measurement:
+        """Return the measurement from the origin to ``last``.
+
+        Raises:
+            StepFailedError: no time passed between them.
+        """
+        if last.elapsed_s <= self._origin.elapsed_s:
+            raise StepFailedError("fio ran but reported no time: nothing was measured")
+        whole = build_sample(self._origin, last)
+        cpu = last.cpu
+        limited = cpu is not None and (
+            cpu.busiest_thread_percent >= 100 * CPU_EXHAUSTED
+            or cpu.all_threads_percent >= 100 * CPU_EXHAUSTED * cpus
+        )
+        return Measurement(
+            duration_s=whole.duration_s,
+            read=whole.read,
+            write=whole.write,
+            samples=self._all_samples(last),
+            cpu=cpu,
+            host_limited=limited,
+        )
+
+
+def find_fio_fault(
+    status: int,
+    job_errors: Sequence[int],
+    *,
+    device: str,
+    has_result: bool,
+    ended_at_gate: bool,
+    output: str,
+) -> EngineError | None:
+    """Return the error that makes a measurement unusable; None: fio ended as it should.
+
+    A status of 0 alone says nothing: jobs have errors of their own, and a program that is not fio
+    may end well.
+
+    Args:
+        status: its exit status; that of a signal is negative.
+        job_errors: an error number for each job, 0 for none.
+        has_result: it printed at least one document.
+        ended_at_gate: it was held before its first I/O.
+        output: its own words, for the message.
+    """
+    failed = sorted({error for error in job_errors if error})
+    if status < 0 or (status == _ENDED_BY_SIGNAL and not failed):
+        by = "a signal" if status > 0 else f"signal {-status}"
+        killed = f"fio on {device} was killed by {by}{output}"
+        return LostAtGateError(killed) if ended_at_gate else StepFailedError(killed)
+    if failed:
+        names = ", ".join(f"{error} ({os.strerror(error)})" for error in failed)
+        return EngineError(f"fio failed on {device}: job error {names}{output}")
+    if status:
+        return EngineError(f"fio failed on {device}: exit status {status}{output}")
+    if ended_at_gate:
+        return LostAtGateError(f"fio on {device} ended before its first I/O{output}")
+    if not has_result:
+        return EngineError(
+            f"fio on {device} ended without printing a result{output}; "
+            "is the 'fio' on PATH the real one?"
+        )
+    return None

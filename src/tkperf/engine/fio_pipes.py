@@ -17,7 +17,7 @@ PIPE_BYTES = 1 << 20
 # load: 16 I/Os outstanding in a job that is kept waiting sixty times a second are a part of its 99.9th percentile.
 PIECES_S = 0.005
 # fio reports each second. Each time tkperf wakes up to find nothing takes a CPU from the load, too.
-LONGEST_WAIT_S = 1.5
+LONGEST_READ_S = 1.5
 # With more time than this left, reading the document can wait for its pieces.
 UNHURRIED_S = 0.1
 # An error message needs no more of fio's stderr than this.
@@ -43,7 +43,7 @@ class FioPipes:
 
     def read(self, longest_s: float) -> list[bytes]:
         """Return the documents completed within at most so long or LONGEST_WAIT_S; ``ended`` is set at the last."""
-        ready, _, _ = select.select(self._open, [], [], max(0.0, min(longest_s, LONGEST_WAIT_S)))
+        ready, _, _ = select.select(self._open, [], [], max(0.0, min(longest_s, LONGEST_READ_S)))
         if self._stderr in ready:
             self._read_stderr()
         if self._stdout not in ready:

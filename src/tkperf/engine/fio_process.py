@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
-from tkperf.engine.fio_exit import find_fault
-from tkperf.engine.fio_output import NOTHING_YET, Reading, parse_document
-from tkperf.engine.fio_pipes import LONGEST_WAIT_S, FioPipes
+from tkperf.engine.fio_output import NOTHING_YET, FioReading, find_fio_fault, parse_document
+from tkperf.engine.fio_pipes import LONGEST_READ_S, FioPipes
 from tkperf.engine.gate import Gate
 from tkperf.model.errors import EngineError, LostAtGateError, StepFailedError, reason_of
 from tkperf.model.units import format_count
@@ -37,7 +37,7 @@ FOREVER = float("inf")
 # The interval of counting fio's threads while their end is awaited.
 TASKS_POLL_S = 0.001
 
-OnReading = Callable[[Reading], None]
+OnReading = Callable[[FioReading], None]
 
 
 class FioProcess:
@@ -79,7 +79,7 @@ class FioProcess:
         self._gate = gate
         self._threads = threads
         self._device = device
-        self.last: Reading = NOTHING_YET
+        self.last: FioReading = NOTHING_YET
         self.last_at_s = 0.0
         self.document = b""
         self.released_s: float | None = None
@@ -235,7 +235,7 @@ class FioProcess:
         *,
         until_s: float = FOREVER,
         still_s: float = FOREVER,
-        every_s: Callable[[], float] = lambda: LONGEST_WAIT_S,
+        every_s: Callable[[], float] = lambda: LONGEST_READ_S,
     ) -> None:
         """Take in fio's output while ``wanted`` returns True and fio runs.
 
@@ -252,23 +252,24 @@ class FioProcess:
             self._read(every_s(), on_reading)
             now_s = time.monotonic()
             if now_s - self._silent_since_s > LONGEST_SILENCE_S:
-                self.stop()
-                raise EngineError(
-                    f"fio on {self._device} did not answer for {LONGEST_SILENCE_S:.0f} s and was "
-                    "stopped: the device hangs or has failed; check the kernel log"
+                self._give_up(
+                    EngineError,
+                    f"did not answer for {LONGEST_SILENCE_S:.0f} s and was stopped: the device hangs or has failed",
                 )
             if now_s > until_s:
-                self.stop()
-                raise StepFailedError(
-                    f"fio on {self._device} went on reporting long after it should have ended and "
-                    "was stopped: the device hangs, or fio does; check the kernel log"
+                self._give_up(
+                    StepFailedError,
+                    "went on reporting long after it should have ended and was stopped: the device hangs, or fio does",
                 )
             if now_s - self._still_since_s > still_s:
-                self.stop()
-                raise StepFailedError(
-                    f"fio on {self._device} moved nothing for {still_s:.0f} s and was stopped: the "
-                    "device hangs or has failed; check the kernel log"
+                self._give_up(
+                    StepFailedError,
+                    f"moved nothing for {still_s:.0f} s and was stopped: the device hangs or has failed",
                 )
+
+    def _give_up(self, kind: type[EngineError], what: str) -> NoReturn:
+        self.stop()
+        raise kind(f"fio on {self._device} {what}; check the kernel log")
 
     def read_to_end(
         self,
@@ -359,7 +360,7 @@ class FioProcess:
             raise EngineError(f"fio on {self._device} closed its output but did not exit") from None
         finally:
             self._gate.close()
-        fault = find_fault(
+        fault = find_fio_fault(
             status,
             self.last.errors,
             device=self._device,
@@ -371,5 +372,5 @@ class FioProcess:
             raise fault
 
 
-def ignore(_reading: Reading) -> None:
+def ignore(_reading: FioReading) -> None:
     """Ignore a report that is no end of a sample: before the first I/O, or between the seconds."""

@@ -1,4 +1,4 @@
-"""Finding a usable fio, its clock, and the I/O engine that works on a device."""
+"""Finding a usable fio, its clock, the I/O engine that works on a device, and the speed of its reads."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from tkperf.model.choices import IO_ENGINES
 from tkperf.model.errors import EngineError, UsageError
-from tkperf.system.process import run_command
+from tkperf.system.process import Completed, run_command
 
 # Tests of json+ histograms, exec_prerun and io_uring used this version.
 OLDEST_FIO = (3, 33)
+# The length of a look at a device's read speed.
+PROBE_S = 10
+_PROBE_BLOCK_BYTES = 128 * 1024
+_PROBE_IO_DEPTH = 32
 
 
 def find_fio_version() -> str:
@@ -27,7 +32,7 @@ def find_fio_version() -> str:
     match = re.match(r"fio-(\d+)\.(\d+)", answer.stdout)
     if answer.status != 0 or match is None:
         output = (answer.stdout or answer.stderr).strip()[:200]
-        raise EngineError(f"'fio --version' does not tell a version but: {output!r}; is it fio?")
+        raise EngineError(f"'fio --version' reports no version but: {output!r}; is it fio?")
     if (int(match[1]), int(match[2])) < OLDEST_FIO:
         oldest = ".".join(str(number) for number in OLDEST_FIO)
         raise EngineError(
@@ -108,17 +113,58 @@ def choose_ioengine(
 
 def _why_not(path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: int) -> str | None:
     """Read a few blocks with fio. Return the reason of a failure, or None."""
+    answer, job = _read(
+        path,
+        f"--ioengine={ioengine}",
+        f"--bs={block_bytes}",
+        f"--size={8 * block_bytes}",
+        f"--numjobs={jobs}",
+        f"--iodepth={io_depth}",
+        timeout_s=60,
+    )
+    error = None if job is None else job["error"]
+    if answer.status == 0 and error == 0:
+        return None
+    words = _find_words(answer)
+    reason = os.strerror(error) if error and abs(error) < 4096 else ""
+    if not (words or reason):
+        reason = f"exit status {answer.status}" if answer.status else "it printed no result"
+    return ": ".join(phrase for phrase in (reason, words) if phrase)
+
+
+def read_bytes_per_s(path: str, capacity_bytes: int, *, seconds: int = PROBE_S) -> float:
+    """Return the bytes a second of sequential reads from the start of the device, over some seconds.
+
+    Raises:
+        EngineError: fio is missing or cannot read the device, with its reason.
+    """
+    answer, job = _read(
+        path,
+        "--ioengine=libaio",
+        f"--bs={min(_PROBE_BLOCK_BYTES, capacity_bytes)}",
+        f"--iodepth={_PROBE_IO_DEPTH}",
+        f"--runtime={seconds}",
+        "--time_based",
+        timeout_s=seconds + 60,
+    )
+    if answer.status == 0 and (bytes_per_s := _rate_of(job)) > 0:
+        return bytes_per_s
+    raise EngineError(f"fio cannot read {path}: {_find_words(answer) or 'it says nothing'}")
+
+
+def _read(path: str, *options: str, timeout_s: float) -> tuple[Completed, dict[str, Any] | None]:
+    """Read from a device without a permit. Return fio's answer, with its job's JSON if it printed one.
+
+    Options keep fio from writing, and from flushing what other programs have not written yet, as it
+    otherwise does before it opens a device.
+    """
     answer = run_command(
         [
             "fio",
             "--name=probe",
             f"--filename={path.replace(':', chr(92) + ':')}",
-            f"--ioengine={ioengine}",
             "--rw=read",
-            f"--bs={block_bytes}",
-            f"--size={8 * block_bytes}",
-            f"--numjobs={jobs}",
-            f"--iodepth={io_depth}",
+            *options,
             "--direct=1",
             "--thread=1",
             "--readonly",
@@ -126,20 +172,28 @@ def _why_not(path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: in
             "--invalidate=0",
             "--output-format=json",
         ],
-        timeout_s=60,
+        timeout_s=timeout_s,
     )
-    printed, brace, document = answer.stdout.partition("{")
+    _, brace, document = answer.stdout.partition("{")
     try:
-        decoded = msgspec.json.decode(brace + document)
-        error = int(decoded["jobs"][0]["error"])
+        job = msgspec.json.decode(brace + document)["jobs"][0]
+        return answer, {**job, "error": int(job["error"])}
     except (msgspec.DecodeError, KeyError, IndexError, TypeError, ValueError):
-        error = None
-    if answer.status == 0 and error == 0:
-        return None
-    # fio's own words, best first; the JSON is no text for people.
-    lines = [line.strip() for line in f"{answer.stderr}\n{printed}".splitlines()]
-    words = next((line for line in lines if any(map(str.isalpha, line))), "")
-    reason = os.strerror(error) if error and abs(error) < 4096 else ""
-    if not (words or reason):
-        reason = f"exit status {answer.status}" if answer.status else "it printed no result"
-    return ": ".join(phrase for phrase in (reason, words[:200]) if phrase)
+        return answer, None
+
+
+def _rate_of(job: dict[str, Any] | None) -> float:
+    """Return the bytes a second that a job read; 0 if it failed, or reports none."""
+    try:
+        read = job["read"] if job and not job["error"] else {}
+        return float(read["io_bytes"] / (read["runtime"] / 1000))
+    except (KeyError, TypeError, ZeroDivisionError):
+        return 0.0
+
+
+def _find_words(answer: Completed) -> str:
+    """Return the first line of fio's own words, its errors first; the JSON is no text for people."""
+    lines = [
+        line.strip() for line in f"{answer.stderr}\n{answer.stdout.partition('{')[0]}".splitlines()
+    ]
+    return next((line for line in lines if any(map(str.isalpha, line))), "")[:200]

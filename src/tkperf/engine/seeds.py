@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 
-from tkperf.engine import Load
+from tkperf.engine import EngineLoad
 from tkperf.model.phases import Fill
 
 # A run's seed is short enough to be typed, and exact as a number in JSON.
@@ -27,15 +27,15 @@ class Seeds:
         """Take the seed of a run that is resumed, with other seeds for its jobs than before."""
         self.run_seed = run_seed
         self._resumptions = resumptions
-        self._taken: Counter[Load | Fill] = Counter()
+        self._taken: Counter[EngineLoad | Fill] = Counter()
 
-    def next_of(self, load: Load | Fill) -> int:
+    def next_of(self, load: EngineLoad | Fill) -> int:
         """Return the seed of the next job of a load. Jobs that were made ready in vain do not change it."""
         text = f"{self.run_seed}:{self._resumptions}:{self._taken[load]}:{load!r}"
         digest = hashlib.sha256(text.encode()).digest()
         return int.from_bytes(digest[:8], "little") >> (64 - _JOB_SEED_BITS)
 
-    def take(self, load: Load | Fill) -> int:
+    def take(self, load: EngineLoad | Fill) -> int:
         """Return the seed of a job that runs now, and count it, so that the next one gets another."""
         seed = self.next_of(load)
         self._taken[load] += 1

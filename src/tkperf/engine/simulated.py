@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tkperf.engine import Execution, Load, Next, OnSample
+from tkperf.engine import EngineLoad, Execution, Next, OnSample
 from tkperf.engine.simulation.latency import Draw
 from tkperf.engine.simulation.models import DriveModel
 from tkperf.engine.simulation.presets import build_drive
@@ -54,8 +54,8 @@ class SimulatedEngine:
         self._active_range_bytes = active_range_bytes
         self._cold_start_s = cold_start_s
         self._clock_s = 0.0
-        self._ready: tuple[Load, ...] = ()
-        self._let_go: tuple[Load, float] | None = None
+        self._ready: tuple[EngineLoad, ...] = ()
+        self._let_go: tuple[EngineLoad, float] | None = None
         self._begins_s = 0.0
         self._stream: Continuous | None = None
         # The drive's own state is up to date until this moment.
@@ -103,7 +103,7 @@ class SimulatedEngine:
         if then and then.certain:
             self.start_next(then.loads[0])
 
-    def start_next(self, load: Load) -> None:
+    def start_next(self, load: EngineLoad) -> None:
         if load in self._ready:
             self._let_go, self._stream = (load, self._clock_s), None
 
@@ -113,7 +113,7 @@ class SimulatedEngine:
     def close(self) -> None:
         self.rest()
 
-    def _begin(self, load: Load) -> None:
+    def _begin(self, load: EngineLoad) -> None:
         if self._let_go is not None and self._let_go[0] == load:
             self._begins_s = self._let_go[1]
         else:

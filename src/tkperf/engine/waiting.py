@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 
-from tkperf.engine import Load
+from tkperf.engine import EngineLoad
 from tkperf.engine.fio_process import FioProcess
 from tkperf.model.errors import EngineError, LostAtGateError
 from tkperf.model.workload import Step
@@ -25,13 +25,13 @@ GATE_POLL_S = 0.005
 class Prepared:
     """A fio process for a load. ``starts_bytes`` has the starts of its sequential jobs; empty for a random load."""
 
-    load: Load
+    load: EngineLoad
     seed: int
     starts_bytes: tuple[int, ...]
     process: FioProcess
 
 
-def step_of(load: Load) -> Step:
+def step_of(load: EngineLoad) -> Step:
     """Return the step that fio is started with: for a stream, one as long as the stream may last."""
     if isinstance(load, Step):
         return load
@@ -41,9 +41,9 @@ def step_of(load: Load) -> Step:
 class Waiting:
     """The waiting processes: at most one for each load; at most one of them is let go at a time."""
 
-    def __init__(self, start: Callable[[Load], Prepared]) -> None:
+    def __init__(self, start: Callable[[EngineLoad], Prepared]) -> None:
         self._start = start
-        self._prepared: dict[Load, Prepared] = {}
+        self._prepared: dict[EngineLoad, Prepared] = {}
         self._start_took_s = 0.0
 
     @property
@@ -55,14 +55,14 @@ class Waiting:
         """Learn the start time of a released process; a slow one is forgotten in a few steps."""
         self._start_took_s = max(process.start_took_s, self._start_took_s / 2)
 
-    def __contains__(self, load: Load) -> bool:
+    def __contains__(self, load: EngineLoad) -> bool:
         return load in self._prepared
 
     def __bool__(self) -> bool:
         return bool(self._prepared)
 
     @property
-    def let_go_load(self) -> Load | None:
+    def let_go_load(self) -> EngineLoad | None:
         """Return the load that was let go, if one was."""
         return next(
             (
@@ -79,13 +79,13 @@ class Waiting:
         load = self.let_go_load
         return None if load is None else self._prepared[load].process.released_s
 
-    def prepare(self, load: Load) -> None:
+    def prepare(self, load: EngineLoad) -> None:
         """Start the fio of a load, unless it waits already. A failed start is tried again later."""
         if load not in self._prepared:
             with suppress(EngineError):
                 self._prepared[load] = self._start(load)
 
-    def let_go(self, load: Load, keep_up: Callable[[float], bool]) -> None:
+    def let_go(self, load: EngineLoad, keep_up: Callable[[float], bool]) -> None:
         """Let a load's I/O begin as soon as all its threads wait.
 
         The wait lasts at most ``ahead_s``, the time they had to come. If they come later, or are lost,
@@ -108,11 +108,11 @@ class Waiting:
         with suppress(LostAtGateError):  # the engine starts it again
             prepared.process.release()
 
-    def take(self, load: Load) -> Prepared | None:
+    def take(self, load: EngineLoad) -> Prepared | None:
         """Return the process that waits, or was let go, for a load. The others stay until ``discard``."""
         return self._prepared.pop(load, None)
 
-    def discard(self, *, but: Collection[Load] = ()) -> None:
+    def discard(self, *, but: Collection[EngineLoad] = ()) -> None:
         """Stop all processes, also one that was let go, except for the loads in ``but``."""
         for load in [load for load in self._prepared if load not in but]:
             self._prepared.pop(load).process.stop()

@@ -24,8 +24,8 @@ PREFIX = "tkperf-"
 # The kernel keeps this file locked for as long as its owner lives.
 OWNER_LOCK = "owner.lock"
 # The longest wait for a place to write to, and the interval of the tries.
-LONGEST_WAIT_S = 300.0
-RETRY_EVERY_S = 0.5
+PLACE_WAIT_S = 300.0
+TRY_EVERY_S = 0.5
 
 
 def _places() -> tuple[Path, ...]:
@@ -40,7 +40,7 @@ class WorkFolder:
     def __init__(self, places: Sequence[Path] | None = None) -> None:
         self._places = _places() if places is None else tuple(places)
         self._made: list[tuple[Path, int]] = []
-        self._patience_s = LONGEST_WAIT_S
+        self._patience_s = PLACE_WAIT_S
         for place in self._places:
             remove_dead(place)
 
@@ -51,7 +51,7 @@ class WorkFolder:
         try:
             yield
         finally:
-            self._patience_s = LONGEST_WAIT_S
+            self._patience_s = PLACE_WAIT_S
 
     def write(self, make: Callable[[Path], T]) -> T:
         """Return the result of ``make`` in a folder that takes it. Try all places, again and again.
@@ -73,7 +73,7 @@ class WorkFolder:
                     f"fio's job cannot be written anywhere ({'; '.join(reasons)}), tried for "
                     f"{patience_s:.0f} s: make room there"
                 )
-            time.sleep(RETRY_EVERY_S)
+            time.sleep(TRY_EVERY_S)
 
     def close(self) -> None:
         for folder, lock in self._made:

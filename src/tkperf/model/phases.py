@@ -164,6 +164,6 @@ class SectionOutcome:
 
 
 # A procedure's statements on measurements, for the log: they need no action.
-Told = SteadyStateVerdict | SectionOutcome
-Yielded = Phase | Course | Told
+Statement = SteadyStateVerdict | SectionOutcome
+Yielded = Phase | Course | Statement
 Procedure = Generator[Yielded, Reply, None]

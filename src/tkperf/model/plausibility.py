@@ -96,7 +96,7 @@ class JobSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Witness:
+class Evidence:
     """Facts that an engine has in addition to its counters; None: not known.
 
     ``own_clock_s`` is the time from the first I/O allowed to the last report received, by tkperf's
@@ -110,35 +110,35 @@ class Witness:
     stopped: bool = False
 
 
-Check = Callable[[Measurement, Plan, Witness], str | None]
+Check = Callable[[Measurement, Plan, Evidence], str | None]
 
 
-def why_implausible(measurement: Measurement, plan: Plan, witness: Witness) -> str | None:
+def why_implausible(measurement: Measurement, plan: Plan, evidence: Evidence) -> str | None:
     """Return in words for the user why a measurement cannot be true; None: nothing contradicts it."""
     for check in _CHECKS:
-        if reason := check(measurement, plan, witness):
+        if reason := check(measurement, plan, evidence):
             return reason
     return None
 
 
 def require_plausible(
-    measurement: Measurement, plan: Plan, witness: Witness, *, device: object
+    measurement: Measurement, plan: Plan, evidence: Evidence, *, device: object
 ) -> None:
     """Require a plausible measurement; every measurement passes this check before any part of it is kept.
 
     Raises:
         StepFailedError: the measurement cannot be true.
     """
-    reason = why_implausible(measurement, plan, witness)
+    reason = why_implausible(measurement, plan, evidence)
     if reason is not None:
         raise StepFailedError(f"{plan.workload} on {device} cannot be believed: {reason}")
 
 
-def _stopped(_measurement: Measurement, _plan: Plan, witness: Witness) -> str | None:
-    return "fio was stopped by a signal while it measured" if witness.stopped else None
+def _stopped(_measurement: Measurement, _plan: Plan, evidence: Evidence) -> str | None:
+    return "fio was stopped by a signal while it measured" if evidence.stopped else None
 
 
-def _numbers(measurement: Measurement, plan: Plan, _witness: Witness) -> str | None:
+def _numbers(measurement: Measurement, plan: Plan, _evidence: Evidence) -> str | None:
     duration_s = measurement.duration_s
     if not (math.isfinite(duration_s) and duration_s > 0):
         return f"it lasted {duration_s} s"
@@ -162,9 +162,9 @@ def _numbers(measurement: Measurement, plan: Plan, _witness: Witness) -> str | N
     return None
 
 
-def _duration(measurement: Measurement, plan: Plan, witness: Witness) -> str | None:
+def _duration(measurement: Measurement, plan: Plan, evidence: Evidence) -> str | None:
     duration_s, planned_s = measurement.duration_s, plan.duration_s
-    own_s, wall_s = witness.own_clock_s, witness.wall_clock_s
+    own_s, wall_s = evidence.own_clock_s, evidence.wall_clock_s
     if own_s is not None:
         if duration_s > own_s * (1 + CLOCK_SHARE) + CLOCK_SLACK_S:
             return f"it reports {duration_s:g} s, only {own_s:.2f} s after its start"
@@ -186,13 +186,13 @@ def _duration(measurement: Measurement, plan: Plan, witness: Witness) -> str | N
     return None
 
 
-def _activity(measurement: Measurement, plan: Plan, witness: Witness) -> str | None:
+def _activity(measurement: Measurement, plan: Plan, evidence: Evidence) -> str | None:
     if plan.running:
-        return _silence(plan.workload, witness)
+        return _silence(plan.workload, evidence)
     if not measurement.ios:
         return "no I/O was done"
-    for number, job in enumerate(witness.jobs or (), start=1):
-        which = f"job {number} of {len(witness.jobs or ())}"
+    for number, job in enumerate(evidence.jobs or (), start=1):
+        which = f"job {number} of {len(evidence.jobs or ())}"
         if not job.ios:
             return f"{which} did no I/O"
         if job.planned_bytes is not None and job.bytes != job.planned_bytes:
@@ -203,8 +203,8 @@ def _activity(measurement: Measurement, plan: Plan, witness: Witness) -> str | N
     return None
 
 
-def _silence(workload: Workload, witness: Witness) -> str | None:
-    jobs = witness.jobs or ()
+def _silence(workload: Workload, evidence: Evidence) -> str | None:
+    jobs = evidence.jobs or ()
     mean_ios = sum(job.ios for job in jobs) / len(jobs) if jobs else 0.0
     if mean_ios < SILENT_JOB_ROUNDS * workload.io_depth:
         return None
@@ -221,8 +221,8 @@ def _trailing_ios(ios: int, measurement: Measurement, plan: Plan) -> float:
     return share * ios + RUNNING_TRAIL_IOS + plan.workload.total_outstanding_ios
 
 
-def _bytes(measurement: Measurement, plan: Plan, witness: Witness) -> str | None:
-    if any(job.planned_bytes is not None for job in witness.jobs or ()):
+def _bytes(measurement: Measurement, plan: Plan, evidence: Evidence) -> str | None:
+    if any(job.planned_bytes is not None for job in evidence.jobs or ()):
         return None  # each job has a planned amount, and some jobs have another block size
     ios, block_bytes = measurement.ios, plan.workload.mean_block_bytes
     off_ios = BYTES_TOLERANCE * ios + _chance_ios(plan.workload, ios)
@@ -255,7 +255,7 @@ def _blocks(load: Workload) -> str:
     return format_block_size(load.block_size_bytes)
 
 
-def _latencies(measurement: Measurement, plan: Plan, _witness: Witness) -> str | None:
+def _latencies(measurement: Measurement, plan: Plan, _evidence: Evidence) -> str | None:
     for stats in (measurement.read, measurement.write):
         reason = (
             _running_latencies(stats, measurement, plan)
@@ -313,9 +313,9 @@ def _running_latencies(stats: IoStats, measurement: Measurement, plan: Plan) -> 
     return None
 
 
-def _outstanding(measurement: Measurement, plan: Plan, witness: Witness) -> str | None:
+def _outstanding(measurement: Measurement, plan: Plan, evidence: Evidence) -> str | None:
     workload, duration_s = plan.workload, measurement.duration_s
-    jobs = workload.jobs if witness.jobs is None else len(witness.jobs)
+    jobs = workload.jobs if evidence.jobs is None else len(evidence.jobs)
     most = jobs * workload.io_depth
     both = measurement.both
     busy_s = both.latency_sum_ns / 1e9
@@ -328,7 +328,7 @@ def _outstanding(measurement: Measurement, plan: Plan, witness: Witness) -> str 
         )
     if measurement.iops > MOST_IOPS_OF_A_JOB * jobs:
         return f"{measurement.iops:.0f} IOPS are more than {format_count(jobs, 'thread')} can do"
-    full = witness.jobs is not None and all(job.reached_depth for job in witness.jobs)
+    full = evidence.jobs is not None and all(job.reached_depth for job in evidence.jobs)
     if plan.running or plan.duration_s is None or workload.io_depth < 2 or not full:
         return None
     if workload.offered_iops is not None:
@@ -341,7 +341,7 @@ def _outstanding(measurement: Measurement, plan: Plan, witness: Witness) -> str 
     return None
 
 
-def _offered(measurement: Measurement, plan: Plan, _witness: Witness) -> str | None:
+def _offered(measurement: Measurement, plan: Plan, _evidence: Evidence) -> str | None:
     """Check that I/Os do not exceed the offered rate: a load generator that missed it measured another workload."""
     offered_iops = plan.workload.offered_iops
     if offered_iops is None:
@@ -354,14 +354,14 @@ def _offered(measurement: Measurement, plan: Plan, _witness: Witness) -> str | N
     return f"{measurement.iops:,.0f} IOPS were done where {offered_iops:,.6g} were offered"
 
 
-def _depth(_measurement: Measurement, plan: Plan, witness: Witness) -> str | None:
+def _depth(_measurement: Measurement, plan: Plan, evidence: Evidence) -> str | None:
     if plan.workload.offered_iops is not None:
         return None  # a device that keeps up with an offered rate never fills its queue
     enough = FULL_QUEUE_ROUNDS * plan.workload.io_depth
-    for number, job in enumerate(witness.jobs or (), start=1):
+    for number, job in enumerate(evidence.jobs or (), start=1):
         if job.reached_depth is False and job.ios >= enough:
             return (
-                f"job {number} of {len(witness.jobs or ())} never had {plan.workload.io_depth} "
+                f"job {number} of {len(evidence.jobs or ())} never had {plan.workload.io_depth} "
                 "I/Os outstanding"
             )
     return None

@@ -5,6 +5,7 @@ Every time ``*_s`` counts from the start of the run on the monotonic clock; ``*_
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -112,6 +113,12 @@ def is_purged(purge: PurgeRecord | None) -> bool:
 def is_as_new(purge: PurgeRecord | None, filled_bytes: int | None) -> bool:
     """Return whether a section measures a device without any write since its purge."""
     return is_purged(purge) and filled_bytes is None
+
+
+# Takes the finished share (0..1) of a purge or of making a set ready, None where it is unknown.
+OnProgress = Callable[[float | None], None]
+# Takes the code and the text of a note that must be on record before a purge.
+OnNote = Callable[[str, str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

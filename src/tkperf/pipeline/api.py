@@ -15,9 +15,8 @@ from tkperf.pipeline.consent import Ask, Consent
 from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.resume import ResumePlan
-from tkperf.pipeline.run_info import Title
-from tkperf.pipeline.run_plan import RunPlan
-from tkperf.pipeline.run_plan import make_plan as make_run_plan
+from tkperf.pipeline.run_info import RunTitle
+from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.events import Observer
 
@@ -60,7 +59,7 @@ def make_plan(suite: str, device: str | Path, **options: Any) -> RunPlan:
         request = RunRequest(suite=suite, device=str(device), **options)
     except TypeError as error:
         raise UsageError(f"make_plan: {error}") from None
-    return make_run_plan(request)
+    return plan_run(request)
 
 
 def run(
@@ -98,7 +97,7 @@ def run(
     def watch(_: Observer) -> Iterator[Sequence[Observer]]:
         yield observers
 
-    title = Title(name=name, command_line=tuple(sys.argv), description=description)
+    title = RunTitle(name=name, command_line=tuple(sys.argv), description=description)
     with plan.subject.open(plan.fitted, Consent(confirm=confirm, ask=ask)) as equipment:
         keep_run(plan, equipment, destination, title, watch=watch)
     return load(destination.run_path)

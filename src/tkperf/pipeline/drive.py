@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -30,7 +29,7 @@ from tkperf.engine.fio_setup import find_fio_version
 from tkperf.model.errors import DeviceError, RefusedError
 from tkperf.model.record import RunWarning
 from tkperf.pipeline.consent import Consent, permitted
-from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_engine
+from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_equipment
 from tkperf.pipeline.fitting import Fitted
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.subject import find_unseen, warn_of_link, warn_of_room
@@ -128,19 +127,13 @@ class DriveSubject:
             reading_logs(permit.identity, wanted=self._request.telemetry) as telemetry,
         ):
             disclosed = cache.apply()
-            yield Equipment(
-                engine=fio_engine(permit, fitted, ioengine.name, version),
-                target=DriveTarget(permit, self._method, cache),
-                ioengine=ioengine.name,
-                instead_of=ioengine.instead_of,
-                clock=time.monotonic,
-                write_cache=disclosed,
-                fitted=fitted,
-                facts=facts,
-                counters=counters,
-                telemetry=telemetry,
-                drives=telemetry.facts,
+            target = DriveTarget(permit, self._method, cache)
+            equipment = fio_equipment(
+                permit, target, fitted, facts, ioengine, version=version, write_cache=disclosed
             )
+            equipment.counters = counters
+            equipment.telemetry, equipment.drives = telemetry, telemetry.facts
+            yield equipment
 
 
 class ScratchFileSubject(DriveSubject):

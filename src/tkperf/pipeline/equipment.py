@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tkperf.device.inspection import DeviceFacts
 from tkperf.device.permit import ErasePermit
 from tkperf.engine import Engine
-from tkperf.engine.device_jobs import DeviceJobs
+from tkperf.engine.device_jobs import DeviceJobs, Mapped
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import ChosenEngine, choose_clock, choose_ioengine
-from tkperf.engine.local_fio import Mapped
 from tkperf.engine.seeds import RUN_SEED_BITS, Seeds
 from tkperf.model.disturbance.io import Counters
 from tkperf.model.record import RunWarning
 from tkperf.model.telemetry.reading import DriveFacts, Telemetry
 from tkperf.pipeline.fitting import Fitted
-from tkperf.runner.runner import Target
+from tkperf.runner.runner import RunTarget
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Equipment:
     """
 
     engine: Engine
-    target: Target
+    target: RunTarget
     ioengine: str
     clock: Callable[[], float]
     write_cache: str
@@ -78,31 +78,49 @@ def find_ioengine(wanted: str | None, fitted: Fitted, permit: ErasePermit) -> Ch
     )
 
 
-def fio_engine(
+def fio_equipment(
     permit: ErasePermit,
+    target: RunTarget,
     fitted: Fitted,
-    ioengine: str,
-    version: str,
+    facts: DeviceFacts,
+    chosen: ChosenEngine,
     *,
+    version: str,
+    write_cache: str,
     fill_permits: Sequence[ErasePermit] = (),
     mapped: Mapped | None = None,
-) -> FioEngine:
-    """Return fio as the engine on a permitted device, with the best clock of this host."""
+) -> Equipment:
+    """Return the equipment with fio as the engine on a permitted device, with the best clock of this host.
+
+    Args:
+        chosen: fio's I/O engine, as ``find_ioengine`` found it.
+        version: fio's.
+    """
     clock = choose_clock()
     jobs = DeviceJobs(
         permit,
-        ioengine=ioengine,
+        ioengine=chosen.name,
         active_range=fitted.active_range,
         fill_permits=fill_permits,
         mapped=mapped,
         clocksource=clock.clocksource,
     )
-    return FioEngine(
+    engine = FioEngine(
         jobs,
         version=version,
         cpus=len(os.sched_getaffinity(0)),
         seeds=Seeds(secrets.randbits(RUN_SEED_BITS)),
         io_clock=clock.words,
+    )
+    return Equipment(
+        engine=engine,
+        target=target,
+        ioengine=chosen.name,
+        instead_of=chosen.instead_of,
+        clock=time.monotonic,
+        write_cache=write_cache,
+        fitted=fitted,
+        facts=facts,
     )
 
 

@@ -26,7 +26,7 @@ from tkperf.pipeline.going_on import build_resumed
 from tkperf.pipeline.host_check import HostState, prepared_host
 from tkperf.pipeline.names import require_name
 from tkperf.pipeline.resume import ResumePlan
-from tkperf.pipeline.run_info import Title, build_run_info
+from tkperf.pipeline.run_info import RunTitle, build_run_info
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.simulation import relive
 from tkperf.runfile.opening import describe_existing
@@ -34,7 +34,7 @@ from tkperf.runfile.own import SQLITE_ENDINGS
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import Event, Observer
 from tkperf.runner.replay import Resumed
-from tkperf.runner.runner import Run, execute
+from tkperf.runner.runner import RunParts, execute_run
 from tkperf.system.host_looks import ProcHostLooks
 from tkperf.system.output_files import make_folder
 
@@ -130,7 +130,7 @@ def keep_run(
     plan: RunPlan,
     equipment: Equipment,
     destination: Destination,
-    title: Title,
+    title: RunTitle,
     *,
     watch: OpenViews,
     began: Callable[[], None] = lambda: None,
@@ -148,7 +148,7 @@ def keep_run(
     """
     destination.require_space(equipment.fitted)
 
-    def run(host: HostState) -> Run:
+    def run(host: HostState) -> RunParts:
         return _run(
             equipment,
             info=build_run_info(plan, title, equipment, host),
@@ -178,7 +178,7 @@ def keep_resumed(
     """
     destination.require_space(equipment.fitted)
 
-    def run(host: HostState) -> Run:
+    def run(host: HostState) -> RunParts:
         plan.require_unchanged()
         relive(equipment.engine, plan.log, equipment.fitted)
         resumptions = len(plan.record.resumptions) + 1
@@ -210,8 +210,8 @@ def _run(
     warnings: Sequence[RunWarning],
     strict: bool,
     resumed: Resumed | None = None,
-) -> Run:
-    return Run(
+) -> RunParts:
+    return RunParts(
         info=info,
         tests=tuple(test.test for test in equipment.fitted.tests),
         profile=equipment.fitted.profile,
@@ -229,7 +229,7 @@ def _run(
 
 
 def _keep(
-    make_run: Callable[[], Run],
+    make_run: Callable[[], RunParts],
     equipment: Equipment,
     destination: Destination,
     *,
@@ -265,7 +265,7 @@ def _keep(
                     watched = replace(
                         run, observers=(writer, announce_beginning, *views), host=looks
                     )
-                    execute(watched)
+                    execute_run(watched)
     except KeyboardInterrupt:
         if has_event or goes_on:
             raise

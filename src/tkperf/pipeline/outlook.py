@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from tkperf.device.identity import TargetKind
@@ -86,20 +86,6 @@ class Outlook:
 PURGE = "purge"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Passes:
-    """Bytes that one pass of a fill writes.
-
-    They are all members of a set, the range that the fill names, or the active range.
-    """
-
-    members_bytes: int | None
-    range_bytes: int
-
-    def bytes_of(self, fill: Fill) -> int:
-        return self.members_bytes or fill.length_bytes or self.range_bytes
-
-
 def look_out(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> Outlook:
     """Walk every test of a plan at these rates.
 
@@ -132,17 +118,20 @@ def _stages(plan: RunPlan, test: TestPhases, rates: Rates) -> Iterator[Stage]:
     unsteady = _grouped(_walk(plan, test, rates, Case.UNSTEADY))
     # With rates that are only bounds, the writes may never reach an amount.
     longest = unsteady if rates_known else _grouped(_walk(plan, test, rates, Case.WORST))
-    range_bytes = plan.active_range.length_bytes
-    passes = _Passes(members_bytes=plan.subject.filled_bytes, range_bytes=range_bytes)
+
+    def pass_bytes(fill: Fill) -> int:
+        """Return the bytes of one pass: all members of a set, the fill's own range, or the active range."""
+        return plan.subject.filled_bytes or fill.length_bytes or plan.active_range.length_bytes
+
     for key, phases in longest.items():
         most, least = unsteady.get(key, phases), best.get(key, [])
-        written = [_written(group, rates, passes) for group in (least, most)]
+        written = [_written(group, rates, pass_bytes) for group in (least, most)]
         if not rates_known and key[1] is not Fill:
             written[0] = 0.0
         yield Stage(
             test=test.test.title,
             section=key[0],
-            what=_describe(least, phases, passes),
+            what=_describe(least, phases, pass_bytes),
             shortest_s=sum(duration_s for _, duration_s in least),
             longest_s=sum(duration_s for _, duration_s in phases),
             least_bytes=written[0],
@@ -151,6 +140,7 @@ def _stages(plan: RunPlan, test: TestPhases, rates: Rates) -> Iterator[Stage]:
 
 
 _Walked = list[tuple[Phase, float]]
+_PassBytes = Callable[[Fill], int]
 
 
 def _walk(
@@ -178,12 +168,12 @@ def _grouped(walked: Iterable[tuple[Phase, float]]) -> dict[tuple[str, type[Phas
     return groups
 
 
-def _written(walked: _Walked, rates: Rates, passes: _Passes) -> float:
+def _written(walked: _Walked, rates: Rates, pass_bytes: _PassBytes) -> float:
     whole = 0.0
     for phase, duration_s in walked:
         match phase:
             case Fill():
-                whole += phase.passes * passes.bytes_of(phase)
+                whole += phase.passes * pass_bytes(phase)
             case Continuous():
                 share = 1 - phase.workload.read_percent / 100
                 whole += share * rates.of(phase.workload) * duration_s
@@ -199,13 +189,13 @@ def _written(walked: _Walked, rates: Rates, passes: _Passes) -> float:
     return whole
 
 
-def _describe(least: _Walked, most: _Walked, passes: _Passes) -> str:
+def _describe(least: _Walked, most: _Walked, pass_bytes: _PassBytes) -> str:
     """Describe a row; with pauses, their number and the phases between them."""
     pauses = sum(isinstance(phase, Idle) for phase, _ in most)
     if 0 < pauses < len(most):
         least = [entry for entry in least if not isinstance(entry[0], Idle)]
         most = [entry for entry in most if not isinstance(entry[0], Idle)]
-        between = _describe(least, most, passes)
+        between = _describe(least, most, pass_bytes)
         if isinstance(most[0][0], Continuous):
             between = f"{len(most):,} times a {between}"
         return f"{between}, with {format_count(pauses, 'pause')}"
@@ -217,7 +207,7 @@ def _describe(least: _Walked, most: _Walked, passes: _Passes) -> str:
             return "idle"
         case Fill():
             times = sum(phase.passes for phase, _ in most if isinstance(phase, Fill))
-            return f"fill {times} x {format_capacity(passes.bytes_of(first))}"
+            return f"fill {times} x {format_capacity(pass_bytes(first))}"
         case Round():
             steps = format_count(len(first.steps), "step")
             if first.areas is not None:

@@ -6,7 +6,6 @@ its members, and walked through. This finds every foreseeable fault before the m
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ from tkperf.model.errors import DeviceError, Interrupted, TkperfError, UsageErro
 from tkperf.model.record import RunWarning
 from tkperf.pipeline.consent import Consent, permit_controller_drives, permitted
 from tkperf.pipeline.drive import choose_purge
-from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_engine
+from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_equipment
 from tkperf.pipeline.fitting import Fitted, fit
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.subject import find_unseen
@@ -131,8 +130,7 @@ class SoftwareRaidSubject:
                 Member(permit=member_permit, method=drive.method, cache=cache)
                 for member_permit, drive, cache in zip(permits, self._drives, caches, strict=True)
             ]
-            equipment = self._equip(permit, members, fitted, version)
-            equipment.write_cache = "members: " + ", ".join(sorted(set(disclosed)))
+            equipment = self._equip(permit, members, fitted, version, disclosed)
             equipment.counters = undo.enter_context(watching(permit.identity))
             identities = [member_permit.identity for member_permit in permits]
             equipment.fill_counters = undo.enter_context(watching(*identities))
@@ -144,21 +142,26 @@ class SoftwareRaidSubject:
             yield equipment
 
     def _equip(
-        self, permit: SetPermit, members: Sequence[Member], fitted: Fitted, version: str
+        self,
+        permit: SetPermit,
+        members: Sequence[Member],
+        fitted: Fitted,
+        version: str,
+        disclosed: Sequence[str],
     ) -> Equipment:
         """Return the equipment for the new set, whose size is known now."""
         fitted, facts = _fit_to_set(self._request, fitted, permit.identity, self.facts)
         ioengine = find_ioengine(self._request.ioengine, fitted, permit)
         permits = [member.permit for member in members]
-        return Equipment(
-            engine=fio_engine(permit, fitted, ioengine.name, version, fill_permits=permits),
-            target=MdadmTarget(self._raid, permit, members),
-            ioengine=ioengine.name,
-            instead_of=ioengine.instead_of,
-            clock=time.monotonic,
-            write_cache="",
-            fitted=fitted,
-            facts=facts,
+        return fio_equipment(
+            permit,
+            MdadmTarget(self._raid, permit, members),
+            fitted,
+            facts,
+            ioengine,
+            version=version,
+            write_cache="members: " + ", ".join(sorted(set(disclosed))),
+            fill_permits=permits,
         )
 
 
@@ -235,20 +238,18 @@ class MegaRaidSubject:
             fitted, facts = _fit_to_set(self._request, fitted, permit.identity, self.facts)
             ioengine = find_ioengine(self._request.ioengine, fitted, permit)
             target = StorcliTarget(self._raid, permit, drives, no_purge=self._request.no_purge)
-            opened.append(
-                Equipment(
-                    engine=fio_engine(permit, fitted, ioengine.name, version),
-                    target=target,
-                    ioengine=ioengine.name,
-                    instead_of=ioengine.instead_of,
-                    clock=time.monotonic,
-                    write_cache=f"controller: {self._raid.write_policy}",
-                    fitted=fitted,
-                    facts=facts,
-                    counters=undo.enter_context(watching(permit.identity)),
-                )
+            equipment = fio_equipment(
+                permit,
+                target,
+                fitted,
+                facts,
+                ioengine,
+                version=version,
+                write_cache=f"controller: {self._raid.write_policy}",
             )
-            yield opened[0]
+            equipment.counters = undo.enter_context(watching(permit.identity))
+            opened.append(equipment)
+            yield equipment
 
 
 def _look_at(request: RunRequest, device: str) -> _Drive:

@@ -9,12 +9,12 @@ from enum import StrEnum
 from pathlib import Path
 
 from tkperf.device.identity import TargetKind
-from tkperf.engine.read_probe import PROBE_S, read_bytes_per_s
+from tkperf.engine.fio_setup import PROBE_S, read_bytes_per_s
 from tkperf.model.errors import EngineError, RunFileError, UsageError
 from tkperf.model.record import RunRecord, StepKind
 from tkperf.model.units import format_capacity, parse_size_bytes
 from tkperf.model.workload import Access, Workload
-from tkperf.pipeline.subject import Subject
+from tkperf.pipeline.subject import RunSubject
 from tkperf.procedures.plan import ASSUMED_FILL_BYTES_PER_S
 from tkperf.runfile.reader import read_run
 
@@ -77,7 +77,7 @@ def parse_rate(text: str) -> Rates:
     return Rates(bytes_per_s=bytes_per_s, source=RateSource.GIVEN, note="given by --rate")
 
 
-def probe_rates(subject: Subject) -> Rates:
+def probe_rates(subject: RunSubject) -> Rates:
     """Read the device for ten seconds. Opens it to read only; writes and asks nothing.
 
     A device that cannot be read gets the assumed rate, and the reason.
@@ -97,7 +97,7 @@ def probe_rates(subject: Subject) -> Rates:
     )
 
 
-def read_rates(path: Path, subject: Subject) -> Rates:
+def read_rates(path: Path, subject: RunSubject) -> Rates:
     """Return the rates that an earlier run measured on a device of the same model.
 
     Raises:

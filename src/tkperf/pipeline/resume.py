@@ -27,7 +27,7 @@ from tkperf.pipeline.alterations import find_alterations
 from tkperf.pipeline.drive import measurable
 from tkperf.pipeline.request import RunRequest, find_type_fault
 from tkperf.pipeline.run_info import describe_alterations
-from tkperf.pipeline.run_plan import RunPlan, make_plan
+from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.pipeline.same_device import require_same_device
 from tkperf.procedures import SUITES, Test, find_test, load_profile, read_stored_profile
 from tkperf.procedures.profiles import Profile
@@ -139,7 +139,7 @@ def make_resume_plan(request: ResumeRequest) -> ResumePlan:
     names = _names(request, record)
     run_request = _request_of(request, record.info, names)
     _require_device(record.info, run_request)
-    plan = make_plan(run_request)
+    plan = plan_run(run_request)
     _require_same_plan(path, record.info, plan)
     repeated = _find_repeated(request, record)
     done = {

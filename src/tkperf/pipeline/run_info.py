@@ -29,7 +29,7 @@ NO_PURGE_NOTICE = "NOT PURGED: the device was not put in as-new state before eac
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Title:
+class RunTitle:
     """Title of a result: its name, the user's texts, and the command line."""
 
     name: str
@@ -38,7 +38,9 @@ class Title:
     feature_matrix: str | None = None
 
 
-def build_run_info(plan: RunPlan, title: Title, equipment: Equipment, host: HostState) -> RunInfo:
+def build_run_info(
+    plan: RunPlan, title: RunTitle, equipment: Equipment, host: HostState
+) -> RunInfo:
     """Return the disclosure of a run that is about to begin."""
     request, fitted = plan.request, equipment.fitted
     kind = fitted.identity.kind

@@ -19,7 +19,7 @@ from tkperf.pipeline.raid import MegaRaidSubject, SoftwareRaidSubject
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.segments import SegmentsSubject
 from tkperf.pipeline.simulation import SimulatedSubject
-from tkperf.pipeline.subject import Subject
+from tkperf.pipeline.subject import RunSubject
 from tkperf.procedures.profiles import Profile
 
 
@@ -36,7 +36,7 @@ class RunPlan:
     """
 
     request: RunRequest
-    subject: Subject
+    subject: RunSubject
     fitted: Fitted
     warnings: tuple[RunWarning, ...]
     audit: Audit
@@ -87,7 +87,7 @@ class RunPlan:
         return self.subject.confirm_id
 
 
-def make_plan(
+def plan_run(
     request: RunRequest, *, look_only: bool = False, profile: Profile | None = None
 ) -> RunPlan:
     """Look at the device and fit everything to it. Writes, creates and asks nothing.
@@ -149,7 +149,7 @@ def _of_host(request: RunRequest, audit: Audit, *, look_only: bool) -> Iterator[
     yield from warn_of_host(audit, tune=request.tune)
 
 
-def _look_at(request: RunRequest, plain: Profile, look_only: bool) -> Subject:
+def _look_at(request: RunRequest, plain: Profile, look_only: bool) -> RunSubject:
     in_segments = plain.active_range.segments > 1 and request.active_range is None
     if request.device.startswith(SIMULATED) and request.raid is None:
         return SimulatedSubject(request, plain if in_segments else None)
@@ -161,13 +161,13 @@ def _look_at(request: RunRequest, plain: Profile, look_only: bool) -> Subject:
     return kind(request, look_only=look_only)
 
 
-def _look_at_set(request: RunRequest, config: RaidConfig) -> Subject:
+def _look_at_set(request: RunRequest, config: RaidConfig) -> RunSubject:
     if config.type == "sw_mdadm":
         return SoftwareRaidSubject(request, config)
     return MegaRaidSubject(request, config)
 
 
-def _not_as_new(subject: Subject, fitted: Fitted) -> Iterator[RunWarning]:
+def _not_as_new(subject: RunSubject, fitted: Fitted) -> Iterator[RunWarning]:
     """Warn of tests that begin with an empty device if the purge leaves a written one."""
     for test in fitted.tests:
         if subject.overwritten_by is not None and test.starts_as_purged:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,12 +21,12 @@ from tkperf.device.segments_target import SegmentMapping, SegmentsTarget, mappin
 from tkperf.device.target import DriveTarget
 from tkperf.device.telemetry.watch import reading_logs
 from tkperf.device.write_cache import WriteCache, restoring
-from tkperf.engine.local_fio import Mapped
+from tkperf.engine.device_jobs import Mapped
 from tkperf.model.errors import DeviceError, TkperfError, UsageError
 from tkperf.model.record import RunWarning
 from tkperf.model.segments import Segments, draw_segments
 from tkperf.pipeline.drive import DriveSubject
-from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_engine
+from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_equipment
 from tkperf.pipeline.fitting import Fitted, refuse_segments
 from tkperf.pipeline.request import RunRequest
 from tkperf.procedures.profiles import Profile
@@ -82,26 +81,20 @@ class SegmentsSubject(DriveSubject):
                 name = f"/dev/mapper/{mapping_name(permit.identity)}"
                 ioengine = find_ioengine(self._request.ioengine, fitted, target.permit)
                 facts.add("tkperf", layer="device-mapper (linear)")
-                yield Equipment(
-                    engine=fio_engine(
-                        target.permit,
-                        fitted,
-                        ioengine.name,
-                        version,
-                        mapped=Mapped(drive=permit, path=name),
-                    ),
-                    target=target,
-                    ioengine=ioengine.name,
-                    instead_of=ioengine.instead_of,
-                    clock=time.monotonic,
+                equipment = fio_equipment(
+                    target.permit,
+                    target,
+                    replace(fitted, identity=permit.identity),
+                    facts,
+                    ioengine,
+                    version=version,
                     write_cache=disclosed,
-                    fitted=replace(fitted, identity=permit.identity),
-                    facts=facts,
-                    # The drive's own counters also see I/O outside the mapping.
-                    counters=counters,
-                    telemetry=telemetry,
-                    drives=telemetry.facts,
+                    mapped=Mapped(drive=permit, path=name),
                 )
+                # The drive's own counters also see I/O outside the mapping.
+                equipment.counters = counters
+                equipment.telemetry, equipment.drives = telemetry, telemetry.facts
+                yield equipment
 
 
 def _find_hindrance(subject: DriveSubject) -> str | None:

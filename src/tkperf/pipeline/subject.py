@@ -23,7 +23,7 @@ NO_ROOM = "no-room"
 SAID_ALWAYS = (USERS_NOT_VISIBLE, NO_ROOM)
 
 
-class Subject(Protocol):
+class RunSubject(Protocol):
     """A device, file or set. Making one looks at everything and changes nothing."""
 
     @property

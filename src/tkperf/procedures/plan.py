@@ -17,18 +17,17 @@ from tkperf.model.measurement import NO_IO, IoStats, Measurement
 from tkperf.model.phases import (
     Answer,
     Continuous,
-    Course,
     Fill,
     Idle,
     Interruption,
     Phase,
     Procedure,
     Purge,
-    Reply,
     Round,
-    Told,
+    Statement,
 )
 from tkperf.model.workload import Step, Workload
+from tkperf.procedures.driving import drive
 
 # Rate of a fill before it is measured: a guess, about the rate of a SATA SSD.
 ASSUMED_FILL_BYTES_PER_S = 500e6
@@ -55,22 +54,8 @@ class Forecast:
 
 def phases_of(procedure: Procedure, answer: Callable[[Phase], Answer]) -> Iterator[Phase]:
     """Yield all phases of a procedure under the given answers. Skips its verdicts and outcomes."""
-    reply: Reply = None
-    while True:
-        try:
-            yielded = procedure.send(reply)
-        except StopIteration:
-            return
-        reply = None
-        if isinstance(yielded, Course):
-            answers = []
-            for phase in yielded.phases:
-                yield phase
-                answers.append(answer(phase))
-            reply = tuple(answers)
-        elif not isinstance(yielded, Told):
-            yield yielded
-            reply = answer(yielded)
+    asked = drive(procedure, lambda phase, _: answer(phase))
+    return (each for each in asked if not isinstance(each, Statement))
 
 
 def forecast(

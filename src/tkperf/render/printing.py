@@ -10,10 +10,10 @@ import pickle
 import typst  # noqa: F401 - that it is missing is to be known before anything is written
 
 from tkperf.render.paper import Document
-from tkperf.system.worker import Aside
+from tkperf.system.worker import Worker
 
 
-class Printer(Aside):
+class Printer(Worker):
     """Maker of one PDF. Create it early."""
 
     def __init__(self) -> None:

@@ -36,7 +36,7 @@ from tkperf.runfile.run_rows import RunRows
 from tkperf.runfile.salvage import is_damage
 from tkperf.runfile.schema import require_schema
 from tkperf.runfile.writers import is_being_written
-from tkperf.runner.delta import Growth, Outline
+from tkperf.runner.delta import Delta, Outline
 
 # No row of a log has a greater number: SQLite allows none.
 _AFTER_ALL = 2**63 - 1
@@ -95,7 +95,7 @@ class RunFile:
         with self._reading() as (self._rows, record):
             return record
 
-    def growth(self, since: Growth | None = None) -> Growth:
+    def delta(self, since: Delta | None = None) -> Delta:
         """Return the rows and seconds that the file gained since an earlier look, by this reader or another."""
         after, after_part = (0, 0) if since is None else (since.sequence, since.part)
         with self._reading(after) as (rows, record):
@@ -109,7 +109,7 @@ class RunFile:
                 for entry in (rows.log.entries if since is not None else rows.log.entries[-1:])
                 if isinstance(entry.record, StepRecord)
             }
-        return Growth(
+        return Delta(
             record=record,
             log=tuple(rows.log.entries),
             sequence=max((entry.sequence for entry in rows.log.entries), default=after),

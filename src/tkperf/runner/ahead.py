@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from tkperf.engine import Load, Next
+from tkperf.engine import EngineLoad, Next
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.measurement import Measurement
-from tkperf.model.phases import Answer, Continuous, Course, Interruption, Phase, Procedure, Round
+from tkperf.model.phases import Answer, Continuous, Interruption, Phase, Procedure, Round
 from tkperf.procedures import Test
 from tkperf.procedures.plan import (
     Case,
@@ -35,19 +35,19 @@ class Ahead:
     profile: Profile
     active_range_bytes: int
     answers: list[Answer] = field(default_factory=list)
-    _course: Course | None = None
-    _position: int = 0
+    _following: Sequence[Phase] = ()
+    _before: Phase | None = None
     _left_s: dict[Case, float] = field(default_factory=dict)
     _greatest: dict[object, int] | None = None
 
-    def begin(self, course: Course | None, position: int = 0) -> None:
-        """Begin the phase at this position of a course; None: a phase by itself."""
-        if course is None or position == 0:
-            self._left_s.clear()
-        else:
-            passed_s = expected_s(course.phases[position - 1], self.active_range_bytes)
+    def begin(self, phase: Phase, following: Sequence[Phase]) -> None:
+        """Begin a phase. ``following``: the phases after it that are certain, as ``drive`` has them."""
+        if self._before is not None and self._following:
+            passed_s = expected_s(self._before, self.active_range_bytes)
             self._left_s = {case: left_s - passed_s for case, left_s in self._left_s.items()}
-        self._course, self._position = course, position
+        else:
+            self._left_s.clear()
+        self._before, self._following = phase, following
 
     def procedure(self) -> Procedure:
         """Return a fresh procedure of the test."""
@@ -68,8 +68,8 @@ class Ahead:
             answer: gives the answer to the phase for the measurement of its last step.
             planned_s: the duration of that step; None where it ends by amount.
         """
-        if self._course is not None and self._position + 1 < len(self._course.phases):
-            following = self._course.phases[self._position + 1]
+        if self._following:
+            following = self._following[0]
             load = self._load(following, after=phase)
             return None if load is None else Next.for_certain(load, self._second_load(following))
         phases = following_phases(
@@ -85,10 +85,10 @@ class Ahead:
         if not ready:
             return None
 
-        def choose(so_far: Measurement) -> Load | None:
+        def choose(so_far: Measurement) -> EngineLoad | None:
             ends = (so_far,) if planned_s is None else possible_ends(so_far, planned_s)
             followers = {
-                self.load_after(phase, answer(told)) for end in ends for told in _told_of(end)
+                self.load_after(phase, answer(seen)) for end in ends for seen in _judged(end)
             }
             return followers.pop() if len(followers) == 1 else None
 
@@ -97,17 +97,17 @@ class Ahead:
     def within(self, phase: Round, position: int) -> Next:
         """Return the load that follows a step of a round that is not its last."""
         if position + 2 < len(phase.steps):
-            afterwards: tuple[Load, ...] = (phase.steps[position + 2],)
+            afterwards: tuple[EngineLoad, ...] = (phase.steps[position + 2],)
         else:
             then = self.next(phase, lambda _: None)
             afterwards = () if then is None else then.loads
         return Next.for_certain(phase.steps[position + 1], afterwards)
 
-    def load_after(self, phase: Phase, answer: Answer) -> Load | None:
+    def load_after(self, phase: Phase, answer: Answer) -> EngineLoad | None:
         """Return the load that follows a phase with this answer."""
         return self._load(upcoming_phase(self.procedure(), [*self.answers, answer]), after=phase)
 
-    def _load(self, phase: Phase | None, *, after: Phase) -> Load | None:
+    def _load(self, phase: Phase | None, *, after: Phase) -> EngineLoad | None:
         """Return the load that a phase begins with; None: it has none, or the running stream goes on."""
         if phase is None:
             phase = self.first_of_next_test()
@@ -115,14 +115,13 @@ class Ahead:
             return phase.steps[0]
         return phase if isinstance(phase, Continuous) and not phase.goes_on(after) else None
 
-    def _second_load(self, following: Phase | None) -> tuple[Load, ...]:
+    def _second_load(self, following: Phase | None) -> tuple[EngineLoad, ...]:
         """Return the load after the one that the following phase begins with, where it is certain."""
         phase = self.first_of_next_test() if following is None else following
         if isinstance(phase, Round) and len(phase.steps) > 1:
             return (phase.steps[1],)
-        course = self._course
-        if phase is not None and course is not None and self._position + 2 < len(course.phases):
-            load = self._load(course.phases[self._position + 2], after=phase)
+        if phase is not None and len(self._following) > 1:
+            load = self._load(self._following[1], after=phase)
             return () if load is None else (load,)
         return ()
 
@@ -161,6 +160,6 @@ class Ahead:
         return expected.duration_s
 
 
-def _told_of(end: Measurement) -> tuple[Measurement, ...]:
+def _judged(end: Measurement) -> tuple[Measurement, ...]:
     """Return the measurement as undisturbed and as disturbed by foreign I/O, which shows only after its end."""
     return end, replace(end, disturbed_by=(DisturbanceCode.FOREIGN_IO,))

@@ -1,4 +1,4 @@
-"""The growth of a run file between two looks at it, and its outline at one look."""
+"""What a run file gains between two looks at it, and its outline at one look."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tkperf.model.record import LogEntry, RunRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Growth:
+class Delta:
     """The whole run, with the new rows of its log.
 
     Attributes:

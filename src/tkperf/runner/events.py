@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 from tkperf.model.figures import TestPlan
 from tkperf.model.measurement import Sample
-from tkperf.model.phases import Phase, SectionOutcome
+from tkperf.model.phases import Continuous, Fill, Phase, Round, SectionOutcome
 from tkperf.model.record import (
     PurgeRecord,
     Resumption,
@@ -19,6 +20,7 @@ from tkperf.model.record import (
     RunWarning,
     StepKind,
     StepRecord,
+    kind_of,
 )
 from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import SteadyStateVerdict
@@ -82,6 +84,41 @@ class StepStarted:
     planned_s: float | None
     planned_bytes: int | None
     at_s: float
+
+    @classmethod
+    def of(
+        cls,
+        test: str,
+        phase: Fill | Round | Continuous,
+        position: int,
+        *,
+        at_s: float,
+        active_range_bytes: int,
+    ) -> Self:
+        """Return the event of the step at this position of a phase."""
+        planned_s: float | None = None
+        planned_bytes: int | None = None
+        match phase:
+            case Round():
+                step = phase.steps[position]
+                workload, planned_s = step.workload, step.duration_s
+            case Continuous():
+                workload, planned_s = phase.workload, phase.duration_s
+            case Fill():
+                workload = phase.workload
+                planned_bytes = phase.passes * (phase.length_bytes or active_range_bytes)
+        return cls(
+            test=test,
+            section=phase.section,
+            kind=kind_of(phase),
+            number=getattr(phase, "number", 1),
+            position=position,
+            steps=len(phase.steps) if isinstance(phase, Round) else 1,
+            workload=workload,
+            planned_s=planned_s,
+            planned_bytes=planned_bytes,
+            at_s=at_s,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

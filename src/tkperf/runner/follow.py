@@ -1,4 +1,4 @@
-"""A run followed by its file alone: the growth of the file as the events that the run itself sent.
+"""A run followed by its file alone: what the file gained, as the events that the run itself sent.
 
 Two things are not in the file: a replay finds the current phase (``progress.py``), and the rows of that phase
 give its step. Seconds come as the file gets them: with their step; for a long step, about a
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tkperf.model.measurement import Sample
-from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOutcome
+from tkperf.model.phases import Idle, Phase, Purge, Round, SectionOutcome
 from tkperf.model.record import (
     LogEntry,
     PurgeRecord,
@@ -20,10 +20,8 @@ from tkperf.model.record import (
     StepRecord,
     TestRecord,
     UnfinishedStep,
-    kind_of,
 )
-from tkperf.model.workload import Workload
-from tkperf.runner.delta import Growth
+from tkperf.runner.delta import Delta
 from tkperf.runner.events import (
     Event,
     Judged,
@@ -42,14 +40,14 @@ from tkperf.runner.events import (
     TestStarted,
     Warned,
 )
-from tkperf.runner.progress import Standing, end_s, find_standing
+from tkperf.runner.progress import Progress, end_s, find_progress
 
 
 class Follower:
-    """A follower that turns the growth of a run file into events, in their order."""
+    """A follower that turns the deltas of a run file into events, in their order."""
 
     def __init__(self) -> None:
-        self.standing: Standing | None = None
+        self.progress: Progress | None = None
         self._log: list[LogEntry] = []
         self._begun = False
         self._resumptions = self._warnings = self._notes = self._readings = 0
@@ -59,21 +57,21 @@ class Follower:
         self._step: StepStarted | None = None
         self._seen = 0  # seconds of the current step
 
-    def take(self, growth: Growth) -> Iterator[Event]:
-        """Yield the events since the growth before. The first growth has the run from its beginning."""
-        record = growth.record
+    def take(self, delta: Delta) -> Iterator[Event]:
+        """Yield the events of a delta. The first one has the run from its beginning."""
+        record = delta.record
         if not self._begun and not record.planned:
             return  # not even begun
         yield from self._beginning(record)
         for test in sorted(record.tests, key=lambda test: test.id):
-            yield from self._follow(test, growth)
+            yield from self._follow(test, delta)
         yield from self._texts(record)
         for reading in record.telemetry[self._readings :]:
             yield TelemetrySeen(reading=reading)
         self._readings = len(record.telemetry)
-        self.standing = find_standing(record, self._log)
+        self.progress = find_progress(record, self._log)
         if record.status is RunStatus.RUNNING:
-            yield from self._now(growth)
+            yield from self._now(delta)
         else:
             yield RunEnded(
                 status=record.status, because=record.ended_because, ended_utc=record.ended_utc
@@ -102,16 +100,16 @@ class Follower:
             ]
             self._phase = self._step = None
 
-    def _follow(self, test: TestRecord, growth: Growth) -> Iterator[Event]:
+    def _follow(self, test: TestRecord, delta: Delta) -> Iterator[Event]:
         if test.id not in self._tests:
             self._tests.add(test.id)
             self._phase = self._step = None
             yield TestStarted(test=test.name, at_s=test.started_s, plan=test.plan)
-        for entry in growth.log:
+        for entry in delta.log:
             if entry.test_id == test.id:
                 self._log.append(entry)
                 if not entry.set_aside:
-                    yield from self._entry(test.name, entry, growth.seconds)
+                    yield from self._entry(test.name, entry, delta.seconds)
         if test.status is not RunStatus.RUNNING and test.id not in self._ended:
             self._ended.add(test.id)
             yield TestEnded(test=test.name, status=test.status, at_s=test.ended_s)
@@ -147,78 +145,55 @@ class Follower:
             yield Noted(note=note)
         self._warnings, self._notes = len(record.warnings), len(record.notes)
 
-    def _now(self, growth: Growth) -> Iterator[Event]:
+    def _now(self, delta: Delta) -> Iterator[Event]:
         """Yield the events of the current phase and step."""
-        standing = self.standing
-        if standing is None or standing.test is None or standing.phase is None:
+        progress = self.progress
+        if progress is None or progress.test is None or progress.phase is None:
             return
-        if self._phase != (standing.test, standing.phase):
-            self._phase = (standing.test, standing.phase)
-            remaining = standing.remaining_s(standing.began_s) or (0.0, 0.0)
+        if self._phase != (progress.test, progress.phase):
+            self._phase = (progress.test, progress.phase)
+            remaining = progress.remaining_s(progress.began_s) or (0.0, 0.0)
             yield PhaseStarted(
-                test=standing.test,
-                phase=standing.phase,
-                at_s=standing.began_s,
+                test=progress.test,
+                phase=progress.phase,
+                at_s=progress.began_s,
                 shortest_s=remaining[0],
                 longest_s=remaining[1],
-                at_most=standing.at_most,
+                at_most=progress.at_most,
             )
-        kept = next((test.under_way for test in growth.record.tests if test.under_way), None)
-        step = self._step_of(standing, growth.record, kept)
+        kept = next((test.under_way for test in delta.record.tests if test.under_way), None)
+        step = self._step_of(progress, delta.record, kept)
         if step is not None and self._step != step:
             if self._step is None or not _is_same_step(self._step, step):
                 self._seen = 0
                 yield step
             self._step = step
         if step is not None and kept is not None and _is_kept(step, kept):
-            self._seen += len(growth.seconds_under_way)
-            yield from self._seconds(step.test, kept.started_s, growth.seconds_under_way)
+            self._seen += len(delta.seconds_under_way)
+            yield from self._seconds(step.test, kept.started_s, delta.seconds_under_way)
 
     def _step_of(
-        self, standing: Standing, record: RunRecord, kept: UnfinishedStep | None
+        self, progress: Progress, record: RunRecord, kept: UnfinishedStep | None
     ) -> StepStarted | None:
-        phase, test = standing.phase, standing.test
+        phase, test = progress.phase, progress.test
         if test is None or phase is None or isinstance(phase, Purge | Idle):
             return None
-        workload: Workload
-        planned_s: float | None = None
-        planned_bytes: int | None = None
-        position, steps = 0, 1
-        match phase:
-            case Round():
-                position, steps = standing.steps_done, len(phase.steps)
-                workload = phase.steps[position].workload
-                planned_s = phase.steps[position].duration_s
-            case Continuous():
-                workload, planned_s = phase.workload, phase.duration_s
-            case Fill():
-                workload = phase.workload
-                length_bytes = phase.length_bytes or record.info.active_range_length_bytes or 0
-                planned_bytes = phase.passes * length_bytes
-        step = StepStarted(
-            test=test,
-            section=phase.section,
-            kind=kind_of(phase),
-            number=getattr(phase, "number", 1),
-            position=position,
-            steps=steps,
-            workload=workload,
-            planned_s=planned_s,
-            planned_bytes=planned_bytes,
-            at_s=self._last_s(standing),
-        )
+        position = progress.steps_done if isinstance(phase, Round) else 0
+        length_bytes = record.info.active_range_length_bytes or 0
+        at_s = self._last_s(progress)
+        step = StepStarted.of(test, phase, position, at_s=at_s, active_range_bytes=length_bytes)
         if kept is not None and _is_kept(step, kept):
             return replace(step, at_s=kept.started_s)
         return step
 
-    def _last_s(self, standing: Standing) -> float:
+    def _last_s(self, progress: Progress) -> float:
         """Return the end of the last record in the log, at which the current step began."""
         done = [
             entry.record
             for entry in self._log[-2:]
             if isinstance(entry.record, StepRecord | PurgeRecord) and not entry.set_aside
         ]
-        return max(standing.began_s, end_s(done[-1])) if done else standing.began_s
+        return max(progress.began_s, end_s(done[-1])) if done else progress.began_s
 
 
 def _is_same_step(one: StepStarted, other: StepStarted) -> bool:

@@ -9,12 +9,20 @@ from typing import Protocol
 
 from tkperf.engine import Engine, Execution, Next, OnSample
 from tkperf.model.disturbance.io import Counters
-from tkperf.model.errors import StepFailedError
+from tkperf.model.errors import StepDisturbedError, StepFailedError
 from tkperf.model.host_use import HostLooks
 from tkperf.model.measurement import Measurement, Sample, as_answer
-from tkperf.model.phases import Answer, Continuous, Course, Fill, Idle, Phase, Purge, Round
+from tkperf.model.phases import Answer, Continuous, Fill, Idle, Phase, Purge, Round
 from tkperf.model.plausibility import Plan, require_plausible
-from tkperf.model.record import PurgeRecord, PurgeResult, RunNote, RunWarning, StepRecord, kind_of
+from tkperf.model.record import (
+    OnNote,
+    OnProgress,
+    PurgeRecord,
+    PurgeResult,
+    RunNote,
+    RunWarning,
+    StepRecord,
+)
 from tkperf.model.run_info import RunInfo
 from tkperf.model.telemetry.reading import Telemetry
 from tkperf.model.workload import Workload
@@ -34,17 +42,22 @@ from tkperf.runner.events import (
     TargetBusy,
     Warned,
 )
-from tkperf.runner.repeating import TIMES, most_attempts, why_repeated
 from tkperf.runner.replay import Resumed
-from tkperf.runner.run_watch import RunWatch, Watched
+from tkperf.runner.run_watch import Observations, RunWatch
 from tkperf.runner.telemetry import RunTelemetry
 
+# A step that failed twice fails again. A disturbance is over with the next step or the one after, as a timer's
+# job or a user's look at a file, or it lasts for hours.
+_MOST_ATTEMPTS, _MOST_DISTURBED_ATTEMPTS = 2, 3
+_TIMES = {
+    _MOST_ATTEMPTS: "measured twice, and failed twice",
+    _MOST_DISTURBED_ATTEMPTS: "measured three times, and refused each time",
+}
+
 Measured = Fill | Round | Continuous
-OnProgress = Callable[[float | None], None]
-OnNote = Callable[[str, str], None]
 
 
-class Target(Protocol):
+class RunTarget(Protocol):
     """The device, held by a permit to erase it."""
 
     def recheck(self) -> None:
@@ -70,7 +83,7 @@ class Target(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class RunParts:
     """The parts of a run.
 
     Attributes:
@@ -88,7 +101,7 @@ class Run:
     tests: Sequence[Test]
     profile: Profile
     engine: Engine
-    target: Target
+    target: RunTarget
     observers: Sequence[Observer]
     clock: Callable[[], float]
     warnings: Sequence[RunWarning] = ()
@@ -120,7 +133,7 @@ class Run:
 class Performer:
     """The performer of the phases of one running test. ``origin_s``: the run's start on its clock."""
 
-    run: Run
+    run: RunParts
     ahead: Ahead
     origin_s: float
     watch: RunWatch
@@ -130,9 +143,9 @@ class Performer:
     def test(self) -> Test:
         return self.ahead.test
 
-    def answer(self, phase: Phase, course: Course | None = None, position: int = 0) -> Answer:
-        """Perform a phase, by itself or at this position of a course."""
-        self.ahead.begin(course, position)
+    def answer(self, phase: Phase, following: Sequence[Phase]) -> Answer:
+        """Perform a phase. ``following``: the phases after it that are certain."""
+        self.ahead.begin(phase, following)
         self.telemetry.look()
         self._announce(phase)
         answer = self._perform(phase)
@@ -212,16 +225,15 @@ class Performer:
         self.watch.idled(phase.duration_s)
 
     def _fill(self, phase: Fill) -> Measurement:
-        amount_bytes = phase.passes * (phase.length_bytes or self.run.active_range_bytes)
         then = self.ahead.next(phase, lambda measurement: measurement)
-        on_sample = self._start_step(phase, phase.workload, planned_bytes=amount_bytes)
+        step, on_sample = self._start_step(phase)
         # A failed fill is not repeated: a third and fourth pass would be another preconditioning than the
         # one asked for, and would take as long again.
         execution = self.run.engine.fill(phase, then=then, on_sample=on_sample)
-        watched = self._believe(phase, execution, Plan(workload=phase.workload, duration_s=None))
-        answer = as_answer(execution.measurement, watched.disturbances)
+        observed = self._believe(step, execution)
+        answer = as_answer(execution.measurement, observed.disturbances)
         self._start_next(phase, then, answer)
-        self._keep(phase, phase.workload, 0, None, execution, watched)
+        self._keep(step, execution, observed)
         return answer
 
     def _round(self, phase: Round) -> Answer:
@@ -233,26 +245,30 @@ class Performer:
                 then = self.ahead.next(
                     phase, _answer_with(measurements, step.workload), step.duration_s
                 )
-            execution, watched = self._measure(phase, position, then)
-            measurements[step.workload] = as_answer(execution.measurement, watched.disturbances)
+            started, execution, observed = self._measure(phase, position, then)
+            measurements[step.workload] = as_answer(execution.measurement, observed.disturbances)
             if position + 1 == len(phase.steps):
                 self._start_next(phase, then, measurements)
-            self._keep(phase, step.workload, position, step.duration_s, execution, watched)
+            self._keep(started, execution, observed)
         return measurements
 
-    def _measure(self, phase: Round, position: int, then: Next | None) -> tuple[Execution, Watched]:
+    def _measure(
+        self, phase: Round, position: int, then: Next | None
+    ) -> tuple[StepStarted, Execution, Observations]:
         """Measure a step of a round. Measure it again at once if it failed, or was refused."""
-        step = phase.steps[position]
-        plan = Plan(workload=step.workload, duration_s=step.duration_s)
         for attempt in count(1):
             began_s = self.run.clock()
             execution: Execution | None = None
             try:
-                execution = self._measure_once(phase, position, then)
-                return execution, self._believe(phase, execution, plan)
+                step, on_sample = self._start_step(phase, position)
+                execution = self.run.engine.measure(
+                    phase.steps[position], then=then, on_sample=on_sample
+                )
+                return step, execution, self._believe(step, execution)
             except StepFailedError as error:
-                if attempt >= most_attempts(error):
-                    raise type(error)(f"{error} ({TIMES[attempt]})") from error
+                is_disturbed = isinstance(error, StepDisturbedError)
+                if attempt >= (_MOST_DISTURBED_ATTEMPTS if is_disturbed else _MOST_ATTEMPTS):
+                    raise type(error)(f"{error} ({_TIMES[attempt]})") from error
                 # From here on the device is idle, also during its check.
                 ended_s = self.run.clock()
                 if execution is not None:
@@ -261,38 +277,35 @@ class Performer:
                 self.run.engine.rest()  # the next step, too, which may have begun
                 self.run.target.recheck()
                 self.watch.gave_up(began_s, ended_s, str(error))
-                text = why_repeated(phase, position, then, error, ended_s - began_s)
+                text = _why_repeated(phase, position, then, error, ended_s - began_s)
                 self._warn("step-repeated", text)
         raise AssertionError("attempts are counted without end")
 
-    def _measure_once(self, phase: Round, position: int, then: Next | None) -> Execution:
-        step = phase.steps[position]
-        on_sample = self._start_step(phase, step.workload, position, step.duration_s)
-        return self.run.engine.measure(step, then=then, on_sample=on_sample)
-
-    def _believe(self, phase: Measured, execution: Execution, plan: Plan) -> Watched:
+    def _believe(
+        self, step: StepStarted, execution: Execution, *, goes_on: bool = False
+    ) -> Observations:
         """Return the observations of a step apart from fio's report, or raise if the report cannot be true."""
         device = self.run.info.device.get("path") or "the device"
-        require_plausible(execution.measurement, plan, execution.witness, device=device)
+        plan = Plan(workload=step.workload, duration_s=step.planned_s, running=goes_on)
+        require_plausible(execution.measurement, plan, execution.evidence, device=device)
         return self.watch.step_ended(
-            kind_of(phase),
-            plan.workload,
+            step.kind,
+            step.workload,
             execution.measurement,
             started_s=execution.started_s,
             handed_over_s=execution.handed_over_s,
             earliest_s=execution.earliest_s,
-            goes_on=plan.running,
+            goes_on=goes_on,
         )
 
     def _slice(self, phase: Continuous) -> Measurement:
         then = self.ahead.next(phase, lambda measurement: measurement, phase.duration_s)
-        on_sample = self._start_step(phase, phase.workload, planned_s=phase.duration_s)
+        step, on_sample = self._start_step(phase)
         execution = self.run.engine.measure_slice(phase, then=then, on_sample=on_sample)
-        plan = Plan(workload=phase.workload, duration_s=phase.duration_s, running=True)
-        watched = self._believe(phase, execution, plan)
-        answer = as_answer(execution.measurement, watched.disturbances)
+        observed = self._believe(step, execution, goes_on=True)
+        answer = as_answer(execution.measurement, observed.disturbances)
         self._start_next(phase, then, answer)
-        self._keep(phase, phase.workload, 0, phase.duration_s, execution, watched)
+        self._keep(step, execution, observed)
         return answer
 
     def _start_next(self, phase: Phase, then: Next | None, answer: Answer) -> None:
@@ -313,61 +326,40 @@ class Performer:
             )
         )
 
-    def _start_step(
-        self,
-        phase: Measured,
-        workload: Workload,
-        position: int = 0,
-        planned_s: float | None = None,
-        planned_bytes: int | None = None,
-    ) -> OnSample:
-        self.run.emit(
-            StepStarted(
-                test=self.test.name,
-                section=phase.section,
-                kind=kind_of(phase),
-                number=getattr(phase, "number", 1),
-                position=position,
-                steps=len(phase.steps) if isinstance(phase, Round) else 1,
-                workload=workload,
-                planned_s=planned_s,
-                planned_bytes=planned_bytes,
-                at_s=self.now_s(),
-            )
+    def _start_step(self, phase: Measured, position: int = 0) -> tuple[StepStarted, OnSample]:
+        step = StepStarted.of(
+            self.test.name,
+            phase,
+            position,
+            at_s=self.now_s(),
+            active_range_bytes=self.run.active_range_bytes,
         )
-        self.watch.step_begins(kind_of(phase), self.run.clock(), planned_s)
+        self.run.emit(step)
+        self.watch.step_begins(step.kind, self.run.clock(), step.planned_s)
 
         def on_sample(sample: Sample) -> None:
             self.watch.sample(sample, self.run.clock())
             self.telemetry.look()
             self.run.emit(SampleSeen(test=self.test.name, sample=sample, at_s=self.now_s()))
 
-        return on_sample
+        return step, on_sample
 
-    def _keep(
-        self,
-        phase: Measured,
-        workload: Workload,
-        position: int,
-        planned_s: float | None,
-        execution: Execution,
-        watched: Watched,
-    ) -> None:
+    def _keep(self, step: StepStarted, execution: Execution, observed: Observations) -> None:
         """Hand the finished step to the observers."""
         record = StepRecord(
-            section=phase.section,
-            kind=kind_of(phase),
-            number=getattr(phase, "number", 1),
-            position=position,
-            workload=workload,
-            planned_s=planned_s,
+            section=step.section,
+            kind=step.kind,
+            number=step.number,
+            position=step.position,
+            workload=step.workload,
+            planned_s=step.planned_s,
             started_s=execution.started_s - self.origin_s,
-            gap_s=watched.gap_s,
-            planned_pause=watched.planned_pause,
-            foreign_read_bytes=watched.foreign_read_bytes,
-            foreign_write_bytes=watched.foreign_write_bytes,
-            disturbances=watched.disturbances,
-            host=watched.host,
+            gap_s=observed.gap_s,
+            planned_pause=observed.planned_pause,
+            foreign_read_bytes=observed.foreign_read_bytes,
+            foreign_write_bytes=observed.foreign_write_bytes,
+            disturbances=observed.disturbances,
+            host=observed.host,
             measurement=execution.measurement,
             job_file=execution.job_file,
             engine_output=execution.output,
@@ -386,3 +378,16 @@ def _answer_with(
 ) -> Callable[[Measurement], dict[Workload, Measurement]]:
     """Return a function that completes the answer to a round with the measurement of its last workload."""
     return lambda measurement: {**cells, last: measurement}
+
+
+def _why_repeated(
+    phase: Round, position: int, then: Next | None, error: StepFailedError, tried_s: float
+) -> str:
+    """Return the text on a repeated step: the step, the reason, and the load on the device in between."""
+    saw = f"the failed attempt ({tried_s:.0f} s)"
+    if then is not None and then.certain:
+        saw += f" and perhaps the beginning of the next step, {then.loads[0].workload}"
+    return (
+        f"{phase.section}, round {phase.number}, step {position + 1} of {len(phase.steps)} was "
+        f"measured again, because {error}. In between the device saw {saw}"
+    )

@@ -7,7 +7,7 @@ procedures ask for it next.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tkperf.model.errors import UsageError
 from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOutcome
@@ -27,11 +27,11 @@ from tkperf.procedures import Test, find_test, read_stored_profile
 from tkperf.procedures.plan import Case
 from tkperf.procedures.profiles import Profile
 from tkperf.runner.ahead import Ahead
-from tkperf.runner.replay import at_found_demand, find_place
+from tkperf.runner.replay import at_found_demand, find_reached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Progress:
     """The place that a run has reached, now or when it ended.
 
     Attributes:
@@ -44,9 +44,9 @@ class Standing:
         shortest_s, longest_s: the time of the whole run from then on, without purges; None: unknown.
     """
 
-    test: str | None
-    number: int
-    tests: int
+    test: str | None = None
+    number: int = 0
+    tests: int = 0
     phase: Phase | None = None
     steps_done: int = 0
     at_most: int | None = None
@@ -63,7 +63,7 @@ class Standing:
         return shortest_s, max(shortest_s, self.longest_s - passed_s)
 
 
-def find_standing(record: RunRecord, log: Sequence[LogEntry]) -> Standing:
+def find_progress(record: RunRecord, log: Sequence[LogEntry]) -> Progress:
     """Return the place that a run has reached. Unknown values stay at their defaults.
 
     Args:
@@ -77,28 +77,28 @@ def find_standing(record: RunRecord, log: Sequence[LogEntry]) -> Standing:
     under_way = next((test for test in record.tests if test.name not in done), None)
     names = [name for name in record.planned if name not in done]
     number = len(record.planned) - len(names) + bool(names)
-    standing = Standing(
+    progress = Progress(
         test=None if under_way is None else under_way.name,
         number=number,
         tests=len(record.planned),
     )
     if under_way is None:
-        return standing
+        return progress
     entries = [entry for entry in log if entry.test_id == under_way.id and not entry.set_aside]
     try:
-        return _place(record, standing, under_way, entries, done)
+        return _place(record, progress, under_way, entries, done)
     except (ValueError, TypeError, LookupError, AttributeError, UsageError):
         # The log is damaged, or is from a tkperf whose tests had another course.
-        return standing
+        return progress
 
 
 def _place(
     record: RunRecord,
-    standing: Standing,
+    progress: Progress,
     under_way: TestRecord,
     entries: Sequence[LogEntry],
     done: Mapping[str, Sequence[SectionOutcome]],
-) -> Standing:
+) -> Progress:
     info = record.info
     assert info.active_range_length_bytes is not None
     profile = _profile_of(record, done)
@@ -112,19 +112,17 @@ def _place(
     earlier = [
         resumption for resumption in record.resumptions if resumption.test_id == under_way.id
     ]
-    place = find_place(ahead.procedure(), entries, earlier)
-    ahead.answers = list(place.answers)
-    phase = place.phase
+    reached = find_reached(ahead.procedure(), entries, earlier)
+    ahead.answers = list(reached.answers)
+    phase = reached.phase
     if phase is None:
-        return standing
-    return Standing(
-        test=standing.test,
-        number=standing.number,
-        tests=standing.tests,
+        return progress
+    return replace(
+        progress,
         phase=phase,
-        steps_done=place.steps_done,
+        steps_done=reached.steps_done,
         at_most=ahead.at_most(phase),
-        began_s=_beginning(record, under_way, entries, place.steps_done),
+        began_s=_beginning(record, under_way, entries, reached.steps_done),
         shortest_s=ahead.left_s(Case.BEST),
         longest_s=ahead.left_s(Case.WORST),
     )
@@ -176,9 +174,9 @@ def end_s(record: object) -> float:
     return record.started_s + record.duration_s
 
 
-def describe_place(standing: Standing) -> str:
+def describe_place(progress: Progress) -> str:
     """Return ``IOPS, round 7 of at most 25, step 3 of 56``; empty where the phase is unknown."""
-    return describe_phase(standing.phase, standing.at_most, standing.steps_done)
+    return describe_phase(progress.phase, progress.at_most, progress.steps_done)
 
 
 def describe_phase(phase: Phase | None, at_most: int | None, steps_done: int | None = None) -> str:

@@ -14,21 +14,20 @@ from dataclasses import dataclass, field
 from tkperf.model.phases import (
     Answer,
     Continuous,
-    Course,
     Fill,
     Idle,
     Interruption,
     Phase,
     Procedure,
     Purge,
-    Reply,
     Round,
     SectionOutcome,
-    Told,
+    Statement,
 )
 from tkperf.model.record import GoesOn, LogEntry, PurgeRecord, Resumption, StepRecord, VerdictRecord
 from tkperf.model.units import format_count
 from tkperf.model.workload import Workload
+from tkperf.procedures.driving import drive
 from tkperf.procedures.profiles import Profile
 
 
@@ -38,7 +37,7 @@ class Replay:
 
     Attributes:
         answers: the answers to its first phases.
-        told: the number of its verdicts and section outcomes that are in the log already.
+        statements: the number of its verdicts and section outcomes that are in the log already.
         goes_on: the place where it goes on.
         section, round_number: the place of the phase that was cut off; None where none was.
         set_aside_from: the first row of the log that is measured again; None: none is.
@@ -46,7 +45,7 @@ class Replay:
     """
 
     answers: tuple[Answer, ...] = ()
-    told: int = 0
+    statements: int = 0
     goes_on: GoesOn = GoesOn.NEXT
     section: str | None = None
     round_number: int | None = None
@@ -81,7 +80,7 @@ class _Asked:
     phase: Phase
     answer: Answer
     sequence: int | None
-    told: int
+    statements: int
 
 
 def replay(
@@ -106,12 +105,12 @@ def replay(
     reader = _Reader(deque(log), deque(_taken(earlier)))
     missing = reader.read(procedure)
     if missing is None:
-        return Replay(answers=_answers(reader.asked), told=reader.told)
+        return Replay(answers=_answers(reader.asked), statements=reader.statements)
     return _go_on(reader, missing, accept=accept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Reached:
     """The place that a test's log has reached.
 
     Attributes:
@@ -125,13 +124,13 @@ class Place:
     steps_done: int
 
 
-def find_place(
+def find_reached(
     procedure: Procedure, log: Sequence[LogEntry], earlier: Sequence[Resumption] = ()
-) -> Place:
+) -> Reached:
     """Return the place that a running test has reached. Arguments and errors are the ones of ``replay``."""
     reader = _Reader(deque(log), deque(_taken(earlier)))
     phase = reader.read(procedure)
-    return Place(phase=phase, answers=_answers(reader.asked), steps_done=len(reader.log))
+    return Reached(phase=phase, answers=_answers(reader.asked), steps_done=len(reader.log))
 
 
 def _taken(earlier: Sequence[Resumption]) -> list[Resumption]:
@@ -156,42 +155,28 @@ class _Reader:
     log: deque[LogEntry]
     interruptions: deque[Resumption]
     asked: list[_Asked] = field(default_factory=list)
-    told: int = 0
+    statements: int = 0
 
     def read(self, procedure: Procedure) -> Phase | None:
         """Return the first phase that is not complete in the log; None: the procedure has ended."""
-        reply: Reply = None
-        while True:
-            try:
-                yielded = procedure.send(reply)
-            except StopIteration:
-                self._require_end()
-                return None
-            if isinstance(yielded, Told):
-                self._tell(yielded)
-                reply = None
-                continue
-            phases = yielded.phases if isinstance(yielded, Course) else (yielded,)
-            answers = []
-            for phase in phases:
-                if not self._answer(phase):
-                    return phase
-                answers.append(self.asked[-1].answer)
-            reply = tuple(answers) if isinstance(yielded, Course) else answers[0]
-
-    def _require_end(self) -> None:
+        for asked in drive(procedure, lambda *_: self.asked[-1].answer):
+            if isinstance(asked, Statement):
+                self._find(asked)
+            elif not self._answer(asked):
+                return asked
         if self.log:
             raise ValueError(f"row {self.log[0].sequence} of the log comes after the test's end")
+        return None
 
-    def _tell(self, told: Told) -> None:
+    def _find(self, statement: Statement) -> None:
         if not self.log:
             return
         entry = self.log.popleft()
         record = entry.record.verdict if isinstance(entry.record, VerdictRecord) else entry.record
-        what = "outcome" if isinstance(told, SectionOutcome) else "verdict"
-        if not isinstance(record, type(told)) or _key(record) != _key(told):
+        what = "outcome" if isinstance(statement, SectionOutcome) else "verdict"
+        if not isinstance(record, type(statement)) or _key(record) != _key(statement):
             raise ValueError(f"row {entry.sequence} of the log is not the {what} given there")
-        self.told += 1
+        self.statements += 1
 
     def _answer(self, phase: Phase) -> bool:
         """Take the answer to a phase from the log. Return False if the log does not have all of it."""
@@ -223,12 +208,12 @@ class _Reader:
         return True
 
     def _was_interrupted(self, phase: Phase) -> bool:
-        told = self.interruptions[0] if self.interruptions else None
+        interruption = self.interruptions[0] if self.interruptions else None
         return (
-            told is not None
+            interruption is not None
             and isinstance(phase, Round)
             and phase.repeatable
-            and (phase.section, phase.number) == (told.section, told.round_number)
+            and (phase.section, phase.number) == (interruption.section, interruption.round_number)
         )
 
     def _require_part(self, phase: Phase, wanted: Sequence[Workload]) -> None:
@@ -255,18 +240,18 @@ class _Reader:
         if not fits or section != phase.section:
             raise ValueError(
                 f"row {entry.sequence} of the log ({section}) is not what the test asks for there "
-                f"({describe_phase(phase)})"
+                f"({name_phase(phase)})"
             )
 
     def _keep(self, phase: Phase, answer: Answer, sequence: int | None) -> None:
-        self.asked.append(_Asked(phase, answer, sequence, self.told))
+        self.asked.append(_Asked(phase, answer, sequence, self.statements))
 
 
-def _key(told: Told) -> tuple[object, ...]:
+def _key(statement: Statement) -> tuple[object, ...]:
     """Return the parts that are equal when a procedure repeats itself; numbers may differ in their last digit."""
-    if isinstance(told, SectionOutcome):
-        return told.section, told.window, told.demand
-    return told.tracking, told.rounds, told.reached
+    if isinstance(statement, SectionOutcome):
+        return statement.section, statement.window, statement.demand
+    return statement.tracking, statement.rounds, statement.reached
 
 
 def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
@@ -274,7 +259,7 @@ def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
     asked = list(reader.asked)
     # A phase that was cut off may have some rows.
     part = reader.log[0].sequence if reader.log else None
-    told = reader.told
+    statements = reader.statements
     repeatable = isinstance(missing, Round) and missing.repeatable and not accept
     # An idle time leaves no row: it may have been cut off, too. The procedure asks again for one before
     # a repeatable round, together with it.
@@ -283,31 +268,31 @@ def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
     if not asked and part is None:
         return NOTHING
     if isinstance(missing, Purge):
-        return Replay(answers=_answers(asked), told=told)
+        return Replay(answers=_answers(asked), statements=statements)
     if accept and not isinstance(missing, Fill):
         return Replay(
             answers=_answers(asked),
-            told=told,
+            statements=statements,
             goes_on=GoesOn.WHERE_IT_STOPPED,
             section=missing.section,
             set_aside_from=part,
-            again=describe_phase(missing),
+            again=name_phase(missing),
         )
     if isinstance(missing, Round) and missing.repeatable:
-        return _from_round(asked, missing, part, told)
+        return _from_round(asked, missing, part, statements)
     return _from_purge(asked, missing, part)
 
 
-def _from_round(asked: list[_Asked], missing: Round, part: int | None, told: int) -> Replay:
+def _from_round(asked: list[_Asked], missing: Round, part: int | None, statements: int) -> Replay:
     """Go on with the round that was cut off, and with the rounds of the same number just before it."""
     section = missing.section
-    while asked and _is_one_round(asked[-1], missing, told):
+    while asked and _is_one_round(asked[-1], missing, statements):
         before = asked.pop()
         assert isinstance(before.phase, Round)
         missing, part = before.phase, before.sequence
     return Replay(
         answers=(*_answers(asked), Interruption()),
-        told=told,
+        statements=statements,
         goes_on=GoesOn.ROUND,
         section=missing.section,
         round_number=missing.number,
@@ -316,13 +301,13 @@ def _from_round(asked: list[_Asked], missing: Round, part: int | None, told: int
     )
 
 
-def _is_one_round(before: _Asked, missing: Round, told: int) -> bool:
+def _is_one_round(before: _Asked, missing: Round, statements: int) -> bool:
     phase = before.phase
     return (
         isinstance(phase, Round)
         and phase.repeatable
         and phase.number == missing.number
-        and before.told == told
+        and before.statements == statements
         and before.sequence is not None
     )
 
@@ -336,7 +321,7 @@ def _from_purge(asked: list[_Asked], missing: Phase, part: int | None) -> Replay
     names = dict.fromkeys([*(before.phase.section for before in redone), missing.section])
     return Replay(
         answers=_answers(asked[:place]),
-        told=redone[0].told if redone else 0,
+        statements=redone[0].statements if redone else 0,
         goes_on=GoesOn.PURGE if purges else GoesOn.TEST,
         section=missing.section,
         set_aside_from=rows[0] if rows else part,
@@ -358,8 +343,8 @@ def _workloads(phase: Phase) -> tuple[Workload, ...]:
             return ()
 
 
-def describe_phase(phase: Phase) -> str:
-    """Return the description of a phase, as ``IOPS, round 7``."""
+def name_phase(phase: Phase) -> str:
+    """Return the name of a phase, as ``IOPS, round 7``."""
     match phase:
         case Purge():
             return f"{phase.section}, purge"

@@ -53,7 +53,7 @@ _WARNED_EACH_TIME = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class Observations:
     """The observations around a step; bytes are None where they could not be compared."""
 
     gap_s: float | None
@@ -212,7 +212,7 @@ class RunWatch:
         handed_over_s: float | None,
         earliest_s: float | None = None,
         goes_on: bool = False,
-    ) -> Watched:
+    ) -> Observations:
         """Return the observations of the step that just ended.
 
         Args:
@@ -253,7 +253,7 @@ class RunWatch:
         self._repeated = self._interrupted = None
         self._before, self._prepared = _Before(ended_s, workload), True
         self._steps.update(find_codes(disturbance.code for disturbance in disturbances))
-        return Watched(
+        return Observations(
             gap_s=gap_s,
             planned_pause=before is not None and before.is_pause,
             foreign_read_bytes=max(0, compared.reads.foreign_bytes)

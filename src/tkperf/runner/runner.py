@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tkperf.model.errors import EngineError, Interrupted, TkperfError
-from tkperf.model.phases import Answer, Course, Phase, Procedure, Reply, SectionOutcome, Told
+from tkperf.model.phases import Answer, Phase, Procedure, SectionOutcome, Statement
 from tkperf.model.record import GoesOn, RunStatus, RunWarning
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.procedures import Test
+from tkperf.procedures.driving import drive
 from tkperf.procedures.plan import section_names
 from tkperf.runner.ahead import Ahead
 from tkperf.runner.events import (
@@ -26,15 +27,15 @@ from tkperf.runner.events import (
     TestStarted,
     Warned,
 )
-from tkperf.runner.performer import Performer, Run, Target
+from tkperf.runner.performer import Performer, RunParts, RunTarget
 from tkperf.runner.replay import NOTHING, Replay, at_found_demand
 from tkperf.runner.run_watch import RunWatch
 from tkperf.runner.telemetry import RunTelemetry
 
-__all__ = ["Run", "Target", "execute"]
+__all__ = ["RunParts", "RunTarget", "execute_run"]
 
 
-def execute(run: Run) -> None:
+def execute_run(run: RunParts) -> None:
     """Run all tests in order. However the run ends, the engine is stopped and the end is recorded.
 
     Raises:
@@ -45,7 +46,7 @@ def execute(run: Run) -> None:
     watch = RunWatch(origin_s, run.counters, run.fill_counters, run.host, run.strict)
     telemetry = RunTelemetry(run.telemetry, origin_s, run.emit)
     try:
-        _tell_beginning(run)
+        _report_beginning(run)
         for warning in run.warnings:
             run.emit(Warned(warning=warning))
         telemetry.look()
@@ -72,7 +73,7 @@ def execute(run: Run) -> None:
         raise
 
 
-def _tell_beginning(run: Run) -> None:
+def _report_beginning(run: RunParts) -> None:
     tests = tuple(test.name for test in run.tests)
     if run.resumed is None:
         run.emit(RunStarted(info=run.info, tests=tests))
@@ -86,13 +87,13 @@ def _tell_beginning(run: Run) -> None:
         )
 
 
-def _missing(run: Run, position: int) -> Iterator[Test]:
+def _missing(run: RunParts, position: int) -> Iterator[Test]:
     """Return the tests from this position on that are still to be run."""
     done = () if run.resumed is None else run.resumed.done
     return (test for test in run.tests[position:] if test.name not in done)
 
 
-def _end(run: Run, status: RunStatus, because: str | None, telemetry: RunTelemetry) -> None:
+def _end(run: RunParts, status: RunStatus, because: str | None, telemetry: RunTelemetry) -> None:
     """Stop the engine, read the drives' logs once more, and report the end to every observer."""
     run.engine.close()
     # An observer that fails gets the end all the same; Ctrl-C meanwhile ends the wait for a tool that hangs.
@@ -101,10 +102,10 @@ def _end(run: Run, status: RunStatus, because: str | None, telemetry: RunTelemet
     event = RunEnded(
         status=status, because=because, ended_utc=datetime.now(UTC).isoformat(timespec="seconds")
     )
-    _tell_end(run, status, event)
+    _report_end(run, status, event)
 
 
-def _tell_end(run: Run, status: RunStatus, event: Event) -> None:
+def _report_end(run: RunParts, status: RunStatus, event: Event) -> None:
     """Report to every observer, also after one that fails; an error that ended the run early takes precedence."""
     failed: TkperfError | None = None
     for observer in run.observers:
@@ -122,14 +123,10 @@ class _TestRun:
 
     performer: Performer
     replayed: Replay = NOTHING
-    _answers: deque[Answer] = field(init=False)
     _warned: bool = False
 
-    def __post_init__(self) -> None:
-        self._answers = deque(self.replayed.answers)
-
     @property
-    def run(self) -> Run:
+    def run(self) -> RunParts:
         return self.performer.run
 
     @property
@@ -177,54 +174,47 @@ class _TestRun:
     def _end(self, status: RunStatus) -> None:
         """Report the end of the test, then the warnings about the test as a whole."""
         ended_s = self.performer.now_s()
-        _tell_end(
+        _report_end(
             self.run,
             status,
             TestEnded(test=self.test.name, status=status, at_s=ended_s),
         )
         self.performer.telemetry.test_ends()
         for warning in self.performer.watch.final_warnings(self.test.name, ended_s):
-            _tell_end(self.run, status, Warned(warning=warning))
+            _report_end(self.run, status, Warned(warning=warning))
 
     def _follow(self, procedure: Procedure) -> tuple[SectionOutcome, ...]:
-        """Drive the procedure to its end, answering each phase with its measurement."""
-        reply: Reply = None
+        """Drive the procedure to its end: replay the answers of the log, then perform."""
+        answers = deque(self.replayed.answers)
+        in_log = self.replayed.statements
         section, number = "", 0
         outcomes: list[SectionOutcome] = []
-        told_before = self.replayed.told
-        while True:
-            try:
-                asked = procedure.send(reply)
-            except StopIteration:
-                if self.ahead.first_of_next_test() is None:
-                    self.performer.rest()
-                return tuple(outcomes)
-            if isinstance(asked, Told):
-                if isinstance(asked, SectionOutcome):
-                    outcomes.append(asked)
-                if told_before:
-                    told_before -= 1
-                else:
-                    self._tell(asked, section, number)
-                reply = None
-                continue
-            if isinstance(asked, Course):
-                reply = tuple(
-                    self._answer(phase, asked, position)
-                    for position, phase in enumerate(asked.phases)
-                )
-                continue
-            section, number = asked.section, getattr(asked, "number", 1)
-            reply = self._answer(asked)
 
-    def _tell(self, told: Told, section: str, number: int) -> None:
+        def answer(phase: Phase, following: Sequence[Phase]) -> Answer:
+            return answers.popleft() if answers else self.performer.answer(phase, following)
+
+        for asked in drive(procedure, answer):
+            if not isinstance(asked, Statement):
+                section, number = asked.section, getattr(asked, "number", 1)
+                continue
+            if isinstance(asked, SectionOutcome):
+                outcomes.append(asked)
+            if in_log:
+                in_log -= 1
+            else:
+                self._state(asked, section, number)
+        if self.ahead.first_of_next_test() is None:
+            self.performer.rest()
+        return tuple(outcomes)
+
+    def _state(self, statement: Statement, section: str, number: int) -> None:
         """Report to the observers a verdict on this round of a section, or the outcome of a section."""
         name = self.test.name
-        if isinstance(told, SectionOutcome):
-            self.run.emit(SectionEnded(test=name, outcome=told))
+        if isinstance(statement, SectionOutcome):
+            self.run.emit(SectionEnded(test=name, outcome=statement))
         else:
-            self.run.emit(Judged(test=name, section=section, number=number, verdict=told))
-            self._warn_of_doubt(told)
+            self.run.emit(Judged(test=name, section=section, number=number, verdict=statement))
+            self._warn_of_doubt(statement)
 
     def _warn_of_doubt(self, verdict: SteadyStateVerdict) -> None:
         """Warn of a disturbed window at once, and once a test: every further round takes minutes."""
@@ -243,9 +233,3 @@ class _TestRun:
             code="window-disturbed", text=text, test=self.test.name, at_s=self.performer.now_s()
         )
         self.run.emit(Warned(warning=warning))
-
-    def _answer(self, phase: Phase, course: Course | None = None, position: int = 0) -> Answer:
-        """Return the answer from the replay, or measure now."""
-        if self._answers:
-            return self._answers.popleft()
-        return self.performer.answer(phase, course, position)

@@ -13,10 +13,10 @@ from typing import Self
 from tkperf.system.process import Process, ProcessTimeout, start_module
 
 # Many times the duration of any of them on a slow machine.
-LONGEST_WAIT_S = 600.0
+ANSWER_LIMIT_S = 600.0
 
 
-class Aside:
+class Worker:
     """A worker that takes bytes and returns bytes. Make it early: it gets ready in the background."""
 
     def __init__(self, module: str) -> None:
@@ -65,7 +65,7 @@ class Aside:
     def _communicate(self, process: Process, asked: bytes) -> None:
         with process:  # closes its pipes at the end
             try:
-                answer, _ = process.communicate(asked, timeout=LONGEST_WAIT_S)
+                answer, _ = process.communicate(asked, timeout=ANSWER_LIMIT_S)
             except ProcessTimeout:
                 process.kill()
                 return

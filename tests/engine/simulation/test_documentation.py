@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.engine.simulation import flash_drive, latency, moods, translation
+from tkperf.engine.simulation import flash_drive, latency, service, translation
 from tkperf.engine.simulation.models import DiskModel, FlashModel, Misbehaviour
-from tkperf.engine.simulation.presets import PRESETS
+from tkperf.engine.simulation.presets import PRESET_MODELS
 
 PAGE = Path(__file__).parents[3] / "docs/simulated-drive.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -51,7 +51,7 @@ def test_every_parameter_of_every_preset_is_in_its_table(
     rows = table(heading)
     assert list(rows) == plain_fields(kind)
     for name in presets:
-        model = PRESETS[name]
+        model = PRESET_MODELS[name]
         assert isinstance(model, kind)
         found = {row: cells[name] for row, cells in rows.items()}
         assert found == {row: shown(getattr(model, row)) for row in rows}
@@ -61,19 +61,21 @@ def test_every_misbehaviour_is_in_its_table() -> None:
     """The rest of these drives is sata-ssd, unsteady but for half the capacity."""
     rows = table("Misbehaving drives")
     assert list(rows) == [each.name for each in fields(Misbehaviour)]
-    odd = {name: model for name, model in PRESETS.items() if model.misbehaviour != Misbehaviour()}
+    odd = {
+        name: model for name, model in PRESET_MODELS.items() if model.misbehaviour != Misbehaviour()
+    }
     for cells in rows.values():
         assert list(cells) == list(odd)
     for name, model in odd.items():
         found = {row: cells[name] for row, cells in rows.items()}
         assert found == {row: shown(getattr(model.misbehaviour, row)) for row in rows}
-        sata = PRESETS["sata-ssd"]
+        sata = PRESET_MODELS["sata-ssd"]
         same = [each for each in plain_fields(FlashModel) if each != "capacity_bytes"]
         assert all(getattr(model, each) == getattr(sata, each) for each in same)
 
 
 def test_every_preset_is_on_the_page() -> None:
-    for name in PRESETS:
+    for name in PRESET_MODELS:
         assert f"`{name}`" in TEXT
 
 
@@ -88,8 +90,8 @@ def test_every_preset_is_on_the_page() -> None:
         (r"(\d+) I/Os in 10,000", 1e4 * latency._RARE_SHARE),
         (r"take (\d+) times as long", latency._RARE_TIMES),
         (r"but (\d+) ms longer at most", latency._RARE_MOST_NS / 1e6),
-        (r"every (\d+) s and every minute", moods._SCALES_S[1]),
-        (r"never less than (\d+) %", 100 * moods._LEAST_SHARE),
+        (r"every (\d+) s and every minute", service._SCALES_S[1]),
+        (r"never less than (\d+) %", 100 * service._LEAST_SHARE),
     ],
 )
 def test_constants_are_the_codes(words: str, value: float) -> None:

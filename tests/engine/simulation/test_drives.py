@@ -10,16 +10,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from tests.engine.simulation.settled import settled_amplification
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.flash_drive import FlashDrive
 from tkperf.engine.simulation.models import DiskModel, DriveModel, FlashModel
-from tkperf.engine.simulation.presets import PRESETS
-from tkperf.engine.simulation.translation import settled_amplification
+from tkperf.engine.simulation.presets import PRESET_MODELS
 from tkperf.model.measurement import Measurement
 from tkperf.model.phases import Fill
 from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Step, Workload, Zone
 
-SATA, TLC, DISK = PRESETS["sata-ssd"], PRESETS["client-tlc"], PRESETS["hdd"]
+SATA, TLC, DISK = PRESET_MODELS["sata-ssd"], PRESET_MODELS["client-tlc"], PRESET_MODELS["hdd"]
 RANDOM_WRITES = Workload(
     access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=4, io_depth=32
 )
@@ -55,13 +55,13 @@ def steady_sata() -> SimulatedEngine:
     return deepcopy(_settled())
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", PRESET_MODELS)
 @pytest.mark.parametrize("read_percent", [0, 65, 100])
 @pytest.mark.parametrize(("jobs", "io_depth"), [(1, 1), (2, 4), (4, 32), (32, 32)])
 def test_littles_law(preset: str, read_percent: int, jobs: int, io_depth: int) -> None:
     """Rate x mean latency is the number of I/Os outstanding: in the whole and in each second."""
     work = replace(RANDOM_WRITES, read_percent=read_percent, jobs=jobs, io_depth=io_depth)
-    seen = measure(make(PRESETS[preset]), work)
+    seen = measure(make(PRESET_MODELS[preset]), work)
     outstanding = seen.both.latency_sum_ns / 1e9 / seen.duration_s
     assert outstanding == pytest.approx(jobs * io_depth, rel=0.02)
     for each in seen.samples:
@@ -72,7 +72,7 @@ def test_littles_law(preset: str, read_percent: int, jobs: int, io_depth: int) -
 @pytest.mark.parametrize("preset", ["sata-ssd", "nvme-4kn", "client-tlc", "client-qlc"])
 def test_fresh_out_of_the_box_is_faster_than_steady(preset: str) -> None:
     """Random writes, by a factor of at least 1.5."""
-    engine = make(PRESETS[preset])
+    engine = make(PRESET_MODELS[preset])
     fresh = measure(engine, RANDOM_WRITES, 60).iops
     settle(engine)
     assert measure(engine, RANDOM_WRITES, 60).iops < fresh / 1.5
@@ -96,14 +96,6 @@ def test_a_purge_makes_it_as_new() -> None:
     fresh = measure(engine, RANDOM_WRITES).iops
     engine = steady_sata()
     engine.purge()
-    assert measure(engine, RANDOM_WRITES).iops == pytest.approx(fresh, rel=0.02)
-
-
-def test_trim_restores_a_drive() -> None:
-    engine = make(SATA)
-    fresh = measure(engine, RANDOM_WRITES).iops
-    engine = steady_sata()
-    engine.drive.trim(ActiveRange(offset_bytes=0, length_bytes=SATA.capacity_bytes))
     assert measure(engine, RANDOM_WRITES).iops == pytest.approx(fresh, rel=0.02)
 
 
@@ -131,7 +123,7 @@ def test_a_longer_rest_recovers_more() -> None:
 
 def test_a_cache_of_one_bit_cells_is_full_some_time_and_folded_while_idle() -> None:
     """Sequential writes: fast, then at what the cells take; fast again after a rest."""
-    qlc = PRESETS["client-qlc"]
+    qlc = PRESET_MODELS["client-qlc"]
     engine = make(qlc)
     seen = measure(engine, SEQUENTIAL_WRITES, 600)
     rates = [each.bytes_per_s for each in seen.samples]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.engine.simulation.test_drives import MIXED, RANDOM_WRITES, READS, make, measure
 from tkperf.engine.simulation.models import FlashModel
-from tkperf.engine.simulation.presets import PRESETS, find_preset
+from tkperf.engine.simulation.presets import PRESET_MODELS, find_preset
 from tkperf.model.errors import EngineError, UsageError
 from tkperf.model.steady_state import judge
 from tkperf.model.workload import Workload
@@ -27,7 +27,7 @@ def is_steady(values: list[float]) -> bool:
 
 def rounds(preset: str, step_s: float, others: tuple[Workload, ...]) -> list[float]:
     """IOPS of random writes in 25 rounds, with other steps between."""
-    engine = make(PRESETS[preset])
+    engine = make(PRESET_MODELS[preset])
     found = []
     for _ in range(25):
         found.append(measure(engine, RANDOM_WRITES, step_s).iops)
@@ -46,7 +46,7 @@ def test_unsteady_is_in_no_window_steady(step_s: float, others: tuple[Workload, 
 @pytest.mark.parametrize("every_min", [1, 2, 30, 31])
 def test_unsteady_is_not_steady_in_a_stream_either(every_min: int) -> None:
     """Minutes of write saturation: each of them, every other, or one in half an hour."""
-    engine = make(PRESETS["unsteady"])
+    engine = make(PRESET_MODELS["unsteady"])
     rates = [engine.drive.serve(RANDOM_WRITES, 1.0).rate for _ in range(12 * 3600)]
     minutes = np.array(rates).reshape(-1, 60).mean(axis=1)
     assert not is_steady(minutes[::every_min].tolist())
@@ -55,14 +55,16 @@ def test_unsteady_is_not_steady_in_a_stream_either(every_min: int) -> None:
 @pytest.mark.parametrize("preset", ["sata-ssd", "nvme-4kn"])
 def test_the_well_behaved_become_steady(preset: str) -> None:
     """As nothing but their noise is left once all flash was written."""
-    engine = make(PRESETS[preset])
+    engine = make(PRESET_MODELS[preset])
     measure(engine, RANDOM_WRITES, 2 * 3600)
     assert is_steady([measure(engine, RANDOM_WRITES, 60).iops for _ in range(WINDOW)])
 
 
 def test_cliffs_are_sudden_and_pass() -> None:
     """Reads: six minutes at a third in every three quarters of an hour, from one second to the next."""
-    rates = np.array([each.iops for each in measure(make(PRESETS["cliffs"]), READS, 5400).samples])
+    rates = np.array(
+        [each.iops for each in measure(make(PRESET_MODELS["cliffs"]), READS, 5400).samples]
+    )
     low = rates < 0.5 * np.median(rates)
     assert np.flatnonzero(np.diff(low.astype(int))).tolist() == [2339, 2699, 5039]
     assert rates[low].mean() / rates[~low].mean() == pytest.approx(0.33, rel=0.02)
@@ -70,7 +72,7 @@ def test_cliffs_are_sudden_and_pass() -> None:
 
 def test_spikes_come_every_13_minutes() -> None:
     """Of latency: 0.4 s, in one second each; between them nothing is near."""
-    samples = measure(make(PRESETS["spikes-13min"]), READS, 3 * 780 + 60).samples
+    samples = measure(make(PRESET_MODELS["spikes-13min"]), READS, 3 * 780 + 60).samples
     longest = np.array([each.read.latency_max_ns or 0 for each in samples])
     spikes = np.flatnonzero(longest > 0.35e9)
     assert spikes.tolist() == [779, 1559, 2339]
@@ -79,7 +81,7 @@ def test_spikes_come_every_13_minutes() -> None:
 
 def test_dying_gets_slower_with_every_fill_and_then_fails() -> None:
     """Each fill takes 30 % of the rate; after six every I/O is an error, and the drive says so."""
-    model = replace(PRESETS["dying"], capacity_bytes=10**10)
+    model = replace(PRESET_MODELS["dying"], capacity_bytes=10**10)
     engine = make(model)
     work = replace(READS, io_depth=8)
     before = measure(engine, work).iops
@@ -99,5 +101,5 @@ def test_an_unknown_preset_is_one_clear_error() -> None:
 
 def test_every_flash_preset_has_room_to_collect_in() -> None:
     """Less than 5 % to spare is nothing that greedy collection could work with for long."""
-    for model in PRESETS.values():
+    for model in PRESET_MODELS.values():
         assert not isinstance(model, FlashModel) or model.spare_percent >= 5

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.engine.simulation.settled import settled_amplification
 from tkperf.engine.simulation.flash_drive import build_spread
-from tkperf.engine.simulation.translation import FlashTranslation, settled_amplification
+from tkperf.engine.simulation.translation import FlashTranslation
 from tkperf.model.workload import ActiveRange, Zone
 
 USER_BYTES = 10**12
@@ -69,31 +70,6 @@ def test_sequential_writes_copy_nothing_once_they_went_over_all_of_it(spare: flo
     assert 1.2 < first < settled_amplification(spare)
     assert second == pytest.approx(1.0, abs=0.02)
     assert third == pytest.approx(1.0, abs=1e-9)
-
-
-def test_trim_restores() -> None:
-    """What the host needs no more has not to be copied: writes are as to an empty drive."""
-    translation = FlashTranslation(USER_BYTES, 0.28, USER_BYTES)
-    write_random(translation, 4)
-    translation.trim(WHOLE)
-    assert translation.mapped_bytes == pytest.approx(0.0, abs=1e-3)
-    assert write_random(translation, 1.2) == pytest.approx(1.0, abs=1e-6)
-
-
-def test_half_a_trim_restores_as_much_as_more_spare_space_would() -> None:
-    """The addresses that are left, on the same flash: T/U = 1.28/0.5."""
-    translation = FlashTranslation(USER_BYTES, 0.28, USER_BYTES)
-    write_random(translation, 3)
-    half = ActiveRange(offset_bytes=0, length_bytes=USER_BYTES // 2)
-    translation.trim(ActiveRange(offset_bytes=USER_BYTES // 2, length_bytes=USER_BYTES // 2))
-    spread = build_spread((), half, WHOLE)
-    for _ in range(60):
-        translation.write_random(USER_BYTES / 20, spread)
-    host, copied = translation.host_bytes, translation.copied_bytes
-    for _ in range(40):
-        translation.write_random(USER_BYTES / 20, spread)
-    found = 1 + (translation.copied_bytes - copied) / (translation.host_bytes - host)
-    assert found == pytest.approx(settled_amplification(1.56), rel=0.02)
 
 
 def test_collection_while_idle_makes_room_for_a_burst() -> None:

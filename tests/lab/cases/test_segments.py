@@ -1,6 +1,6 @@
 """Segments: every I/O of a test falls into them, wherever on the drive they are, and nothing else does.
 
-The kernel's own trace of what it gave to the drive (block:block_rq_issue) is the witness.
+The kernel's own trace of what it gave to the drive (block:block_rq_issue) is the evidence.
 """
 
 from __future__ import annotations

@@ -38,13 +38,13 @@ def _add(command: click.Command, device: str) -> None:
         from tkperf.cli.run_options import given_rates, rating_of, read_options
         from tkperf.pipeline.outlook import look_out
         from tkperf.pipeline.rates import ASSUMED, probe_rates
-        from tkperf.pipeline.run_plan import make_plan
+        from tkperf.pipeline.run_plan import plan_run
         from tkperf.render.export_plan import render_plan_json
         from tkperf.render.terminal.plan import print_plan
 
         request, run_options = read_options(suite, options)
         rating = rating_of(run_options)
-        made = make_plan(request, look_only=True)
+        made = plan_run(request, look_only=True)
         rates = given_rates(run_options, made)
         if rates is None:
             # Reports an impossible plan before the ten seconds of reading.

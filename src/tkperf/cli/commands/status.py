@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import RUN_FILE
+from tkperf.cli.streams import complain
+from tkperf.model.errors import RunFileError
+from tkperf.model.units import format_duration, format_durations
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tkperf.pipeline.overview import RunOverview
+    from tkperf.runfile.writers import Writer
 
 
 @click.command(cls=Command)
 @click.argument("run_files", nargs=-1, type=RUN_FILE)
 @click.option("--json", "as_json", is_flag=True, help="A documented JSON document instead.")
-def status(**options: Any) -> None:
+def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     """Tell how runs stand: of RUN_FILES, or of all that run on this machine and all in this folder.
 
     A run that is shown as running is running: its process holds its file.
@@ -23,6 +36,74 @@ def status(**options: Any) -> None:
       tkperf status
       tkperf status D3-S4510.tkperf --json | jq '.runs[0].remaining_longest_s'
     """
-    from tkperf.cli.status import status as act
+    from tkperf.pipeline.overview import find_run_files, read_overview
+    from tkperf.render.terminal.console import open_console
 
-    act(**options)
+    states: list[RunOverview] = []
+    failed: list[RunFileError] = []
+    unseen: list[Writer] = []
+    paths = list(run_files)
+    if not paths:
+        paths, unseen = find_run_files()
+    for path in paths:
+        try:
+            states.append(read_overview(path))
+        except RunFileError as error:
+            failed.append(error)
+    if as_json:
+        click.echo(json.dumps(_as_json(states, unseen), indent=2))
+    elif states:
+        open_console().print(_table(states))
+    for writer in unseen:
+        why = (
+            "only that user and root see which run that is"
+            if writer.path is None
+            else f"its run file {writer.path} cannot be reached from here"
+        )
+        complain(
+            f"tkperf: process {writer.pid} of user {writer.user or 'not known'} runs tkperf, too; {why}"
+        )
+    # Damage to one file does not hide the others.
+    for damage in failed[:-1] if run_files else failed:
+        complain(f"tkperf: {damage}")
+    if failed and run_files:
+        raise failed[-1]
+    if not (states or failed or unseen or as_json):
+        complain("tkperf: no run is under way, and there is no run file in this folder")
+
+
+def _as_json(states: Sequence[RunOverview], unseen: Sequence[Writer]) -> dict[str, object]:
+    return {
+        "runs": [asdict(state) for state in states],
+        "not_visible": [{"pid": writer.pid, "user": writer.user} for writer in unseen],
+    }
+
+
+def _table(states: Sequence[RunOverview]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from tkperf.render.terminal.console import plain
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("run", overflow="fold")
+    table.add_column("device", overflow="fold")
+    table.add_column("state", overflow="fold")
+    table.add_column("at", overflow="fold")
+    for name in ("elapsed", "remaining"):
+        table.add_column(name)
+    for name in ("warnings", "disturbed steps"):
+        table.add_column(name, justify="right")
+    for state in states:
+        left_s = state.remaining_s
+        table.add_row(
+            plain(state.run_file),
+            plain(state.device or "not known"),
+            plain(state.state_in_words),
+            plain(state.place_in_words),
+            "-" if state.elapsed_s is None else format_duration(state.elapsed_s),
+            "-" if left_s is None else format_durations(*left_s),
+            str(state.warnings),
+            "-" if state.disturbed_steps is None else str(state.disturbed_steps),
+        )
+    return table

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -21,10 +21,7 @@ from tkperf.device.raid.storcli import ERASE_NOTE, StorcliSet
 from tkperf.device.target import NOT_PURGED
 from tkperf.device.write_cache import WriteCache
 from tkperf.model.errors import DeviceError
-from tkperf.model.record import PurgeResult
-
-OnProgress = Callable[[float | None], None]
-OnNote = Callable[[str, str], None]
+from tkperf.model.record import OnNote, OnProgress, PurgeResult
 
 
 class RaidSet(Protocol):

@@ -8,16 +8,16 @@ from math import exp
 import numpy as np
 
 from tkperf.engine.simulation.models import FlashModel
-from tkperf.engine.simulation.moods import Moods
 from tkperf.engine.simulation.service import (
-    Answer,
+    DriveReport,
     Latency,
+    Moods,
+    Response,
     Second,
-    Told,
     balance,
     mean_units,
 )
-from tkperf.engine.simulation.translation import SLICES, FlashTranslation, Spread
+from tkperf.engine.simulation.translation import SLICES, FlashTranslation, WriteSpread
 from tkperf.model.workload import Access, ActiveRange, Workload, Zone
 
 # A full buffer takes writes in bursts: this share of them waits so many times as long as the others,
@@ -35,7 +35,7 @@ class _Demand:
     read_wait_us: float
     write_flash_bytes: float
     write_read_us: float
-    spread: Spread | None
+    spread: WriteSpread | None
     region: ActiveRange
 
 
@@ -73,7 +73,7 @@ class FlashDrive:
         self._host_read = self._host_written = self._programmed = 0.0
         self._positions: dict[ActiveRange, float] = {}
         self._demands: dict[Workload, _Demand] = {}
-        self._answers: dict[tuple[Workload, _State], Answer] = {}
+        self._answers: dict[tuple[Workload, _State], Response] = {}
         self._tlc_us = model.program_us / model.program_bytes
         self._slc_us = model.slc_program_us / model.program_bytes
         self._read_us = model.read_us / model.page_bytes
@@ -86,9 +86,6 @@ class FlashDrive:
     def purge(self) -> None:
         self.translation.forget_all()
         self._cached_bytes = 0.0
-
-    def trim(self, region: ActiveRange) -> None:
-        self.translation.trim(region)
 
     def serve(self, workload: Workload, duration_s: float) -> Second:
         fills = self.translation.host_bytes / self._model.capacity_bytes
@@ -121,13 +118,13 @@ class FlashDrive:
             stall_s=stall_s,
         )
 
-    def tell(self) -> Told:
+    def report(self) -> DriveReport:
         """Report the drive's state as its log would.
 
         Copies of garbage collection and folded data count as written to the flash, too.
         """
         model = self._model
-        return Told(
+        return DriveReport(
             temperature_c=model.idle_c + model.heat_c * self._warmth,
             host_read_bytes=self._host_read,
             host_written_bytes=self._host_written,
@@ -204,7 +201,7 @@ class FlashDrive:
         busy_us = rate * (1 - demand.reads) * self._write_die_us(demand, state)
         return min(0.9, busy_us / (state.dies * 1e6))
 
-    def _answer(self, workload: Workload, demand: _Demand, state: _State) -> Answer:
+    def _answer(self, workload: Workload, demand: _Demand, state: _State) -> Response:
         remembered = self._answers.get((workload, state))
         if remembered is not None:
             return remembered
@@ -308,7 +305,7 @@ class FlashDrive:
         return missed
 
 
-def build_spread(zones: tuple[Zone, ...], region: ActiveRange, whole: ActiveRange) -> Spread:
+def build_spread(zones: tuple[Zone, ...], region: ActiveRange, whole: ActiveRange) -> WriteSpread:
     """Return the spread over the active range of random accesses to a region of it."""
     edges = np.linspace(0.0, whole.length_bytes, SLICES + 1)
     spans, shares = np.zeros(SLICES), np.zeros(SLICES)
@@ -321,4 +318,4 @@ def build_spread(zones: tuple[Zone, ...], region: ActiveRange, whole: ActiveRang
         shares += inside / length * zone.access_percent / 100
         begin += length
     slice_bytes = whole.length_bytes / SLICES
-    return Spread(shares, np.maximum(spans, 1e-3), np.minimum(1.0, spans / slice_bytes))
+    return WriteSpread(shares, np.maximum(spans, 1e-3), np.minimum(1.0, spans / slice_bytes))

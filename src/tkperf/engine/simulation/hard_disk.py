@@ -7,8 +7,7 @@ from math import sqrt
 import numpy as np
 
 from tkperf.engine.simulation.models import DiskModel
-from tkperf.engine.simulation.moods import Moods
-from tkperf.engine.simulation.service import Latency, Second, balance
+from tkperf.engine.simulation.service import Latency, Moods, Second, balance
 from tkperf.model.workload import Access, ActiveRange, Workload, Zone
 
 # Mean root of the distance between two random places, as a share of the root of the way.
@@ -34,10 +33,7 @@ class HardDisk:
     def purge(self) -> None:
         """Do nothing: data make no difference to a disk."""
 
-    def trim(self, region: ActiveRange) -> None:
-        """Do nothing: missing data make no difference either."""
-
-    def tell(self) -> None:
+    def report(self) -> None:
         """Report nothing: the model has neither heat nor counters."""
 
     def idle(self, duration_s: float) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tkperf.engine.simulation.service import Drive, Latency, Second, block_shares
+from tkperf.engine.simulation.service import Floats, Latency, Second, SimulatedDrive, block_shares
 from tkperf.model.histogram import (
     BUCKET_MIDDLE_NS,
     BUCKET_UPPER_NS,
@@ -32,7 +32,6 @@ _RARE_NOISE = 0.8
 _UPPER_LN = np.log(BUCKET_UPPER_NS + 1.0)
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Draw:
@@ -50,7 +49,7 @@ class Draw:
 
     def samples(
         self,
-        drive: Drive,
+        drive: SimulatedDrive,
         seconds: Sequence[Second],
         durations_s: Sequence[float],
         start_s: float,

@@ -9,12 +9,12 @@ import numpy as np
 from tkperf.engine.simulation.flash_drive import FlashDrive
 from tkperf.engine.simulation.hard_disk import HardDisk
 from tkperf.engine.simulation.models import DiskModel, DriveModel, FlashModel, Misbehaviour
-from tkperf.engine.simulation.service import Drive
+from tkperf.engine.simulation.service import SimulatedDrive
 from tkperf.model.errors import not_known
 
 _SATA = FlashModel(capacity_bytes=240_057_409_536)
 
-PRESETS: dict[str, DriveModel] = {
+PRESET_MODELS: dict[str, DriveModel] = {
     # Enterprise: much to spare, no cache of one-bit cells, the map in memory.
     "sata-ssd": _SATA,
     "nvme-4kn": FlashModel(
@@ -102,12 +102,14 @@ def find_preset(name: str) -> DriveModel:
     Raises:
         UsageError: the preset does not exist.
     """
-    if name not in PRESETS:
-        raise not_known("simulated drive", name, sorted(PRESETS))
-    return PRESETS[name]
+    if name not in PRESET_MODELS:
+        raise not_known("simulated drive", name, sorted(PRESET_MODELS))
+    return PRESET_MODELS[name]
 
 
-def build_drive(model: DriveModel, active_range_bytes: int, random: np.random.Generator) -> Drive:
+def build_drive(
+    model: DriveModel, active_range_bytes: int, random: np.random.Generator
+) -> SimulatedDrive:
     """Return a new drive of this model."""
     match model:
         case FlashModel():

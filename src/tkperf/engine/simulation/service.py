@@ -1,13 +1,28 @@
-"""The answers of a drive: its seconds as data, and the calculations that all kinds of drives share."""
+"""The seconds of a drive as data, and what all kinds of drives share: queueing, block sizes, misbehaviour."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, sqrt
 from typing import NamedTuple, Protocol
 
-from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Workload
+import numpy as np
+from numpy.typing import NDArray
+
+from tkperf.engine.simulation.models import Misbehaviour
+from tkperf.model.errors import EngineError
+from tkperf.model.workload import Access, Arrival, BlockShare, Workload
+
+Floats = NDArray[np.float64]
+
+# An unsteady drive takes another level at every new load, and at these intervals under the same one: with
+# any length of a round or slice, one of the three differs from one to the next.
+_SCALES_S = (1.0, 8.0, 60.0)
+# The n-th level is the fraction of n times this: for the distances that tests use, no five levels with the same
+# distance lie close together.
+_GOLDEN = (sqrt(5) - 1) / 2
+_LEAST_SHARE = 0.02
 
 
 class Latency(NamedTuple):
@@ -32,7 +47,7 @@ class Second(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class DriveReport:
     """A drive's report on itself: bytes since it was made; ``warning_c`` is None where it has no limit."""
 
     temperature_c: float
@@ -44,7 +59,7 @@ class Told:
     warning_c: float | None
 
 
-class Drive(Protocol):
+class SimulatedDrive(Protocol):
     """A running model of a drive. It raises EngineError where it fails for good."""
 
     read_spread: float
@@ -62,17 +77,13 @@ class Drive(Protocol):
         """Put the drive into "as new" state."""
         ...
 
-    def trim(self, region: ActiveRange) -> None:
-        """Drop the data of addresses that the host needs no more, counted from the active range's start."""
-        ...
-
-    def tell(self) -> Told | None:
+    def report(self) -> DriveReport | None:
         """Return the drive's report on itself; None: it has none."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Response:
     """Rate and mean response times that belong together, in I/Os a second and us."""
 
     rate: float
@@ -87,7 +98,7 @@ def balance(
     *,
     places: int,
     writes_wait: bool,
-) -> Answer:
+) -> Response:
     """Return the rate at which the load keeps its I/Os outstanding (Little's law), ``most`` at the most.
 
     Args:
@@ -123,7 +134,7 @@ def balance(
         write_us += beyond_us / (1 - reads)
     else:
         read_us, write_us = read_us + beyond_us, write_us + beyond_us
-    return Answer(rate=rate, read_us=read_us + outside_us, write_us=write_us + outside_us)
+    return Response(rate=rate, read_us=read_us + outside_us, write_us=write_us + outside_us)
 
 
 def _below(
@@ -131,7 +142,7 @@ def _below(
     offered: float,
     most: float,
     response_us: Callable[[float], tuple[float, float]],
-) -> Answer:
+) -> Response:
     """Return the answer at an offered rate that the drive keeps up with.
 
     The drive waits for I/Os, or some I/Os wait for others.
@@ -144,7 +155,7 @@ def _below(
     mean_us = reads * read_us + (1 - reads) * write_us
     # A full queue bounds the mean of all I/Os (Little's law), not reads or writes by themselves.
     fits = min(1.0, workload.total_outstanding_ios * 1e6 / offered / mean_us)
-    return Answer(rate=offered, read_us=fits * read_us, write_us=fits * write_us)
+    return Response(rate=offered, read_us=fits * read_us, write_us=fits * write_us)
 
 
 def block_shares(workload: Workload) -> tuple[BlockShare, ...]:
@@ -164,3 +175,54 @@ def mean_units(workload: Workload, unit_bytes: int) -> float:
         )
         for share in block_shares(workload)
     )
+
+
+class Moods:
+    """One drive's misbehaviour. ``at_s`` is the time since it was switched on."""
+
+    def __init__(self, misbehaviour: Misbehaviour) -> None:
+        self._does = misbehaviour
+        self._loads: dict[Workload, int] = {}
+        self._load: Workload | None = None
+        self._since_s = 0.0
+
+    def share(self, workload: Workload, at_s: float, fills: float) -> float:
+        """Return the share of its rate that is left now under a load, after so many capacities of writes."""
+        does = self._does
+        share = self._level(workload, at_s) if does.unrest else 1.0
+        # It begins at its full rate, so that it has something to fall from.
+        every_s, lasts_s = does.cliff_every_s, does.cliff_lasts_s
+        if every_s is not None and at_s % every_s >= every_s - lasts_s:
+            share *= does.cliff_share
+        left: float = (1 - does.weaker_per_fill) ** fills
+        return max(_LEAST_SHARE, share * left)
+
+    def stall_s(self, at_s: float, duration_s: float) -> float:
+        """Return how long the drive answers nothing within the coming ``duration_s``."""
+        every_s = self._does.stall_every_s
+        if every_s is None or (at_s + duration_s) // every_s == at_s // every_s:
+            return 0.0
+        return min(self._does.stall_s, 0.9 * duration_s)
+
+    def require_alive(self, fills: float) -> None:
+        """Require that the drive has not failed yet.
+
+        Raises:
+            EngineError: the drive has failed.
+        """
+        end = self._does.fails_after_fills
+        if end is not None and fills >= end:
+            raise EngineError(
+                f"the simulated drive has failed, as this one does after {end:g} capacities of "
+                "writes: Input/output error; SIMULATED"
+            )
+
+    def _level(self, workload: Workload, at_s: float) -> float:
+        if workload != self._load:
+            self._load, self._since_s = workload, at_s
+            self._loads[workload] = self._loads.get(workload, 0) + 1
+        level = 1.0
+        for scale_s in _SCALES_S:
+            number = self._loads[workload] + int((at_s - self._since_s) / scale_s + 1e-6)
+            level *= (1 - self._does.unrest) ** (number * _GOLDEN % 1)
+        return level

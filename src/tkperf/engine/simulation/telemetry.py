@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 
-from tkperf.engine.simulation.service import Drive
+from tkperf.engine.simulation.service import SimulatedDrive
 from tkperf.model.telemetry.reading import DriveFacts, Reading
 
 NAME = "simulated drive"
@@ -17,7 +18,7 @@ TEMPERATURE_EVERY_S, LOG_EVERY_S = 10.0, 60.0
 class SimulatedTelemetry:
     """Telemetry of a simulated drive, read as time passes; ``clock`` is the simulated one."""
 
-    def __init__(self, drive: Drive, clock: Callable[[], float]) -> None:
+    def __init__(self, drive: SimulatedDrive, clock: Callable[[], float]) -> None:
         self._drive, self._clock = drive, clock
         self._readings: deque[Reading] = deque()
         self._temperature_s = self._log_s = 0.0
@@ -25,14 +26,14 @@ class SimulatedTelemetry:
     @property
     def facts(self) -> tuple[DriveFacts, ...]:
         """Return the facts of the drive; empty where the model has no heat and counts nothing."""
-        told = self._drive.tell()
-        if told is None:
+        report = self._drive.report()
+        if report is None:
             return ()
         return (
             DriveFacts(
                 drive=NAME,
                 sources=("model",),
-                warning_c=told.warning_c,
+                warning_c=report.warning_c,
                 host_unit_bytes=1,
                 nand_unit_bytes=1,
             ),
@@ -44,15 +45,7 @@ class SimulatedTelemetry:
             self._look(now_s)
         elif now_s - self._temperature_s >= TEMPERATURE_EVERY_S:
             self._temperature_s = now_s
-            if (told := self._drive.tell()) is not None:
-                self._readings.append(
-                    Reading(
-                        at_s=now_s,
-                        drive=NAME,
-                        source="simulated",
-                        temperature_c=round(told.temperature_c, 1),
-                    )
-                )
+            self._read(now_s, whole=False)
 
     def take(self) -> Sequence[Reading]:
         """Return the new readings, as the protocol has it."""
@@ -78,19 +71,26 @@ class SimulatedTelemetry:
 
     def _look(self, now_s: float) -> None:
         self._log_s = self._temperature_s = now_s
-        told = self._drive.tell()
-        if told is None:
+        self._read(now_s, whole=True)
+
+    def _read(self, now_s: float, *, whole: bool) -> None:
+        """Read the whole log, or the temperature alone."""
+        report = self._drive.report()
+        if report is None:
             return
-        self._readings.append(
-            Reading(
-                at_s=now_s,
-                drive=NAME,
-                source="simulated",
-                temperature_c=round(told.temperature_c, 1),
-                host_read_bytes=round(told.host_read_bytes),
-                host_written_bytes=round(told.host_written_bytes),
-                nand_written_bytes=round(told.nand_written_bytes),
-                thermal_1_count=told.throttled_count,
-                throttling=told.throttled,
-            )
+        reading = Reading(
+            at_s=now_s,
+            drive=NAME,
+            source="simulated",
+            temperature_c=round(report.temperature_c, 1),
         )
+        if whole:
+            reading = replace(
+                reading,
+                host_read_bytes=round(report.host_read_bytes),
+                host_written_bytes=round(report.host_written_bytes),
+                nand_written_bytes=round(report.nand_written_bytes),
+                thermal_1_count=report.throttled_count,
+                throttling=report.throttled,
+            )
+        self._readings.append(reading)

@@ -9,11 +9,10 @@ superblocks of copies, apart from the host's writes, as drives do.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tkperf.engine.simulation.service import Floats
 from tkperf.model.workload import ActiveRange
 
 SUPERBLOCKS = 256
@@ -26,11 +25,9 @@ _NOTHING = 1e-6
 # Above this share of valid data, copying a superblock while idle is not worth it.
 _WORTH_COLLECTING = 0.98
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spread:
+class WriteSpread:
     """The spread of random writes over the slices.
 
     Each slice gets ``share`` of them, on ``span_bytes`` of addresses, which are ``of_slice`` of the slice's.
@@ -62,7 +59,7 @@ class FlashTranslation:
         self._copies_room = 0.0
         self._pass_slice, self._passed = 0, 0.0
         # Random writes that are not in ``_valid`` yet: one exponential for all of them is faster.
-        self._scattered: tuple[float, Spread | None] = 0.0, None
+        self._scattered: tuple[float, WriteSpread | None] = 0.0, None
         self.amplification = 1.0
 
     @property
@@ -75,7 +72,7 @@ class FlashTranslation:
         """Return the bytes that are erased and ready to be written."""
         return len(self._free) * self.superblock_bytes + self._room
 
-    def write_random(self, amount: float, spread: Spread) -> None:
+    def write_random(self, amount: float, spread: WriteSpread) -> None:
         self._end_pass()
         amount = min(amount, _MOST_AT_ONCE * SUPERBLOCKS * self.superblock_bytes)
         while amount > _NOTHING:
@@ -109,18 +106,6 @@ class FlashTranslation:
                 self._end_pass()
             position, amount = position + chunk_bytes, amount - chunk_bytes
         return position
-
-    def trim(self, region: ActiveRange) -> None:
-        """Drop the data of addresses that the host needs no more."""
-        self._end_pass()
-        self._scatter()
-        edges = np.arange(SLICES + 1) * self._slice_bytes
-        begin, end = region.offset_bytes, region.offset_bytes + region.length_bytes
-        inside = np.clip(np.minimum(edges[1:], end) - np.maximum(edges[:-1], begin), 0, None)
-        kept = 1 - np.minimum(inside / self._slice_bytes, 1.0)
-        self._valid[:SLICES] *= kept[:, np.newaxis]
-        if self.amplification > 1:
-            self.amplification = self._amplification(self._find_victim()[1])
 
     def collect(self, copy_bytes: float, free_bytes: float) -> float:
         """Collect garbage while idle: copy at most so much, until so much is free.
@@ -206,17 +191,3 @@ class FlashTranslation:
             self._valid[self._pass_slice] += self._valid[SLICES]
             self._valid[SLICES] = 0.0
             self._passed = 0.0
-
-
-def settled_amplification(spare_share: float) -> float:
-    """Return the write amplification of uniform random writes over all addresses, in the long run.
-
-    With T bytes of flash for U bytes of addresses, a superblock is collected after T(1-p) bytes of the host's, p
-    being the share of it that is still valid then: p = exp(-(1-p) T/U). Xiang and Kurkoski, "An Improved
-    Analytical Expression for Write Amplification in NAND Flash", 2011 (arXiv:1110.4245), solve it with
-    Lambert's W; with 30 % to spare they have 2.36, and 2.35 in their simulation.
-    """
-    valid = 0.0
-    for _ in range(10_000):
-        valid = exp(-(1 - valid) * (1 + spare_share))
-    return 1 / (1 - valid)

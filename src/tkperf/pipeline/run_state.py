@@ -1,15 +1,15 @@
-"""State of a run for the live view, taken from events of any source."""
+"""The state of a run by its events so far, whatever their source: for views that show it as a whole."""
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tkperf.device.identity import TargetKind
 from tkperf.model.disturbance.codes import find_doubtful
 from tkperf.model.figures import TestPlan
 from tkperf.model.measurement import Measurement, Sample
-from tkperf.model.phases import Phase, Round
+from tkperf.model.phases import Round
 from tkperf.model.quantity import IOPS, QUANTITIES, Quantity, Window
 from tkperf.model.record import StepKind, StepRecord, key_of, kind_of
 from tkperf.model.steady_state import SteadyStateVerdict
@@ -30,24 +30,23 @@ from tkperf.runner.events import (
     TestStarted,
     Warned,
 )
+from tkperf.runner.progress import Progress
 
 # More columns than any terminal has.
-MOST_SECONDS = 500
-MOST_VALUES = 500
+_MOST_SECONDS = 500
+_MOST_VALUES = 500
 
 
 @dataclass(slots=True)
 class RunState:
-    """State of a run by the events so far; ``at_s`` is the run's own time."""
+    """State of a run by the events so far; ``at_s`` is the run's own time, ``progress`` its current phase."""
 
     name: str = ""
     simulated: bool = False
     tests: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
-    test: str = ""
+    progress: Progress = field(default_factory=Progress)
     section: str = ""
-    phase: Phase | None = None
-    at_most: int | None = None
     busy: TargetBusy | None = None
     step: StepStarted | None = None
     sample: Sample | None = None
@@ -58,14 +57,11 @@ class RunState:
     last_disturbed: StepRecord | None = None
     quantity: Quantity = IOPS
     histories: dict[Workload, list[float | None]] = field(default_factory=dict)
-    seconds_iops: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_SECONDS))
+    seconds_iops: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST_SECONDS))
     kept_bytes: int = 0
     step_bytes: int = 0
-    phase_at_s: float = 0.0
     at_s: float = 0.0
     stood_still_s: float = 0.0
-    shortest_s: float = 0.0
-    longest_s: float = 0.0
     plan: TestPlan | None = None
     ended: str = ""
 
@@ -74,8 +70,11 @@ class RunState:
             case RunStarted() | RunResumed():
                 self._begin(event)
             case TestStarted():
-                self.test, self.plan = event.test, event.plan
-                self.phase = self.step = self.sample = None
+                self.plan = event.plan
+                self.progress = replace(
+                    self.progress, test=event.test, number=self._number_of(event.test), phase=None
+                )
+                self.step = self.sample = None
                 self._enter("")
             case PhaseStarted():
                 self._begin_phase(event)
@@ -84,6 +83,7 @@ class RunState:
             case StepStarted():
                 self.step, self.step_bytes, self.at_s = event, 0, event.at_s
                 self.busy = None
+                self.progress = replace(self.progress, steps_done=event.position)
             case SampleSeen():
                 self.sample, self.at_s = event.sample, event.at_s
                 self.step_bytes += event.sample.write.bytes
@@ -99,12 +99,14 @@ class RunState:
             case Warned():
                 self.warnings.append(drop_controls(event.warning.text))
             case RunEnded():
-                self.phase = self.step = None
+                self.progress = replace(self.progress, phase=None)
+                self.step = None
                 self.ended = event.status.value
 
     def _begin(self, event: RunStarted | RunResumed) -> None:
         info = event.info
         self.name, self.tests = info.name, event.tests
+        self.progress = replace(self.progress, tests=len(event.tests))
         self.simulated = info.device.get("kind") == TargetKind.SIMULATED
         self.notices = tuple(map(drop_controls, info.notices))
         if isinstance(event, RunResumed):
@@ -114,14 +116,26 @@ class RunState:
     def _begin_phase(self, event: PhaseStarted) -> None:
         self._enter(event.phase.section)
         self.busy = None
-        self.phase, self.phase_at_s, self.at_s = event.phase, event.at_s, event.at_s
-        self.at_most = event.at_most
-        self.shortest_s, self.longest_s = event.shortest_s, event.longest_s
+        self.at_s = event.at_s
+        is_known = event.longest_s > 0
+        self.progress = Progress(
+            test=event.test,
+            number=self._number_of(event.test),
+            tests=len(self.tests),
+            phase=event.phase,
+            at_most=event.at_most,
+            began_s=event.at_s,
+            shortest_s=event.shortest_s if is_known else None,
+            longest_s=event.longest_s if is_known else None,
+        )
         if isinstance(event.phase, Round):
             # All cells of a round have their place from the beginning.
             for step in event.phase.steps:
                 key = key_of(kind_of(event.phase), step.workload)
                 self.histories.setdefault(key, [])
+
+    def _number_of(self, test: str) -> int:
+        return self.tests.index(test) + 1 if test in self.tests else 0
 
     def _enter(self, section: str) -> None:
         """Enter the section of an event: a view that attaches may get its steps before its phase."""
@@ -146,7 +160,7 @@ class RunState:
         if step.kind not in (StepKind.FILL, StepKind.WARM_UP):
             values = self.histories.setdefault(key_of(step.kind, step.workload), [])
             values.append(value_of(self.quantity, step.workload, step.measurement))
-            del values[:-MOST_VALUES]
+            del values[:-_MOST_VALUES]
 
     @property
     def current_cell(self) -> Workload | None:
@@ -172,11 +186,7 @@ class RunState:
     @property
     def remaining_s(self) -> tuple[float, float] | None:
         """The shortest and the longest remaining time of the run, or None if not known."""
-        if self.longest_s <= 0:
-            return None
-        in_phase_s = self.at_s - self.phase_at_s
-        shortest_s = max(0.0, self.shortest_s - in_phase_s)
-        return shortest_s, max(shortest_s, self.longest_s - in_phase_s)
+        return self.progress.remaining_s(self.at_s)
 
     @property
     def run_done(self) -> tuple[float, float] | None:

@@ -1,50 +1,30 @@
-"""tkperf stop: ask a run to end in order, wherever it runs on this machine."""
+"""The end of a run that another process measures: asked for in order, as Ctrl-C would."""
 
 from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
-from tkperf.cli.following import describe_end, look_first
 from tkperf.device.sysfs import text
 from tkperf.model.errors import RunFileError, UsageError, reason_of
-from tkperf.render.terminal.console import plain, tell
-from tkperf.runfile.writers import Writer, find_writer, is_being_written
-
-LOOK_EVERY_S = 0.2
-# Longer than a run takes to end, unless a purge has to finish first or its disk is full.
-EXPLAIN_AFTER_S = 5.0
+from tkperf.runfile.writers import Writer, find_writer
 
 
-def stop(run_file: Path, no_wait: bool) -> None:
-    """Ask a run to end, and wait until it has."""
-    record = look_first(run_file).record
-    writer = _find(run_file)
-    if writer is None:
-        raise UsageError(
-            f"{run_file}: nothing runs there to be stopped: "
-            + ("it is an imported result" if record.info.imported else record.status.value)
-            + (f", {record.ended_because}" if record.ended_because else "")
-        )
-    _interrupt(run_file, writer)
-    if no_wait:
-        tell(f"{plain(record.info.name)} (process {writer.pid}) was asked to end")
-        return
-    _wait(run_file, writer)
-    tell(*describe_end(run_file, look_first(run_file).record))
+def find_writing(run_file: Path) -> Writer | None:
+    """Return the process that writes a run file, if one does.
 
-
-def _find(run_file: Path) -> Writer | None:
+    Raises:
+        RunFileError: the file cannot be read.
+    """
     try:
         return find_writer(run_file)
     except OSError as error:
         raise RunFileError(f"cannot read {run_file}: {reason_of(error)}") from error
 
 
-def _interrupt(run_file: Path, writer: Writer) -> None:
-    """Signal only the process that holds the file's lock, never another one that has its number by then.
+def interrupt(run_file: Path, writer: Writer) -> None:
+    """Ask a run to end: signal only the process that holds the file's lock, never another one that has its number by then.
 
     Raises:
         UsageError: the process is not seen from here, is another user's, or is no tkperf.
@@ -66,7 +46,7 @@ def _interrupt(run_file: Path, writer: Writer) -> None:
         return  # it has ended just now
     try:
         # The descriptor holds that very process: while it is alive, no other one gets its number.
-        if _find(run_file) == writer:
+        if find_writing(run_file) == writer:
             signal.pidfd_send_signal(process, signal.SIGINT)
     except ProcessLookupError:
         return
@@ -85,18 +65,3 @@ def describe_wait(pid: int | None) -> str:
         else "a purge under way is finished first, and a full disk is waited for"
     )
     return f"waiting for process {pid}: {why}; Ctrl-C ends this waiting alone"
-
-
-def _wait(run_file: Path, writer: Writer) -> None:
-    explain_s: float | None = time.monotonic() + EXPLAIN_AFTER_S
-    try:
-        while is_being_written(run_file) and _find(run_file) == writer:
-            if explain_s is not None and time.monotonic() > explain_s:
-                explain_s = None
-                tell(describe_wait(writer.pid))
-            time.sleep(LOOK_EVERY_S)
-    except OSError as error:
-        raise RunFileError(f"cannot read {run_file}: {reason_of(error)}") from error
-    except KeyboardInterrupt:
-        tell(f"process {writer.pid} was asked to end and has not ended yet: tkperf status tells")
-        raise

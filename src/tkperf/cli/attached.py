@@ -1,26 +1,20 @@
-"""tkperf attach: watch a run from another terminal, by its run file alone."""
+"""Views of a run that another process measures."""
 
 from __future__ import annotations
 
 import sys
-import time
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Protocol
 
 from tkperf.cli.background import View
-from tkperf.cli.following import describe_end, find_clock_s, look, look_first
 from tkperf.cli.live import LiveView
 from tkperf.cli.plain import PlainLines
 from tkperf.cli.progress import JsonLines
-from tkperf.cli.signals import ended_by_signals
-from tkperf.model.errors import RunFileError, reason_of
-from tkperf.model.record import RunRecord, RunStatus
+from tkperf.model.record import RunRecord
 from tkperf.model.units import format_duration
-from tkperf.render.terminal.console import choose_progress, plain, tell
-from tkperf.runfile.writers import is_being_written
-from tkperf.runner.delta import Growth
+from tkperf.pipeline.following import find_clock_s
+from tkperf.render.terminal.console import choose_progress
 from tkperf.runner.events import (
     Event,
     PhaseStarted,
@@ -32,64 +26,9 @@ from tkperf.runner.events import (
     StepStarted,
     TestStarted,
 )
-from tkperf.runner.follow import Follower
-
-LOOK_EVERY_S = 0.5
 
 
-def attach(run_file: Path, progress: str, verbose: bool) -> None:
-    """Show a run until it ends, or until Ctrl-C."""
-    growth = look_first(run_file)
-    if growth.record.status is not RunStatus.RUNNING:
-        tell(*describe_end(run_file, growth.record))
-        return
-    name = run_file.stem
-    try:
-        with ended_by_signals(once=False):
-            record = _watch(run_file, growth, progress, verbose=verbose)
-    except KeyboardInterrupt:
-        tell(f"no longer watched: {plain(name)} goes on; 'tkperf stop {plain(run_file)}' ends it")
-        return
-    tell(*describe_end(run_file, record))
-
-
-def _watch(run_file: Path, growth: Growth, progress: str, *, verbose: bool) -> RunRecord:
-    """Show a run until it ends. Return its last record, without its steps."""
-    follower = Follower()
-    with ExitStack() as stack:
-        view = _open_view(progress, stack, verbose=verbose)
-        view.catch_up(list(follower.take(growth)))
-        seen = _state(run_file)
-        while growth.record.status is RunStatus.RUNNING:
-            time.sleep(LOOK_EVERY_S)
-            now = _state(run_file)
-            if now == seen:
-                view.wait(growth.record)
-                continue
-            seen = now
-            growth = look(run_file, growth)
-            for event in follower.take(growth):
-                view.show(event)
-            view.wait(growth.record)
-    return growth.record
-
-
-def _state(run_file: Path) -> tuple[int, int, int, bool]:
-    """Return values that change when the writer writes or ends. It does not read the file's content.
-
-    Raises:
-        RunFileError: the file cannot be read any more.
-    """
-    try:
-        status = run_file.stat()
-        return status.st_ino, status.st_size, status.st_mtime_ns, is_being_written(run_file)
-    except OSError as error:
-        raise RunFileError(
-            f"{run_file} cannot be read any more: {reason_of(error)}; the run may go on without it"
-        ) from error
-
-
-class _Attached(Protocol):
+class Attached(Protocol):
     def catch_up(self, events: list[Event]) -> None:
         """Take the events from before this view was opened."""
         ...
@@ -101,7 +40,8 @@ class _Attached(Protocol):
         ...
 
 
-def _open_view(progress: str, stack: ExitStack, *, verbose: bool) -> _Attached:
+def open_attached(progress: str, stack: ExitStack, *, verbose: bool) -> Attached:
+    """Open the chosen view; ``stack`` closes it."""
     progress = choose_progress(progress)
     if progress == "live":
         return _Drawn(stack.enter_context(LiveView()))

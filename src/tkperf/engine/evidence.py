@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 from tkperf.engine.fio_job import split_regions
-from tkperf.engine.fio_output import NOTHING_YET, Reading
+from tkperf.engine.fio_output import NOTHING_YET, FioReading
 from tkperf.engine.fio_process import FioProcess
-from tkperf.model.plausibility import JobSeen, Witness
+from tkperf.model.plausibility import Evidence, JobSeen
 from tkperf.model.workload import Access, ActiveRange, Step, Workload
 
 
-def witness_step(process: FioProcess, step: Step, active_range: ActiveRange) -> Witness:
-    """Return the witness of a timed step that has ended."""
+def step_evidence(process: FioProcess, step: Step, active_range: ActiveRange) -> Evidence:
+    """Return the evidence of a timed step that has ended."""
     workload = step.workload
     span = step.workload.region or active_range
     tells_depth = workload.access is Access.RANDOM or _holds_a_full_queue(workload, span)
@@ -38,8 +38,8 @@ def _holds_a_full_queue(workload: Workload, span: ActiveRange) -> bool:
     return shortest_bytes >= 4 * workload.io_depth * workload.block_size_bytes
 
 
-def witness_fill(process: FioProcess, planned_bytes: tuple[int, ...]) -> Witness:
-    """Return the witness of a fill that has ended; each of its jobs was to write its ``planned_bytes``."""
+def fill_evidence(process: FioProcess, planned_bytes: tuple[int, ...]) -> Evidence:
+    """Return the evidence of a fill that has ended; each of its jobs was to write its ``planned_bytes``."""
     jobs = tuple(
         JobSeen(
             ios=job.ios,
@@ -58,8 +58,8 @@ class StreamWatch:
     def __init__(self) -> None:
         self._active_until_s: dict[int, float] = {}
 
-    def witness_slice(self, process: FioProcess, origin: Reading) -> Witness:
-        """Return the witness of the slice since ``origin``."""
+    def slice_evidence(self, process: FioProcess, origin: FioReading) -> Evidence:
+        """Return the evidence of the slice since ``origin``."""
         now = process.last
         jobs = []
         for number, job in enumerate(now.jobs):
@@ -80,7 +80,7 @@ class StreamWatch:
         return _at_the_clocks(process, tuple(jobs), origin)
 
 
-def earliest_s(process: FioProcess, origin: Reading = NOTHING_YET) -> float:
+def earliest_s(process: FioProcess, origin: FioReading = NOTHING_YET) -> float:
     """Return the earliest possible time, on the monotonic clock, of I/O that is not in ``origin``.
 
     fio's clock begins after its gate is opened. Late beginnings and late reports do not
@@ -90,10 +90,10 @@ def earliest_s(process: FioProcess, origin: Reading = NOTHING_YET) -> float:
     return process.released_s + origin.elapsed_s
 
 
-def _at_the_clocks(process: FioProcess, jobs: tuple[JobSeen, ...], origin: Reading) -> Witness:
+def _at_the_clocks(process: FioProcess, jobs: tuple[JobSeen, ...], origin: FioReading) -> Evidence:
     last = process.last
     stamped = last.wall_clock_s - process.released_wall_clock_s - origin.elapsed_s
-    return Witness(
+    return Evidence(
         jobs=jobs,
         own_clock_s=process.last_at_s - earliest_s(process, origin),
         wall_clock_s=stamped if last.wall_clock_s else None,
