@@ -319,14 +319,14 @@ def test_areas_are_told_from_the_first_to_the_last() -> None:
     ],
 )
 def test_what_is_not_steady_says_by_how_much(values: Sequence[float], why: str) -> None:
-    """As an alarm, whether it was judged or had too few rounds."""
+    """As an alarm if it was judged; too few rounds are a fact."""
     verdict = judge(range(1, len(values) + 1), values, tracking="RND 4k IOPS", unit="IOPS")
     section = made_up_section("Rounds", {WRITES: values}, steady=False if verdict.judged else None)
     section = replace(section, verdict=verdict, verdicts=(verdict,), window_verdicts=(verdict,))
     run = made_up_run("run", {"unheard of": [section]})
-    (alarm,) = [finding for finding in build_findings(run.tests) if finding.alarm]
+    found = build_findings(run.tests)[-1]
     judged = "did not reach steady state" if verdict.judged else "was not judged for steady state"
-    assert alarm.text == f"Rounds {judged}: {why}"
+    assert (found.text, found.alarm) == (f"Rounds {judged}: {why}", verdict.judged)
 
 
 def test_a_section_of_a_load_that_was_told_is_named() -> None:

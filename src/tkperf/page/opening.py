@@ -1,14 +1,16 @@
-"""Opening of a report: the headline figures first, then the findings, test by test."""
+"""Opening of a report: headline figures, the chart that carries the story, and findings test by test."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from tkperf.analysis.characteristics import NO_BACKLOG
 from tkperf.analysis.results import RunResult
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import format_exact, unit_for_people
 from tkperf.page.findings import findings, headlines
-from tkperf.page.page import FindingsView, HeadlineView
+from tkperf.page.page import ChartView, FindingsView, HeadlineView, TestView
 from tkperf.page.subject import Subject
 
 
@@ -55,3 +57,49 @@ def build_findings_views(result: RunResult) -> tuple[FindingsView, ...]:
         for test in result.tests
         if (found := [finding for finding in found_in_run if finding.test == test.name])
     )
+
+
+def choose_story(
+    tests: Sequence[TestView], subjects: Mapping[str, Sequence[Subject]]
+) -> ChartView | None:
+    """Return the chart that a reader should see first, as a copy with a key of its own; None without charts.
+
+    Periodic spikes come first, then a rate that changes over time, then a search for the highest rate; else it is the
+    first chart of the first test.
+    """
+    sections = {section.key: section for test in tests for section in test.sections}
+    for asked in (_has_spikes, _has_course, _is_search):
+        for subject in (one for of_test in subjects.values() for one in of_test):
+            drawn = sections.get(subject.key)
+            if drawn is not None and asked(subject) and not subject.section.plan.prepares:
+                for chart in _about(drawn.charts, latency=asked is _has_spikes):
+                    return _as_story(chart)
+    every = (chart for test in tests for section in test.sections for chart in section.charts)
+    first = next(every, None)
+    return None if first is None else _as_story(first)
+
+
+def _has_spikes(subject: Subject) -> bool:
+    return any(timeline.spikes is not None for timeline in subject.section.timelines)
+
+
+def _has_course(subject: Subject) -> bool:
+    return len(subject.section.slices) > 1 and any(
+        timeline.changes for timeline in subject.section.timelines
+    )
+
+
+def _is_search(subject: Subject) -> bool:
+    return any(one.key == NO_BACKLOG.key for one in subject.section.characteristics)
+
+
+def _about(charts: Sequence[ChartView], *, latency: bool) -> Iterator[ChartView]:
+    """Yield the charts, those of latencies first if they are asked for."""
+    if latency:
+        yield from (chart for chart in charts if "atency" in chart.text)
+    yield from charts
+
+
+def _as_story(chart: ChartView) -> ChartView:
+    others = tuple(replace(view, key=f"story-{view.key}") for view in chart.others)
+    return replace(chart, key=f"story-{chart.key}", below=False, aligned=False, others=others)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tkperf.page.remarks import WarningGroup
+from tkperf.page.verdict import Verdict
 from tkperf.render.charts.vega import Spec
 
 Facts = tuple[tuple[str, str], ...]
@@ -251,7 +252,9 @@ class ReportView:
         words: explain the figures.
         about: appears at the top, and on top of printed pages.
         header: appears with ``about`` on printed pages that belong to no test.
+        verdict: opens the page; None: nothing of the kind was judged.
         headlines: the answer, together with ``findings``.
+        story: the chart that carries the story; it is one of a test's charts again.
         warnings_line: counts the warnings by kind.
         grouped_warnings: appear below the answer.
         answer: the sentences of a comparison.
@@ -269,7 +272,9 @@ class ReportView:
     words: tuple[str, ...]
     about: str = ""
     header: Blocks = ()
+    verdict: Verdict | None = None
     headlines: tuple[HeadlineView, ...] = ()
+    story: ChartView | None = None
     findings: tuple[FindingsView, ...] = ()
     warnings_line: str = ""
     grouped_warnings: tuple[WarningGroup, ...] = ()

@@ -22,12 +22,14 @@ def build_section(subject: Subject) -> SectionView:
     section = subject.section
     cut_off = not section.cells and not section.slices
     tables, charts = ((), ()) if cut_off else build_figures(subject)
+    # With fewer rounds than a window, a line through them means nothing.
+    judged = [verdict for verdict in section.window_verdicts if verdict.judged]
     return SectionView(
         key=subject.key,
         title=section.name,
         state=describe_state(section.steady),
         summary=describe_end(section),
-        determination=_determination(section.window_verdicts) if section.window_verdicts else None,
+        determination=_determination(judged) if judged else None,
         tables=(
             *(_cut_off(subject) if cut_off else ()),
             *((_stream(subject),) if section.slices else ()),

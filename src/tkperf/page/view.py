@@ -20,7 +20,7 @@ from tkperf.page.chosen import build_chosen
 from tkperf.page.disclosure import build_disclosure
 from tkperf.page.explanation import explain
 from tkperf.page.marking import mark_charts
-from tkperf.page.opening import build_findings_views, build_headline_views
+from tkperf.page.opening import build_findings_views, build_headline_views, choose_story
 from tkperf.page.page import ReportView, TableView, TestView
 from tkperf.page.page_header import build_page_header, describe_run
 from tkperf.page.procedure_text import describe_procedure
@@ -29,6 +29,7 @@ from tkperf.page.sections import build_section
 from tkperf.page.subject import Subject, build_subjects
 from tkperf.page.telemetry import find_section_courses, find_test_course
 from tkperf.page.user_facts import NOTHING_TOLD, Told
+from tkperf.page.verdict import describe_verdict
 from tkperf.page.whole_test import build_test_figures
 from tkperf.page.wording import format_known_capacity, format_written
 from tkperf.page.words.flags import describe_counts, describe_gaps
@@ -71,6 +72,7 @@ def build_view(
         title=result.info.name,
         subtitle=_device_line(result),
         banners=find_badges(result),
+        verdict=describe_verdict(result),
         headlines=build_headline_views(result, subjects),
         findings=build_findings_views(result),
         warnings_line=summarise_warnings(groups),
@@ -97,7 +99,7 @@ def build_view(
         cells=Cells([subject for of_test in subjects.values() for subject in of_test]),
         cell_charts=build_cell_charts() if details else None,
     )
-    return mark_charts(view)
+    return mark_charts(replace(view, story=choose_story(view.tests, subjects)))
 
 
 def _claims(checked: Checked) -> TableView:

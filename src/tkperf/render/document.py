@@ -39,7 +39,7 @@ def compose(view: ReportView, *, footer: str) -> Document:
         footer: the text at the bottom of every page.
     """
     report: Document = msgspec.to_builtins(
-        replace(view, overview_charts=(), tests=(), cells=(), cell_charts=None)
+        replace(view, story=None, overview_charts=(), tests=(), cells=(), cell_charts=None)
     )
     keywords = find_keywords(view)
     # Every page has these, so they must not fill it; the first pages have them in full.

@@ -10,7 +10,9 @@ from typing import Any
 import msgspec
 
 from tkperf.analysis.results import RunResult
+from tkperf.analysis.verdict import judge_run
 from tkperf.page.findings import findings, headlines
+from tkperf.page.verdict import describe_reason, describe_verdict
 from tkperf.page.words.run import (
     describe_progress,
     describe_resumption,
@@ -35,6 +37,20 @@ def _with_words(result: RunResult) -> dict[str, Any]:
     del plain["left_out"]
     plain["info"]["notices"] = find_notices(result)
     plain["warnings"] = msgspec.to_builtins(find_warnings(result))
+    verdict = judge_run(result)
+    plain["verdict"] = {
+        "state": verdict.state.value,
+        "simulated": verdict.simulated,
+        "text": describe_verdict(result).text,
+        "reasons": [
+            {
+                **msgspec.to_builtins(reason),
+                "severity": reason.severity.value,
+                "text": describe_reason(reason, result),
+            }
+            for reason in verdict.reasons
+        ],
+    }
     plain["headlines"] = msgspec.to_builtins(headlines(result))
     plain["findings"] = msgspec.to_builtins(findings(result))
     for resumption, of_plain in zip(result.resumptions, plain["resumptions"], strict=True):

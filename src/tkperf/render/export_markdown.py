@@ -21,6 +21,7 @@ from tkperf.page.tables.results import (
 )
 from tkperf.page.tables.sections import build_section_tables
 from tkperf.page.tables.telemetry import build_telemetry_table
+from tkperf.page.verdict import describe_verdict
 from tkperf.page.words.conditions import describe_demand, describe_preconditioning, describe_purge
 from tkperf.page.words.flags import describe_counts
 from tkperf.page.words.run import describe_resumptions
@@ -34,6 +35,7 @@ def render_markdown(result: RunResult) -> str:
     """Return disclosure, verdicts and the tables of the window; an unmeasured value is a dash."""
     info, device = result.info, result.info.device
     lines = [f"# {_text(info.name)}", ""]
+    lines += [f"**{_text(describe_verdict(result).text)}**\n"]
     lines += [f"**{_text(badge)}**\n" for badge in find_badges(result)]
     lines += _opening(result)
     capacity = device.get("capacity_bytes")

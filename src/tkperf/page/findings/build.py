@@ -159,7 +159,7 @@ def _doubts(test: TestResult, section: SectionResult) -> Iterator[Finding]:
         text = f"{section.name} did not reach steady state: {why}"
     else:
         text = f"{section.name} was not judged for steady state: {verdict.reason}"
-    yield Finding(test=test.name, section=section.name, text=text, alarm=True)
+    yield Finding(test=test.name, section=section.name, text=text, alarm=verdict.judged)
 
 
 def _whole(test: TestResult) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from rich.padding import Padding
 from tkperf.analysis.results import RunResult
 from tkperf.page.findings import findings, headlines
 from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
+from tkperf.page.verdict import Level, describe_verdict
 from tkperf.render.terminal.console import plain
 
 
@@ -17,6 +18,15 @@ def print_badges(result: RunResult, console: Console) -> None:
     for badge in find_badges(result):
         style = "bold red" if badge.startswith("RUN ") else "yellow"
         console.print(plain(badge), style=style, highlight=False)
+
+
+_STYLES = {Level.INFORMATION: "bold", Level.CAUTION: "bold yellow", Level.FAILURE: "bold red"}
+
+
+def print_verdict(result: RunResult, console: Console) -> None:
+    """Print the verdict on the measurement, which every reader should see first."""
+    verdict = describe_verdict(result)
+    console.print(plain(verdict.text), style=_STYLES[verdict.level], highlight=False)
 
 
 def print_opening(result: RunResult, console: Console) -> None:

@@ -37,7 +37,12 @@ from tkperf.page.words.steady_state import describe_tracked
 from tkperf.page.words.timeline import describe_timelines
 from tkperf.render.terminal.console import plain
 from tkperf.render.terminal.drawings import print_drawings
-from tkperf.render.terminal.opening import print_badges, print_opening, print_warnings
+from tkperf.render.terminal.opening import (
+    print_badges,
+    print_opening,
+    print_verdict,
+    print_warnings,
+)
 
 NO_SECONDS: Mapping[tuple[str, str], Seconds] = MappingProxyType({})
 _HEADING_WIDTH = 80
@@ -67,6 +72,7 @@ def print_results(
         f"started {plain(info.started_utc or 'not known')}",
         highlight=False,
     )
+    print_verdict(result, console)
     print_badges(result, console)
     if result.status is RunStatus.RUNNING:
         console.print(

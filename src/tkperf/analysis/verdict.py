@@ -1,0 +1,225 @@
+"""Judge the measurement of a run: whether its figures can be used, with which cautions, or not at all.
+
+The verdict is about the measurement, not about the drive: a slow drive can be measured validly. docs/method.md has the
+table of severities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
+from tkperf.model.disturbance.codes import find_doubtful
+from tkperf.model.record import RunStatus, is_purged
+
+
+class VerdictState(StrEnum):
+    """States of a verdict, from the best to the gravest."""
+
+    VALID = "valid"
+    CAUTIONS = "valid with cautions"
+    NOT_JUDGED = "not judged"
+    INTERRUPTED = "interrupted"
+    RUNNING = "running"
+    NOT_VALID = "not valid"
+
+
+class ReasonCode(StrEnum):
+    """Reasons for a verdict, the gravest first."""
+
+    FAILED = "failed"
+    NOTHING_MEASURED = "nothing-measured"
+    RUNNING = "running"
+    INTERRUPTED = "interrupted"
+    IMPORTED = "imported"
+    SHORT_PROFILE = "short-profile"
+    NOT_STEADY = "not-steady"
+    STEADY_STATE_NOT_JUDGED = "steady-state-not-judged"
+    DISTURBED = "disturbed"
+    HOST_LIMITED = "host-limited"
+    THROTTLED = "throttled"
+    MEDIA_ERRORS = "media-errors"
+    NOT_PURGED = "not-purged"
+    ALTERED = "altered"
+    SPANS_INTERRUPTION = "spans-interruption"
+    DAMAGED = "damaged"
+    FILE_TARGET = "file-target"
+
+
+SEVERITIES: dict[ReasonCode, VerdictState] = {
+    ReasonCode.FAILED: VerdictState.NOT_VALID,
+    ReasonCode.NOTHING_MEASURED: VerdictState.NOT_VALID,
+    ReasonCode.RUNNING: VerdictState.RUNNING,
+    ReasonCode.INTERRUPTED: VerdictState.INTERRUPTED,
+    ReasonCode.IMPORTED: VerdictState.NOT_JUDGED,
+    ReasonCode.SHORT_PROFILE: VerdictState.NOT_JUDGED,
+    ReasonCode.NOT_STEADY: VerdictState.CAUTIONS,
+    ReasonCode.STEADY_STATE_NOT_JUDGED: VerdictState.CAUTIONS,
+    ReasonCode.DISTURBED: VerdictState.CAUTIONS,
+    ReasonCode.HOST_LIMITED: VerdictState.CAUTIONS,
+    ReasonCode.THROTTLED: VerdictState.CAUTIONS,
+    ReasonCode.MEDIA_ERRORS: VerdictState.CAUTIONS,
+    ReasonCode.NOT_PURGED: VerdictState.CAUTIONS,
+    ReasonCode.ALTERED: VerdictState.CAUTIONS,
+    ReasonCode.SPANS_INTERRUPTION: VerdictState.CAUTIONS,
+    ReasonCode.DAMAGED: VerdictState.CAUTIONS,
+    ReasonCode.FILE_TARGET: VerdictState.CAUTIONS,
+}
+"""The state that each reason alone leads to."""
+
+QUICK = "quick"
+"""The shipped profile that is too short to judge a drive."""
+
+# Told by the purges themselves.
+_NO_PURGE = "purge -> none"
+# A run has the first of these that a reason leads to.
+_ORDER = (
+    VerdictState.NOT_VALID,
+    VerdictState.RUNNING,
+    VerdictState.INTERRUPTED,
+    VerdictState.NOT_JUDGED,
+    VerdictState.CAUTIONS,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """A reason for a verdict.
+
+    Attributes:
+        sections: titles of the tests or sections that it is about; empty: the whole run.
+        count: number of steps, figures or parts; None: nothing to count.
+    """
+
+    code: ReasonCode
+    sections: tuple[str, ...] = ()
+    count: int | None = None
+
+    @property
+    def severity(self) -> VerdictState:
+        """Return the state that the reason alone leads to."""
+        return SEVERITIES[self.code]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunVerdict:
+    """The verdict on a run's measurement; ``simulated``: a model was measured, not a drive."""
+
+    state: VerdictState
+    reasons: tuple[Reason, ...]
+    simulated: bool
+
+
+def judge_run(result: RunResult) -> RunVerdict:
+    """Return the verdict on the measurement: the gravest state of its reasons."""
+    reasons = tuple(_reasons(result))
+    states = {reason.severity for reason in reasons}
+    return RunVerdict(
+        state=next((state for state in _ORDER if state in states), VerdictState.VALID),
+        reasons=tuple(sorted(reasons, key=lambda reason: _ORDER.index(reason.severity))),
+        simulated=result.info.is_simulated,
+    )
+
+
+def _reasons(result: RunResult) -> Iterator[Reason]:
+    yield from _of_its_end(result)
+    if result.info.imported:
+        yield Reason(code=ReasonCode.IMPORTED)
+    if result.info.profile_name == QUICK:
+        yield Reason(code=ReasonCode.SHORT_PROFILE)
+    else:
+        yield from _of_steady_state(result)
+    yield from _of_influences(result)
+    yield from _of_conditions(result)
+    if result.left_out:
+        yield Reason(code=ReasonCode.DAMAGED, count=len(result.left_out))
+
+
+def _of_its_end(result: RunResult) -> Iterator[Reason]:
+    match result.status:
+        case RunStatus.FAILED:
+            yield Reason(code=ReasonCode.FAILED)
+        case RunStatus.RUNNING:
+            yield Reason(code=ReasonCode.RUNNING)
+        case RunStatus.INTERRUPTED:
+            yield Reason(code=ReasonCode.INTERRUPTED)
+        case RunStatus.COMPLETE if not any(_cells(result.tests)):
+            yield Reason(code=ReasonCode.NOTHING_MEASURED)
+    spanned = [each.test for each in result.resumptions if each.accepted]
+    if spanned:
+        titles = (test.title for test in result.tests if test.name in spanned)
+        yield Reason(code=ReasonCode.SPANS_INTERRUPTION, sections=tuple(titles))
+
+
+def _of_steady_state(result: RunResult) -> Iterator[Reason]:
+    """Yield the complete sections without steady state, and those with too few rounds to judge it.
+
+    A stream ends by amount or time, whatever its rounds; the rule is then one observation among others.
+    """
+    complete = [section for section in _sections(result.tests) if section.complete]
+    missed = [section.name for section in complete if section.steady is False]
+    unjudged = [
+        section.name
+        for section in complete
+        if section.verdict is not None and section.steady is None and not section.slices
+    ]
+    if missed:
+        yield Reason(code=ReasonCode.NOT_STEADY, sections=tuple(missed))
+    if unjudged:
+        yield Reason(code=ReasonCode.STEADY_STATE_NOT_JUDGED, sections=tuple(unjudged))
+
+
+def _of_influences(result: RunResult) -> Iterator[Reason]:
+    """Yield influences of anything but the device on measured steps."""
+    disturbed = {
+        test.title: sum(bool(find_doubtful(step.disturbances or ())) for step in test.steps)
+        for test in result.tests
+    }
+    if any(disturbed.values()):
+        titles = tuple(title for title, count in disturbed.items() if count)
+        yield Reason(code=ReasonCode.DISTURBED, sections=titles, count=sum(disturbed.values()))
+    limited = {test.title: _count_limited(_cells((test,))) for test in result.tests}
+    if any(limited.values()):
+        titles = tuple(title for title, count in limited.items() if count)
+        yield Reason(code=ReasonCode.HOST_LIMITED, sections=titles, count=sum(limited.values()))
+    hot = [
+        test.title for test in result.tests if any(drive.throttled_s for drive in test.telemetry)
+    ]
+    if hot:
+        yield Reason(code=ReasonCode.THROTTLED, sections=tuple(hot))
+    if result.media_errors:
+        yield Reason(code=ReasonCode.MEDIA_ERRORS, count=result.media_errors)
+
+
+def _count_limited(cells: Iterable[CellResult]) -> int:
+    return sum(cell.host_limited is True for cell in cells)
+
+
+def _of_conditions(result: RunResult) -> Iterator[Reason]:
+    info = result.info
+    unpurged = {
+        test.title
+        for test in result.tests
+        for section in test.sections
+        if section.purge is not None and not is_purged(section.purge)
+    }
+    if unpurged:
+        titles = tuple(test.title for test in result.tests if test.title in unpurged)
+        yield Reason(code=ReasonCode.NOT_PURGED, sections=titles)
+    altered = [text for text in info.alterations if text != _NO_PURGE]
+    if altered:
+        yield Reason(code=ReasonCode.ALTERED, count=len(altered))
+    if info.device.get("kind") == "file":
+        yield Reason(code=ReasonCode.FILE_TARGET)
+
+
+def _sections(tests: Iterable[TestResult]) -> Iterator[SectionResult]:
+    for test in tests:
+        yield from test.sections
+
+
+def _cells(tests: Iterable[TestResult]) -> Iterator[CellResult]:
+    for section in _sections(tests):
+        yield from section.cells

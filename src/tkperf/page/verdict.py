@@ -1,0 +1,111 @@
+"""Describe the verdict on a run's measurement, which opens every output of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.verdict import Reason, ReasonCode, VerdictState, judge_run
+from tkperf.model.units import format_count
+
+
+class Level(StrEnum):
+    """Weight of a remark; an output gives each its colour and sign."""
+
+    INFORMATION = "information"
+    CAUTION = "caution"
+    FAILURE = "failure"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A verdict in words.
+
+    Attributes:
+        title: the state: ``Valid with cautions``; ``SIMULATED`` precedes it if a model was measured.
+        reasons: sentences without full stops, the gravest first.
+    """
+
+    level: Level
+    title: str
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Return the verdict on one line: ``Valid with cautions: Latency did not reach steady state``."""
+        return f"{self.title}: {'; '.join(self.reasons)}" if self.reasons else self.title
+
+
+_LEVELS = {
+    VerdictState.CAUTIONS: Level.CAUTION,
+    VerdictState.NOT_VALID: Level.FAILURE,
+}
+# More names make no reason clearer.
+_MOST_NAMED = 3
+
+
+def describe_verdict(result: RunResult) -> Verdict:
+    """Return the verdict on a run's measurement in words."""
+    verdict = judge_run(result)
+    words = verdict.state.value
+    simulated = "SIMULATED. " if verdict.simulated else ""
+    return Verdict(
+        level=_LEVELS.get(verdict.state, Level.INFORMATION),
+        title=f"{simulated}{words[0].upper()}{words[1:]}",
+        reasons=tuple(describe_reason(reason, result) for reason in verdict.reasons),
+    )
+
+
+def describe_reason(reason: Reason, result: RunResult) -> str:
+    """Return a reason in words, with its tests or sections: ``Latency did not reach steady state``."""
+    return _WORDS[reason.code](reason, result)
+
+
+def _ended(result: RunResult) -> str:
+    return (result.ended_because or "the reason is not known").rstrip(".")
+
+
+def _names(reason: Reason) -> str:
+    more = len(reason.sections) - _MOST_NAMED
+    if more < 2:
+        return ", ".join(reason.sections)
+    return f"{', '.join(reason.sections[:_MOST_NAMED])} and {more} more"
+
+
+def _in(reason: Reason) -> str:
+    return f" in {_names(reason)}" if reason.sections else ""
+
+
+_WORDS: dict[ReasonCode, Callable[[Reason, RunResult], str]] = {
+    ReasonCode.FAILED: lambda _, result: f"the run failed: {_ended(result)}",
+    ReasonCode.NOTHING_MEASURED: lambda *_: "the run has no result",
+    ReasonCode.RUNNING: lambda *_: "figures so far",
+    ReasonCode.INTERRUPTED: lambda _, result: _ended(result),
+    ReasonCode.IMPORTED: lambda *_: "another tool measured; tkperf did not see how",
+    ReasonCode.SHORT_PROFILE: lambda *_: "the profile quick is too short to judge a drive",
+    ReasonCode.NOT_STEADY: lambda reason, _: f"{_names(reason)} did not reach steady state",
+    ReasonCode.STEADY_STATE_NOT_JUDGED: lambda reason, _: (
+        f"{_names(reason)} has too few rounds to judge steady state"
+    ),
+    ReasonCode.DISTURBED: lambda reason, _: (
+        f"{format_count(reason.count or 0, 'step')} disturbed{_in(reason)}"
+    ),
+    ReasonCode.HOST_LIMITED: lambda reason, _: (
+        f"{format_count(reason.count or 0, 'figure')} limited by the host's CPUs{_in(reason)}"
+    ),
+    ReasonCode.THROTTLED: lambda reason, _: f"the drive was throttled for heat{_in(reason)}",
+    ReasonCode.MEDIA_ERRORS: lambda reason, _: (
+        f"the drive logged {format_count(reason.count or 0, 'media error')}"
+    ),
+    ReasonCode.NOT_PURGED: lambda reason, _: f"no purge{_in(reason)}",
+    ReasonCode.ALTERED: lambda _, result: (
+        f"options depart from {result.info.profile.get('title') or 'the specification'}"
+    ),
+    ReasonCode.SPANS_INTERRUPTION: lambda reason, _: f"results span an interruption{_in(reason)}",
+    ReasonCode.DAMAGED: lambda reason, _: (
+        f"{format_count(reason.count or 0, 'part')} of the run file cannot be read"
+    ),
+    ReasonCode.FILE_TARGET: lambda *_: "a file was measured, not a device",
+}

@@ -1,0 +1,133 @@
+"""The verdict on a measurement: the gravest of its reasons, by the table in docs/method.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
+from tkperf.analysis.results import ResumptionResult, RunResult, StepHost
+from tkperf.analysis.telemetry import DriveTelemetry
+from tkperf.analysis.verdict import SEVERITIES, ReasonCode, VerdictState, judge_run
+from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.record import LeftOut, PurgeRecord, RunStatus, StepKind
+from tkperf.model.run_info import IMPORTED
+from tkperf.model.steady_state import judge
+from tkperf.page.verdict import describe_verdict
+
+METHOD = Path(__file__).parents[2] / "docs/method.md"
+STEADY = made_up_section("IOPS", {FOUR_KIB_WRITES: (100.0,) * 5})
+STEP = StepHost(
+    section="IOPS", kind=StepKind.ROUND, number=1, position=0, workload=FOUR_KIB_WRITES, started_s=0.0,
+    duration_s=60.0, host_limited=False, host=None,
+    disturbances=(Disturbance(code=DisturbanceCode.FOREIGN_IO, text="", started_s=0, duration_s=1),),
+)  # fmt: skip
+RESUMED = ResumptionResult(
+    resumed_utc="2026-01-01T00:00:00+00:00", stopped_s=1.0, resumed_s=2.0, interrupted=True, because=None,
+    test="iops", section="IOPS", goes_on="where it stopped", again="", accepted=True, set_aside_steps=0,
+    set_aside_written_bytes=0, repeated=(), added=(), changes=(),
+)  # fmt: skip
+
+
+def a_run(**changes: object) -> RunResult:
+    run = made_up_run("R", {"iops": [STEADY]})
+    info = replace(
+        run.info,
+        profile_name="pts-e-1.1",
+        ioengine="io_uring",
+        device={"kind": "block device"},
+        alterations=(),
+    )
+    return replace(replace(run, info=info), **changes)  # type: ignore[arg-type]
+
+
+def with_info(**changes: object) -> RunResult:
+    run = a_run()
+    return replace(run, info=replace(run.info, **changes))  # type: ignore[arg-type]
+
+
+def with_section(**changes: object) -> RunResult:
+    run = a_run()
+    (test,) = run.tests
+    section = replace(test.sections[0], **changes)  # type: ignore[arg-type]
+    return replace(run, tests=(replace(test, sections=(section,)),))
+
+
+def with_test(**changes: object) -> RunResult:
+    run = a_run()
+    return replace(run, tests=(replace(run.tests[0], **changes),))  # type: ignore[arg-type]
+
+
+def limited() -> RunResult:
+    cells = tuple(replace(cell, host_limited=True) for cell in STEADY.cells)
+    return with_section(cells=cells)
+
+
+MADE: dict[ReasonCode, Callable[[], RunResult]] = {
+    ReasonCode.FAILED: lambda: a_run(status=RunStatus.FAILED, ended_because="purge: it failed"),
+    ReasonCode.NOTHING_MEASURED: lambda: a_run(tests=()),
+    ReasonCode.RUNNING: lambda: a_run(status=RunStatus.RUNNING),
+    ReasonCode.INTERRUPTED: lambda: a_run(status=RunStatus.INTERRUPTED),
+    ReasonCode.IMPORTED: lambda: with_info(device={"kind": IMPORTED}),
+    ReasonCode.SHORT_PROFILE: lambda: with_info(profile_name="quick"),
+    ReasonCode.NOT_STEADY: lambda: with_section(steady=False),
+    ReasonCode.STEADY_STATE_NOT_JUDGED: lambda: with_section(
+        steady=None, verdict=judge((1, 2), (100.0, 100.0), tracking="IOPS", unit="IOPS")
+    ),
+    ReasonCode.DISTURBED: lambda: with_test(steps=(STEP,)),
+    ReasonCode.HOST_LIMITED: limited,
+    ReasonCode.THROTTLED: lambda: with_test(
+        telemetry=(DriveTelemetry(drive="/dev/x", throttled_s=3.0),)
+    ),
+    ReasonCode.MEDIA_ERRORS: lambda: a_run(media_errors=2),
+    ReasonCode.NOT_PURGED: lambda: with_section(
+        purge=PurgeRecord(section="IOPS", started_s=0.0, duration_s=0.0, method="none")
+    ),
+    ReasonCode.ALTERED: lambda: with_info(alterations=("runtime 60 s -> 1 s",)),
+    ReasonCode.SPANS_INTERRUPTION: lambda: a_run(resumptions=(RESUMED,)),
+    ReasonCode.DAMAGED: lambda: a_run(left_out=(LeftOut(what="a step", reason="damaged"),)),
+    ReasonCode.FILE_TARGET: lambda: with_info(device={"kind": "file"}),
+}
+
+
+def test_a_run_without_any_reason_is_valid() -> None:
+    assert judge_run(a_run()).state is VerdictState.VALID
+    assert describe_verdict(a_run()).text == "Valid"
+
+
+@pytest.mark.parametrize("code", ReasonCode)
+def test_each_reason_alone_leads_to_its_state(code: ReasonCode) -> None:
+    """And is told in words."""
+    run = MADE[code]()
+    verdict = judge_run(run)
+    assert [reason.code for reason in verdict.reasons] == [code]
+    assert verdict.state is SEVERITIES[code]
+    (said,) = describe_verdict(run).reasons
+    assert said
+
+
+def test_the_gravest_reason_decides_and_comes_first() -> None:
+    run = replace(with_section(steady=False), status=RunStatus.FAILED, media_errors=1)
+    verdict = judge_run(run)
+    assert verdict.state is VerdictState.NOT_VALID
+    assert [reason.code for reason in verdict.reasons] == [
+        ReasonCode.FAILED,
+        ReasonCode.NOT_STEADY,
+        ReasonCode.MEDIA_ERRORS,
+    ]
+
+
+def test_a_model_is_named_before_everything() -> None:
+    run = with_info(ioengine="simulated")
+    assert describe_verdict(run).text == "SIMULATED. Valid"
+
+
+def test_the_method_has_the_table_of_severities() -> None:
+    text = METHOD.read_text(encoding="utf-8")
+    table = text[text.index("## The verdict") :].split("\n## ")[0]
+    listed = dict(re.findall(r"^\| `([a-z-]+)` \| ([a-z ]+) \|", table, re.M))
+    assert listed == {code.value: state.value for code, state in SEVERITIES.items()}
