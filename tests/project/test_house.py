@@ -41,6 +41,7 @@ ALLOWED = (
 OTHER_MEANINGS = {
     ("interop/fio_counters.py", "lat"),
     ("pipeline/diagnosis.py", "fio"),
+    ("render/terminal/doctor.py", "fio"),
     ("cli/main.py", "sweep"),
     ("cli/progress.py", "iops"),
     ("system/process.py", "fio"),

@@ -11,6 +11,7 @@ from tkperf.cli.run_words import describe_going_on
 from tkperf.model.record import RunRecord, RunStatus, StepKind
 from tkperf.model.seconds import Seconds, join
 from tkperf.render.terminal.console import open_console
+from tkperf.render.terminal.opening import print_end
 from tkperf.render.terminal.results import print_results
 from tkperf.runfile.reader import RunFile
 
@@ -34,6 +35,17 @@ def print_run(path: Path) -> None:
         running = record.status is RunStatus.RUNNING
         going_on = describe_going_on(record, opened.log()) if running else None
     print_results(result, open_console(), going_on=going_on, seconds=seconds)
+
+
+def print_ended(path: Path) -> None:
+    """Print the verdict and the headline figures of an ended run on stdout.
+
+    Raises:
+        RunFileError: see RunFile.
+    """
+    with RunFile(path) as opened:
+        result = analyse_opened(opened, opened.record())
+    print_end(result, open_console())
 
 
 def _short_streams(

@@ -13,7 +13,7 @@ from tkperf.cli.detach import Departure, depart
 from tkperf.cli.ending import Ending, concluded
 from tkperf.cli.output import open_log
 from tkperf.cli.progress import open_observers
-from tkperf.cli.results import print_run
+from tkperf.cli.results import print_ended
 from tkperf.cli.run_options import RunOptions, outlook_of
 from tkperf.cli.signals import ended_by_signals
 from tkperf.device.identity import TargetKind
@@ -129,13 +129,13 @@ def _watch(options: RunOptions, plan: RunPlan, on_note: Observer) -> Iterator[Se
 
 
 def show_results(options: RunOptions, ending: Ending) -> None:
-    """Print the tables on stdout, and the paths of the files on stderr."""
+    """Print verdict and headline figures on stdout, and where the rest is on stderr."""
     if options.detach or options.progress == "json":
         ending.say_where()
         return
     run_path = options.run_path
     try:
-        print_run(run_path)
+        print_ended(run_path)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -143,7 +143,7 @@ def show_results(options: RunOptions, ending: Ending) -> None:
             f"the run has ended, but its results cannot be printed: {reason_of(error)}; see them "
             f"with tkperf show {run_path}"
         ) from error
-    tell(f"\nrun file: {plain(run_path)}")
+    tell(f"\nresults:  tkperf show {plain(run_path)}")
     if ending.report is None:
         tell(f"report:   tkperf report {plain(run_path)}")
     ending.say_where()
