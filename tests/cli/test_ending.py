@@ -154,7 +154,7 @@ def test_trouble_with_the_report_is_one_line(
     monkeypatch.setattr("tkperf.render.reports.build_run_view", fails)
     ran = run(tmp_path)
     assert ran.exit_code == 0, ran.output
-    assert "mean latency (µs), mean of rounds" in ran.stdout
+    assert "4 KiB random write, mean" in ran.stdout
     (line,) = [line for line in ran.stderr.splitlines() if "warning" in line]
     assert line == f"tkperf: warning: no report was written to {tmp_path}/n.html: {says}"
     assert not (tmp_path / "n.html").exists()

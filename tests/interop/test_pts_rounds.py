@@ -26,7 +26,7 @@ from tkperf.cli.main import cli
 from tkperf.model.errors import UsageError
 from tkperf.model.purposes import prepares
 from tkperf.model.quantity import IOPS
-from tkperf.page.findings import headlines
+from tkperf.page.findings import findings, headlines
 from tkperf.render.export_markdown import render_markdown
 
 SIZE_BYTES = 400 << 30
@@ -225,8 +225,7 @@ def test_what_prepares_is_no_headline(tmp_path: Path, name: str, place: str) -> 
     fill = sequential_fill(name if place == "job" else "job")
     rounds = [(f"r{each}.json", written(1000 + each, 60.0 * each)) for each in range(1, 6)]
     run = imported(tmp_path, (of_file, fill), *rounds)
-    told = {headline.section for headline in headlines(run)}
-    told |= {finding.section for finding in run.findings}
+    told = {one.section for one in (*headlines(run), *findings(run))}
     is_preparing = name in PREPARES
     (section,) = [one for one in run.tests[0].sections if one.name.startswith("fio SEQ")]
     assert (section.name in told) is not is_preparing

@@ -146,7 +146,9 @@ def test_each_number_that_options_change_is_named(
     wishes: dict[str, Any], found: tuple[str, ...]
 ) -> None:
     """Once, with what the profile has; a number that the tests do not use is not changed."""
-    assert tkperf.make_plan("ssd", "sim:sata-ssd", **wishes).alterations == found
+    changes = tkperf.make_plan("ssd", "sim:sata-ssd", **wishes).changes
+    assert (*changes.choices, *changes.alterations) == found
+    assert all(text.startswith(("threads", "queue depth")) for text in changes.choices)
 
 
 def test_a_request_is_filled_alike_from_the_command_line_a_file_and_python() -> None:

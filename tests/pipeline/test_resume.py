@@ -163,7 +163,7 @@ def test_a_test_that_is_added_follows_the_runs_own_options(tmp_path: Path) -> No
     assert [test.name for test in result.tests] == ["iops", "lat", "tp"]
     assert {cell.workload.jobs for cell in result.tests[0].sections[0].cells} == {3}
     assert find_notices(result)[-1] == "ADDED: measured after the run had ended: lat, iops"
-    assert "threads 2 -> 3" in result.info.alterations
+    assert "threads 2 -> 3" in result.info.choices
 
 
 @pytest.mark.parametrize(

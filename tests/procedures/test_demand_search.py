@@ -77,7 +77,7 @@ def test_auto_demand_is_disclosed(tmp_path: Path) -> None:
         "ssd", "sim:sata-ssd", profile="quick", tests=("writesat",), auto_demand=True
     )
     assert [each.test.name for each in plan.tests] == ["auto-demand", "writesat"]
-    assert plan.alterations == ("threads and queue depth -> found by a search",)
+    assert plan.changes.choices == ("threads and queue depth -> found by a search",)
     text = SSD_TESTS["writesat"].describe(plan.profile, Circumstances())
     assert any("TC and QD as the demand search found them" in line for line in text)
     result = tkperf.run(plan, "found", folder=tmp_path)

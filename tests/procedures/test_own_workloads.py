@@ -13,7 +13,7 @@ from tkperf.model.errors import UsageError
 from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOutcome
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Workload, Zone
-from tkperf.pipeline.alterations import find_alterations
+from tkperf.pipeline.alterations import Changes, find_changes
 from tkperf.pipeline.fitting import choose_profile
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.run_plan import plan_run
@@ -324,8 +324,8 @@ def test_options_alter_the_numbers_of_the_file(tmp_path: Path) -> None:
     """-rt, and -nj where the load has no TC of its own."""
     request = request_of(tmp_path, LOOPED, "sim:sata-ssd", step_s=5, jobs=2)
     plan = plan_run(request)
-    assert plan.alterations == ("threads 4 -> 2", "runtime 1 s -> 5 s")
-    assert find_alterations(request, plan.fitted) == plan.alterations
+    changes = Changes(choices=("threads 4 -> 2",), alterations=("runtime 1 s -> 5 s",))
+    assert find_changes(request, plan.fitted) == plan.changes == changes
     as_it_is = plan_run(request_of(tmp_path, LOOPED, "sim:sata-ssd"))
     assert as_it_is.alterations == ()
 

@@ -43,6 +43,7 @@ def show_plan(options: RunOptions, plan: RunPlan, outlook: Outlook) -> None:
             f"{plan.profile.title}, {at}, active range "
             f"{'at least ' if raid else ''}{format_capacity(plan.active_range.length_bytes)}{_filled(plan)}",
         ),
+        *(("choice", choice) for choice in plan.changes.choices),
         *(("altered", alteration) for alteration in plan.alterations),
         (
             "tests",

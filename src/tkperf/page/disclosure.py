@@ -95,6 +95,7 @@ def _run(result: RunResult, told: Told) -> MaybeFacts:
         ("Specification", word(info.specification)),
         ("Profile", word(info.profile_name)),
         *((("PTS tests not in the profile", missing),) if missing else ()),
+        *((("Operator's choice", ", ".join(info.choices)),) if info.choices else ()),
         *((("Altered", ", ".join(info.alterations)),) if info.alterations else ()),
         ("Test software", word(info.software)),
         ("Load generator", describe_load_generator(info)),

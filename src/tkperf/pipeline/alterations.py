@@ -1,8 +1,9 @@
-"""Numbers of a specification that the user's options changed, for every header of a result."""
+"""Changes by the user's options: choices that a specification leaves to the operator, and alterations of its numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import msgspec
 
@@ -17,12 +18,33 @@ from tkperf.procedures.profiles.ranges import resolve_active_range
 from tkperf.procedures.profiles.tables import TestTable
 
 
-def find_alterations(request: RunRequest, fitted: Fitted) -> tuple[str, ...]:
-    """Return each changed number once, as ``runtime 60 s -> 1 s``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What the options change, each once, as ``runtime 60 s -> 1 s``.
+
+    Attributes:
+        choices: what is left to the operator: threads and queue depth where the specification has none, and every
+            number of a profile that follows no specification.
+        alterations: departures from the specification.
+    """
+
+    choices: tuple[str, ...]
+    alterations: tuple[str, ...]
+
+
+# TKperf's suite is no specification.
+_NO_SPECIFICATION = ("tkperf-2.2",)
+# Options set threads and queue depth only where a specification leaves them open.
+_DEMAND = ("threads ", "queue depth ")
+
+
+def find_changes(request: RunRequest, fitted: Fitted) -> Changes:
+    """Return what the options change.
 
     Compares the phases of the tests with and without the options. A number that the chosen tests do not
     use does not count as changed.
     """
+    choices: list[str] = []
     alterations = list(_of_tables(fitted))
     standard, _ = fit_to_sector(
         fitted.plain,
@@ -31,9 +53,10 @@ def find_alterations(request: RunRequest, fitted: Fitted) -> tuple[str, ...]:
     )
     for walked in fitted.tests:
         plain = look_ahead(walked.test, standard, fitted.active_range.length_bytes)
-        alterations += _of_test(plain, walked)
+        for text in _of_test(plain, walked):
+            (choices if text.startswith(_DEMAND) else alterations).append(text)
     if fitted.profile.demand.searched and not fitted.plain.demand.searched:
-        alterations.append("threads and queue depth -> found by a search")
+        choices.append("threads and queue depth -> found by a search")
     alterations += _of_range(fitted)
     cache, plain_cache = (profile.write_cache.setting for profile in (fitted.profile, fitted.plain))
     if cache != plain_cache:
@@ -43,7 +66,11 @@ def find_alterations(request: RunRequest, fitted: Fitted) -> tuple[str, ...]:
     purges = any(isinstance(phase, Purge) for test in fitted.tests for phase in test.phases)
     if request.no_purge and purges:
         alterations.append("purge -> none")
-    return tuple(dict.fromkeys(alterations))
+    if fitted.plain.name in _NO_SPECIFICATION:
+        choices, alterations = [*choices, *alterations], []
+    return Changes(
+        choices=tuple(dict.fromkeys(choices)), alterations=tuple(dict.fromkeys(alterations))
+    )
 
 
 def _of_tables(fitted: Fitted) -> Iterator[str]:

@@ -23,7 +23,7 @@ from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import LogEntry, RunRecord, RunStatus, RunWarning, TestRecord
 from tkperf.model.run_info import RunInfo
 from tkperf.model.version import __version__
-from tkperf.pipeline.alterations import find_alterations
+from tkperf.pipeline.alterations import find_changes
 from tkperf.pipeline.drive import measurable
 from tkperf.pipeline.request import RunRequest, find_type_fault
 from tkperf.pipeline.run_info import describe_alterations
@@ -363,9 +363,11 @@ def _info_of(record: RunRecord, plan: RunPlan, added: Sequence[str]) -> RunInfo:
             "own, which it had before cannot be told any more; run the test by itself"
         )
     fitted = replace(plan.fitted, plain=load_profile(info.profile_name))
-    found = find_alterations(plan.request, fitted)
-    alterations = tuple(dict.fromkeys((*info.alterations, *found)))
+    found = find_changes(plan.request, fitted)
+    choices = tuple(dict.fromkeys((*info.choices, *found.choices)))
+    alterations = tuple(dict.fromkeys((*info.alterations, *found.alterations)))
     title = fitted.profile.title
     before, after = (describe_alterations(title, each) for each in (info.alterations, alterations))
     others = tuple(notice for notice in info.notices if notice != before)
-    return replace(info, alterations=alterations, notices=(*others, after))
+    notices = (*others, after) if after else others
+    return replace(info, choices=choices, alterations=alterations, notices=notices)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from tkperf.device.identity import TargetKind
 from tkperf.model.run_info import RunInfo
 from tkperf.model.version import __version__
-from tkperf.pipeline.alterations import find_alterations
+from tkperf.pipeline.alterations import find_changes
 from tkperf.pipeline.equipment import Equipment
 from tkperf.pipeline.host_check import HostState
 from tkperf.pipeline.run_plan import RunPlan
@@ -44,13 +44,13 @@ def build_run_info(
     """Return the disclosure of a run that is about to begin."""
     request, fitted = plan.request, equipment.fitted
     kind = fitted.identity.kind
-    alterations = find_alterations(request, fitted)
+    changes = find_changes(request, fitted)
     notices = (
         SIMULATED_NOTICE if kind is TargetKind.SIMULATED else "",
         FILE_NOTICE if kind is TargetKind.FILE else "",
         fitted.profile.notice,
         *(describe_own(test.test) for test in fitted.tests if test.test.own),
-        describe_alterations(fitted.profile.title, alterations),
+        describe_alterations(fitted.profile.title, changes.alterations),
         NO_PURGE_NOTICE if request.no_purge else "",
     )
     return RunInfo(
@@ -78,7 +78,8 @@ def build_run_info(
         device_description=title.description,
         feature_matrix=title.feature_matrix,
         notices=tuple(notice for notice in notices if notice),
-        alterations=alterations,
+        choices=changes.choices,
+        alterations=changes.alterations,
     )
 
 

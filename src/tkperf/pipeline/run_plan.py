@@ -11,7 +11,7 @@ from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import RefusedError
 from tkperf.model.record import RunWarning
 from tkperf.model.workload import ActiveRange
-from tkperf.pipeline.alterations import find_alterations
+from tkperf.pipeline.alterations import Changes, find_changes
 from tkperf.pipeline.drive import DriveSubject, ScratchFileSubject
 from tkperf.pipeline.fitting import Fitted, TestPhases, choose_profile, fit
 from tkperf.pipeline.host_check import audit_for, refuse_unfit, refuse_untunable, warn_of_host
@@ -79,7 +79,12 @@ class RunPlan:
     @property
     def alterations(self) -> tuple[str, ...]:
         """Numbers of the specification that the options change, as ``runtime 60 s -> 1 s``."""
-        return find_alterations(self.request, self.fitted)
+        return self.changes.alterations
+
+    @property
+    def changes(self) -> Changes:
+        """Everything that the options change of the profile."""
+        return find_changes(self.request, self.fitted)
 
     @property
     def confirm_id(self) -> str | None:

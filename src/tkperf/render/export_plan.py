@@ -17,6 +17,7 @@ def render_plan_json(made: RunPlan, outlook: Outlook) -> str:
         "schema": "tkperf-plan/1",
         "device": made.subject.facts.values,
         "profile": made.profile.name,
+        "choices": made.changes.choices,
         "alterations": made.alterations,
         "shortest_s": outlook.shortest_s,
         "longest_s": outlook.longest_s,

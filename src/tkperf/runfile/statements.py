@@ -214,6 +214,7 @@ class Statements:
             ended_utc=None,
             ended_because=None,
             notices=event.info.notices,
+            choices=event.info.choices,
             alterations=event.info.alterations,
         )
 

@@ -12,8 +12,14 @@ from typing import IO
 from tkperf.cli.main import main
 
 # What the commands read when they are called.
-for name in ("session", "doctor", "show", "tune"):
-    import_module(f"tkperf.cli.{name}")
+for name in (
+    "cli.session",
+    "cli.results",
+    "pipeline.diagnosis",
+    "render.terminal.doctor",
+    "render.terminal.tune",
+):
+    import_module(f"tkperf.{name}")
 
 
 def run_warm(arguments: list[str], limit_s: float) -> tuple[int, str, str]:

@@ -41,6 +41,7 @@ def print_plan(made: RunPlan, outlook: Outlook) -> None:
         *describe_own_courses(made),
         *describe_outlook(outlook),
         *made.subject.lines,
+        *(("choice", choice) for choice in made.changes.choices),
         *(("altered", alteration) for alteration in made.alterations),
     ]
     host = describe_host(made.audit, made.request.device)
