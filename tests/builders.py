@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from tkperf import procedures
@@ -160,3 +162,13 @@ def view_of(path: Path, told: Told = NOTHING_TOLD) -> ReportView:
 def number_of(fact: str) -> float:
     """A figure without its interval, which it is rounded to."""
     return float(fact.split(" ", maxsplit=1)[0].replace(",", ""))
+
+
+def forget_renderers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let renderers be loaded anew, so that they miss a package that a test has taken away.
+
+    ``reports`` stays, as tests patch it by its name; it loads the others when it is called.
+    """
+    for name in list(sys.modules):
+        if name.startswith("tkperf.render.") and name != "tkperf.render.reports":
+            monkeypatch.delitem(sys.modules, name)

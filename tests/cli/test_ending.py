@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.builders import forget_renderers
 from tkperf.cli.ending import OWN_PAGE
 from tkperf.cli.main import cli
 from tkperf.engine.simulated import SimulatedEngine
@@ -165,8 +166,7 @@ def test_without_the_packages_a_run_is_as_good(
 ) -> None:
     """A drive is measured with the base install."""
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    for name in [name for name in sys.modules if name.startswith("tkperf.render")]:
-        monkeypatch.delitem(sys.modules, name)
+    forget_renderers(monkeypatch)
     ran = run(tmp_path)
     assert ran.exit_code == 0, ran.output
     (line,) = [line for line in ran.stderr.splitlines() if "warning" in line]

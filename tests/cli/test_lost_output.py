@@ -202,7 +202,7 @@ def test_a_stopped_terminal_holds_up_nothing(tmp_path: Path, progress: str) -> N
         termios.tcflow(ours, termios.TCOON)
         shown = b""
         os.set_blocking(terminal, False)
-        while b"run file:" not in shown and time.monotonic() < until_s:
+        while b"results:" not in shown and time.monotonic() < until_s:
             with suppress(BlockingIOError):
                 shown += os.read(terminal, 65536)
             time.sleep(0.05)
@@ -211,7 +211,7 @@ def test_a_stopped_terminal_holds_up_nothing(tmp_path: Path, progress: str) -> N
         running.kill()
         os.close(ours)
         os.close(terminal)
-    assert b"run file:" in shown
+    assert b"results:" in shown
 
 
 def is_complete(path: Path) -> bool:

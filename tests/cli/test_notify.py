@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.builders import forget_renderers
 from tkperf.cli.main import cli
 from tkperf.model.errors import UsageError
 
@@ -101,10 +102,7 @@ def test_a_report_that_cannot_be_made_holds_up_no_mail(
         monkeypatch.setattr("tkperf.render.reports.build_run_view", fails)
     else:
         monkeypatch.setitem(sys.modules, module, None)
-        kept = "tkperf.render.reports"  # tests patch it by its name
-        for name in [name for name in sys.modules if name.startswith("tkperf.render.")]:
-            if name != kept:
-                monkeypatch.delitem(sys.modules, name)
+        forget_renderers(monkeypatch)
     server = f"127.0.0.1:{mailbox.server_address[1]}"
     ran = run(tmp_path, "-m", "me@example.org", "-s", server)
     assert ran.exit_code == 0, ran.output

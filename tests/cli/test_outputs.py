@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tkperf
-from tests.builders import run_info, simulate
+from tests.builders import forget_renderers, run_info, simulate
 from tkperf.cli.main import cli
 from tkperf.model.errors import UsageError
 from tkperf.render.packages import packages_of
@@ -110,8 +110,7 @@ def test_a_missing_package_is_found_before_anything_is_written(
 ) -> None:
     """Its name and a command that installs it."""
     monkeypatch.setitem(sys.modules, missing, None)
-    for name in [name for name in sys.modules if name.startswith("tkperf.render")]:
-        monkeypatch.delitem(sys.modules, name)
+    forget_renderers(monkeypatch)
     done = run(f"report a.tkperf --csv csv --json x.json {option}")
     assert isinstance(done.exception, UsageError), done.output
     assert f"({missing}" in str(done.exception)

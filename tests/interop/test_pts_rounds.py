@@ -225,7 +225,7 @@ def test_what_prepares_is_no_headline(tmp_path: Path, name: str, place: str) -> 
     fill = sequential_fill(name if place == "job" else "job")
     rounds = [(f"r{each}.json", written(1000 + each, 60.0 * each)) for each in range(1, 6)]
     run = imported(tmp_path, (of_file, fill), *rounds)
-    told = {one.section for one in (*headlines(run), *findings(run))}
+    told = {one.section for one in headlines(run)} | {one.section for one in findings(run)}
     is_preparing = name in PREPARES
     (section,) = [one for one in run.tests[0].sections if one.name.startswith("fio SEQ")]
     assert (section.name in told) is not is_preparing

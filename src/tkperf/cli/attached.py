@@ -47,7 +47,7 @@ def open_attached(progress: str, stack: ExitStack, *, verbose: bool) -> Attached
         return _Drawn(stack.enter_context(LiveView()))
     if progress == "json":
         return _Written(JsonLines(sys.stdout))
-    return _Written(PlainLines(sys.stderr, every_s=0.0 if verbose else None))
+    return _Written(PlainLines(sys.stderr, every_s=0.0 if verbose else None, steps=verbose))
 
 
 class _Written:

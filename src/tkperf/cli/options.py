@@ -28,7 +28,7 @@ from tkperf.model.choices import (
     built_in_profiles,
 )
 
-VERBOSE = "With plain progress a line for every second, too."
+VERBOSE = "With plain progress a line for every step and second, too."
 
 _test_option = option_about(Heading.TEST)
 _target_option = option_about(Heading.TARGET)

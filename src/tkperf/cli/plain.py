@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TextIO
 
 from tkperf.model.phases import Purge, Round
-from tkperf.model.record import StepKind
+from tkperf.model.record import StepKind, StepRecord
 from tkperf.model.units import (
     drop_controls,
     format_capacity,
@@ -35,15 +35,21 @@ from tkperf.runner.events import (
 )
 from tkperf.runner.progress import describe_phase
 
+SLICES_A_LINE = 30
+
 
 class PlainLines:
-    """View that writes a line for each step and each other event that matters.
+    """View that writes a line for each round and each other event that matters.
 
-    It also shows seconds, at most one every ``every_s``; with 0 each of them, with None none.
+    With ``steps`` it also shows each step, slice and verdict, else every thirtieth slice and the last verdict of a
+    section. It shows seconds, at most one every ``every_s``; with 0 each of them, with None none.
     """
 
-    def __init__(self, stream: TextIO, *, every_s: float | None, jobs: bool = False) -> None:
+    def __init__(
+        self, stream: TextIO, *, every_s: float | None, steps: bool = True, jobs: bool = False
+    ) -> None:
         self._stream = stream
+        self._steps = steps
         self._every_s = every_s
         self._jobs = jobs
         self._next_sample_s = every_s or 0.0
@@ -77,9 +83,9 @@ class PlainLines:
                 return f"{event.test}: purged in {purge.duration_s:.1f} s: {purge.method}{remark}"
             case Noted():
                 return f"note: {event.note.text}"
-            case StepEnded():
+            case StepEnded() if self._steps or _is_worth_a_line(event.record):
                 return self._step(event)
-            case Judged():
+            case Judged() if self._steps or event.verdict.reached:
                 state = "steady" if event.verdict.reached else "not steady"
                 verdict = event.verdict
                 return f"{event.test}: round {event.number} {state}: {verdict.tracking}: {verdict.reason}"
@@ -122,3 +128,10 @@ class PlainLines:
                 + ("" if mean is None else f", mean {format_number(mean)} µs")
             )
         return f"{text}\n{step.job_file}" if self._jobs else text
+
+
+def _is_worth_a_line(step: StepRecord) -> bool:
+    """Return whether a view of rounds shows a step: fills, and of a stream the first slice and every thirtieth."""
+    if step.kind is StepKind.CONTINUOUS:
+        return step.number == 1 or step.number % SLICES_A_LINE == 0
+    return step.kind is StepKind.FILL

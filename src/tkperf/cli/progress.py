@@ -109,7 +109,11 @@ def _choose_view(options: RunOptions) -> OpenView | None:
         return None
     if progress == "live":
         return partial(LiveView, OutputConsole(file=direct(sys.stderr)))
-    return _always(PlainLines(direct(sys.stderr), every_s=0.0 if options.verbose else None))
+    return _always(
+        PlainLines(
+            direct(sys.stderr), every_s=0.0 if options.verbose else None, steps=options.verbose
+        )
+    )
 
 
 def _always(view: View) -> OpenView:
