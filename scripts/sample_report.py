@@ -17,7 +17,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import tkperf
-from tkperf.page.user_facts import Told
+from tkperf.page.user_facts import UserFacts
 from tkperf.render.reports import build_run_view, render_html
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -39,7 +39,7 @@ def main() -> None:
         )
         result = replace(measured, info=info, ended_utc=None)
         with tkperf.open_run(Path(folder) / f"{NAME}.tkperf") as opened:
-            view = build_run_view(opened, opened.record(), result, told=Told())
+            view = build_run_view(opened, opened.record(), result, told=UserFacts())
     PAGE.write_text(render_html(view), encoding="utf-8")
     _draw()
     print(PAGE, OPENING, CELL, sep="\n")

@@ -25,7 +25,7 @@ from tkperf.model.record import PurgeResult
 from tkperf.model.run_info import RunInfo
 from tkperf.model.workload import Access, Workload
 from tkperf.page.page import ReportView
-from tkperf.page.user_facts import NOTHING_TOLD, Told
+from tkperf.page.user_facts import NO_USER_FACTS, UserFacts
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.procedures.profiles import Profile
 from tkperf.runfile.reader import RunFile, read_run
@@ -144,7 +144,7 @@ def simulate(
     return analyse(read_run(folder / "run.tkperf"))
 
 
-def view_of(path: Path, told: Told = NOTHING_TOLD) -> ReportView:
+def view_of(path: Path, told: UserFacts = NO_USER_FACTS) -> ReportView:
     """The report of a run file as data, with what lies behind its cells."""
     from tkperf.page.view import build_view  # only tests of reports need all of it
 

@@ -11,7 +11,7 @@ import pytest
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import work
 from tkperf.analysis.characteristics import CHARACTERISTICS, Characteristic
-from tkperf.analysis.claim_findings import State
+from tkperf.analysis.claim_findings import ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import METRICS, parse_claims
 from tkperf.analysis.compare import compare
@@ -19,7 +19,7 @@ from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.timeline.drops import Drop
 from tkperf.analysis.timeline.findings import Recorded, Timeline
-from tkperf.analysis.timeline.levels import Level, LevelKind
+from tkperf.analysis.timeline.levels import LevelKind, RateLevel
 from tkperf.analysis.timeline.spikes import PeriodicSpikes
 from tkperf.model.errors import UsageError
 from tkperf.model.figures import FigureKind, drawn
@@ -64,7 +64,9 @@ def timeline(**found: object) -> Timeline:
     return Timeline(workload=WORK, **given)  # type: ignore[arg-type]
 
 
-def check(run: RunResult, test: str, metric: str, limit: str) -> tuple[State, float | None, str]:
+def check(
+    run: RunResult, test: str, metric: str, limit: str
+) -> tuple[ClaimState, float | None, str]:
     text = f'[[claim]]\ntest = "{test}"\nmetric = "{metric}"\n{limit}\n'
     claims = parse_claims(text, file="claims.toml")
     (finding,) = check_claims(claims, run, load=lambda _: run, folder=Path()).findings
@@ -94,21 +96,24 @@ def test_a_limit_that_was_not_found_is_bounded(
 def test_claims_on_an_offered_rate_use_its_bounds() -> None:
     """Where it can only be decides; where that does not, it was not measured."""
     key = "no_backlog_iops"
-    assert check(demand(1000, 1500), "demand", key, "at_least = 1000")[0] is State.MET
-    assert check(demand(1000, 1500), "demand", key, "at_least = 1001")[0] is State.NOT_MET
-    assert check(demand(1000, 1500), "demand", "saturated_iops", "at_least = 1500")[0] is State.MET
+    assert check(demand(1000, 1500), "demand", key, "at_least = 1000")[0] is ClaimState.MET
+    assert check(demand(1000, 1500), "demand", key, "at_least = 1001")[0] is ClaimState.NOT_MET
+    assert (
+        check(demand(1000, 1500), "demand", "saturated_iops", "at_least = 1500")[0]
+        is ClaimState.MET
+    )
     kept_all = demand(1000, 2000)
     note = "not found: at least 2,000 IOPS"
-    assert check(kept_all, "demand", key, "at_least = 2000") == (State.MET, None, note)
-    assert check(kept_all, "demand", key, "at_least = 2001")[0] is State.NOT_MEASURED
-    assert check(kept_all, "demand", key, "at_most = 2000")[0] is State.NOT_MET
+    assert check(kept_all, "demand", key, "at_least = 2000") == (ClaimState.MET, None, note)
+    assert check(kept_all, "demand", key, "at_least = 2001")[0] is ClaimState.NOT_MEASURED
+    assert check(kept_all, "demand", key, "at_most = 2000")[0] is ClaimState.NOT_MET
     none = demand(600, 600)
-    assert check(none, "demand", key, "at_least = 1000")[0] is State.NOT_MET
-    assert check(none, "demand", key, "at_least = 500")[0] is State.NOT_MEASURED
+    assert check(none, "demand", key, "at_least = 1000")[0] is ClaimState.NOT_MET
+    assert check(none, "demand", key, "at_least = 500")[0] is ClaimState.NOT_MEASURED
     # Of another mix nothing was looked for.
     wrong = check(demand(1000, 1500), "demand", key, "read_percent = 100\nat_least = 1")
     why = "that mix and block size was not run there, but 0/100 4k"
-    assert wrong == (State.NOT_MEASURED, None, why)
+    assert wrong == (ClaimState.NOT_MEASURED, None, why)
 
 
 def test_recovery_ends_with_the_first_slice_at_the_earlier_mean() -> None:
@@ -127,9 +132,9 @@ def test_recovery_ends_with_the_first_slice_at_the_earlier_mean() -> None:
     slow = run_of(stream("A", [100, 100]), stream("B", [7], OTHER), stream("C", [10, 99]))
     recovery = found_in(slow, 2)["recovery_s"]
     assert (recovery.value, recovery.at_least, recovery.text()) == (None, 2.0, "at least 2.0")
-    assert check(slow, "xsr", "recovery_s", "at_most = 2")[0] is State.NOT_MET
-    assert check(slow, "xsr", "recovery_s", "at_most = 3")[0] is State.NOT_MEASURED
-    assert check(run, "xsr", "recovery_s", "at_most = 3") == (State.MET, 3.0, "")
+    assert check(slow, "xsr", "recovery_s", "at_most = 2")[0] is ClaimState.NOT_MET
+    assert check(slow, "xsr", "recovery_s", "at_most = 3")[0] is ClaimState.NOT_MEASURED
+    assert check(run, "xsr", "recovery_s", "at_most = 3") == (ClaimState.MET, 3.0, "")
 
 
 def test_a_claim_that_several_sections_have_an_answer_to_names_one() -> None:
@@ -138,17 +143,17 @@ def test_a_claim_that_several_sections_have_an_answer_to_names_one() -> None:
     limit = "at_least = 90"
     note = "found in several sections: name section, one of B, C"
     found = check(run, "xsr", "share_of_first_percent", limit)
-    assert found == (State.NOT_MEASURED, None, note)
+    assert found == (ClaimState.NOT_MEASURED, None, note)
     found = check(run, "xsr", "share_of_first_percent", f'{limit}\nsection = "C"')
-    assert found == (State.NOT_MET, 30.0, "")
+    assert found == (ClaimState.NOT_MET, 30.0, "")
 
 
 def test_levels_drops_and_spikes_have_their_numbers() -> None:
     """Fresh out of box is looked for after a purge alone; of slices places are seconds."""
     phases = (
-        Level(kind=LevelKind.FRESH, start=0, end=540, value=88_800),
-        Level(kind=LevelKind.TRANSITION, start=540, end=2460, value=50_000),
-        Level(kind=LevelKind.STEADY, start=2460, end=6000, value=27_000),
+        RateLevel(kind=LevelKind.FRESH, start=0, end=540, value=88_800),
+        RateLevel(kind=LevelKind.TRANSITION, start=540, end=2460, value=50_000),
+        RateLevel(kind=LevelKind.STEADY, start=2460, end=6000, value=27_000),
     )
     drop = Drop(start=9, end=12, before=100.0, least=1.0, recovered=True)
     timelines = (
@@ -163,13 +168,15 @@ def test_levels_drops_and_spikes_have_their_numbers() -> None:
         "sudden_drops": 1, "latency_max_spike_period_s": 13, "latency_mean_spike_period_s": None,
     }  # fmt: skip
     run = run_of(section)
-    assert check(run, "xsr", "latency_mean_spike_period_s", "not_found = true")[0] is State.MET
-    assert check(run, "xsr", "latency_max_spike_period_s", "not_found = true")[0] is State.NOT_MET
+    assert check(run, "xsr", "latency_mean_spike_period_s", "not_found = true")[0] is ClaimState.MET
+    assert (
+        check(run, "xsr", "latency_max_spike_period_s", "not_found = true")[0] is ClaimState.NOT_MET
+    )
     assert "fresh_iops" not in found_in(run_of(replace(section, purge=None)))
 
 
 def test_what_never_settled_is_steady_later_than_was_measured() -> None:
-    phases = (Level(kind=LevelKind.TRANSITION, start=1, end=25, value=1),)
+    phases = (RateLevel(kind=LevelKind.TRANSITION, start=1, end=25, value=1),)
     section = replace(
         made_up_section("A", {WORK: [1.0, 2.0]}),
         timelines=(timeline(recorded=Recorded.ROUNDS, levels=phases, settled=False),),
@@ -178,7 +185,7 @@ def test_what_never_settled_is_steady_later_than_was_measured() -> None:
     assert found["steady_iops"].text() == "not found"
     assert found["steady_from_round"].text() == "at least 25"
     assert check(run_of(section), "xsr", "steady_iops", "at_least = 1") == (
-        State.NOT_MEASURED, None, "not found",
+        ClaimState.NOT_MEASURED, None, "not found",
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import at, run_info, simulate, work
-from tkperf.analysis.claim_findings import Checked, State
+from tkperf.analysis.claim_findings import Checked, ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.results import RunResult
@@ -78,7 +78,7 @@ def test_limits_are_inclusive_and_margins_signed(result: RunResult) -> None:
     )
     found = check_claims(parse_claims(text, file="c"), result, load=never, folder=Path()).findings
     assert [each.state for each in found] == [
-        State.MET, State.NOT_MET, State.MET, State.NOT_MET,
+        ClaimState.MET, ClaimState.NOT_MET, ClaimState.MET, ClaimState.NOT_MET,
     ]  # fmt: skip
     assert [each.margin_percent for each in found] == pytest.approx([0, -50, 100, -100])
 
@@ -90,7 +90,7 @@ def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
     rare = claim("at_most = 1e9", metric="p99.999_us") + claim("at_least = 0", metric="p99.999_us")
     text = claim("at_least = 0", read_percent=70) + rare + claim("at_most = 1e9", metric="p99_us")
     found = check_claims(parse_claims(text, file="c"), result, load=never, folder=Path()).findings
-    assert [each.state for each in found] == [*[State.NOT_MEASURED] * 3, State.MET]
+    assert [each.state for each in found] == [*[ClaimState.NOT_MEASURED] * 3, ClaimState.MET]
     assert [each.value for each in found[:3]] == [None] * 3
     too_few = "fewer than 10 I/Os expected beyond that percentile"
     assert [each.note for each in found[1:]] == [too_few, too_few, None]
@@ -118,7 +118,7 @@ def test_what_was_not_measured_says_why(result: RunResult, old: str, new: str, r
     text = claim("at_least = 1").replace(old, new, 1)
     alone = replace(result, tests=result.tests[:1])
     (found,) = check_claims(parse_claims(text, file="c"), alone, load=never, folder=Path()).findings
-    assert found.state is State.NOT_MEASURED
+    assert found.state is ClaimState.NOT_MEASURED
     assert found.note is not None
     assert found.note.startswith(reason)
 
@@ -146,7 +146,7 @@ def test_a_run_meets_itself_as_baseline(result: RunResult, folder: Path) -> None
     assert seen == [folder / "run.tkperf"]
     cells = sum(len(section.cells) for test in result.tests for section in test.sections)
     assert len(found) == cells
-    assert {each.state for each in found} == {State.MET}
+    assert {each.state for each in found} == {ClaimState.MET}
     assert all(4.7 < (each.margin_percent or 0) < 5.3 for each in found)
 
 
@@ -257,18 +257,18 @@ def one_test(test: str, values: Sequence[float | None], **section: Any) -> dict[
     ("test", "seen", "state", "margin"),
     [
         # Of 100 within 10 %: rates from 90 on, latencies up to 110.
-        ("iops", 89, State.NOT_MET, -100 / 90),
-        ("iops", 90, State.MET, 0),
-        ("iops", 117, State.MET, 30),
-        ("tp", 89, State.NOT_MET, -100 / 90),
-        ("lat", 111, State.NOT_MET, -100 / 110),
-        ("lat", 55, State.MET, 50),
-        ("fio", 89, State.NOT_MET, -100 / 90),
-        ("fio", 90, State.MET, 0),
+        ("iops", 89, ClaimState.NOT_MET, -100 / 90),
+        ("iops", 90, ClaimState.MET, 0),
+        ("iops", 117, ClaimState.MET, 30),
+        ("tp", 89, ClaimState.NOT_MET, -100 / 90),
+        ("lat", 111, ClaimState.NOT_MET, -100 / 110),
+        ("lat", 55, ClaimState.MET, 50),
+        ("fio", 89, ClaimState.NOT_MET, -100 / 90),
+        ("fio", 90, ClaimState.MET, 0),
     ],
 )
 def test_a_baseline_allows_what_it_says(
-    test: str, seen: float, state: State, margin: float
+    test: str, seen: float, state: ClaimState, margin: float
 ) -> None:
     """By hand: less is worse for rates, more is worse for latencies; imports of fio, too."""
     earlier = made_up_run("old", one_test(test, (100.0, 100.0)))
@@ -321,7 +321,7 @@ def test_a_baseline_of_other_conditions_is_said() -> None:
     checked = check_against(earlier, later)
     assert [(each.state, each.note) for each in checked.findings] == [
         (
-            State.MET,
+            ClaimState.MET,
             "the baseline was not steady; steady state was not reached; limited by the host's CPUs",
         )
     ]
@@ -411,10 +411,10 @@ def test_a_claim_may_be_of_any_test_that_somebody_knows(result: RunResult) -> No
     text = claim("at_least = 1")
     newer = replace(result, tests=(replace(result.tests[0], name="xyz"),))
     for test, run, state in (
-        ("iops", result, State.MET),
-        ("xyz", newer, State.MET),
-        ("iops", newer, State.NOT_MEASURED),
-        ("fio", result, State.NOT_MEASURED),
+        ("iops", result, ClaimState.MET),
+        ("xyz", newer, ClaimState.MET),
+        ("iops", newer, ClaimState.NOT_MEASURED),
+        ("fio", result, ClaimState.NOT_MEASURED),
     ):
         claims = parse_claims(text.replace('"iops"', f'"{test}"', 1), file="c.toml")
         (finding,) = check_claims(claims, run, load=never, folder=Path()).findings
@@ -487,9 +487,9 @@ def test_a_claim_names_what_tells_workloads_apart(condition: str) -> None:
     text = claim("at_least = 60", read_percent=0)
     claims = parse_claims(f"{text}{condition}\n{text}", file="c")
     named, open_ = check_claims(claims, result, load=never, folder=Path()).findings
-    assert (named.state, named.value) == (State.MET, 70.0)
+    assert (named.state, named.value) == (ClaimState.MET, 70.0)
     assert (open_.state, open_.note) == (
-        State.NOT_MEASURED,
+        ClaimState.NOT_MEASURED,
         f"measured of several workloads: name {condition.split(maxsplit=1)[0]}",
     )
     for finding in check_against(result, result).findings:

@@ -21,7 +21,7 @@ from tkperf.analysis.comparing.entries import Change, Entry
 from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
 from tkperf.analysis.telemetry import DriveTelemetry
 from tkperf.analysis.timeline.findings import Recorded, Timeline
-from tkperf.analysis.timeline.levels import Level, LevelKind
+from tkperf.analysis.timeline.levels import LevelKind, RateLevel
 from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
 from tkperf.cli.commands.compare import ARRANGEMENTS
 from tkperf.model.errors import UsageError
@@ -309,7 +309,7 @@ def stream(
         recorded=Recorded.SLICES,
         values=len(values),
         levels=tuple(
-            Level(kind=kind, start=float(start), end=float(end), value=value)
+            RateLevel(kind=kind, start=float(start), end=float(end), value=value)
             for kind, start, end, value in levels
         ),
         settled=settled,

@@ -15,7 +15,7 @@ from tests.builders import view_of, work
 from tkperf.analysis.results import SectionResult
 from tkperf.analysis.timeline.drops import find_drops
 from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline
-from tkperf.analysis.timeline.levels import Level, LevelKind, find_levels
+from tkperf.analysis.timeline.levels import LevelKind, RateLevel, find_levels
 from tkperf.analysis.timeline.search import find_in_seconds
 from tkperf.analysis.timeline.series import Series, make_series
 from tkperf.analysis.timeline.spikes import find_periodic_spikes
@@ -323,9 +323,9 @@ def test_sentences_name_places_units_and_how_sure() -> None:
         recorded=Recorded.SLICES,
         values=1440,
         levels=(
-            Level(kind=LevelKind.FRESH, start=0, end=540, value=88_800),
-            Level(kind=LevelKind.TRANSITION, start=540, end=2460, value=50_000),
-            Level(kind=LevelKind.STEADY, start=2460, end=86_400, value=27_000),
+            RateLevel(kind=LevelKind.FRESH, start=0, end=540, value=88_800),
+            RateLevel(kind=LevelKind.TRANSITION, start=540, end=2460, value=50_000),
+            RateLevel(kind=LevelKind.STEADY, start=2460, end=86_400, value=27_000),
         ),
         settled=True,
     )

@@ -16,7 +16,7 @@ from rich.console import Console
 import tkperf
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import run_info, simulate, work
-from tkperf.analysis.claim_findings import LOWER_LIMIT, Finding, State
+from tkperf.analysis.claim_findings import LOWER_LIMIT, ClaimFinding, ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.compare import compare
@@ -228,7 +228,7 @@ block_size = "4k"
 """
 
 
-def found(limit: str, uncertainty: Uncertainty | None) -> Finding:
+def found(limit: str, uncertainty: Uncertainty | None) -> ClaimFinding:
     claims = parse_claims(CLAIM.format(limit=limit), file="claims.toml")
     run = run_with([100, 100], uncertainty)
     (finding,) = check_claims(
@@ -240,18 +240,18 @@ def found(limit: str, uncertainty: Uncertainty | None) -> Finding:
 @pytest.mark.parametrize(
     ("limit", "state", "certain", "sigmas", "text"),
     [
-        ("at_least = 90", State.MET, True, 2.5, "+11.1 %, 2.5 sigma"),
-        ("at_least = 92", State.MET, True, 2.0, "+8.7 %, 2.0 sigma"),
-        ("at_least = 95", State.MET, False, 1.25, "+5.3 %, 1.2 sigma"),
-        ("at_least = 104", State.NOT_MET, False, -1.0, "-3.8 %, 1.0 sigma"),
-        ("at_least = 110", State.NOT_MET, True, -2.5, "-9.1 %, 2.5 sigma"),
-        ("at_most = 110", State.MET, True, 2.5, "+9.1 %, 2.5 sigma"),
-        ("at_most = 99", State.NOT_MET, False, -0.25, "-1.0 %, 0.2 sigma"),
-        ("at_least = 10", State.MET, True, 22.5, "+900.0 %, over 10 sigma"),
+        ("at_least = 90", ClaimState.MET, True, 2.5, "+11.1 %, 2.5 sigma"),
+        ("at_least = 92", ClaimState.MET, True, 2.0, "+8.7 %, 2.0 sigma"),
+        ("at_least = 95", ClaimState.MET, False, 1.25, "+5.3 %, 1.2 sigma"),
+        ("at_least = 104", ClaimState.NOT_MET, False, -1.0, "-3.8 %, 1.0 sigma"),
+        ("at_least = 110", ClaimState.NOT_MET, True, -2.5, "-9.1 %, 2.5 sigma"),
+        ("at_most = 110", ClaimState.MET, True, 2.5, "+9.1 %, 2.5 sigma"),
+        ("at_most = 99", ClaimState.NOT_MET, False, -0.25, "-1.0 %, 0.2 sigma"),
+        ("at_least = 10", ClaimState.MET, True, 22.5, "+900.0 %, over 10 sigma"),
     ],
 )
 def test_the_value_decides_and_the_uncertainty_says_how_surely(
-    limit: str, state: State, certain: bool, sigmas: float, text: str
+    limit: str, state: ClaimState, certain: bool, sigmas: float, text: str
 ) -> None:
     """Of 100 +- 8, u = 4."""
     finding = found(limit, even(100, 8))
@@ -265,7 +265,7 @@ def test_the_value_decides_and_the_uncertainty_says_how_surely(
 
 def test_a_value_without_uncertainty_is_judged_all_the_same() -> None:
     finding = found("at_least = 90", Uncertainty(reason=ONCE))
-    assert (finding.state, finding.certain, finding.margin_sigmas) == (State.MET, None, None)
+    assert (finding.state, finding.certain, finding.margin_sigmas) == (ClaimState.MET, None, None)
     assert finding.margin_text == "+11.1 %"
     assert finding.note == f"no uncertainty: {ONCE}"
     assert not finding.is_confirmed
@@ -275,7 +275,7 @@ def test_a_lower_limit_of_the_uncertainty_can_show_doubt_alone() -> None:
     """That nothing is in doubt it cannot show, nor a difference of two runs."""
     limit = replace(even(100, 8), at_least=True)
     beyond, within = found("at_least = 80", limit), found("at_least = 95", limit)
-    assert (beyond.state, beyond.certain, within.certain) == (State.MET, None, False)
+    assert (beyond.state, beyond.certain, within.certain) == (ClaimState.MET, None, False)
     assert not beyond.is_confirmed
     assert beyond.note == "of the uncertainty only a lower limit is known"
     greater = replace(even(200, 8), at_least=True)
@@ -311,14 +311,14 @@ def test_a_tail_is_sure_if_every_round_meets_the_limit_by_itself(
     (finding,) = check_claims(
         parse_claims(text, file="claims.toml"), run, load=lambda _: run, folder=Path()
     ).findings
-    assert (finding.state, finding.certain) == (State.MET, certain)
+    assert (finding.state, finding.certain) == (ClaimState.MET, certain)
     assert finding.note == (f"{LOWER_LIMIT}{doubt}" if doubt else None)
 
 
 def test_a_value_that_can_only_be_on_the_good_side_is_sure() -> None:
     """A recovery time is at most what is given."""
     finding = found("at_most = 100", Uncertainty(standard=1.0, low=95.0, high=100.0))
-    assert (finding.state, finding.certain) == (State.MET, True)
+    assert (finding.state, finding.certain) == (ClaimState.MET, True)
 
 
 def test_a_baseline_is_as_uncertain_as_the_run() -> None:
@@ -328,10 +328,10 @@ def test_a_baseline_is_as_uncertain_as_the_run() -> None:
     )
     run, earlier = run_with([110, 110], even(110, 8)), run_with([100, 100], even(100, 8))
     findings = check_claims(claims, run, load=lambda _: earlier, folder=Path()).findings
-    assert [(finding.state, finding.certain) for finding in findings] == [(State.MET, False)]
+    assert [(finding.state, finding.certain) for finding in findings] == [(ClaimState.MET, False)]
     of_unknown = run_with([100, 100], None)
     findings = check_claims(claims, run, load=lambda _: of_unknown, folder=Path()).findings
-    assert [(finding.state, finding.certain) for finding in findings] == [(State.MET, None)]
+    assert [(finding.state, finding.certain) for finding in findings] == [(ClaimState.MET, None)]
 
 
 def test_a_baseline_is_compared_by_levels() -> None:
@@ -343,7 +343,7 @@ def test_a_baseline_is_compared_by_levels() -> None:
         (finding,) = check_claims(
             parse_claims(claims, file="claims.toml"), earlier, load=lambda _: earlier, folder=Path()
         ).findings
-        assert (finding.state, finding.certain) == (State.MET, certain)
+        assert (finding.state, finding.certain) == (ClaimState.MET, certain)
         assert finding.uncertainty == narrow
 
 
@@ -448,6 +448,6 @@ def test_an_uncertainty_as_great_as_the_figure_gives_no_number() -> None:
 def test_an_uneven_interval_has_no_sigma() -> None:
     """It says whether it contains the limit, and no more."""
     finding = found("at_most = 41", Uncertainty(standard=300.0, low=30.0, high=1200.0))
-    assert (finding.state, finding.certain) == (State.NOT_MET, False)
+    assert (finding.state, finding.certain) == (ClaimState.NOT_MET, False)
     assert (finding.margin_sigmas, finding.margin_text) == (None, "-143.9 %")
     assert finding.note == "the limit lies within the uncertainty (95 %)"

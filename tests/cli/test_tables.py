@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from tests.builders import run_info, simulate
-from tkperf.analysis.claim_findings import Checked, Finding, State
+from tkperf.analysis.claim_findings import Checked, ClaimFinding, ClaimState
 from tkperf.analysis.compare import compare
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.results import RunResult
@@ -103,10 +103,10 @@ def test_one_of_anything_is_singular(result: RunResult) -> None:
         assert "1 slices" not in text
 
 
-FINDING = Finding(
+FINDING = ClaimFinding(
     claim="tp 100/0 1024k megabytes_per_s",
     source="data sheet",
-    state=State.MET,
+    state=ClaimState.MET,
     limit=">= 0.01 MB/s",
     value=512.3,
     unit="MB/s",

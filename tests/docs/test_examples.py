@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tkperf
-from tkperf.analysis.claim_findings import State
+from tkperf.analysis.claim_findings import ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.device.raid.config import load_raid_config
@@ -49,7 +49,7 @@ def test_the_claims_are_claims(tmp_path: Path) -> None:
     assert [
         finding.state
         for finding in checked.findings
-        if finding.state not in (State.MET, State.NOT_MET)
+        if finding.state not in (ClaimState.MET, ClaimState.NOT_MET)
     ] == []
     assert len(checked.findings) == text.count("[[claim]]")
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import tkperf
 from tests.interop.fio_files import document, job, written
 from tests.interop.test_fio_rounds import rounds_of, run_of, said
-from tkperf.analysis.claim_findings import State
+from tkperf.analysis.claim_findings import ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.compare import compare
@@ -315,10 +315,10 @@ metric = "iops"\nat_least = 1\n"""
         return found
 
     alone = check(imported(tmp_path / "1", fill))
-    assert (alone.state, alone.note) == (State.NOT_MEASURED, "preconditioning, not judged")
+    assert (alone.state, alone.note) == (ClaimState.NOT_MEASURED, "preconditioning, not judged")
     rounds = ("wdpc.json", sequential_fill("wdpc"))
     both = check(imported(tmp_path / "2", fill, rounds))
-    assert both.state is (State.NOT_MEASURED if section else State.MET)
+    assert both.state is (ClaimState.NOT_MEASURED if section else ClaimState.MET)
 
 
 @pytest.mark.parametrize(

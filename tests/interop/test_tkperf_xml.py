@@ -24,9 +24,9 @@ from tkperf.interop.tkperf_xml import parse_tkperf_xml
 from tkperf.model.errors import RunFileError, UsageError
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, THROUGHPUT, percentile
 from tkperf.model.units import KIB
-from tkperf.page.page import Blocks, ReportView
+from tkperf.page.page import FactBlocks, ReportView
 from tkperf.page.page_header import build_page_header
-from tkperf.page.user_facts import NOTHING_TOLD
+from tkperf.page.user_facts import NO_USER_FACTS
 from tkperf.pipeline.run_info import (
     FILE_NOTICE,
     NO_PURGE_NOTICE,
@@ -376,7 +376,7 @@ def facts_of(view: ReportView) -> dict[str, str]:
     return facts_in(view.disclosure)
 
 
-def facts_in(blocks: Blocks) -> dict[str, str]:
+def facts_in(blocks: FactBlocks) -> dict[str, str]:
     return dict(pair for _, facts in blocks for pair in facts)
 
 
@@ -392,7 +392,7 @@ def test_what_nobody_recorded_is_not_known(tmp_path: Path, name: str) -> None:
         assert fact in unknown
     assert facts["Profile"] == "TKperf XML"
     assert facts["Specification"] == "TKperf 2.2 result XML"
-    header = facts_in(build_page_header(run, NOTHING_TOLD))
+    header = facts_in(build_page_header(run, NO_USER_FACTS))
     assert not {"Purge method", "Data pattern"} & set(header)
     (test,) = view.tests
     assert test.procedure == ""
@@ -422,10 +422,10 @@ def test_the_tool_is_named_by_its_own_name(tmp_path: Path) -> None:
     run = imported(tmp_path, GOLDEN / "tkperf-2.2-lat.xml")
     said = f"TKperf 2.2, imported by tkperf {tkperf.__version__}"
     assert facts_of(view_of(tmp_path / "testlat.tkperf"))["Test software"] == said
-    assert facts_in(build_page_header(run, NOTHING_TOLD))["Test software"] == said
+    assert facts_in(build_page_header(run, NO_USER_FACTS))["Test software"] == said
     again = parse_tkperf_xml(render_tkperf_xml(run).text.encode(), file="again.xml")
     assert again.tool == said
-    own = build_page_header(simulate(tmp_path, run_info()), NOTHING_TOLD)
+    own = build_page_header(simulate(tmp_path, run_info()), NO_USER_FACTS)
     assert facts_in(own)["Test software"] == "tkperf 0"
 
 

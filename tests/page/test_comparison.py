@@ -16,7 +16,7 @@ from tkperf.analysis.comparing.arrangement import Arrangement
 from tkperf.analysis.results import RunResult
 from tkperf.page.comparison import build_comparison_view, build_plots
 from tkperf.page.page import ChartView, ReportView
-from tkperf.render.charts.comparison import compared_exceedance, find_named, shorten
+from tkperf.render.charts.comparison import compared_exceedance, find_named, shorten_names
 from tkperf.render.charts.headlines import ratios_with_intervals
 from tkperf.render.charts.vega import PALETTE
 from tkperf.render.document import compose
@@ -179,7 +179,7 @@ def test_many_runs_have_lines_of_points_in_the_place_of_bars() -> None:
 def test_long_names_are_told_apart_by_their_ends() -> None:
     """Each point of a curve carries one: a page of twenty runs with names of 240 letters had 62 MB."""
     long = ["x" * 240, "x" * 239 + "y", "x" * 241, "short"]
-    called = list(shorten(long).values())
+    called = list(shorten_names(long).values())
     assert len(set(called)) == 4
     assert max(map(len, called)) <= 45
     assert called[3] == "short"

@@ -20,7 +20,7 @@ from tkperf.page.disclosure import build_disclosure
 from tkperf.page.facts import describe_demands
 from tkperf.page.page_header import build_page_header, describe_run
 from tkperf.page.procedure_text import describe_procedure
-from tkperf.page.user_facts import NOTHING_TOLD, SPONSOR, Told, parse_facts
+from tkperf.page.user_facts import NO_USER_FACTS, SPONSOR, UserFacts, parse_facts
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.procedures.profiles import apply_options
 from tkperf.render.export_json import render_json
@@ -40,14 +40,14 @@ def printed(result: RunResult) -> str:
 
 def set_up_of(result: RunResult, test: TestResult) -> dict[str, str]:
     """The third block of a test's page header."""
-    return dict(dict(build_page_header(result, NOTHING_TOLD, test))["Set-up parameters"])
+    return dict(dict(build_page_header(result, NO_USER_FACTS, test))["Set-up parameters"])
 
 
 def test_a_header_has_the_blocks_of_the_pts_with_what_is_known(tmp_path: Path) -> None:
     """Both preconditionings with their demand and rounds, the stimuli, and nothing that is not known."""
     result = simulate(tmp_path, run_info(profile=QUICK))
     iops = next(test for test in result.tests if test.name == "iops")
-    told = Told(report_date="2026-01-02", facts={SPONSOR: "ACME", "NAND type": "TLC"})
+    told = UserFacts(report_date="2026-01-02", facts={SPONSOR: "ACME", "NAND type": "TLC"})
     header = build_page_header(result, told, iops)
     assert [title for title, _ in header] == [
         "Test platform", "Device under test", "Set-up parameters", "Test parameters",
@@ -79,7 +79,7 @@ def test_what_is_not_known_is_named_once_in_a_line(tmp_path: Path) -> None:
     assert "not known" not in str(
         [facts for title, facts in before.items() if title != "Not known"]
     )
-    told = Told(report_date="2026-01-02", facts=parse_facts(["nand TYPE = 3D TLC"]))
+    told = UserFacts(report_date="2026-01-02", facts=parse_facts(["nand TYPE = 3D TLC"]))
     after = dict(build_disclosure(result, told))
     assert dict(after["Device under test"])["NAND type"] == "3D TLC"
     assert not {"NAND type", "Report date"} & set(after["Not known"][0][1].split(", "))
@@ -132,7 +132,7 @@ def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
     result = tkperf.run(plan, "bent", folder=tmp_path)
     changes = ("threads 4 -> 1", "runtime 60 s -> 1 s", "active range 100 % -> 1 GiB")
     assert result.info.alterations == changes
-    assert "SNIA PTS-E 1.1 (2013), altered" in describe_run(result, NOTHING_TOLD)
+    assert "SNIA PTS-E 1.1 (2013), altered" in describe_run(result, NO_USER_FACTS)
     assert dict(dict(build_disclosure(result))["Test run"])["Altered"] == ", ".join(changes)
     view = view_of(tmp_path / "bent.tkperf")
     for said in (
@@ -151,7 +151,7 @@ def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
 def test_a_run_by_the_numbers_is_not_called_altered(tmp_path: Path) -> None:
     """Nor does an older file, which does not know."""
     result = simulate(tmp_path, run_info(profile=QUICK))
-    assert describe_run(result, NOTHING_TOLD).endswith(f" · {QUICK['title']}")
+    assert describe_run(result, NO_USER_FACTS).endswith(f" · {QUICK['title']}")
     assert "Altered" not in dict(dict(build_disclosure(result))["Test run"])
     assert "ltered" not in render_markdown(result) + printed(result)
 

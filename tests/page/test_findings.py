@@ -18,7 +18,7 @@ from tkperf.analysis.characteristics import FRESH, STEADY, STEADY_FROM, Characte
 from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded, Timeline
-from tkperf.analysis.timeline.levels import Level, LevelKind
+from tkperf.analysis.timeline.levels import LevelKind, RateLevel
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.figures import Figure, FigureKind
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
@@ -52,8 +52,8 @@ def with_latencies(section: SectionResult, mean: float, p999: float, most: float
 def saturated(*, steady: float | None = 27_000.0) -> SectionResult:
     """A stream that falls from 88,800 IOPS to a level, or goes on falling."""
     section = made_up_section("Stream", {WRITES: [30_000.0] * 3}, stream=True, window=False)
-    fresh = Level(kind=LevelKind.FRESH, start=0, end=540, value=88_800)
-    last = Level(kind=LevelKind.STEADY, start=2460, end=9000, value=27_000)
+    fresh = RateLevel(kind=LevelKind.FRESH, start=0, end=540, value=88_800)
+    last = RateLevel(kind=LevelKind.STEADY, start=2460, end=9000, value=27_000)
     course = Timeline(
         workload=WRITES,
         quantity="iops",

@@ -29,11 +29,11 @@ from tkperf.model.quantity import (
 )
 from tkperf.model.steady_state import Fit, judge
 from tkperf.model.units import KIB, format_block_size_kib, format_mix, format_number
-from tkperf.page.merged import put_together
+from tkperf.page.merged import merge_sections
 from tkperf.page.naming import capitalise
 from tkperf.page.page import CellView, ChartView, ReportView, SectionView, TableView
 from tkperf.page.sections import describe_fit
-from tkperf.page.tables.results import Figure
+from tkperf.page.tables.results import TableNumber
 from tkperf.page.tables.sections import build_section_tables
 from tkperf.page.view import build_view
 from tkperf.page.wording import shorten
@@ -123,7 +123,7 @@ def test_every_cell_of_every_table_is_the_results(view: ReportView, result: RunR
                 checked += check_matrix(table, measured)
     # Block sizes of the throughput test share one.
     (shared,) = view.tests[2].tables
-    together = put_together(result.tests[2])
+    together = merge_sections(result.tests[2])
     assert together is not None
     checked += check_matrix(shared, together)
     assert checked == 12 + 9 * 6 + 2 * 2 - missing_percentiles(result)
@@ -487,6 +487,6 @@ def test_the_opening_says_what_the_test_was_made_to_find(tmp_path: Path) -> None
         if one.label.endswith(", no backlog up to")
     ]
     assert [headline.text for headline in limits] == [
-        f"{row[1].value:,.0f} IOPS" for row in table.rows if isinstance(row[1], Figure)
+        f"{row[1].value:,.0f} IOPS" for row in table.rows if isinstance(row[1], TableNumber)
     ]
     assert len(limits) == len(table.rows) > 1

@@ -16,7 +16,7 @@ from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
 from tkperf.model.figures import (
-    TABLES,
+    TABLE_KINDS,
     WHOLE_TEST,
     Figure,
     FigureKind,
@@ -29,8 +29,8 @@ from tkperf.model.figures import (
 from tkperf.model.units import GIB
 from tkperf.page.figures.joining import join_charts, name_views
 from tkperf.page.page import ChartView, ReportView
-from tkperf.page.tables.results import Figure as TableFigure
-from tkperf.page.tables.results import Table, shade
+from tkperf.page.tables.results import ResultTable, shade
+from tkperf.page.tables.results import TableNumber as TableFigure
 from tkperf.procedures import SSD_TESTS, TESTS, Test, load_profile
 from tkperf.procedures.plan import section_names
 from tkperf.runfile.reader import RunFile
@@ -58,7 +58,7 @@ def charts_of(figures: tuple[Figure, ...]) -> dict[str, list[Figure]]:
     """The figures of each question, in their order."""
     questions: dict[str, list[Figure]] = {}
     for figure in figures:
-        if figure.kind not in TABLES:
+        if figure.kind not in TABLE_KINDS:
             questions.setdefault(figure.question, []).append(figure)
     return questions
 
@@ -293,7 +293,7 @@ def test_a_cell_is_shaded_by_its_value(
 ) -> None:
     """What was not measured has no colour, nor what is all the same."""
     row: tuple[str | TableFigure, ...] = ("4", *(TableFigure(value=value) for value in values))
-    table = Table(title="", head=("",) * 4, rows=(row,), shaded=True)
+    table = ResultTable(title="", head=("",) * 4, rows=(row,), shaded=True)
     assert [list(row) for row in shade(table)] == [pytest.approx(list(shades))]
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.procedures.test_own_workloads import EVERYTHING
 from tests.resuming import cuts, find_faults
 from tkperf import load, make_plan
-from tkperf.analysis.claim_findings import State
+from tkperf.analysis.claim_findings import ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
@@ -167,7 +167,7 @@ def test_levels_of_a_demand_that_was_cut_off_are_shown(cut_off: list[RunResult])
     assert last.ended_because == "the test did not end: interrupted"
 
 
-def checked(result: RunResult, *claims: str) -> list[tuple[State, str | None]]:
+def checked(result: RunResult, *claims: str) -> list[tuple[ClaimState, str | None]]:
     text = "".join(f"[[claim]]\n{claim}\n" for claim in claims)
     read = parse_claims(text, file="claims.toml")
     findings = check_claims(read, result, load=load, folder=Path()).findings
@@ -195,17 +195,17 @@ def test_a_claim_on_what_did_not_end_cannot_be_told(cut_off: list[RunResult]) ->
         of_third + 'metric = "share_of_first_percent"\nat_least = 1',
         of_third + 'metric = "sudden_drops"\nat_most = 0',
     ) == [
-        (State.MET, f"{whole}; of the uncertainty only a lower limit is known"),
-        (State.CANNOT_BE_TOLD, f"{SO_FAR}; {whole}"),
-        (State.CANNOT_BE_TOLD, SO_FAR),
-        (State.NOT_MEASURED, "nothing there was looked at for it"),
+        (ClaimState.MET, f"{whole}; of the uncertainty only a lower limit is known"),
+        (ClaimState.CANNOT_BE_TOLD, f"{SO_FAR}; {whole}"),
+        (ClaimState.CANNOT_BE_TOLD, SO_FAR),
+        (ClaimState.NOT_MEASURED, "nothing there was looked at for it"),
     ]
     before = next(each for each in cut_off if any(in_section([each], second)))
     assert checked(
         before, of_third + mean, f'test = "demand"\n{mean}\nblock_size = "4k"\nread_percent = 0'
     ) == [
-        (State.NOT_MEASURED, f"the run was interrupted before {third}"),
-        (State.NOT_MEASURED, "the run was interrupted before test demand"),
+        (ClaimState.NOT_MEASURED, f"the run was interrupted before {third}"),
+        (ClaimState.NOT_MEASURED, "the run was interrupted before test demand"),
     ]
 
 
@@ -222,11 +222,15 @@ def test_what_cannot_change_any_more_is_judged(cut_off: list[RunResult]) -> None
         if found.key == "recovery_s"
     ]
     assert (recoveries[1].value, recoveries[1].at_least) == (None, 2.0)
-    cannot = State.CANNOT_BE_TOLD
-    assert [state for state, _ in checked(results[1], *claims)] == [State.NOT_MET, cannot, cannot]
+    cannot = ClaimState.CANNOT_BE_TOLD
+    assert [state for state, _ in checked(results[1], *claims)] == [
+        ClaimState.NOT_MET,
+        cannot,
+        cannot,
+    ]
     assert recoveries[3].value == 3.0
     assert [state for state, _ in checked(results[3], *claims)] == [
-        State.NOT_MET, State.MET, State.NOT_MET
+        ClaimState.NOT_MET, ClaimState.MET, ClaimState.NOT_MET
     ]  # fmt: skip
 
 

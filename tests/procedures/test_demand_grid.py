@@ -22,7 +22,7 @@ from tkperf.procedures.demand_grid import GRID, PRECONDITIONING, WRITES_BETWEEN
 from tkperf.procedures.demand_intensity import DemandIntensityTable
 from tkperf.procedures.demand_points import (
     CellMeans,
-    Point,
+    DemandPoint,
     choose_points,
     choose_saturating,
     window_means,
@@ -108,7 +108,7 @@ def test_a_round_is_five_minutes_of_writes_and_49_minutes_of_grid(course: Course
 def test_the_histograms_are_ten_minutes_after_an_hour_of_writes(course: Course) -> None:
     """At the point's own demand: the most IOPS of the fewest outstanding, half of it, TC 1 / QD 1."""
     found = {}
-    for point in Point:
+    for point in DemandPoint:
         writes = course.of(f"{point}: writes before the histogram")
         (histogram,) = course.of(f"{point}: response times")
         assert isinstance(histogram, Continuous)
@@ -119,7 +119,11 @@ def test_the_histograms_are_ten_minutes_after_an_hour_of_writes(course: Course) 
         }
         found[point] = (histogram.workload.jobs, histogram.workload.io_depth)
     # 64 outstanding I/Os saturate; (64,000 + 1,000) / 2 is nearest to 32.
-    assert found == {Point.MAXIMUM: (2, 32), Point.MIDDLE: (1, 32), Point.MINIMUM: (1, 1)}
+    assert found == {
+        DemandPoint.MAXIMUM: (2, 32),
+        DemandPoint.MIDDLE: (1, 32),
+        DemandPoint.MINIMUM: (1, 1),
+    }
     grid = course.outcomes[2]
     assert grid.ended_because == (
         "steady state in rounds 1-5; maximum at TC 2 / QD 32: 64,000 IOPS, mean 100.0 µs; middle at "
@@ -184,7 +188,7 @@ def cell(jobs: int, depth: int, iops: float, mean_us: float | None) -> CellMeans
     )
 
 
-def points(*cells: CellMeans) -> dict[Point, tuple[int, int]]:
+def points(*cells: CellMeans) -> dict[DemandPoint, tuple[int, int]]:
     chosen = choose_points(cells, 5000)
     return {
         point: (each.workload.jobs, each.workload.io_depth) for point, each in chosen.at.items()
@@ -195,7 +199,7 @@ def test_cells_at_the_ceiling_or_above_are_neither_maximum_nor_middle() -> None:
     """Below 5 ms; the minimum is the least demand, however slow; what measured nothing is no point."""
     least, low, high = cell(1, 1, 100, 9000), cell(1, 2, 5000, 400), cell(2, 2, 9000, 4999)
     assert points(cell(4, 4, 20_000, 5000), high, low, least, cell(8, 8, 0, None)) == {
-        Point.MAXIMUM: (2, 2), Point.MIDDLE: (1, 2), Point.MINIMUM: (1, 1),
+        DemandPoint.MAXIMUM: (2, 2), DemandPoint.MIDDLE: (1, 2), DemandPoint.MINIMUM: (1, 1),
     }  # fmt: skip
 
 
@@ -203,7 +207,7 @@ def test_where_all_cells_are_above_the_ceiling_it_chooses_nothing() -> None:
     """As on a slow disk: all cells count, and the result says so."""
     slow = (cell(1, 1, 100, 6000), cell(1, 4, 300, 12_000))
     assert points(*slow) == {
-        Point.MAXIMUM: (1, 4), Point.MIDDLE: (1, 1), Point.MINIMUM: (1, 1),
+        DemandPoint.MAXIMUM: (1, 4), DemandPoint.MIDDLE: (1, 1), DemandPoint.MINIMUM: (1, 1),
     }  # fmt: skip
     chosen = choose_points(slow, 5000)
     assert chosen.all_above_ceiling

@@ -18,7 +18,7 @@ from tkperf.model.phases import Continuous, Fill, Phase, Purge, Round, SectionOu
 from tkperf.model.quantity import Direction, combine
 from tkperf.model.units import GIB
 from tkperf.model.workload import Access, Arrival, Workload
-from tkperf.page.tables.results import Figure, build_listings
+from tkperf.page.tables.results import TableNumber, build_listings
 from tkperf.procedures import SSD_TESTS, choose_tests, load_profile, parse_profile
 from tkperf.procedures.latency_over_demand import (
     STATE_SECTION,
@@ -283,10 +283,10 @@ def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short:
     waited = [
         (row[4].value or 0) - (row[5].value or 0)
         for row in listing.rows
-        if isinstance(row[4], Figure) and isinstance(row[5], Figure)
+        if isinstance(row[4], TableNumber) and isinstance(row[5], TableNumber)
     ]
     assert [row[0] for row in listing.rows] == [f"{level:,.0f}" for level in levels]
-    backlogs = [row[2].value for row in listing.rows if isinstance(row[2], Figure)]
+    backlogs = [row[2].value for row in listing.rows if isinstance(row[2], TableNumber)]
     kept = levels.index(no_backlog.value)
     assert waited[: kept + 1] == [0] * (kept + 1)
     # Half of what the last I/O is late, on average: the backlog grows evenly.

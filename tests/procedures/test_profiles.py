@@ -43,7 +43,7 @@ from tkperf.procedures.plan import Case, forecast
 from tkperf.procedures.profiles import Profile, apply_options
 from tkperf.procedures.profiles.explained import explain_keys, show_value
 from tkperf.procedures.profiles.ranges import resolve_range
-from tkperf.procedures.profiles.tables import SHARED_TABLES, Table
+from tkperf.procedures.profiles.tables import SHARED_TABLES, ProfileTable
 from tkperf.procedures.throughput import ThroughputTable
 from tkperf.procedures.walk import find_excess
 from tkperf.procedures.write_saturation import WriteSaturationTable
@@ -431,7 +431,7 @@ def test_the_page_on_profiles_has_every_key_with_its_meaning() -> None:
 
 
 @pytest.mark.parametrize("table", [*SHARED_TABLES, *(test.table for test in TESTS)])
-def test_an_optional_key_says_what_is_taken_without_it(table: type[Table]) -> None:
+def test_an_optional_key_says_what_is_taken_without_it(table: type[ProfileTable]) -> None:
     """In its meaning."""
     for field in msgspec.structs.fields(table):
         (key,) = (each for each in explain_keys(table) if each.name == field.name)

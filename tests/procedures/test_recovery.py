@@ -22,7 +22,7 @@ from tkperf.model.phases import Continuous, Course, Idle, Phase, Procedure, Purg
 from tkperf.model.record import StepRecord
 from tkperf.model.workload import Access, Workload
 from tkperf.page.findings.headlines import build_headlines
-from tkperf.page.tables.results import Figure
+from tkperf.page.tables.results import TableNumber
 from tkperf.page.tables.sections import build_section_tables
 from tkperf.procedures import SSD_TESTS, Test, load_profile, parse_profile
 from tkperf.procedures.building_blocks import slices_of
@@ -226,10 +226,10 @@ def test_the_recovery_time_is_stated(cross: Path) -> None:
         for one in section.characteristics
         if one.key == "recovery_s"
     ]
-    assert isinstance(recovered[2], Figure)
+    assert isinstance(recovered[2], TableNumber)
     assert recovered[2].value == found.value
-    assert all(isinstance(each, Figure) for each in recovered)
-    values = [each.value for each in recovered if isinstance(each, Figure)]
+    assert all(isinstance(each, TableNumber) for each in recovered)
+    values = [each.value for each in recovered if isinstance(each, TableNumber)]
     assert values[:2] == [None, None]
     third = result.tests[0].sections[2]
     mean = result.tests[0].sections[0].cells[0].all["megabytes_per_s"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from tkperf.model.quantity import LATENCY_MAX, LATENCY_MEAN
 from tkperf.render.charts.headlines import ratios_with_intervals, values_over_dates
-from tkperf.render.charts.latency import exceedance, response_time_histogram
+from tkperf.render.charts.latency import draw_response_times, exceedance
 from tkperf.render.charts.seconds import over_seconds
 from tkperf.render.charts.vega import (
     build_chart,
@@ -149,7 +149,7 @@ def _buckets(chance: Random) -> Spec:
         us += width * chance.choice([1, 1, 1, 5])
     middle, last = rows[len(rows) // 2]["lower"], rows[-1]["upper"]
     marks: list[Spec] = [{"us": middle, "label": "ART"}, {"us": last, "label": "MRT"}]
-    return chance.choice([response_time_histogram, exceedance])(rows, marks, "t")
+    return chance.choice([draw_response_times, exceedance])(rows, marks, "t")
 
 
 KINDS = (_seconds, _stream, _points, _dates, _ratios, _buckets)

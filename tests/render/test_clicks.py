@@ -21,7 +21,7 @@ from tkperf.page.words.uncertainty import add_interval
 from tkperf.procedures import HDD_TESTS, SSD_TESTS
 from tkperf.render.charts.latency import BINS_A_DECADE
 from tkperf.render.html import render_view
-from tkperf.render.terminal.drawings import spread
+from tkperf.render.terminal.drawings import spread_in_bins
 
 CELL = "iops0-0-4096"
 TITLE = "#cell-title"
@@ -283,7 +283,7 @@ def test_a_window_whose_slices_lie_apart_opens_these(browser: Browser, tmp_path:
     assert "slices 1, 6, 11, 16, 21, the window" in visit.page.inner_text(TITLE)
     assert "Every second from the first to the last of" in visit.page.inner_text("#cell-words")
     # The terminal shares buckets out to bins of equal width as the page does.
-    _, ios = spread([bucket for bucket in buckets if bucket[2]], BINS_A_DECADE)
+    _, ios = spread_in_bins([bucket for bucket in buckets if bucket[2]], BINS_A_DECADE)
     drawn = np.diff(np.round(np.cumsum([0.0, *ios]))) > 0
     assert visit.count(BARS) == drawn.sum()
     assert visit.said == []

@@ -12,7 +12,12 @@ from rich.console import Console
 from tests.builders import run_info, simulate
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.render.terminal.blocks import ASCII, UNICODE
-from tkperf.render.terminal.drawings import draw_course, draw_histogram, print_drawings, spread
+from tkperf.render.terminal.drawings import (
+    draw_course,
+    draw_histogram,
+    print_drawings,
+    spread_in_bins,
+)
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +36,10 @@ def stream_of(result: RunResult) -> SectionResult:
 
 def test_spread_ios_stay_as_many_and_a_bin_is_as_wide_as_the_next() -> None:
     """Half of a bucket across two bins is in each; ten bins are a decade."""
-    first, ios = spread([(10.0, 1000.0, 200), (1000.0, 1100.0, 7)], 1)
+    first, ios = spread_in_bins([(10.0, 1000.0, 200), (1000.0, 1100.0, 7)], 1)
     assert first == 1
     assert ios == pytest.approx([100, 100, 7])
-    first, ios = spread([(1.0, 10.0, 1000)], 10)
+    first, ios = spread_in_bins([(1.0, 10.0, 1000)], 10)
     assert (first, len(ios)) == (0, 10)
     assert ios == pytest.approx([100] * 10)
 
@@ -43,13 +48,13 @@ def test_a_wide_bucket_makes_no_step() -> None:
     """Buckets of fio are twice as wide from one power of two to the next; even I/Os are drawn even."""
     buckets = [(edge, edge * 1.02, 2) for edge in (1.02**n for n in range(0, 200, 2))]
     wide = [(edge, edge * 1.02**2, 2) for edge in (1.02**n for n in range(1, 200, 2))]
-    _, ios = spread([*buckets[:50], *wide[50:]], 8)
+    _, ios = spread_in_bins([*buckets[:50], *wide[50:]], 8)
     inner = ios[1:-1]
     assert max(inner) / min(inner) < 1.4
 
 
 def test_no_ios_in_between_are_an_empty_place() -> None:
-    first, ios = spread([(1.0, 1.01, 5), (100.0, 101.0, 5)], 2)
+    first, ios = spread_in_bins([(1.0, 1.01, 5), (100.0, 101.0, 5)], 2)
     assert (first, len(ios)) == (0, 5)
     assert [round(value, 6) for value in ios[1:4]] == [0, 0, 0]
 

@@ -23,7 +23,7 @@ from tkperf.model.run_info import IMPORTED
 from tkperf.model.units import KIB, format_number
 from tkperf.procedures import load_profile
 from tkperf.render.export_markdown import render_markdown
-from tkperf.render.export_tables import Table, build_tables, render_csv
+from tkperf.render.export_tables import DataTable, build_tables, render_csv
 from tkperf.render.export_tkperf import render_tkperf_xml
 from tkperf.render.parquet import render_parquet
 from tkperf.runfile.reader import RunFile
@@ -49,7 +49,7 @@ def quick() -> dict[str, object]:
     }
 
 
-def tables_of(result: RunResult, run_file: Path | None = None) -> dict[str, Table]:
+def tables_of(result: RunResult, run_file: Path | None = None) -> dict[str, DataTable]:
     """The tables by name; of the seconds only the columns without a run file."""
     if run_file is None:
         return {table.name: table for table in build_tables(result, (), lambda *_: ())}
@@ -59,7 +59,7 @@ def tables_of(result: RunResult, run_file: Path | None = None) -> dict[str, Tabl
         return {name: replace(each, rows=list(each.rows)) for name, each in found.items()}
 
 
-def rows(table: Table) -> list[dict[str, str]]:
+def rows(table: DataTable) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO("".join(render_csv(table)))))
 
 
@@ -305,6 +305,6 @@ def test_simulated_is_said_everywhere(tmp_path: Path) -> None:
 )
 def test_a_name_is_no_formula_however_a_spreadsheet_divides_fields(text: str, field: str) -> None:
     """With decimal commas semicolons divide them."""
-    table = Table(name="t", columns=("a",), rows=((text,),))
+    table = DataTable(name="t", columns=("a",), rows=((text,),))
     (row,) = list(csv.reader("".join(render_csv(table)).splitlines()))[1:]
     assert row == [field]

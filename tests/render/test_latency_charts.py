@@ -20,10 +20,10 @@ from tkperf.model.histogram import BUCKET_LOWER_NS, BUCKET_UPPER_NS, REPORTED_PE
 from tkperf.model.measurement import IoStats
 from tkperf.render.charts.latency import (
     BINS_A_DECADE,
+    draw_response_times,
     exceedance,
     exceedance_points,
     histogram_rows,
-    response_time_histogram,
 )
 from tkperf.render.charts.vega import Spec
 
@@ -62,7 +62,7 @@ def test_bars_have_labels_of_a_few_powers_of_ten(power: int) -> None:
         {"lower": 100.0, "upper": 101.0, "count": 10**power},
         {"lower": 900.0, "upper": 905.0, "count": 1},
     ]
-    svg = vl_convert.vegalite_to_svg(response_time_histogram(rows, [], "t") | {"width": 500})
+    svg = vl_convert.vegalite_to_svg(draw_response_times(rows, [], "t") | {"width": 500})
     texts = re.findall('<text[^>]* opacity="1">([^<]+)</text>', svg)
     labels = texts[texts.index("Response time (µs)") + 1 : texts.index("I/Os (bars)")]
     assert 3 <= len(labels) <= 7
@@ -71,7 +71,7 @@ def test_bars_have_labels_of_a_few_powers_of_ten(power: int) -> None:
 def test_confidence_stays_at_its_share_until_slower_ios() -> None:
     """90 % took no longer than 101 us, and no more took no longer than 9 ms."""
     rows = histogram_rows(TWO_GROUPS)
-    curve = drawn_curve(response_time_histogram(rows, [], "t"))
+    curve = drawn_curve(draw_response_times(rows, [], "t"))
     (_, fast_us), (slow_us, slowest_us) = [(row["lower"], row["upper"]) for row in rows]
     assert curve[0][1] == pytest.approx(0, abs=0.01)
     for us in (float(str(fast_us)), 105, 1_000, 9_000):
@@ -110,7 +110,7 @@ def test_exceedance_in_numbers(latencies_ns: list[int]) -> None:
 def test_both_curves_agree(latencies_ns: list[int]) -> None:
     """What is drawn as confidence and as exceedance adds up to all I/Os at every edge."""
     rows = histogram_rows(io_stats(latencies_ns))
-    confidence = drawn_curve(response_time_histogram(rows, [], "t"))
+    confidence = drawn_curve(draw_response_times(rows, [], "t"))
     points = list(exceedance_points((row["lower"], row["upper"], row["count"]) for row in rows))  # type: ignore[misc]
     assert len(confidence) == len(points) + 1
     for (us, height), (edge_us, percent) in zip(confidence, points, strict=False):
@@ -120,7 +120,7 @@ def test_both_curves_agree(latencies_ns: list[int]) -> None:
 
 def drawn_bins(rows: list[dict[str, object]]) -> list[tuple[float, float, int]]:
     """The bars that Vega-Lite makes of buckets: edges in us, I/Os."""
-    histogram: Any = response_time_histogram(rows, [], "t")
+    histogram: Any = draw_response_times(rows, [], "t")
     told = "format(datum.lower, '.9e') + ' ' + format(datum.upper, '.9e') + ' ' + datum.count"
     spec = {
         "data": {"values": rows},

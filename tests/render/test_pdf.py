@@ -23,7 +23,7 @@ from tkperf.cli.main import cli
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, THROUGHPUT
 from tkperf.model.units import format_number
 from tkperf.page.page import ChartView, ReportView, TableView
-from tkperf.page.user_facts import Told
+from tkperf.page.user_facts import UserFacts
 from tkperf.page.view import build_view
 from tkperf.page.words.steady_state import format_verdict_value
 from tkperf.render import printing
@@ -60,7 +60,7 @@ def printed(run_file: Path) -> bytes:
 
 
 def render_pdf(run_file: Path) -> bytes:
-    view = view_of(run_file, Told(report_date="2026-01-02"))
+    view = view_of(run_file, UserFacts(report_date="2026-01-02"))
     return set_document(compose_run(view, tkperf.load(run_file)))
 
 
@@ -150,7 +150,7 @@ def test_what_a_process_fails_to_make_is_made_all_the_same(
     failing_workers: None, run_file: Path, printed: bytes
 ) -> None:
     """It costs time and nothing else."""
-    view = view_of(run_file, Told(report_date="2026-01-02"))
+    view = view_of(run_file, UserFacts(report_date="2026-01-02"))
     with printing.Printer() as printer:
         printer.start(compose_run(view, tkperf.load(run_file)))
         assert printer.finish() == printed
@@ -167,7 +167,7 @@ def test_the_process_makes_all_of_it_and_loads_no_more_than_it_needs(
     run_file: Path, printed: bytes
 ) -> None:
     """By itself, from plain data: what results are made of would take it several times as long to load."""
-    view = view_of(run_file, Told(report_date="2026-01-02"))
+    view = view_of(run_file, UserFacts(report_date="2026-01-02"))
     done = subprocess.run(
         [sys.executable, "-P", "-c", PRINTED_ALONE],
         input=pickle.dumps(compose_run(view, tkperf.load(run_file))),

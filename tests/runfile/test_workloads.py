@@ -17,7 +17,7 @@ from tkperf.model.figures import generic_section
 from tkperf.model.phases import Procedure, Round, SectionOutcome
 from tkperf.model.quantity import IOPS
 from tkperf.model.workload import ActiveRange, Arrival, BlockShare, Step, Workload, Zone
-from tkperf.page.tables.results import Figure, build_matrix
+from tkperf.page.tables.results import TableNumber, build_matrix
 from tkperf.procedures import Test, load_profile
 from tkperf.procedures.profiles import Profile
 from tkperf.runfile.reader import read_run
@@ -93,7 +93,7 @@ def test_a_grid_of_threads_and_depths_is_a_table_without_a_line_of_its_own(tmp_p
     table = build_matrix(section, IOPS)
     assert (table.head, table.across) == (("TC", "1", "8", "32"), "QD")
     assert [row[0] for row in table.rows] == ["1", "4"]
-    shown = [each.value for row in table.rows for each in row if isinstance(each, Figure)]
+    shown = [each.value for row in table.rows for each in row if isinstance(each, TableNumber)]
     by_work = {cell.workload: cell.value(IOPS) for cell in section.cells}
     assert shown == [by_work[each] for each in grid]
 

@@ -21,7 +21,7 @@ from tkperf.model.quantity import Measure
 from tkperf.model.units import (
     NOT_FOUND,
     NOT_MEASURED,
-    find_place,
+    find_digit_place,
     format_count,
     format_to_place,
     unit_for_people,
@@ -34,18 +34,18 @@ WITHIN_UNCERTAINTY = "within the uncertainty"
 LOWER_LIMIT = "of the uncertainty only a lower limit is known"
 
 
-class State(StrEnum):
+class ClaimState(StrEnum):
     MET = "met"
     NOT_MET = "not met"
     NOT_MEASURED = "not measured"
     CANNOT_BE_TOLD = "cannot be told"
 
 
-_JUDGED = (State.MET, State.NOT_MET)
+_JUDGED = (ClaimState.MET, ClaimState.NOT_MET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class ClaimFinding:
     """A claim's result.
 
     Attributes:
@@ -60,7 +60,7 @@ class Finding:
 
     claim: str
     source: str | None
-    state: State
+    state: ClaimState
     limit: str
     value: float | None
     unit: str
@@ -73,7 +73,7 @@ class Finding:
     @property
     def is_confirmed(self) -> bool:
         """Return whether the claim is met with certainty."""
-        return self.state is State.MET and self.certain is True
+        return self.state is ClaimState.MET and self.certain is True
 
     @property
     def outcome(self) -> str:
@@ -89,10 +89,10 @@ class Finding:
         """Return the value with its unit, with enough digits to show on which side of the limit it lies."""
         if self.value is None:
             return NOT_MEASURED
-        place = find_place(self.value)
+        place = find_digit_place(self.value)
         gap = abs(self.value * (self.margin_percent or 0) / 100)
         if gap:
-            place = max(min(place, find_place(gap) + 2), place - _MOST_FINER)
+            place = max(min(place, find_digit_place(gap) + 2), place - _MOST_FINER)
         return f"{format_to_place(self.value, place)} {unit_for_people(self.unit)}".rstrip()
 
     @property
@@ -122,7 +122,7 @@ class Checked:
         not_checked: results of the baseline that have no value.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[ClaimFinding, ...]
     result: RunResult
     baseline: RunResult | None = None
     not_checked: int = 0
@@ -138,13 +138,13 @@ def build_finding(
     named: str,
     claim: Claim,
     measure: Measure,
-    state: State,
+    state: ClaimState,
     value: float | None,
     notes: Iterable[str | None],
     known: Uncertainty | None = None,
     of_limit: Uncertainty | None = None,
     by_round: Sequence[float | None] = (),
-) -> Finding:
+) -> ClaimFinding:
     """Build the finding of a claim whose state is known.
 
     Args:
@@ -170,11 +170,11 @@ def build_finding(
             difference = build_difference(value, of_value, limit_of(claim), laid_down)
             certain = _is_certain(state, sign, difference)
             if certain is True and difference.at_least:
-                doubt = _doubt_of_lower_limit(state, [judge(claim, one) for one in by_round])
+                doubt = _doubt_of_lower_limit(state, [judge_claim(claim, one) for one in by_round])
                 certain = True if doubt is None else None
             if difference.standard and difference.is_even(gap):
                 sigmas = (-gap if sign == "<=" else gap) / difference.standard
-    return Finding(
+    return ClaimFinding(
         claim=f"{claim.section}: {named}" if claim.section else named,
         source=claim.source,
         state=state,
@@ -189,7 +189,7 @@ def build_finding(
     )
 
 
-def _is_certain(state: State, sign: str, difference: Uncertainty) -> bool | None:
+def _is_certain(state: ClaimState, sign: str, difference: Uncertainty) -> bool | None:
     """Return whether the whole interval of value minus limit is on the value's side of zero.
 
     None: the interval or the state gives no answer.
@@ -198,11 +198,11 @@ def _is_certain(state: State, sign: str, difference: Uncertainty) -> bool | None
         return None
     low, high = difference.low, math.inf if difference.high is None else difference.high
     if sign == ">=":
-        return low >= 0 if state is State.MET else high < 0
-    return high <= 0 if state is State.MET else low > 0
+        return low >= 0 if state is ClaimState.MET else high < 0
+    return high <= 0 if state is ClaimState.MET else low > 0
 
 
-def _doubt_of_lower_limit(state: State, by_round: Sequence[State]) -> str | None:
+def _doubt_of_lower_limit(state: ClaimState, by_round: Sequence[ClaimState]) -> str | None:
     """Explain why an uncertainty with only a lower limit leaves doubt, although it excludes the claim's limit.
 
     None: it leaves no doubt, because each round alone agrees with the state; that needs no interval.
@@ -212,20 +212,20 @@ def _doubt_of_lower_limit(state: State, by_round: Sequence[State]) -> str | None
     if len(by_round) == 1:
         return f"{LOWER_LIMIT}, and there is only one round"
     of = format_count(len(by_round), "round")
-    if missing := by_round.count(State.NOT_MEASURED):
+    if missing := by_round.count(ClaimState.NOT_MEASURED):
         return f"{LOWER_LIMIT}, and {missing} of {of} alone: {TOO_FEW_IOS}"
     if others := len(by_round) - by_round.count(state):
-        does = "do not meet the limit" if state is State.MET else "meet the limit"
+        does = "do not meet the limit" if state is ClaimState.MET else "meet the limit"
         return f"{LOWER_LIMIT}, and {others} of {of} alone {does}"
     return None
 
 
-def judge(claim: Claim, value: float | None) -> State:
+def judge_claim(claim: Claim, value: float | None) -> ClaimState:
     """Return the state that a value gives a claim; None: not measured."""
     if value is None:
-        return State.NOT_MEASURED
+        return ClaimState.NOT_MEASURED
     good = value >= claim.at_least if claim.at_least is not None else value <= limit_of(claim)
-    return State.MET if good else State.NOT_MET
+    return ClaimState.MET if good else ClaimState.NOT_MET
 
 
 def _doubt(certain: bool | None, known: Uncertainty | None) -> Iterator[str]:

@@ -21,10 +21,10 @@ from tkperf.analysis.characteristics import (
 )
 from tkperf.analysis.claim_findings import (
     Checked,
-    Finding,
-    State,
+    ClaimFinding,
+    ClaimState,
     build_finding,
-    judge,
+    judge_claim,
     limit_of,
 )
 from tkperf.analysis.claims_file import METRICS, Baseline, Claim, ClaimsFile
@@ -186,7 +186,7 @@ def _check(
     cells: Places,
     note: str | None = None,
     of_limit: Uncertainty | None = None,
-) -> Finding:
+) -> ClaimFinding:
     """Check a claim about a cell.
 
     Args:
@@ -200,7 +200,7 @@ def _check(
     measured = several[0] if len(several) == 1 else None
     quantity = QUANTITIES[claim.metric]
     value = None if measured is None else _value(measured[1], quantity, claim.direction)
-    state, notes = State.NOT_MEASURED, [note, *_several(cell.workload for _, cell in several)]
+    state, notes = ClaimState.NOT_MEASURED, [note, *_several(cell.workload for _, cell in several)]
     if not several:
         notes.append(explain_not_measured(claim, result))
     elif measured is not None and value is None and quantity in PERCENTILES:
@@ -208,7 +208,7 @@ def _check(
         notes.append(TOO_FEW_IOS if commonest is not None else None)
     if value is not None and measured is not None:
         section, cell = measured
-        state = judge(claim, value) if section.complete else State.CANNOT_BE_TOLD
+        state = judge_claim(claim, value) if section.complete else ClaimState.CANNOT_BE_TOLD
         notes.append(None if section.complete else NOT_ENDED)
         unsteady = section.steady_of(cell.workload) is False
         notes.append("steady state was not reached" if unsteady else None)
@@ -239,7 +239,7 @@ def _by_round(
     ]
 
 
-def _check_course(claim: Claim, result: RunResult) -> Finding:
+def _check_course(claim: Claim, result: RunResult) -> ClaimFinding:
     """Check a claim about a characteristic of a section's course.
 
     A characteristic that was not found is judged by its bounds, if these decide.
@@ -248,27 +248,32 @@ def _check_course(claim: Claim, result: RunResult) -> Finding:
     measure = CHARACTERISTICS[claim.metric]
     if len(by_section) > 1:
         ask = f"found in several sections: name section, one of {', '.join(by_section)}"
-        return build_finding(_name(claim), claim, measure, State.NOT_MEASURED, None, [ask])
+        return build_finding(_name(claim), claim, measure, ClaimState.NOT_MEASURED, None, [ask])
     several = next(iter(by_section.values()), ())
     if len(several) != 1:
         workloads = (found.workload for found in several)
         reason = None if several else explain_not_measured(claim, result)
         return build_finding(
-            _name(claim), claim, measure, State.NOT_MEASURED, None, [*_several(workloads), reason]
+            _name(claim),
+            claim,
+            measure,
+            ClaimState.NOT_MEASURED,
+            None,
+            [*_several(workloads), reason],
         )
     (section_name,) = by_section
     found = several[0]
     if claim.not_found:
-        state = State.MET if found.value is None else State.NOT_MET
+        state = ClaimState.MET if found.value is None else ClaimState.NOT_MET
     elif found.value is not None:
-        state = judge(claim, found.value)
+        state = judge_claim(claim, found.value)
     else:
         state = _judge_bounds(claim, found)
     notes = [None if found.value is not None else _describe_not_found(found)]
     if not _is_complete(result, claim.test, section_name):
         notes.append(NOT_ENDED)
-        if state is State.NOT_MEASURED or not _stands(claim, found, state):
-            state = State.CANNOT_BE_TOLD
+        if state is ClaimState.NOT_MEASURED or not _stands(claim, found, state):
+            state = ClaimState.CANNOT_BE_TOLD
     return build_finding(_name(claim), claim, measure, state, found.value, notes, found.uncertainty)
 
 
@@ -281,7 +286,7 @@ def _is_complete(result: RunResult, test: str, name: str) -> bool:
     )
 
 
-def _stands(claim: Claim, found: Characteristic, state: State) -> bool:
+def _stands(claim: Claim, found: Characteristic, state: ClaimState) -> bool:
     """Return whether a finding about a section that did not end holds, whatever would have followed.
 
     This is so for a recovery that was seen or that took longer than the claim allows, and for a rate that
@@ -289,7 +294,7 @@ def _stands(claim: Claim, found: Characteristic, state: State) -> bool:
     """
     if found.measure is RECOVERY:
         return not (claim.not_found and found.value is None)
-    return found.measure is AFTER_RECOVERY and state is State.NOT_MET and not claim.not_found
+    return found.measure is AFTER_RECOVERY and state is ClaimState.NOT_MET and not claim.not_found
 
 
 def _find_meant(claim: Claim, result: RunResult) -> dict[str, tuple[Characteristic, ...]]:
@@ -318,14 +323,14 @@ def _find_meant(claim: Claim, result: RunResult) -> dict[str, tuple[Characterist
     return {name: meant for name, meant in by_section.items() if meant}
 
 
-def _judge_bounds(claim: Claim, found: Characteristic) -> State:
+def _judge_bounds(claim: Claim, found: Characteristic) -> ClaimState:
     """Judge a characteristic without a value by its bounds: at or above ``at_least``, below ``at_most``."""
     limit = limit_of(claim)
     if found.at_least is not None and found.at_least >= limit:
-        return State.MET if claim.at_least is not None else State.NOT_MET
+        return ClaimState.MET if claim.at_least is not None else ClaimState.NOT_MET
     if found.at_most is not None and found.at_most <= limit:
-        return State.NOT_MET if claim.at_least is not None else State.MET
-    return State.NOT_MEASURED
+        return ClaimState.NOT_MET if claim.at_least is not None else ClaimState.MET
+    return ClaimState.NOT_MEASURED
 
 
 def _describe_not_found(found: Characteristic) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tkperf.analysis.comparing.arrangement import Arrangement, arrange, find_day
+from tkperf.analysis.comparing.arrangement import Arrangement, arrange_runs, find_day
 from tkperf.analysis.comparing.cohort import build_cohort
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.headlines import find_headlines
@@ -39,7 +39,7 @@ def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> 
         raise UsageError(
             "hard disk runs measure areas, the others steady states: they cannot be compared"
         )
-    arrangement, ordered = arrange(results, wanted)
+    arrangement, ordered = arrange_runs(results, wanted)
     rows = tuple(build_rows(ordered))
     if not rows:
         raise UsageError(

@@ -22,7 +22,7 @@ from tkperf.analysis.characteristics import (
 )
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.timeline.findings import Recorded, Timeline, preferred
-from tkperf.analysis.timeline.levels import Level, LevelKind
+from tkperf.analysis.timeline.levels import LevelKind, RateLevel
 from tkperf.analysis.uncertainty.estimate import (
     EXTREME,
     Basis,
@@ -263,7 +263,7 @@ def _levels(
 
 
 def _level(
-    section: SectionResult, timeline: Timeline, measure: Measure, level: Level | None
+    section: SectionResult, timeline: Timeline, measure: Measure, level: RateLevel | None
 ) -> Characteristic:
     """Return a level with its uncertainty.
 

@@ -29,7 +29,7 @@ from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Workload
 
-SCHEMA = "tkperf-results/2"
+RESULTS_SCHEMA = "tkperf-results/2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

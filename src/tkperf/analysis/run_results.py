@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tkperf.analysis.courses import with_characteristics
-from tkperf.analysis.results import SCHEMA, CellResult, RunResult, StepHost, TestResult
+from tkperf.analysis.results import RESULTS_SCHEMA, CellResult, RunResult, StepHost, TestResult
 from tkperf.analysis.resumptions import find_resumptions, with_resumptions
 from tkperf.analysis.section_results import build_section
 from tkperf.analysis.telemetry import count_media_errors, find_test_telemetry
@@ -56,7 +56,7 @@ def analyse(record: RunRecord) -> RunResult:
     )
     tests = tuple(replace(test, telemetry=telemetry[test.name]) for test in tests)
     return RunResult(
-        schema=SCHEMA,
+        schema=RESULTS_SCHEMA,
         info=record.info,
         status=record.status,
         ended_utc=record.ended_utc or None,

@@ -85,7 +85,7 @@ _ORDER = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class VerdictReason:
     """A reason for a verdict.
 
     Attributes:
@@ -108,7 +108,7 @@ class RunVerdict:
     """The verdict on a run's measurement; ``simulated``: a model was measured, not a drive."""
 
     state: VerdictState
-    reasons: tuple[Reason, ...]
+    reasons: tuple[VerdictReason, ...]
     simulated: bool
 
 
@@ -123,37 +123,37 @@ def judge_run(result: RunResult) -> RunVerdict:
     )
 
 
-def _reasons(result: RunResult) -> Iterator[Reason]:
+def _reasons(result: RunResult) -> Iterator[VerdictReason]:
     yield from _of_its_end(result)
     if result.info.imported:
-        yield Reason(code=ReasonCode.IMPORTED)
+        yield VerdictReason(code=ReasonCode.IMPORTED)
     if result.info.profile_name == QUICK:
-        yield Reason(code=ReasonCode.SHORT_PROFILE)
+        yield VerdictReason(code=ReasonCode.SHORT_PROFILE)
     else:
         yield from _of_steady_state(result)
     yield from _of_influences(result)
     yield from _of_conditions(result)
     if result.left_out:
-        yield Reason(code=ReasonCode.DAMAGED, count=len(result.left_out))
+        yield VerdictReason(code=ReasonCode.DAMAGED, count=len(result.left_out))
 
 
-def _of_its_end(result: RunResult) -> Iterator[Reason]:
+def _of_its_end(result: RunResult) -> Iterator[VerdictReason]:
     match result.status:
         case RunStatus.FAILED:
-            yield Reason(code=ReasonCode.FAILED)
+            yield VerdictReason(code=ReasonCode.FAILED)
         case RunStatus.RUNNING:
-            yield Reason(code=ReasonCode.RUNNING)
+            yield VerdictReason(code=ReasonCode.RUNNING)
         case RunStatus.INTERRUPTED:
-            yield Reason(code=ReasonCode.INTERRUPTED)
+            yield VerdictReason(code=ReasonCode.INTERRUPTED)
         case RunStatus.COMPLETE if not any(_cells(result.tests)):
-            yield Reason(code=ReasonCode.NOTHING_MEASURED)
+            yield VerdictReason(code=ReasonCode.NOTHING_MEASURED)
     spanned = [each.test for each in result.resumptions if each.accepted]
     if spanned:
         titles = (test.title for test in result.tests if test.name in spanned)
-        yield Reason(code=ReasonCode.SPANS_INTERRUPTION, sections=tuple(titles))
+        yield VerdictReason(code=ReasonCode.SPANS_INTERRUPTION, sections=tuple(titles))
 
 
-def _of_steady_state(result: RunResult) -> Iterator[Reason]:
+def _of_steady_state(result: RunResult) -> Iterator[VerdictReason]:
     """Yield the complete sections without steady state, and those with too few rounds to judge it.
 
     A stream ends by amount or time, whatever its rounds; the rule is then one observation among others.
@@ -166,12 +166,12 @@ def _of_steady_state(result: RunResult) -> Iterator[Reason]:
         if section.verdict is not None and section.steady is None and not section.slices
     ]
     if missed:
-        yield Reason(code=ReasonCode.NOT_STEADY, sections=tuple(missed))
+        yield VerdictReason(code=ReasonCode.NOT_STEADY, sections=tuple(missed))
     if unjudged:
-        yield Reason(code=ReasonCode.STEADY_STATE_NOT_JUDGED, sections=tuple(unjudged))
+        yield VerdictReason(code=ReasonCode.STEADY_STATE_NOT_JUDGED, sections=tuple(unjudged))
 
 
-def _of_influences(result: RunResult) -> Iterator[Reason]:
+def _of_influences(result: RunResult) -> Iterator[VerdictReason]:
     """Yield influences of anything but the device on measured steps."""
     disturbed = {
         test.title: sum(bool(find_doubtful(step.disturbances or ())) for step in test.steps)
@@ -179,25 +179,29 @@ def _of_influences(result: RunResult) -> Iterator[Reason]:
     }
     if any(disturbed.values()):
         titles = tuple(title for title, count in disturbed.items() if count)
-        yield Reason(code=ReasonCode.DISTURBED, sections=titles, count=sum(disturbed.values()))
+        yield VerdictReason(
+            code=ReasonCode.DISTURBED, sections=titles, count=sum(disturbed.values())
+        )
     limited = {test.title: _count_limited(_cells((test,))) for test in result.tests}
     if any(limited.values()):
         titles = tuple(title for title, count in limited.items() if count)
-        yield Reason(code=ReasonCode.HOST_LIMITED, sections=titles, count=sum(limited.values()))
+        yield VerdictReason(
+            code=ReasonCode.HOST_LIMITED, sections=titles, count=sum(limited.values())
+        )
     hot = [
         test.title for test in result.tests if any(drive.throttled_s for drive in test.telemetry)
     ]
     if hot:
-        yield Reason(code=ReasonCode.THROTTLED, sections=tuple(hot))
+        yield VerdictReason(code=ReasonCode.THROTTLED, sections=tuple(hot))
     if result.media_errors:
-        yield Reason(code=ReasonCode.MEDIA_ERRORS, count=result.media_errors)
+        yield VerdictReason(code=ReasonCode.MEDIA_ERRORS, count=result.media_errors)
 
 
 def _count_limited(cells: Iterable[CellResult]) -> int:
     return sum(cell.host_limited is True for cell in cells)
 
 
-def _of_conditions(result: RunResult) -> Iterator[Reason]:
+def _of_conditions(result: RunResult) -> Iterator[VerdictReason]:
     info = result.info
     unpurged = {
         test.title
@@ -207,12 +211,12 @@ def _of_conditions(result: RunResult) -> Iterator[Reason]:
     }
     if unpurged:
         titles = tuple(test.title for test in result.tests if test.title in unpurged)
-        yield Reason(code=ReasonCode.NOT_PURGED, sections=titles)
+        yield VerdictReason(code=ReasonCode.NOT_PURGED, sections=titles)
     altered = [text for text in info.alterations if text != _NO_PURGE]
     if altered:
-        yield Reason(code=ReasonCode.ALTERED, count=len(altered))
+        yield VerdictReason(code=ReasonCode.ALTERED, count=len(altered))
     if info.device.get("kind") == "file":
-        yield Reason(code=ReasonCode.FILE_TARGET)
+        yield VerdictReason(code=ReasonCode.FILE_TARGET)
 
 
 def _sections(tests: Iterable[TestResult]) -> Iterator[SectionResult]:

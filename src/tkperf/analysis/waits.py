@@ -21,7 +21,7 @@ from tkperf.model.workload import Arrival, Workload
 
 CLOCK_S = 0.001
 """Resolution of the end of a second, because fio gives times in ms: shorter waits cannot be detected."""
-LEAST_SECONDS = 4
+LEAST_SECONDS_OF_LEVEL = 4
 """Fewest seconds for a median backlog; a level with fewer is judged at its end, because half of them is too short."""
 
 
@@ -68,7 +68,7 @@ def find_median_backlog_ios(workload: Workload, seconds: Seconds) -> float | Non
 
     None: fewer than four seconds, or no offered rate.
     """
-    if workload.offered_iops is None or len(seconds) < LEAST_SECONDS:
+    if workload.offered_iops is None or len(seconds) < LEAST_SECONDS_OF_LEVEL:
         return None
     due = workload.offered_iops * np.cumsum(seconds.duration_s)
     waiting = np.maximum(due - np.cumsum(seconds.iops * seconds.duration_s), 0.0)

@@ -139,7 +139,7 @@ class TextOf(click.ParamType[str]):
         return [CompletionItem(incomplete, type="file")]
 
 
-class RunFile(click.ParamType[Path]):
+class RunFileArgument(click.ParamType[Path]):
     """A run file, named with or without ``.tkperf``, or by the folder in which it is the only one."""
 
     name = "run file"
@@ -179,7 +179,7 @@ class ProfileName(click.ParamType[str]):
         return offer(self._offered, incomplete) or offer_files(incomplete, (".toml",))
 
 
-RUN_FILE = RunFile()
+RUN_FILE = RunFileArgument()
 OUTPUT_FILE = OutputFile()
 OUTPUT_FOLDER = OutputFolder()
 

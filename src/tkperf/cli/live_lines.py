@@ -26,7 +26,7 @@ from tkperf.model.units import (
     unit_for_people,
 )
 from tkperf.pipeline.run_state import RunState
-from tkperf.render.terminal.blocks import ASCII, Blocks, blocks_for, share_bar, sparkline
+from tkperf.render.terminal.blocks import ASCII, BlockLetters, blocks_for, share_bar, sparkline
 from tkperf.render.terminal.histories import draw_histories
 from tkperf.runner.events import StepStarted
 from tkperf.runner.progress import describe_phase
@@ -83,7 +83,7 @@ def render_lines(
 
 
 class _View:
-    def __init__(self, state: RunState, width: int, blocks: Blocks, now: datetime) -> None:
+    def __init__(self, state: RunState, width: int, blocks: BlockLetters, now: datetime) -> None:
         self._state, self._width, self.blocks, self._now = state, width, blocks, now
 
     def above(self) -> list[_Part]:

@@ -82,11 +82,11 @@ class Figure:
     printed: bool = False
 
 
-TABLES = {FigureKind.MATRIX, FigureKind.LISTING, FigureKind.SECTIONS, FigureKind.HEAT_MAP}
+TABLE_KINDS = {FigureKind.MATRIX, FigureKind.LISTING, FigureKind.SECTIONS, FigureKind.HEAT_MAP}
 """Kinds that are no charts, so they answer no question of their own."""
 
 SETTLED = "Did it settle from round to round?"
-STEADY = "Was the window that was judged steady?"
+WAS_STEADY = "Was the window that was judged steady?"
 EVEN = "How even was it from second to second?"
 DISTRIBUTED = "How long did single I/Os take?"
 DONE = "What was done to the device, and when?"
@@ -136,7 +136,7 @@ def over_rounds(
     )
 
 
-WINDOW = asking(STEADY, drawn(FigureKind.WINDOW, printed=True))
+WINDOW = asking(WAS_STEADY, drawn(FigureKind.WINDOW, printed=True))
 """The steady-state window of each tracking variable."""
 
 WHOLE_TEST = asking(

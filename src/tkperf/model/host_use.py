@@ -8,7 +8,7 @@ from typing import Protocol
 
 # Programs that use less of a CPU are not named.
 LEAST_NAMED_PERCENT = 1.0
-MOST_NAMED = 3
+MOST_PROCESSES_NAMED = 3
 # A device in trouble repeats its message; the first lines show the trouble.
 MOST_LINES = 8
 # A thread that used its CPU for less than this share of the time only waited at its gate.
@@ -236,7 +236,7 @@ def _name_greatest(used: Sequence[tuple[float, str]], total: float) -> tuple[str
     """
     named: list[str] = []
     left = round(total)
-    for percent, name in used[:MOST_NAMED]:
+    for percent, name in used[:MOST_PROCESSES_NAMED]:
         whole = min(round(percent), round(total))
         if percent < LEAST_NAMED_PERCENT or whole > left:
             break

@@ -111,8 +111,8 @@ class Interruption:
 
 
 Phase = Purge | Fill | Round | Continuous | Idle
-RoundResult = Mapping[Workload, Measurement]
-Answer = Measurement | RoundResult | Interruption | None
+RoundAnswer = Mapping[Workload, Measurement]
+Answer = Measurement | RoundAnswer | Interruption | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,14 +133,14 @@ def format_number(value: float | None, digits: int | None = None) -> str:
 
     Args:
         digits: after the decimal point, for a number known in full, such as a count; left out: as many
-            as a measured figure deserves (``find_place``).
+            as a measured figure deserves (``find_digit_place``).
     """
     if value is None or isnan(value):
         return NOT_MEASURED
-    return format_to_place(value, find_place(value) if digits is None else -digits)
+    return format_to_place(value, find_digit_place(value) if digits is None else -digits)
 
 
-def find_place(value: float) -> int:
+def find_digit_place(value: float) -> int:
     """Return the place of the last digit that a measured figure shows: 2 hundreds, -1 tenths.
 
     A figure has three digits, four if the first is 1: figures with equal texts differ by less than a hundredth, and

@@ -16,13 +16,13 @@ from tkperf.model.units import NOT_MEASURED, format_number
 from tkperf.page.naming import capitalise, describe_together
 from tkperf.page.page import CellView, ScopeView, TableView
 from tkperf.page.scopes import ALL, IN_A_LINE, build_scopes, name_parts, pack
-from tkperf.page.subject import Subject
+from tkperf.page.subject import SectionSubject
 from tkperf.page.tables.results import figure
 from tkperf.page.words.flags import describe_flags, explain_marks
 from tkperf.render.charts.clicked import with_clicked
-from tkperf.render.charts.latency import exceedance, histogram_rows, response_time_histogram
+from tkperf.render.charts.latency import draw_response_times, exceedance, histogram_rows
 from tkperf.render.charts.seconds import (
-    LATENCIES,
+    LATENCIES_OF_SECONDS,
     flagged_rows,
     over_seconds,
     part_rows,
@@ -38,7 +38,7 @@ _FORGOTTEN_BITS = 6
 
 def build_cell_charts() -> dict[str, Spec]:
     """Return the charts of a cell by name, without data: the page fills them for the cell clicked."""
-    seconds = {IOPS.key: (IOPS,), THROUGHPUT.key: (THROUGHPUT,), "latency": LATENCIES}
+    seconds = {IOPS.key: (IOPS,), THROUGHPUT.key: (THROUGHPUT,), "latency": LATENCIES_OF_SECONDS}
     return {
         **{
             name: over_seconds(
@@ -46,7 +46,7 @@ def build_cell_charts() -> dict[str, Spec]:
             )
             for name, quantities in seconds.items()
         },
-        "histogram": with_clicked(response_time_histogram([], [], "Response time histogram")),
+        "histogram": with_clicked(draw_response_times([], [], "Response time histogram")),
         "exceedance": with_clicked(exceedance([], [], "Exceedance")),
     }
 
@@ -55,7 +55,7 @@ def build_cell_charts() -> dict[str, Spec]:
 class Cells:
     """Cells that open at a click. Each is built on iteration: paper has no use for them."""
 
-    subjects: Sequence[Subject]
+    subjects: Sequence[SectionSubject]
 
     def __iter__(self) -> Iterator[CellView]:
         for subject in self.subjects:
@@ -66,7 +66,7 @@ class Cells:
         return sum(len(subject.details) for subject in self.subjects)
 
 
-def _build_cell(subject: Subject, detail: CellDetail) -> CellView:
+def _build_cell(subject: SectionSubject, detail: CellDetail) -> CellView:
     """Return the view of one cell of a section, or of one stream."""
     section = subject.section
     rate = subject.rate.key
@@ -79,7 +79,7 @@ def _build_cell(subject: Subject, detail: CellDetail) -> CellView:
         rate=rate,
         seconds={
             name: pack(_shorten(getattr(seconds, name)))
-            for name in ("start_s", rate, *(quantity.key for quantity in LATENCIES))
+            for name in ("start_s", rate, *(quantity.key for quantity in LATENCIES_OF_SECONDS))
         }
         if len(seconds)
         else {},
@@ -101,7 +101,7 @@ def _build_cell(subject: Subject, detail: CellDetail) -> CellView:
     )
 
 
-def _words(subject: Subject, detail: CellDetail, scopes: Sequence[ScopeView]) -> str:
+def _words(subject: SectionSubject, detail: CellDetail, scopes: Sequence[ScopeView]) -> str:
     """Return the explanation of the plots, which holds for every part of the cell."""
     name, parts = name_parts(subject), detail.parts
     several = "" if subject.section.slices or len(parts) < 2 else f", {name}s end to end"
@@ -122,7 +122,7 @@ def _words(subject: Subject, detail: CellDetail, scopes: Sequence[ScopeView]) ->
     )
 
 
-def _seconds_alone(subject: Subject, detail: CellDetail) -> str:
+def _seconds_alone(subject: SectionSubject, detail: CellDetail) -> str:
     """Return the hint how to get the histogram of single seconds."""
     if not len(detail.seconds):
         return ""

@@ -14,10 +14,10 @@ from tkperf.page.comparing.findings import find_common_notices, find_findings
 from tkperf.page.comparing.headline_tables import build_headline_tables
 from tkperf.page.comparing.ratios import list_names
 from tkperf.page.comparing.tables import (
-    MARKS,
     MOST_ACROSS,
+    RATIO_MARKS,
     ComparedTable,
-    build_matrices,
+    build_ratio_matrices,
     build_ratios,
     build_values,
     reference_of,
@@ -59,9 +59,9 @@ def build_comparison_view(comparison: Comparison) -> ReportView:
             for group in find_conditions(comparison.names, comparison.results)
         ),
         disclosure=(),
-        words=(_WORDS, " ".join(MARKS.values()), UNITS),
+        words=(_WORDS, " ".join(RATIO_MARKS.values()), UNITS),
         overview=(
-            *(show(table) for table in build_headline_tables(comparison)),
+            *(show_compared_table(table) for table in build_headline_tables(comparison)),
             _runs(comparison),
         ),
         overview_charts=tuple(build_headline_charts(comparison)),
@@ -90,7 +90,7 @@ def build_plots(comparison: Comparison) -> tuple[ChartView, ...]:
     return mark_charts(view).overview_charts
 
 
-def show(table: ComparedTable, *, folded: bool = False) -> TableView:
+def show_compared_table(table: ComparedTable, *, folded: bool = False) -> TableView:
     """Return a table of a comparison as a page shows it."""
     return TableView(
         title=table.title,
@@ -200,19 +200,19 @@ def _section(comparison: Comparison, rows: list[ComparedRow], key: str) -> Secti
 def _tables(comparison: Comparison, rows: Sequence[ComparedRow]) -> Iterator[TableView]:
     """Yield ratio matrices and values for two plain runs; otherwise a table with a column of ratios for each run."""
     if comparison.arrangement is not Arrangement.RUNS or len(comparison.names) > 2:
-        yield show(build_ratios(comparison, rows))
+        yield show_compared_table(build_ratios(comparison, rows))
         if len(comparison.names) <= MOST_ACROSS:
-            yield show(build_values(comparison, rows), folded=True)
+            yield show_compared_table(build_values(comparison, rows), folded=True)
         return
     cells = [row for row in rows if not row.part and row.quantity.key in QUANTITIES]
-    matrices = tuple(build_matrices(comparison, cells))
+    matrices = tuple(build_ratio_matrices(comparison, cells))
     others = rows if not matrices else [row for row in rows if row not in cells]
     if others:
-        yield show(build_values(comparison, others))
+        yield show_compared_table(build_values(comparison, others))
     # Matrices appear side by side: the page explains colours and marks above them, and at its end.
-    yield from (replace(show(matrix), notes=()) for matrix in matrices)
+    yield from (replace(show_compared_table(matrix), notes=()) for matrix in matrices)
     if matrices:
-        yield show(build_values(comparison, cells), folded=True)
+        yield show_compared_table(build_values(comparison, cells), folded=True)
 
 
 def _steady_state(comparison: Comparison, row: ComparedRow) -> tuple[str, str]:

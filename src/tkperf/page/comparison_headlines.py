@@ -8,7 +8,7 @@ from statistics import median
 from tkperf.analysis.comparing.arrangement import Arrangement
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import Change, Entry
-from tkperf.analysis.comparing.headlines import Headline
+from tkperf.analysis.comparing.headlines import ComparedHeadline
 from tkperf.analysis.comparing.history import History, HistoryFigure
 from tkperf.analysis.comparing.robust import find_trend
 from tkperf.page.comparing.findings import describe_trend
@@ -110,7 +110,7 @@ def _spread(comparison: Comparison) -> Iterator[ChartView]:
 
 
 def _named(
-    comparison: Comparison, headline: Headline, ratios: Sequence[float | None]
+    comparison: Comparison, headline: ComparedHeadline, ratios: Sequence[float | None]
 ) -> Iterator[tuple[str, str]]:
     """Yield the runs to look at, each with its tone."""
     if comparison.cohort is not None:
@@ -170,7 +170,7 @@ def _of_figure(
     )
 
 
-def _dated(name: str, day: float, date: str, headline: Headline, entry: Entry) -> Row:
+def _dated(name: str, day: float, date: str, headline: ComparedHeadline, entry: Entry) -> Row:
     known = None if entry.uncertainty is None else entry.uncertainty.of_level
     return {
         "t": day * DAY_MS,

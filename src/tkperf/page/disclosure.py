@@ -23,26 +23,26 @@ from tkperf.page.facts import (
     name_unknown,
     word,
 )
-from tkperf.page.page import Blocks
+from tkperf.page.page import FactBlocks
 from tkperf.page.page_header import build_parameters, build_preconditioning
 from tkperf.page.telemetry import describe_telemetry
 from tkperf.page.user_facts import (
     MANUFACTURER,
     MOTHERBOARD,
     NAND_TYPE,
+    NO_USER_FACTS,
     NOTE,
-    NOTHING_TOLD,
     PLATFORM,
     SPONSOR,
-    Told,
+    UserFacts,
 )
-from tkperf.page.wording import NOT_KNOWN, format_moment
+from tkperf.page.wording import NOT_KNOWN_TEXT, format_moment
 from tkperf.procedures import SUITES, read_stored_profile
 
 NOT_KNOWN_AT_ALL = "Not known"
 
 
-def build_disclosure(result: RunResult, told: Told = NOTHING_TOLD) -> Blocks:
+def build_disclosure(result: RunResult, told: UserFacts = NO_USER_FACTS) -> FactBlocks:
     """Return blocks of named facts; a block with one unnamed fact is a long text.
 
     One block at the end names all unknown facts.
@@ -76,14 +76,14 @@ def build_disclosure(result: RunResult, told: Told = NOTHING_TOLD) -> Blocks:
     )
 
 
-def _unknown(names: Sequence[str]) -> Blocks:
+def _unknown(names: Sequence[str]) -> FactBlocks:
     """Return one line for all unknown facts, instead of a row for each."""
     return ((NOT_KNOWN_AT_ALL, ((format_count(len(names), "fact"), ", ".join(names)),)),) * bool(
         names
     )
 
 
-def _run(result: RunResult, told: Told) -> MaybeFacts:
+def _run(result: RunResult, told: UserFacts) -> MaybeFacts:
     info = result.info
     missing = _not_in_profile(info)
     return (
@@ -117,7 +117,7 @@ def _not_in_profile(info: RunInfo) -> str | None:
     return f"{', '.join(missing)}: not run, no source for their parameters" if missing else None
 
 
-def _platform(result: RunResult, told: Told) -> MaybeFacts:
+def _platform(result: RunResult, told: UserFacts) -> MaybeFacts:
     host, device = result.info.host, result.info.device
     return (
         (PLATFORM, told.of(PLATFORM)),
@@ -133,7 +133,7 @@ def _platform(result: RunResult, told: Told) -> MaybeFacts:
     )
 
 
-def _device(result: RunResult, told: Told) -> MaybeFacts:
+def _device(result: RunResult, told: UserFacts) -> MaybeFacts:
     device = result.info.device
     return (
         (MANUFACTURER, told.of(MANUFACTURER, word(device.get("vendor")))),
@@ -173,10 +173,10 @@ def _set_up(result: RunResult) -> MaybeFacts:
 
 def _moment(utc: str | None) -> str | None:
     text = format_moment(utc)
-    return None if text == NOT_KNOWN else text
+    return None if text == NOT_KNOWN_TEXT else text
 
 
-def _host_audit(host: dict[str, object]) -> Blocks:
+def _host_audit(host: dict[str, object]) -> FactBlocks:
     """Return everything that the audit before the run found; empty without an audit."""
     findings = tuple(
         (_capital(finding.title), finding.text)
@@ -193,7 +193,7 @@ def _capital(title: str) -> str:
     return title if is_name else title[:1].upper() + title[1:]
 
 
-def _members(device: dict[str, object]) -> Blocks:
+def _members(device: dict[str, object]) -> FactBlocks:
     """Return the drives of a RAID set, a line each."""
     members = device.get("members")
     if not isinstance(members, list):
@@ -202,17 +202,17 @@ def _members(device: dict[str, object]) -> Blocks:
         (f"Member {number}", ", ".join(_words(member)))
         for number, member in enumerate(members, start=1)
     )
-    return (("RAID set", (("Set", word(device.get("raid")) or NOT_KNOWN), *lines)),)
+    return (("RAID set", (("Set", word(device.get("raid")) or NOT_KNOWN_TEXT), *lines)),)
 
 
 def _words(member: dict[str, object]) -> Sequence[str]:
     names = ("path", "model", "serial", "firmware", "interface", "link")
     size = word(member["size"]) if "size" in member else capacity(member.get("capacity_bytes"))
     words = [word(member.get(name)) for name in names if name in member]
-    return [text or NOT_KNOWN for text in (*words, size)]
+    return [text or NOT_KNOWN_TEXT for text in (*words, size)]
 
 
-def _long_texts(result: RunResult) -> Blocks:
+def _long_texts(result: RunResult) -> FactBlocks:
     """Return the facts that need a block of their own; empty without any."""
     info = result.info
     texts = (

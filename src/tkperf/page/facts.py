@@ -8,7 +8,7 @@ from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.model.run_info import RunInfo
 from tkperf.model.units import format_block_size_kib, format_capacity, format_mix
 from tkperf.page.page import Facts
-from tkperf.page.wording import NOT_KNOWN
+from tkperf.page.wording import NOT_KNOWN_TEXT
 
 MaybeFacts = Sequence[tuple[str, str | None]]
 
@@ -26,7 +26,7 @@ def word(value: object) -> str | None:
     """Return a recorded fact in words for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return None if value is None or value in ("", NOT_KNOWN) else str(value)
+    return None if value is None or value in ("", NOT_KNOWN_TEXT) else str(value)
 
 
 def capacity(value: object) -> str | None:
@@ -62,8 +62,8 @@ def describe_link(device: Mapping[str, object]) -> str | None:
     """Return the negotiated link, with the drive's fastest link if that is faster."""
     negotiated = word(device.get("link"))
     if device.get("link_downgraded"):
-        fastest = word(device.get("link_fastest")) or NOT_KNOWN
-        return f"{negotiated or NOT_KNOWN}: DOWNGRADED, it could do {fastest}"
+        fastest = word(device.get("link_fastest")) or NOT_KNOWN_TEXT
+        return f"{negotiated or NOT_KNOWN_TEXT}: DOWNGRADED, it could do {fastest}"
     return negotiated
 
 
@@ -98,7 +98,7 @@ def list_purges(result: RunResult, test: TestResult | None = None) -> str | None
     return "none: hard disks are not purged" if info.suite == "hdd" else "not purged"
 
 
-def describe_demand(section: SectionResult) -> str | None:
+def describe_run_demand(section: SectionResult) -> str | None:
     """Return threads and queue depth of a section: ``TC 4 / QD 32``; for many pairs the least and the greatest."""
     cells = section.cells or tuple(one.values for one in section.slices)
     pairs = dict.fromkeys((cell.workload.jobs, cell.workload.io_depth) for cell in cells)

@@ -8,10 +8,10 @@ from tkperf.analysis.results import RoundResult, SectionResult, TestResult
 from tkperf.model.figures import SectionPlan, matrix_keys
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import format_window
-from tkperf.page.tables.results import Table, build_matrices
+from tkperf.page.tables.results import ResultTable, build_matrices
 
 
-def put_together(test: TestResult) -> SectionResult | None:
+def merge_sections(test: TestResult) -> SectionResult | None:
     """Join all sections of a test that have rounds; the plan has the figures of the whole test.
 
     Rounds of the same number are joined, though they did not run at the same time. The window is the
@@ -53,9 +53,9 @@ def _rounds(sections: list[SectionResult]) -> tuple[RoundResult, ...]:
     )
 
 
-def build_shared_matrices(test: TestResult) -> tuple[Table, ...]:
+def build_shared_matrices(test: TestResult) -> tuple[ResultTable, ...]:
     """Build the tables that all sections share, if the test's plan asks for any."""
-    together = put_together(test)
+    together = merge_sections(test)
     if together is None:
         return ()
     quantities = [QUANTITIES[key] for key in matrix_keys(together.plan) if key in QUANTITIES]

@@ -89,7 +89,7 @@ def find_naming(workloads: Iterable[Workload]) -> Naming:
     return Naming(axes=find_axes(workloads) or (BLOCKS,))
 
 
-def describe_load(workload: Workload, axes: Iterable[Axis]) -> str:
+def describe_curve_load(workload: Workload, axes: Iterable[Axis]) -> str:
     """Return ``RND 4k read``, followed by the words of all other axes that tell workloads apart."""
     mix = workload.read_percent
     direction = {100: "read", 0: "write"}.get(mix, MIX.words(workload))

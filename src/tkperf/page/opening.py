@@ -11,11 +11,11 @@ from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import format_exact, unit_for_people
 from tkperf.page.findings import findings, headlines
 from tkperf.page.page import ChartView, FindingsView, HeadlineView, TestView
-from tkperf.page.subject import Subject
+from tkperf.page.subject import SectionSubject
 
 
 def build_headline_views(
-    result: RunResult, subjects: Mapping[str, Sequence[Subject]]
+    result: RunResult, subjects: Mapping[str, Sequence[SectionSubject]]
 ) -> tuple[HeadlineView, ...]:
     """Return the headline figures, each with the key of its section and of the cell behind it, if any."""
     titles = {test.name: test.title for test in result.tests}
@@ -60,7 +60,7 @@ def build_findings_views(result: RunResult) -> tuple[FindingsView, ...]:
 
 
 def choose_story(
-    tests: Sequence[TestView], subjects: Mapping[str, Sequence[Subject]]
+    tests: Sequence[TestView], subjects: Mapping[str, Sequence[SectionSubject]]
 ) -> ChartView | None:
     """Return the chart that a reader should see first, as a copy with a key of its own; None without charts.
 
@@ -79,17 +79,17 @@ def choose_story(
     return None if first is None else _as_story(first)
 
 
-def _has_spikes(subject: Subject) -> bool:
+def _has_spikes(subject: SectionSubject) -> bool:
     return any(timeline.spikes is not None for timeline in subject.section.timelines)
 
 
-def _has_course(subject: Subject) -> bool:
+def _has_course(subject: SectionSubject) -> bool:
     return len(subject.section.slices) > 1 and any(
         timeline.changes for timeline in subject.section.timelines
     )
 
 
-def _is_search(subject: Subject) -> bool:
+def _is_search(subject: SectionSubject) -> bool:
     return any(one.key == NO_BACKLOG.key for one in subject.section.characteristics)
 
 

@@ -10,7 +10,7 @@ from tkperf.page.verdict import Verdict
 from tkperf.render.charts.vega import Spec
 
 Facts = tuple[tuple[str, str], ...]
-Blocks = tuple[tuple[str, Facts], ...]
+FactBlocks = tuple[tuple[str, Facts], ...]
 """Blocks of named facts, each under a title."""
 Stretches = tuple[tuple[int, int], ...]
 """Stretches of places: the first place of each, and the place after its last."""
@@ -216,7 +216,7 @@ class TestView:
     tables: tuple[TableView, ...] = ()
     charts: tuple[ChartView, ...] = ()
     course: CourseView = CourseView()
-    header: Blocks = ()
+    header: FactBlocks = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,11 +267,11 @@ class ReportView:
     title: str
     subtitle: str
     banners: tuple[str, ...]
-    disclosure: Blocks
+    disclosure: FactBlocks
     tests: tuple[TestView, ...]
     words: tuple[str, ...]
     about: str = ""
-    header: Blocks = ()
+    header: FactBlocks = ()
     verdict: Verdict | None = None
     headlines: tuple[HeadlineView, ...] = ()
     story: ChartView | None = None

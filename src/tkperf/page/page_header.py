@@ -10,10 +10,10 @@ from tkperf.page.facts import (
     capacity,
     describe_cpu,
     describe_data_pattern,
-    describe_demand,
     describe_demands,
     describe_link,
     describe_load_generator,
+    describe_run_demand,
     describe_segments,
     keep_known,
     list_block_sizes,
@@ -22,15 +22,15 @@ from tkperf.page.facts import (
     name_test_id,
     word,
 )
-from tkperf.page.page import Blocks, Facts
-from tkperf.page.preconditioning import describe_fill, describe_load
+from tkperf.page.page import FactBlocks, Facts
+from tkperf.page.preconditioning import describe_fill, describe_fill_load
 from tkperf.page.user_facts import (
     MANUFACTURER,
     MOTHERBOARD,
     NAND_TYPE,
     PLATFORM,
     SPONSOR,
-    Told,
+    UserFacts,
 )
 from tkperf.page.wording import format_moment
 from tkperf.page.words.steady_state import name_rounds
@@ -39,7 +39,9 @@ DEMAND = "TC / QD"
 _ROUNDS = "Steady state"
 
 
-def build_page_header(result: RunResult, told: Told, test: TestResult | None = None) -> Blocks:
+def build_page_header(
+    result: RunResult, told: UserFacts, test: TestResult | None = None
+) -> FactBlocks:
     """Return the known facts of the four blocks, for one test or for the run."""
     return (
         ("Test platform", _platform(result, told)),
@@ -49,7 +51,7 @@ def build_page_header(result: RunResult, told: Told, test: TestResult | None = N
     )
 
 
-def describe_run(result: RunResult, told: Told) -> str:
+def describe_run(result: RunResult, told: UserFacts) -> str:
     """Return the line above the blocks: dates, specification, sponsor."""
     words = (
         f"Test run date {format_moment(started)}" if (started := result.info.started_utc) else None,
@@ -60,7 +62,7 @@ def describe_run(result: RunResult, told: Told) -> str:
     return " · ".join(filter(None, words))
 
 
-def _platform(result: RunResult, told: Told) -> Facts:
+def _platform(result: RunResult, told: UserFacts) -> Facts:
     info, host, device = result.info, result.info.host, result.info.device
     return keep_known(
         (
@@ -78,7 +80,7 @@ def _platform(result: RunResult, told: Told) -> Facts:
     )
 
 
-def _device(result: RunResult, told: Told, test: TestResult | None) -> Facts:
+def _device(result: RunResult, told: UserFacts, test: TestResult | None) -> Facts:
     device = result.info.device
     return keep_known(
         (
@@ -118,7 +120,7 @@ def build_preconditioning(result: RunResult, test: TestResult) -> Iterator[tuple
         return
     filled = [section for section in test.sections if section.fill_workload is not None]
     fills = dict.fromkeys(
-        describe_fill(result.info, describe_load(section.fill_workload), section.filled_bytes)
+        describe_fill(result.info, describe_fill_load(section.fill_workload), section.filled_bytes)
         for section in filled
         if section.fill_workload is not None
     )
@@ -132,8 +134,8 @@ def build_preconditioning(result: RunResult, test: TestResult) -> Iterator[tuple
     if before is not None:
         rounds = "the stream" if before.slices else "the rounds"
         yield "Precondition 2", f"{rounds} of {before.name}"
-        yield DEMAND, describe_demand(before)
-        yield _ROUNDS, describe_rounds(before)
+        yield DEMAND, describe_run_demand(before)
+        yield _ROUNDS, describe_header_rounds(before)
 
 
 def _find_dependent(test: TestResult) -> SectionResult | None:
@@ -143,7 +145,7 @@ def _find_dependent(test: TestResult) -> SectionResult | None:
     return next(iter((*prepared, *judged)), None)
 
 
-def describe_rounds(section: SectionResult) -> str | None:
+def describe_header_rounds(section: SectionResult) -> str | None:
     """Return the window as ``rounds 1-5``, with a note if it was not steady; None without a steady-state rule."""
     if section.verdict is None:
         return None
@@ -162,9 +164,9 @@ def build_parameters(test: TestResult) -> Facts:
             (f"Stimulus {number}", section.name),
             ("R/W mix", list_mixes(section)),
             ("Block size (KiB)", list_block_sizes(section)),
-            (DEMAND, describe_demand(section)),
+            (DEMAND, describe_run_demand(section)),
             *((("Time", _describe_time(section)),) if section.slices else ()),
-            (_ROUNDS, describe_rounds(section)),
+            (_ROUNDS, describe_header_rounds(section)),
         ]
     if len(told) > 2:
         facts.append(("Stimuli in all", str(len(told))))

@@ -14,7 +14,7 @@ def describe_fill(
     """Return amount, place and load of the preconditioning.
 
     Args:
-        load: in words, as ``describe_load`` returns them.
+        load: in words, as ``describe_fill_load`` returns them.
         filled_bytes: the measured amount; without it the text has the profile's amount.
         passes: the requested passes, if they differ from the profile's.
     """
@@ -32,7 +32,7 @@ def describe_fill(
     return f"{amount}{where}, {load}"
 
 
-def describe_load(fill: Workload) -> str:
+def describe_fill_load(fill: Workload) -> str:
     """Return the load in words: ``SEQ 128 KiB writes, TC 4 / QD 32``."""
     size = format_block_size_kib(fill.block_size_bytes)
     return f"SEQ {size} KiB writes, TC {fill.jobs} / QD {fill.io_depth}"

@@ -36,11 +36,11 @@ from tkperf.model.quantity import (
 from tkperf.model.units import NOT_MEASURED, format_number
 from tkperf.page.naming import capitalise
 from tkperf.page.page import Facts, PartsView, ScopeView, Stretches
-from tkperf.page.subject import MARKABLE, Subject
+from tkperf.page.subject import MARKABLE, SectionSubject
 from tkperf.page.wording import format_fact
 from tkperf.page.words.flags import describe_disturbances
 from tkperf.page.words.uncertainty import INTERVAL, add_interval
-from tkperf.render.charts.latency import MARKS, mark_rows
+from tkperf.render.charts.latency import LATENCY_MARKS, mark_rows
 
 SHOWN = {
     capitalise(quantity.title): quantity
@@ -71,14 +71,14 @@ class _Scope:
     rows: Stretches | None = None
 
 
-def name_parts(subject: Subject) -> str:
+def name_parts(subject: SectionSubject) -> str:
     """Return the name of a cell's parts: ``slice``, ``area`` or ``round``."""
     section = subject.section
     return "slice" if section.slices else "area" if section.areas else "round"
 
 
 def build_scopes(
-    subject: Subject, detail: CellDetail
+    subject: SectionSubject, detail: CellDetail
 ) -> tuple[tuple[ScopeView, ...], PartsView | None]:
     """Return the scopes to show, first the scope of the section's figures; then each round, area or slice.
 
@@ -93,7 +93,7 @@ def build_scopes(
     )
 
 
-def _view(scope: _Scope, subject: Subject, detail: CellDetail) -> ScopeView:
+def _view(scope: _Scope, subject: SectionSubject, detail: CellDetail) -> ScopeView:
     return ScopeView(
         key=scope.key,
         words=scope.words,
@@ -113,7 +113,7 @@ def _view(scope: _Scope, subject: Subject, detail: CellDetail) -> ScopeView:
     )
 
 
-def _scopes(subject: Subject, detail: CellDetail, name: str) -> Iterator[_Scope]:
+def _scopes(subject: SectionSubject, detail: CellDetail, name: str) -> Iterator[_Scope]:
     section, parts = subject.section, detail.parts
     window_numbers = set(section.window)
     in_window = [part for part in parts if part.number in window_numbers]
@@ -141,7 +141,9 @@ def _scopes(subject: Subject, detail: CellDetail, name: str) -> Iterator[_Scope]
     yield from _directions(detail, window)
 
 
-def _whole(subject: Subject, detail: CellDetail, name: str, known: CellResult | None) -> _Scope:
+def _whole(
+    subject: SectionSubject, detail: CellDetail, name: str, known: CellResult | None
+) -> _Scope:
     """Return the scope of the whole cell; ``known``: the section's own figures, if they cover all of it."""
     parts = detail.parts
     if subject.section.slices:
@@ -198,7 +200,7 @@ def _sum(parts: Sequence[Part], direction: Direction = Direction.ALL) -> IoStats
     return add_all(stats_of(part.measurement, direction) for part in parts)
 
 
-def _cell(subject: Subject, detail: CellDetail) -> CellResult | None:
+def _cell(subject: SectionSubject, detail: CellDetail) -> CellResult | None:
     """Return the section's own figures of the cell, if they belong to it alone."""
     section = subject.section
     if section.slices:
@@ -286,7 +288,9 @@ def _latencies(figures: Figures) -> dict[str, float]:
 # ---- each round, area or slice
 
 
-def _build_parts(subject: Subject, detail: CellDetail, directions: Sequence[IoStats]) -> PartsView:
+def _build_parts(
+    subject: SectionSubject, detail: CellDetail, directions: Sequence[IoStats]
+) -> PartsView:
     parts = detail.parts
     cells = _cells_of(subject, detail)
     facts = [_part_facts(cells.get(part.number), detail) for part in parts]
@@ -305,7 +309,7 @@ def _build_parts(subject: Subject, detail: CellDetail, directions: Sequence[IoSt
         facts=pack_texts([[of.get(name, NOT_MEASURED) for name in names] for of in facts]),
         latency_names=tuple(quantity.short for quantity in MARKABLE),
         latencies=pack(np.array(latencies).ravel()),
-        mark_names=tuple(name for name, _ in MARKS),
+        mark_names=tuple(name for name, _ in LATENCY_MARKS),
         **_histograms([*(part.measurement.both for part in parts), *directions]),
     )
 
@@ -318,7 +322,7 @@ def _places(detail: CellDetail) -> NDArray[np.float64]:
     return np.array([*starts, at_s.size], dtype=np.float64)
 
 
-def _cells_of(subject: Subject, detail: CellDetail) -> Mapping[int, CellResult]:
+def _cells_of(subject: SectionSubject, detail: CellDetail) -> Mapping[int, CellResult]:
     """Return the results of each part, by its number."""
     section = subject.section
     if section.slices:
@@ -354,7 +358,7 @@ def _histograms(stats: Sequence[IoStats]) -> dict[str, str]:
     for row, histogram in enumerate(histograms):
         counts[row, np.searchsorted(filled, histogram.indices)] = histogram.counts
     lower_ns, upper_ns = coarse_edges_ns(filled)
-    marks_ns = [[mark(of_part) for _, mark in MARKS] for of_part in stats]
+    marks_ns = [[mark(of_part) for _, mark in LATENCY_MARKS] for of_part in stats]
     return {
         "lower": pack(lower_ns / 1000),
         "upper": pack((upper_ns + 1) / 1000),

@@ -10,14 +10,14 @@ from tkperf.model.steady_state import Fit, SteadyStateVerdict
 from tkperf.model.units import NOT_MEASURED, unit_for_people
 from tkperf.page.figures import build_figures
 from tkperf.page.page import SectionView, TableView
-from tkperf.page.subject import Subject, show_table
+from tkperf.page.subject import SectionSubject, show_table
 from tkperf.page.tables.results import build_directions, build_matrix, build_stream
 from tkperf.page.wording import describe_end, describe_state
 from tkperf.page.words.steady_state import format_verdict_value
 from tkperf.page.words.timeline import describe_timelines
 
 
-def build_section(subject: Subject) -> SectionView:
+def build_section_view(subject: SectionSubject) -> SectionView:
     """Return a section with the tables and charts that its plan asks for."""
     section = subject.section
     cut_off = not section.cells and not section.slices
@@ -41,11 +41,11 @@ def build_section(subject: Subject) -> SectionView:
     )
 
 
-def _stream(subject: Subject) -> TableView:
+def _stream(subject: SectionSubject) -> TableView:
     return show_table(build_stream(subject.section), subject.links)
 
 
-def _directions(subject: Subject) -> Iterator[TableView]:
+def _directions(subject: SectionSubject) -> Iterator[TableView]:
     """Yield a folded table of the reads and writes of mixed workloads, if the results keep them apart."""
     for quantity in subject.quantities:
         table = build_directions(subject.section, quantity)
@@ -53,7 +53,7 @@ def _directions(subject: Subject) -> Iterator[TableView]:
             yield show_table(table, subject.links, folded=True)
 
 
-def _cut_off(subject: Subject) -> Iterator[TableView]:
+def _cut_off(subject: SectionSubject) -> Iterator[TableView]:
     """Yield a table of an unfinished first round."""
     if not subject.section.rounds or not subject.quantities:
         return

@@ -20,20 +20,20 @@ from tkperf.model.quantity import (
     Direction,
     Quantity,
 )
-from tkperf.model.telemetry.course import Course
+from tkperf.model.telemetry.course import TelemetryCourse
 from tkperf.model.workload import Workload
 from tkperf.page.naming import address, capitalise, describe_axes, name_links
 from tkperf.page.page import TableView
-from tkperf.page.tables.results import Figure, Table, shade
+from tkperf.page.tables.results import ResultTable, TableNumber, shade
 
 MARKABLE = (LATENCY_MEAN, LATENCY_MIN, *PERCENTILES, LATENCY_MAX)
 """Quantities that a histogram of response times can mark."""
 
-NO_COURSES: Mapping[str, Course] = MappingProxyType({})
+NO_COURSES: Mapping[str, TelemetryCourse] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class SectionSubject:
     """A section that a report shows.
 
     Attributes:
@@ -49,7 +49,7 @@ class Subject:
     details: Mapping[Workload, CellDetail] = field(default_factory=dict)
     links: Mapping[Workload, str] = field(default_factory=dict)
     capacity_bytes: int | None = None
-    course: Course | None = None
+    course: TelemetryCourse | None = None
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -67,8 +67,8 @@ def build_subjects(
     test: TestResult,
     details: Sequence[CellDetail],
     capacity_bytes: int | None,
-    courses: Mapping[str, Course] = NO_COURSES,
-) -> tuple[Subject, ...]:
+    courses: Mapping[str, TelemetryCourse] = NO_COURSES,
+) -> tuple[SectionSubject, ...]:
     """Return the sections of a test with their details; ``courses`` by the sections' names."""
     subjects = []
     for number, section in enumerate(test.sections):
@@ -79,7 +79,7 @@ def build_subjects(
             if (detail.test, detail.section) == (test.name, section.name)
         }
         subjects.append(
-            Subject(
+            SectionSubject(
                 section=section,
                 key=key,
                 details=behind,
@@ -96,7 +96,9 @@ def find_quantities(keys: Sequence[str]) -> tuple[Quantity, ...]:
     return tuple(QUANTITIES[key] for key in keys if key in QUANTITIES)
 
 
-def show_table(table: Table, links: Mapping[Workload, str], *, folded: bool = False) -> TableView:
+def show_table(
+    table: ResultTable, links: Mapping[Workload, str], *, folded: bool = False
+) -> TableView:
     """Return a table as texts, each figure with the link to the cell behind it."""
 
     by = describe_axes((*table.head[: table.labels], table.across)) if table.across else ""
@@ -110,7 +112,7 @@ def show_table(table: Table, links: Mapping[Workload, str], *, folded: bool = Fa
             *(across + head for head in table.head[table.labels :]),
         ),
         rows=tuple(
-            tuple(cell.text() if isinstance(cell, Figure) else cell for cell in row)
+            tuple(cell.text() if isinstance(cell, TableNumber) else cell for cell in row)
             for row in table.rows
         ),
         labels=table.labels,
@@ -119,7 +121,9 @@ def show_table(table: Table, links: Mapping[Workload, str], *, folded: bool = Fa
             tuple(_address(cell, links) for cell in row[table.labels :]) for row in table.rows
         ),
         hints=tuple(
-            tuple(cell.sure() if isinstance(cell, Figure) else "" for cell in row[table.labels :])
+            tuple(
+                cell.sure() if isinstance(cell, TableNumber) else "" for cell in row[table.labels :]
+            )
             for row in table.rows
         ),
         heat=shade(table) if table.shaded else (),
@@ -127,9 +131,9 @@ def show_table(table: Table, links: Mapping[Workload, str], *, folded: bool = Fa
     )
 
 
-def _address(figure: str | Figure, links: Mapping[Workload, str]) -> str:
+def _address(figure: str | TableNumber, links: Mapping[Workload, str]) -> str:
     """Return the address of a figure's part and, for a latency, its mark; empty if nothing lies behind the figure."""
-    if not isinstance(figure, Figure) or figure.workload is None:
+    if not isinstance(figure, TableNumber) or figure.workload is None:
         return ""
     part = "" if figure.part is None else str(figure.part)
     if 0 < figure.workload.read_percent < 100 and figure.direction is not Direction.ALL:

@@ -8,18 +8,18 @@ from dataclasses import replace
 from tkperf.analysis.loads import LoadsOfTest, TimedLoad
 from tkperf.analysis.results import RunResult
 from tkperf.model.record import StepKind
-from tkperf.model.telemetry.course import Course, find_course, parse_drives
+from tkperf.model.telemetry.course import TelemetryCourse, find_telemetry_course, parse_drives
 from tkperf.model.telemetry.marking import find_pauses
 from tkperf.model.telemetry.reading import Reading
 from tkperf.page.page import ChartView
-from tkperf.page.wording import NOT_KNOWN
+from tkperf.page.wording import NOT_KNOWN_TEXT
 from tkperf.render.charts import telemetry
 from tkperf.render.charts.rounds import find_time_unit
 
 _FLASH = "How much went to the flash?"
 
 
-def show_course(course: Course, of: str) -> Iterator[ChartView]:
+def show_course(course: TelemetryCourse, of: str) -> Iterator[ChartView]:
     """Yield the charts that have data, each on the time axis of the chart before it.
 
     Args:
@@ -30,13 +30,13 @@ def show_course(course: Course, of: str) -> Iterator[ChartView]:
         yield replace(chart, below=chart.question != charts[0].question)
 
 
-def show_course_below(course: Course) -> Iterator[ChartView]:
+def show_course_below(course: TelemetryCourse) -> Iterator[ChartView]:
     """Yield the charts of the course below a chart of the drive's work."""
     for chart in _charts(course, "the same time"):
         yield replace(chart, below=True)
 
 
-def _charts(course: Course, of: str) -> Iterator[ChartView]:
+def _charts(course: TelemetryCourse, of: str) -> Iterator[ChartView]:
     unit, unit_s = find_time_unit(course.length_s)
     drives = course.drives
     if any(len(drive.temperatures) > 1 for drive in drives):
@@ -74,7 +74,7 @@ def _charts(course: Course, of: str) -> Iterator[ChartView]:
 
 def find_test_course(
     result: RunResult, loads: LoadsOfTest | None, readings: Sequence[Reading]
-) -> Course | None:
+) -> TelemetryCourse | None:
     """Return the drives' reports from the first I/O of a test to its last; None without any."""
     if loads is None or not loads.loads:
         return None
@@ -83,7 +83,7 @@ def find_test_course(
 
 def find_section_courses(
     result: RunResult, loads: LoadsOfTest | None, readings: Sequence[Reading]
-) -> dict[str, Course]:
+) -> dict[str, TelemetryCourse]:
     """Return the drives' reports of each section that is a stream, by its name."""
     streams: dict[str, list[TimedLoad]] = {}
     for load in () if loads is None else loads.loads:
@@ -95,18 +95,18 @@ def find_section_courses(
 
 def _find(
     result: RunResult, loads: Sequence[TimedLoad], readings: Sequence[Reading]
-) -> Course | None:
+) -> TelemetryCourse | None:
     ends_s = [load.step.started_s + load.step.measurement.duration_s for load in loads]
     facts = parse_drives(result.info.device)
     pauses = find_pauses(result.resumptions)
-    return find_course(readings, facts, loads[0].step.started_s, max(ends_s), pauses)
+    return find_telemetry_course(readings, facts, loads[0].step.started_s, max(ends_s), pauses)
 
 
 def describe_telemetry(device: Mapping[str, object]) -> str:
     """Return the sources of each drive's log, and the gaps in it."""
     drives = parse_drives(device)
     if not drives:
-        return "none" if "telemetry" in device else NOT_KNOWN
+        return "none" if "telemetry" in device else NOT_KNOWN_TEXT
     texts: dict[str, list[str]] = {}
     for facts in drives.values():
         sources = ", ".join(facts.sources) or "none"

@@ -21,7 +21,7 @@ TELLABLE = (SPONSOR, PLATFORM, MANUFACTURER, NAND_TYPE, MOTHERBOARD, NOTE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class UserFacts:
     """Facts that are not in a run file.
 
     Attributes:
@@ -40,7 +40,7 @@ class Told:
         return known if known == told else f"{known} (told: {told})"
 
 
-NOTHING_TOLD = Told()
+NO_USER_FACTS = UserFacts()
 
 
 def parse_facts(texts: Iterable[str]) -> dict[str, str]:

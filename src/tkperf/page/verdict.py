@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tkperf.analysis.results import RunResult
-from tkperf.analysis.verdict import Reason, ReasonCode, VerdictState, judge_run
+from tkperf.analysis.verdict import ReasonCode, VerdictReason, VerdictState, judge_run
 from tkperf.model.units import format_count
 
 
-class Level(StrEnum):
+class NoteLevel(StrEnum):
     """Weight of a remark; an output gives each its colour and sign."""
 
     INFORMATION = "information"
@@ -28,7 +28,7 @@ class Verdict:
         reasons: sentences without full stops, the gravest first.
     """
 
-    level: Level
+    level: NoteLevel
     title: str
     reasons: tuple[str, ...] = ()
 
@@ -39,8 +39,8 @@ class Verdict:
 
 
 _LEVELS = {
-    VerdictState.CAUTIONS: Level.CAUTION,
-    VerdictState.NOT_VALID: Level.FAILURE,
+    VerdictState.CAUTIONS: NoteLevel.CAUTION,
+    VerdictState.NOT_VALID: NoteLevel.FAILURE,
 }
 # More names make no reason clearer.
 _MOST_NAMED = 3
@@ -52,13 +52,13 @@ def describe_verdict(result: RunResult) -> Verdict:
     words = verdict.state.value
     simulated = "SIMULATED. " if verdict.simulated else ""
     return Verdict(
-        level=_LEVELS.get(verdict.state, Level.INFORMATION),
+        level=_LEVELS.get(verdict.state, NoteLevel.INFORMATION),
         title=f"{simulated}{words[0].upper()}{words[1:]}",
         reasons=tuple(describe_reason(reason, result) for reason in verdict.reasons),
     )
 
 
-def describe_reason(reason: Reason, result: RunResult) -> str:
+def describe_reason(reason: VerdictReason, result: RunResult) -> str:
     """Return a reason in words, with its tests or sections: ``Latency did not reach steady state``."""
     return _WORDS[reason.code](reason, result)
 
@@ -67,18 +67,18 @@ def _ended(result: RunResult) -> str:
     return (result.ended_because or "the reason is not known").rstrip(".")
 
 
-def _names(reason: Reason) -> str:
+def _names(reason: VerdictReason) -> str:
     more = len(reason.sections) - _MOST_NAMED
     if more < 2:
         return ", ".join(reason.sections)
     return f"{', '.join(reason.sections[:_MOST_NAMED])} and {more} more"
 
 
-def _in(reason: Reason) -> str:
+def _in(reason: VerdictReason) -> str:
     return f" in {_names(reason)}" if reason.sections else ""
 
 
-_WORDS: dict[ReasonCode, Callable[[Reason, RunResult], str]] = {
+_WORDS: dict[ReasonCode, Callable[[VerdictReason, RunResult], str]] = {
     ReasonCode.FAILED: lambda _, result: f"the run failed: {_ended(result)}",
     ReasonCode.NOTHING_MEASURED: lambda *_: "the run has no result",
     ReasonCode.RUNNING: lambda *_: "figures so far",

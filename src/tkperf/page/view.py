@@ -7,16 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from tkperf.analysis.chosen import Chosen
 from tkperf.analysis.claim_findings import Checked
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.loads import LoadsOfTest
 from tkperf.analysis.results import RunResult, TestResult
+from tkperf.analysis.selection import SelectedPart
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.units import NOT_MEASURED, format_duration
 from tkperf.page.cells import Cells, build_cell_charts
 from tkperf.page.check import find_check_warnings
-from tkperf.page.chosen import build_chosen
 from tkperf.page.disclosure import build_disclosure
 from tkperf.page.explanation import explain
 from tkperf.page.marking import mark_charts
@@ -25,10 +24,11 @@ from tkperf.page.page import ReportView, TableView, TestView
 from tkperf.page.page_header import build_page_header, describe_run
 from tkperf.page.procedure_text import describe_procedure
 from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
-from tkperf.page.sections import build_section
-from tkperf.page.subject import Subject, build_subjects
+from tkperf.page.sections import build_section_view
+from tkperf.page.selected import build_selected_parts
+from tkperf.page.subject import SectionSubject, build_subjects
 from tkperf.page.telemetry import find_section_courses, find_test_course
-from tkperf.page.user_facts import NOTHING_TOLD, Told
+from tkperf.page.user_facts import NO_USER_FACTS, UserFacts
 from tkperf.page.verdict import describe_verdict
 from tkperf.page.whole_test import build_test_figures
 from tkperf.page.wording import format_known_capacity, format_written
@@ -36,17 +36,17 @@ from tkperf.page.words.flags import describe_counts, describe_gaps
 from tkperf.page.words.run import describe_progress, describe_resumptions
 from tkperf.page.words.uncertainty import INTERVAL
 
-EMPTY: Mapping[str, LoadsOfTest] = MappingProxyType({})
+NO_LOADS: Mapping[str, LoadsOfTest] = MappingProxyType({})
 
 
 def build_view(
     result: RunResult,
     checked: Checked | None = None,
     details: Sequence[CellDetail] = (),
-    loads_of_tests: Mapping[str, LoadsOfTest] = EMPTY,
-    chosen: Sequence[Chosen] = (),
+    loads_of_tests: Mapping[str, LoadsOfTest] = NO_LOADS,
+    chosen: Sequence[SelectedPart] = (),
     telemetry: Sequence[Reading] = (),
-    told: Told = NOTHING_TOLD,
+    told: UserFacts = NO_USER_FACTS,
 ) -> ReportView:
     """Return everything that the report of a run says.
 
@@ -152,9 +152,9 @@ def _written(test: TestResult) -> str:
 def _test(
     result: RunResult,
     test: TestResult,
-    subjects: tuple[Subject, ...],
+    subjects: tuple[SectionSubject, ...],
     loads: LoadsOfTest | None,
-    chosen: Sequence[Chosen],
+    chosen: Sequence[SelectedPart],
     telemetry: Sequence[Reading],
 ) -> TestView:
     course = find_test_course(result, loads, telemetry)
@@ -182,8 +182,8 @@ def _test(
         facts=tuple(facts),
         procedure=describe_procedure(result.info, test.name),
         sections=(
-            *(build_section(subject) for subject in subjects),
-            *build_chosen(test.name, chosen),
+            *(build_section_view(subject) for subject in subjects),
+            *build_selected_parts(test.name, chosen),
         ),
         tables=tables,
         charts=charts,

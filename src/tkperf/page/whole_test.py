@@ -7,18 +7,18 @@ from dataclasses import replace
 
 from tkperf.analysis.loads import LoadsOfTest
 from tkperf.analysis.results import TestResult
-from tkperf.model.figures import DONE, TABLES, Figure, FigureKind
+from tkperf.model.figures import DONE, TABLE_KINDS, Figure, FigureKind
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import PERCENTILES, Quantity
-from tkperf.model.telemetry.course import Course
+from tkperf.model.telemetry.course import TelemetryCourse
 from tkperf.model.units import format_duration
 from tkperf.page.figures import BUILD
 from tkperf.page.figures.cells import show_over_axis
 from tkperf.page.figures.joining import join_charts, name_views
-from tkperf.page.merged import put_together
+from tkperf.page.merged import merge_sections
 from tkperf.page.naming import capitalise, describe_together, list_words
 from tkperf.page.page import ChartView, CourseView, TableView, Views
-from tkperf.page.subject import Subject, find_quantities, show_table
+from tkperf.page.subject import SectionSubject, find_quantities, show_table
 from tkperf.page.tables.sections import build_section_tables
 from tkperf.page.tables.telemetry import build_telemetry_table
 from tkperf.page.telemetry import show_course, show_course_below
@@ -35,9 +35,9 @@ LEAST_ZOOMED_S = 20.0
 
 def build_test_figures(
     test: TestResult,
-    subjects: Sequence[Subject],
+    subjects: Sequence[SectionSubject],
     loads: LoadsOfTest | None,
-    course: Course | None = None,
+    course: TelemetryCourse | None = None,
 ) -> tuple[tuple[TableView, ...], tuple[ChartView, ...], CourseView]:
     """Return the tables, the charts and the course of a test, as its plan asks for them.
 
@@ -78,20 +78,20 @@ def build_test_figures(
     return views, answers, below
 
 
-def _put_together(test: TestResult, subjects: Sequence[Subject]) -> Subject | None:
-    section = put_together(test)
+def _put_together(test: TestResult, subjects: Sequence[SectionSubject]) -> SectionSubject | None:
+    section = merge_sections(test)
     if section is None:
         return None
-    return Subject(
+    return SectionSubject(
         section=section,
         key=test.name,
         links={work: link for subject in subjects for work, link in subject.links.items()},
     )
 
 
-def _over_sections(figure: Figure, together: Subject | None) -> Charts:
+def _over_sections(figure: Figure, together: SectionSubject | None) -> Charts:
     """Yield a figure's charts over all sections put together; the analysis builds their tables."""
-    if together is None or figure.kind in TABLES:
+    if together is None or figure.kind in TABLE_KINDS:
         return
     if figure.kind is FigureKind.OVER_AXIS:
         yield from _charts(show_over_axis(together, figure, bars=True))
@@ -113,7 +113,7 @@ def _is_of_whole_test(figure: Figure) -> bool:
     return figure.kind is FigureKind.TIMELINE and not figure.groups
 
 
-def _aligned(chart: ChartView, course: Course) -> ChartView:
+def _aligned(chart: ChartView, course: TelemetryCourse) -> ChartView:
     unit_s = find_time_unit(course.length_s)[1]
     return replace(chart, spec=align(chart.spec, 0.0, course.length_s, unit_s), aligned=True)
 

@@ -8,13 +8,13 @@ from tkperf.analysis.results import SectionResult
 from tkperf.model.units import NOT_MEASURED, format_capacity
 from tkperf.page.words.flags import describe_window
 
-NOT_KNOWN = "not known"
+NOT_KNOWN_TEXT = "not known"
 
 
 def format_moment(utc: str | None) -> str:
     """Return an ISO 8601 time in UTC as ``2026-11-20 23:41:40 UTC``."""
     if not utc:
-        return NOT_KNOWN
+        return NOT_KNOWN_TEXT
     # An imported run has only the day.
     return f"{utc[:10]} {utc[11:19]} UTC" if len(utc) > 10 else utc
 
@@ -22,11 +22,11 @@ def format_moment(utc: str | None) -> str:
 def format_fact(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return NOT_KNOWN if value is None or value == "" else str(value)
+    return NOT_KNOWN_TEXT if value is None or value == "" else str(value)
 
 
 def format_known_capacity(value: object) -> str:
-    return format_capacity(value) if isinstance(value, int | float) else NOT_KNOWN
+    return format_capacity(value) if isinstance(value, int | float) else NOT_KNOWN_TEXT
 
 
 def format_written(written_bytes: int | None) -> str:

@@ -14,7 +14,7 @@ from tkperf.model.phases import (
     Phase,
     Reply,
     Round,
-    RoundResult,
+    RoundAnswer,
     SectionOutcome,
     Yielded,
 )
@@ -110,7 +110,7 @@ def rounds_until_all_steady(
     tracked: Sequence[Tracked],
     *,
     before_each: Callable[[int], Phase] | None = None,
-    results: list[RoundResult] | None = None,
+    results: list[RoundAnswer] | None = None,
 ) -> Generator[Yielded, Reply, SectionOutcome]:
     """Run rounds of the same steps until all tracking variables are steady in one window, or rounds run out.
 
@@ -354,7 +354,7 @@ def response_time_histogram(
     )
 
 
-def expect_round(answer: Reply) -> RoundResult:
+def expect_round(answer: Reply) -> RoundAnswer:
     """Return the answer to a Round phase, checked."""
     if answer is None or isinstance(answer, Measurement | Interruption | tuple):
         raise TypeError("a Round is answered with a measurement of each workload")

@@ -24,7 +24,7 @@ from tkperf.model.phases import (
     Procedure,
     Purge,
     Round,
-    RoundResult,
+    RoundAnswer,
     SectionOutcome,
 )
 from tkperf.model.units import format_count, format_mix
@@ -38,7 +38,7 @@ from tkperf.procedures.building_blocks import (
     track_iops,
     write_until_steady,
 )
-from tkperf.procedures.demand_points import CellMeans, Point, choose_points, window_means
+from tkperf.procedures.demand_points import CellMeans, DemandPoint, choose_points, window_means
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import (
@@ -100,11 +100,11 @@ class DemandGridTable(SteppedTable, frozen=True, kw_only=True):
         return None
 
 
-def writes_section(point: Point) -> str:
+def writes_section(point: DemandPoint) -> str:
     return f"{point}: writes before the histogram"
 
 
-def histogram_section(point: Point) -> str:
+def histogram_section(point: DemandPoint) -> str:
     return f"{point}: response times"
 
 
@@ -123,7 +123,7 @@ def section_plan(name: str) -> SectionPlan:
             ),
             prepares=True,
         )
-    if name in map(histogram_section, Point):
+    if name in map(histogram_section, DemandPoint):
         return SectionPlan(
             name=name,
             quantities=("iops", "latency_mean_us", "p99.9_us", "latency_max_us"),
@@ -204,7 +204,7 @@ def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) ->
     )
     yield preconditioned
 
-    rounds: list[RoundResult] = []
+    rounds: list[RoundAnswer] = []
     grid = yield from rounds_until_all_steady(
         GRID,
         at_each_demand(workload, table.jobs, table.io_depths, table.step_s),
@@ -244,7 +244,7 @@ def _writes_before(table: DemandGridTable, writes: Workload) -> Callable[[int], 
 
 
 def _histogram_at(
-    table: DemandGridTable, point: Point, cell: CellMeans, *, steady: bool
+    table: DemandGridTable, point: DemandPoint, cell: CellMeans, *, steady: bool
 ) -> Procedure:
     """Run writes at the point's demand, then its workload for the histogram of response times."""
     section, count = writes_section(point), table.writes_before_histogram_slices

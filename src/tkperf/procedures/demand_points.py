@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tkperf.model.measurement import Measurement
-from tkperf.model.phases import RoundResult
+from tkperf.model.phases import RoundAnswer
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, Window
 from tkperf.model.units import format_number
 from tkperf.model.workload import Workload
 
 
-class Point(StrEnum):
+class DemandPoint(StrEnum):
     """Demands for the response time histograms of the PTS, in its order."""
 
     MAXIMUM = "Maximum"
@@ -44,7 +44,7 @@ class CellMeans:
 class DemandPoints:
     """The chosen points; ``all_above_ceiling``: no cell was below the latency ceiling, so it had no effect."""
 
-    at: Mapping[Point, CellMeans]
+    at: Mapping[DemandPoint, CellMeans]
     all_above_ceiling: bool
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class DemandPoints:
         return f"{points}{'; every cell above the ceiling' if self.all_above_ceiling else ''}"
 
 
-def window_means(rounds: Sequence[RoundResult]) -> tuple[CellMeans, ...]:
+def window_means(rounds: Sequence[RoundAnswer]) -> tuple[CellMeans, ...]:
     """Return each workload's means over the rounds of a window, in the order of a round.
 
     Raises:
@@ -71,7 +71,7 @@ def window_means(rounds: Sequence[RoundResult]) -> tuple[CellMeans, ...]:
     )
 
 
-def _of(workload: Workload, rounds: Sequence[RoundResult]) -> tuple[Measurement, ...]:
+def _of(workload: Workload, rounds: Sequence[RoundAnswer]) -> tuple[Measurement, ...]:
     return tuple(result[workload] for result in rounds)
 
 
@@ -98,7 +98,7 @@ def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints
     maximum = max(considered, key=lambda cell: cell.iops)
     half_way = (maximum.iops + minimum.iops) / 2
     middle = min(considered, key=lambda cell: abs(cell.iops - half_way))
-    at = {Point.MAXIMUM: maximum, Point.MIDDLE: middle, Point.MINIMUM: minimum}
+    at = {DemandPoint.MAXIMUM: maximum, DemandPoint.MIDDLE: middle, DemandPoint.MINIMUM: minimum}
     return DemandPoints(at=at, all_above_ceiling=not below)
 
 

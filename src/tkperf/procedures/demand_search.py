@@ -21,7 +21,7 @@ from tkperf.model.figures import (
     matrices,
     over_rounds,
 )
-from tkperf.model.phases import Demand, Procedure, Purge, RoundResult
+from tkperf.model.phases import Demand, Procedure, Purge, RoundAnswer
 from tkperf.model.workload import Access
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
@@ -90,7 +90,7 @@ def demand_search(profile: Profile, _active_range_bytes: int) -> Procedure:
     workload = profile.workload(Access.RANDOM, table.read_percent, table.block_size_kib)
     steps = at_each_demand(workload, table.jobs, table.io_depths, table.step_s)
     greatest = max((step.workload for step in steps), key=lambda load: load.total_outstanding_ios)
-    rounds: list[RoundResult] = []
+    rounds: list[RoundAnswer] = []
     outcome = yield from rounds_until_all_steady(
         SECTION,
         steps,

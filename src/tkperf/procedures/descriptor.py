@@ -10,8 +10,8 @@ from tkperf.model.phases import Procedure
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import (
     PreconditioningTable,
+    ProfileTable,
     SteadyStateTable,
-    Table,
     TestTable,
 )
 
@@ -70,7 +70,7 @@ class Test:
     own: bool = False
     finds_demand: bool = False
     not_used: tuple[str, ...] = ()
-    shared: tuple[type[Table], ...] = (SteadyStateTable, PreconditioningTable)
+    shared: tuple[type[ProfileTable], ...] = (SteadyStateTable, PreconditioningTable)
     tracked: tuple[str, ...] = ()
     whole_test: Callable[[Sequence[str]], tuple[Figure, ...]] = lambda _: WHOLE_TEST
 

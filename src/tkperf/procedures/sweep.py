@@ -148,7 +148,7 @@ def sweep(profile: Profile, _active_range_bytes: int) -> Procedure:
     table = profile.table(SweepTable)
     yield Purge(section=SECTION)
     yield workload_independent_preconditioning(profile, SECTION)
-    steps = steps_of(table)
+    steps = combine_steps(table)
     tracked = find_hardest(steps)
     outcome = yield from rounds_until_all_steady(
         SECTION, steps, profile.steady_state, (track_iops(tracked, str(tracked)),)
@@ -156,7 +156,7 @@ def sweep(profile: Profile, _active_range_bytes: int) -> Procedure:
     yield outcome
 
 
-def steps_of(table: SweepTable) -> tuple[Step, ...]:
+def combine_steps(table: SweepTable) -> tuple[Step, ...]:
     """Return a round of all combinations, in the order of the lists."""
     return tuple(
         Step(
@@ -198,7 +198,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         ("TC", wording.numbers(table.jobs)),
         ("QD", wording.numbers(table.io_depths)),
     )
-    tracked = find_hardest(steps_of(table))
+    tracked = find_hardest(combine_steps(table))
     return (
         "Not a test of the PTS; purge, preconditioning and steady state by its rules",
         *wording.purge(circumstances),

@@ -12,7 +12,7 @@ import msgspec
 from tkperf.analysis.results import RunResult
 from tkperf.model.units import drop_controls
 from tkperf.page.marking import find_keywords
-from tkperf.page.page import Blocks, ChartView, ReportView, TestView
+from tkperf.page.page import ChartView, FactBlocks, ReportView, TestView
 from tkperf.page.wording import shorten
 from tkperf.render.charts.vega import Spec
 from tkperf.render.fonts import FAMILY
@@ -89,7 +89,7 @@ def _on_paper(tests: tuple[TestView, ...]) -> tuple[TestView, ...]:
     )
 
 
-def _shorten(blocks: Blocks) -> Blocks:
+def _shorten(blocks: FactBlocks) -> FactBlocks:
     return tuple(
         (title, tuple((name, shorten(fact, MOST_OF_FACT)) for name, fact in facts))
         for title, facts in blocks

@@ -10,20 +10,20 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 
-from tkperf.analysis.claim_findings import Checked, State
+from tkperf.analysis.claim_findings import Checked, ClaimState
 from tkperf.analysis.results import RunResult
 from tkperf.model.units import drop_controls
 from tkperf.page.check import find_check_warnings
 from tkperf.page.words.run import find_notices
 
-SCHEMA = "tkperf-check/1"
-_UNCHECKED = (State.NOT_MEASURED, State.CANNOT_BE_TOLD)
+CHECK_SCHEMA = "tkperf-check/1"
+_UNCHECKED = (ClaimState.NOT_MEASURED, ClaimState.CANNOT_BE_TOLD)
 
 
 def render_check_json(checked: Checked, result: RunResult) -> str:
     """Return the findings with the run's name and notices. "Not measured" is null."""
     document = {
-        "schema": SCHEMA,
+        "schema": CHECK_SCHEMA,
         "run": result.info.name,
         "notices": find_notices(result),
         "warnings": tuple(find_check_warnings(checked)),
@@ -39,11 +39,11 @@ def render_junit(checked: Checked, result: RunResult, *, confirmed: bool = False
         confirmed: a claim that is met, but not beyond the uncertainty, is an error, too.
     """
     findings = checked.findings
-    failures = sum(finding.state is State.NOT_MET for finding in findings)
+    failures = sum(finding.state is ClaimState.NOT_MET for finding in findings)
     doubted = [
         finding
         for finding in findings
-        if confirmed and finding.state is State.MET and not finding.is_confirmed
+        if confirmed and finding.state is ClaimState.MET and not finding.is_confirmed
     ]
     errors = sum(finding.state in _UNCHECKED for finding in findings) + len(doubted)
     run = drop_controls(result.info.name)
@@ -65,7 +65,7 @@ def render_junit(checked: Checked, result: RunResult, *, confirmed: bool = False
         case = ET.SubElement(suite, "testcase", classname=run, name=drop_controls(finding.claim))
         measured = finding.measured_text
         message = f"{finding.outcome}: {measured}, claimed {finding.limit}"
-        if finding.state is State.NOT_MET:
+        if finding.state is ClaimState.NOT_MET:
             ET.SubElement(case, "failure", message=message)
         elif finding.state in _UNCHECKED or finding in doubted:
             # Like the exit code: an unchecked promise is not kept.

@@ -29,14 +29,14 @@ from tkperf.render.export_json import finite
 from tkperf.render.export_workload import WORKLOAD, workload_row
 from tkperf.render.markdown_text import inert, inert_line, render_rows
 
-SCHEMA = "tkperf-comparison/1"
+COMPARISON_SCHEMA = "tkperf-comparison/1"
 _DEVICE = ("kind", "model", "serial", "firmware", "capacity_bytes", "write_cache_in_run")
 
 
 def render_comparison_json(comparison: Comparison) -> str:
     """Return the whole comparison. "Not measured" is null; headline figures give the number of their row."""
     document = {
-        "schema": SCHEMA,
+        "schema": COMPARISON_SCHEMA,
         "arrangement": comparison.arrangement.value,
         "ratios_to": reference_of(comparison),
         "findings": tuple(find_findings(comparison)),

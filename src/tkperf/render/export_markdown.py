@@ -12,7 +12,7 @@ from tkperf.model.units import format_capacity
 from tkperf.page.findings import findings, headlines
 from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
 from tkperf.page.tables.results import (
-    Table,
+    ResultTable,
     build_directions,
     build_listings,
     build_matrices,
@@ -167,7 +167,7 @@ def _tables(section: SectionResult) -> list[str]:
     return [line for table in tables for line in _table(table)]
 
 
-def _table(table: Table) -> list[str]:
+def _table(table: ResultTable) -> list[str]:
     title = ", ".join(text for text in (table.title, table.over) if text)
     across = f"; {table.across} across" if table.across else ""
     return [

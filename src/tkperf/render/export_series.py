@@ -19,18 +19,18 @@ from tkperf.model.telemetry.reading import Reading
 from tkperf.render.export_tables import SAMPLE_PERCENTILES, Samples
 
 Labels = Mapping[str, str]
-Values = Mapping[str, float | None]
+SampleValues = Mapping[str, float | None]
 Steps = Iterable[tuple[str, StepRecord]]
 Readings = Iterable[tuple[str | None, Reading]]
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SeriesPoint:
     """Values of one moment by the names of their families; None: not measured."""
 
     at_s: float
     labels: Labels
-    values: Values
+    values: SampleValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def build_points(
     steps: Steps,
     samples: Samples,
     readings: Readings = (),
-) -> Iterator[Point]:
+) -> Iterator[SeriesPoint]:
     """Yield the points of one series after the other, each in the order of time; the drives' readings last.
 
     Args:
@@ -99,15 +99,15 @@ def build_points(
             values = {name: value(sample) for name, (_, value) in SECONDS.items()}
             # The point is at the second's end, when its values were known.
             at_s = began_s + step.started_s + sample.start_s + sample.duration_s
-            yield Point(at_s, labels, values)
+            yield SeriesPoint(at_s, labels, values)
     for _, reading in sorted(readings, key=lambda each: (each[1].drive, each[1].at_s)):
         told = {name: getattr(reading, attribute) for name, (_, attribute) in READINGS.items()}
         used = told["tkperf_drive_used_ratio"]
         told["tkperf_drive_used_ratio"] = None if used is None else used / 100
-        yield Point(began_s + reading.at_s, run | {"drive": reading.drive}, told)
+        yield SeriesPoint(began_s + reading.at_s, run | {"drive": reading.drive}, told)
 
 
-def render_openmetrics(points: Iterable[Point]) -> Iterator[str]:
+def render_openmetrics(points: Iterable[SeriesPoint]) -> Iterator[str]:
     """Yield OpenMetrics 1.0 with time stamps, in pieces: a family after the other, a series after the other."""
     families = {name: family for name, (family, _) in (*SECONDS.items(), *READINGS.items())}
     # All points of a family have to be together: each family collects on disk, as days do not fit in memory.
@@ -133,7 +133,7 @@ def render_openmetrics(points: Iterable[Point]) -> Iterator[str]:
     yield "# EOF\n"
 
 
-def render_line_protocol(points: Iterable[Point]) -> Iterator[str]:
+def render_line_protocol(points: Iterable[SeriesPoint]) -> Iterator[str]:
     """Yield InfluxDB's line protocol, a line for each moment, time in ns.
 
     Measurements are ``tkperf_second`` and ``tkperf_drive``.

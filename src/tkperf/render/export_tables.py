@@ -88,7 +88,7 @@ TEXTS = frozenset((
     "resumed_utc", "because", "disturbed_by", "others", "kernel_log", "test_status", "window", "ended_because", "goes_on", "again", "repeated", "added", "changes",
     "drive", "source",
 ))  # fmt: skip
-FLAGS = frozenset((
+FLAG_COLUMNS = frozenset((
     "host_limited", "complete", "section_complete", "steady", "reached", "within_noise", "found", "interrupted", "accepted",
     "lower_limit",
     "throttling",
@@ -104,7 +104,7 @@ COUNTS = frozenset((
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class DataTable:
     """A table; ``rows`` may allow only one pass, as a long run's seconds do not fit in memory."""
 
     name: str
@@ -117,7 +117,7 @@ def build_tables(
     steps: Iterable[tuple[str, StepRecord]],
     samples: Samples,
     telemetry: Iterable[tuple[str | None, Reading]] = (),
-) -> Iterator[Table]:
+) -> Iterator[DataTable]:
     """Yield every table of a run: the results first, then every second of every step.
 
     Args:
@@ -141,17 +141,17 @@ def build_tables(
         ("telemetry", _TELEMETRY, _telemetry(result, telemetry)),
         ("samples", _SAMPLE, _seconds(result, steps, samples)),
     ):  # fmt: skip
-        yield Table(name=name, columns=(*_PLACE, *columns), rows=rows)
+        yield DataTable(name=name, columns=(*_PLACE, *columns), rows=rows)
 
 
-def build_comparison_table(comparison: Comparison) -> Table:
+def build_comparison_table(comparison: Comparison) -> DataTable:
     """Return a comparison with a row for each value of each run."""
-    return Table(
+    return DataTable(
         name="comparison", columns=(*_PLACE, *_COMPARISON), rows=tuple(_comparison(comparison))
     )
 
 
-def render_csv(table: Table) -> Iterator[str]:
+def render_csv(table: DataTable) -> Iterator[str]:
     """Yield a table as pieces of one CSV text."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from itertools import islice
 
-from tkperf.render.export_tables import COUNTS, FLAGS, TEXTS, Table
+from tkperf.render.export_tables import COUNTS, FLAG_COLUMNS, TEXTS, DataTable
 from tkperf.render.packages import packages_of
 
 _ROWS_AT_ONCE = 1 << 16
@@ -21,7 +21,7 @@ def require_parquet() -> None:
         import pyarrow.parquet  # noqa: F401, PLC0415
 
 
-def render_parquet(table: Table) -> bytes:
+def render_parquet(table: DataTable) -> bytes:
     """Return a table as one Parquet file; an unmeasured value is null.
 
     Raises:
@@ -34,7 +34,7 @@ def render_parquet(table: Table) -> bytes:
     def find_type(column: str) -> pa.DataType:
         if column in TEXTS:
             return pa.string()
-        if column in FLAGS:
+        if column in FLAG_COLUMNS:
             return pa.bool_()
         return pa.int64() if column in COUNTS else pa.float64()
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from tkperf.analysis.chosen import Selection, find_chosen
 from tkperf.analysis.claim_findings import Checked
 from tkperf.analysis.details import build_details
 from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.results import RunResult
+from tkperf.analysis.selection import Selection, find_selected_parts
 from tkperf.model.record import RunRecord
-from tkperf.page.user_facts import Told
+from tkperf.page.user_facts import UserFacts
 from tkperf.render.packages import packages_of
 from tkperf.runfile.reader import RunFile
 
@@ -61,7 +61,7 @@ def build_run_view(
     result: RunResult,
     checked: Checked | None = None,
     selections: Sequence[Selection] = (),
-    told: Told | None = None,
+    told: UserFacts | None = None,
 ) -> ReportView:
     """Build the report of a run, with the details of its figures, and histograms asked for.
 
@@ -73,7 +73,7 @@ def build_run_view(
     seconds = {test.name: opened.seconds(test) for test in record.tests}
     result = replace(result, left_out=tuple(opened.left_out))
     details = build_details(result, record, seconds)
-    chosen = find_chosen(selections, result, record, details, opened.samples_left)
+    chosen = find_selected_parts(selections, result, record, details, opened.samples_left)
     loads = loads_by_test(record, seconds)
     return build_view(
         result,
@@ -82,7 +82,7 @@ def build_run_view(
         loads,
         chosen,
         record.telemetry,
-        told or Told(report_date=find_report_date()),
+        told or UserFacts(report_date=find_report_date()),
     )
 
 

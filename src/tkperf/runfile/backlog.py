@@ -44,10 +44,10 @@ TELL_AT_END_EVERY_S = 60.0
 # next boot clears it, but not the end of tkperf.
 _FURTHER_FOLDERS = ("/var/tmp", "/dev/shm")  # noqa: S108 - mkdtemp makes a private folder in them
 
-Statement = tuple[str, Sequence[Sequence[object]]]
+SqlStatement = tuple[str, Sequence[Sequence[object]]]
 """SQL, and the values of each row to execute it for."""
 Tell = Callable[[str], None]
-Build = Callable[[Event], tuple[Statement, ...]]
+Build = Callable[[Event], tuple[SqlStatement, ...]]
 
 
 @dataclass(slots=True, eq=False)
@@ -59,7 +59,7 @@ class BacklogEntry:
     """
 
     event: Event | None = None
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[SqlStatement, ...] = ()
     part: bool = False
     frame: bool = False
 
@@ -116,7 +116,7 @@ class Backlog:
         self._waiting.append(entry)
         self._build_all()
 
-    def frame(self, statements: tuple[Statement, ...]) -> None:
+    def frame(self, statements: tuple[SqlStatement, ...]) -> None:
         """Add rows from an earlier run of the file; no reader can read any other entry without them."""
         self._frame.append(BacklogEntry(statements=statements))
 

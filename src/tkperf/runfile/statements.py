@@ -12,7 +12,7 @@ import msgspec
 from tkperf.model.errors import RunFileError, reason_of
 from tkperf.model.measurement import Sample
 from tkperf.model.record import RunStatus, RunWarning, StepKind
-from tkperf.runfile.backlog import Statement
+from tkperf.runfile.backlog import SqlStatement
 from tkperf.runfile.columns import (
     compress_output,
     encode_second_histograms,
@@ -84,9 +84,9 @@ class Statements:
             "SELECT sequence FROM outcome)",
         )
         self._mended: set[tuple[str, ...]] = set()
-        self._statements: list[Statement] = []
+        self._statements: list[SqlStatement] = []
 
-    def of_event(self, event: Event) -> tuple[Statement, ...]:
+    def of_event(self, event: Event) -> tuple[SqlStatement, ...]:
         """Return the statements that keep an event, or a warning if no reader would accept it.
 
         Raises:
@@ -269,7 +269,7 @@ class Statements:
         if self._parts_kept:
             self._forget_parts()
 
-    def of_part(self, begun: StepStarted, samples: Sequence[Sample]) -> tuple[Statement, ...]:
+    def of_part(self, begun: StepStarted, samples: Sequence[Sample]) -> tuple[SqlStatement, ...]:
         """Return the statements for more seconds of the step under way; the first also keep the step itself."""
         samples, _ = possible_samples(samples)
         self._statements = []

@@ -13,7 +13,7 @@ from tkperf.model.errors import RunFileError, UsageError, reason_of
 from tkperf.model.measurement import Sample
 from tkperf.model.record import RunNote, RunStatus, RunWarning
 from tkperf.runfile import backlog
-from tkperf.runfile.backlog import Backlog, BacklogEntry, Statement
+from tkperf.runfile.backlog import Backlog, BacklogEntry, SqlStatement
 from tkperf.runfile.opening import create_run_file, describe_existing, reopen_run_file
 from tkperf.runfile.statements import Statements
 from tkperf.runner.events import (
@@ -146,7 +146,7 @@ class RunFileWriter:
         )
         self._under_way = _StepUnderWay()
         self._backlog.frame(_frame_of(self._db))
-        self._readings: list[Statement] = []
+        self._readings: list[SqlStatement] = []
 
     def close(self) -> None:
         with suppress(RunFileError):  # after the end of a run nothing waits
@@ -223,7 +223,7 @@ class RunFileWriter:
             self._db.execute("VACUUM")
 
 
-def _frame_of(db: sqlite3.Connection) -> tuple[Statement, ...]:
+def _frame_of(db: sqlite3.Connection) -> tuple[SqlStatement, ...]:
     """Return the facts and tests of a run that goes on: without them no reader can read later entries."""
     return tuple(
         (f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608 - own names only

@@ -11,7 +11,7 @@ from tests.runfile.runs import a_step
 from tkperf.analysis.run_results import analyse
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.record import RunRecord, RunStatus, TestRecord
-from tkperf.model.telemetry.course import find_course, parse_drives
+from tkperf.model.telemetry.course import find_telemetry_course, parse_drives
 from tkperf.model.telemetry.judge import find_amplification, find_span, find_throttling, growth
 from tkperf.model.telemetry.log import TelemetryLog
 from tkperf.model.telemetry.marking import with_throttled_steps
@@ -167,7 +167,7 @@ def test_a_throttled_drive_is_called_throttled() -> None:
 def test_without_telemetry_nothing_is_known() -> None:
     """As in older files: no zeroes."""
     assert analyse(record()).tests[0].telemetry == ()
-    assert find_course([], {}, 0, 100) is None
+    assert find_telemetry_course([], {}, 0, 100) is None
 
 
 def test_a_course_counts_from_its_beginning() -> None:
@@ -177,7 +177,7 @@ def test_a_course_counts_from_its_beginning() -> None:
         log(110, temperature_c=45.0),
         log(500, temperature_c=1.0),
     ]
-    course = find_course(readings, {}, 100, 200)
+    course = find_telemetry_course(readings, {}, 100, 200)
     assert course is not None
     (drive,) = course.drives
     assert (course.length_s, drive.temperatures) == (100, ((-10, 40), (10, 45)))
@@ -191,7 +191,7 @@ def test_a_chart_shades_no_pause_of_the_run() -> None:
         log(50, thermal_1_count=1, temperature_c=41.0),
     ]
     for pauses, shaded in (((), ((0, 50),)), (((10, 40),), ())):
-        course = find_course(readings, {}, 0, 100, pauses)
+        course = find_telemetry_course(readings, {}, 0, 100, pauses)
         assert course is not None
         assert course.drives[0].throttled == shaded
 

@@ -42,7 +42,7 @@ def find_day(result: RunResult) -> float | None:
     return float(moment.astype("datetime64[s]").astype(np.int64)) / 86_400
 
 
-def arrange(
+def arrange_runs(
     results: Sequence[RunResult], wanted: Arrangement | None = None
 ) -> tuple[Arrangement, tuple[RunResult, ...]]:
     """Return the arrangement, and the runs in its order.

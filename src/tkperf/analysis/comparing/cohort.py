@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from tkperf.analysis.comparing.entries import Change, judge_change
-from tkperf.analysis.comparing.headlines import Headline
+from tkperf.analysis.comparing.headlines import ComparedHeadline
 from tkperf.analysis.comparing.robust import OUTLIER_SCORE, Distribution, describe_distribution
 from tkperf.model.units import format_count
 
@@ -31,7 +31,7 @@ class CohortFigure:
         own_percent: the median over the runs of half the 95 % interval of a single run's figure; None: not known.
     """
 
-    headline: Headline
+    headline: ComparedHeadline
     distribution: Distribution
     own_percent: float | None
     outliers: tuple[Outlier, ...]
@@ -61,7 +61,7 @@ def build_cohort(
     names: Sequence[str],
     models: Sequence[object],
     serials: Sequence[object],
-    headlines: Sequence[Headline],
+    headlines: Sequence[ComparedHeadline],
 ) -> Cohort:
     """Return the cohort of these runs; ``models`` and ``serials`` are one for each run, None: not known."""
     one = len(set(models)) == 1 and models[0] is not None
@@ -75,7 +75,7 @@ def build_cohort(
     )
 
 
-def _figure(names: Sequence[str], headline: Headline) -> CohortFigure | None:
+def _figure(names: Sequence[str], headline: ComparedHeadline) -> CohortFigure | None:
     known = [
         (name, entry, entry.value)
         for name, entry in zip(names, headline.entries, strict=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tkperf.analysis.comparing.arrangement import Arrangement
 from tkperf.analysis.comparing.cohort import Cohort
 from tkperf.analysis.comparing.entries import ComparedRow
-from tkperf.analysis.comparing.headlines import Headline
+from tkperf.analysis.comparing.headlines import ComparedHeadline
 from tkperf.analysis.comparing.history import History
 from tkperf.analysis.results import RunResult
 
@@ -26,6 +26,6 @@ class Comparison:
     results: tuple[RunResult, ...]
     arrangement: Arrangement
     rows: tuple[ComparedRow, ...]
-    headlines: tuple[Headline, ...]
+    headlines: tuple[ComparedHeadline, ...]
     cohort: Cohort | None = None
     history: History | None = None

@@ -22,7 +22,7 @@ _MOST_CELLS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Headline:
+class ComparedHeadline:
     """A headline figure.
 
     Attributes:
@@ -50,7 +50,7 @@ class Headline:
 
 def find_headlines(
     results: Sequence[RunResult], rows: Sequence[ComparedRow]
-) -> tuple[Headline, ...]:
+) -> tuple[ComparedHeadline, ...]:
     """Return a few headline figures of each test, in the order of the tests."""
     titles = {test.name: test.title for test in results[0].tests}
     preparing = {
@@ -67,7 +67,7 @@ def find_headlines(
             if row.test == test and (test, row.section) not in preparing and _is_known(row)
         ]
         chosen += [
-            Headline(test=titles.get(test, test), load=_describe(row, of_test), row=row)
+            ComparedHeadline(test=titles.get(test, test), load=_describe(row, of_test), row=row)
             for row in list(_most_telling(of_test))[:_MOST_OF_TEST]
         ]
     times = Counter(headline.text for headline in chosen)

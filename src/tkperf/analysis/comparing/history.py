@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import median
 
 from tkperf.analysis.comparing.entries import Change, judge_change
-from tkperf.analysis.comparing.headlines import Headline
+from tkperf.analysis.comparing.headlines import ComparedHeadline
 from tkperf.analysis.comparing.robust import Trend, find_trend
 
 
@@ -40,7 +40,7 @@ class HistoryFigure:
         change: better, worse, or within noise.
     """
 
-    headline: Headline
+    headline: ComparedHeadline
     median: float
     trend: Trend | None
     change: Change
@@ -77,7 +77,7 @@ def build_history(
     serials: Sequence[object],
     firmware: Sequence[object],
     days: Sequence[float],
-    headlines: Sequence[Headline],
+    headlines: Sequence[ComparedHeadline],
 ) -> History:
     """Return the history of runs in the order of their dates; a serial number or firmware of None is not known."""
     spanned = days[-1] - days[0]
@@ -92,7 +92,7 @@ def build_history(
     )
 
 
-def _figure(headline: Headline, days: Sequence[float], period: Period) -> HistoryFigure:
+def _figure(headline: ComparedHeadline, days: Sequence[float], period: Period) -> HistoryFigure:
     known = [
         ((day - days[0]) / period.days, entry.value)
         for day, entry in zip(days, headline.entries, strict=True)
@@ -109,7 +109,7 @@ def _figure(headline: Headline, days: Sequence[float], period: Period) -> Histor
     )
 
 
-def _judge(headline: Headline, trend: Trend | None) -> Change:
+def _judge(headline: ComparedHeadline, trend: Trend | None) -> Change:
     if trend is None or trend.told is None:
         return Change.CANNOT_BE_TOLD
     rises = 2.0 if trend.slope > 0 else 0.5

@@ -38,7 +38,7 @@ Slices = tuple[SliceResult, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Phase:
+class StreamPhase:
     """A phase that every run's stream has; ``slices`` and ``levels`` (rates, if known) are one for each run."""
 
     part: str
@@ -46,7 +46,7 @@ class Phase:
     levels: tuple[Mapping[str, float], ...]
 
 
-def find_phases(sections: Sequence[SectionResult]) -> tuple[Phase, ...]:
+def find_phases(sections: Sequence[SectionResult]) -> tuple[StreamPhase, ...]:
     """Return the phases that every run's stream has.
 
     Empty if a section is not a stream, or if all streams were level throughout.
@@ -72,7 +72,7 @@ def are_judged_steady(sections: Sequence[SectionResult]) -> bool:
     return all(section.window and section.steady for section in sections)
 
 
-def phase_entry(phase: Phase, run: int, quantity: Quantity) -> Entry:
+def phase_entry(phase: StreamPhase, run: int, quantity: Quantity) -> Entry:
     """Return one run's value of a quantity in a phase."""
     slices = phase.slices[run]
     cells = [one.values for one in slices]
@@ -136,8 +136,10 @@ def _all_have(by_run: Sequence[Mapping[str, object]], part: str) -> bool:
     return all(part in of_run for of_run in by_run)
 
 
-def _phase(part: str, by_run: Sequence[Mapping[str, tuple[Slices, Mapping[str, float]]]]) -> Phase:
-    return Phase(
+def _phase(
+    part: str, by_run: Sequence[Mapping[str, tuple[Slices, Mapping[str, float]]]]
+) -> StreamPhase:
+    return StreamPhase(
         part=part,
         slices=tuple(of_run[part][0] for of_run in by_run),
         levels=tuple(of_run[part][1] for of_run in by_run),

@@ -9,7 +9,7 @@ import numpy as np
 from tkperf.analysis.timeline.series import Series, running_median, spread
 from tkperf.model.seconds import FloatArray
 
-LEAST_VALUES = 10
+LEAST_FOR_DROPS = 10
 # Level before a drop: the median of so many values. A drop is below half of their lower quartile.
 BEFORE, LEAST_BEFORE = 9, 5
 DEEP = 0.5
@@ -21,7 +21,7 @@ LASTING = 3
 NEARLY_NOTHING = 0.1
 STALL_SIGMAS = 25.0
 DEEPER_THAN_RISES = 3.0
-NEIGHBOURS = 9
+NEIGHBOURS_OF_DROP = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +40,10 @@ class Drop:
 
 def find_drops(series: Series) -> tuple[Drop, ...]:
     """Return every sudden drop of a rate, in order."""
-    if len(series) < LEAST_VALUES:
+    if len(series) < LEAST_FOR_DROPS:
         return ()
     values = series.values
-    strays = values - running_median(values, NEIGHBOURS)
+    strays = values - running_median(values, NEIGHBOURS_OF_DROP)
     sigma, highest_rise = spread(strays), float(strays.max())
     deep_for_stalls = max(STALL_SIGMAS * sigma, DEEPER_THAN_RISES * highest_rise)
     kept, levels = _levels_before(values)

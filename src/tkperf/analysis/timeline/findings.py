@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tkperf.analysis.timeline.drops import Drop
-from tkperf.analysis.timeline.levels import Level, LevelKind
+from tkperf.analysis.timeline.levels import LevelKind, RateLevel
 from tkperf.analysis.timeline.spikes import PeriodicSpikes
 from tkperf.model.workload import Workload
 
@@ -49,7 +49,7 @@ class Timeline:
     quantity: str
     recorded: Recorded
     values: int
-    levels: tuple[Level, ...] = ()
+    levels: tuple[RateLevel, ...] = ()
     settled: bool | None = None
     drops: tuple[Drop, ...] = ()
     spikes: PeriodicSpikes | None = None

@@ -14,14 +14,14 @@ import numpy as np
 from tkperf.analysis.timeline.series import Series, running_median, spread
 from tkperf.model.seconds import FloatArray
 
-LEAST_VALUES = 10
+LEAST_FOR_LEVELS = 10
 # A value leaves a level at a tenth of it, and another level differs by a fifth: the PTS's own limits
 # for slope and range.
 BAND = 0.10
 OTHER_LEVEL = 0.20
 FIRST_BAND = 0.05  # narrower for a first level: a decline that begins goes on
 # Reach of noise alone, in standard deviations.
-NOISE_SIGMAS = 5.0
+LEVEL_NOISE_SIGMAS = 5.0
 # Standard deviation of the median of several normally distributed values, relative to their mean's.
 _MEDIAN_STRAYS = 1.25
 # The highest correlation of neighbours that differs from a change of level.
@@ -30,7 +30,7 @@ _MOST_CORRELATION = 0.97
 MOST_OUTSIDE = 0.05
 SHORTEST_PHASE = 3
 # Longer series become as many medians; a boundary is then as precise as one part is long.
-MOST_VALUES = 3000
+MOST_FOR_LEVELS = 3000
 
 
 class LevelKind(StrEnum):
@@ -41,7 +41,7 @@ class LevelKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class RateLevel:
     """A phase of a series, from its first value to the end of its last.
 
     ``value`` is the median there; for a transition it means little.
@@ -60,7 +60,7 @@ class Levels:
     ``settled``: the end is level; otherwise the last phase is a transition that still went on.
     """
 
-    phases: tuple[Level, ...]
+    phases: tuple[RateLevel, ...]
     settled: bool
 
 
@@ -72,7 +72,7 @@ def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
         as_new: the series began on a purged device without any writes since: a first level above the
             last is then fresh out of box.
     """
-    if len(series) < LEAST_VALUES:
+    if len(series) < LEAST_FOR_LEVELS:
         return None
     series = _reduced(series)
     values = series.values
@@ -80,7 +80,7 @@ def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
     smooth = running_median(values, window)
     last = float(np.median(smooth[-max(5, values.size // 4) :]))
     noise = _find_noise(values[values.size // 2 :])
-    band = max(BAND * abs(last), NOISE_SIGMAS * noise.of_median(window))
+    band = max(BAND * abs(last), LEVEL_NOISE_SIGMAS * noise.of_median(window))
     begin = _find_steady(smooth, last, band)
     settled = values.size - begin >= 5 and _is_level(smooth[begin:], last, noise)
     first_end = _find_first_end(smooth[:begin], values[:begin], last, noise)
@@ -132,7 +132,7 @@ def _find_noise(tail: FloatArray) -> _Noise:
 
 def _reduced(series: Series) -> Series:
     """Return medians of equal parts if the series has more values than boundaries need."""
-    part_length = -(-len(series) // MOST_VALUES)
+    part_length = -(-len(series) // MOST_FOR_LEVELS)
     if part_length == 1:
         return series
     firsts = np.arange(0, len(series), part_length)
@@ -166,7 +166,7 @@ def _is_level(steady: FloatArray, last: float, noise: _Noise) -> bool:
     """Return whether the last third lies at the level of the first, by the slope that the PTS allows."""
     third = max(1, steady.size // 3)
     risen = float(np.median(steady[-third:]) - np.median(steady[:third]))
-    by_chance = NOISE_SIGMAS * 2**0.5 * noise.of_median(third)
+    by_chance = LEVEL_NOISE_SIGMAS * 2**0.5 * noise.of_median(third)
     return abs(risen) <= max(BAND * abs(last) / 1.5, by_chance)
 
 
@@ -188,14 +188,14 @@ def _is_apart(values: FloatArray, last: float, noise: _Noise) -> bool:
     if values.size < SHORTEST_PHASE:
         return False
     distance = abs(float(np.median(values)) - last)
-    by_chance = NOISE_SIGMAS * 2**0.5 * noise.of_median(min(values.size, 5))
+    by_chance = LEVEL_NOISE_SIGMAS * 2**0.5 * noise.of_median(min(values.size, 5))
     return distance > max(OTHER_LEVEL * abs(last), by_chance)
 
 
-def _phase(kind: LevelKind, series: Series, first: int, end: int) -> Level | None:
+def _phase(kind: LevelKind, series: Series, first: int, end: int) -> RateLevel | None:
     if first >= end:
         return None
-    return Level(
+    return RateLevel(
         kind=kind,
         start=float(series.place[first]),
         end=float(series.place[end - 1] + series.width[end - 1]),

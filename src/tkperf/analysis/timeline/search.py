@@ -9,11 +9,15 @@ import numpy as np
 
 from tkperf.analysis.timeline.drops import BACK, NEARLY_NOTHING, Drop, find_drops
 from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline
-from tkperf.analysis.timeline.levels import LEAST_VALUES as LEAST_FOR_LEVELS
-from tkperf.analysis.timeline.levels import Level, LevelKind, Levels, find_levels
+from tkperf.analysis.timeline.levels import (
+    LEAST_FOR_LEVELS,
+    LevelKind,
+    Levels,
+    RateLevel,
+    find_levels,
+)
 from tkperf.analysis.timeline.series import Series, has_idle, make_series
-from tkperf.analysis.timeline.spikes import LEAST_VALUES as LEAST_FOR_SPIKES
-from tkperf.analysis.timeline.spikes import find_periodic_spikes
+from tkperf.analysis.timeline.spikes import LEAST_FOR_SPIKES, find_periodic_spikes
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Figures
 from tkperf.model.seconds import FloatArray, Seconds
 from tkperf.model.workload import Workload
@@ -119,7 +123,7 @@ def _drops(series: Series, levels: Levels | None) -> tuple[Drop, ...]:
     return tuple(drop for drop in find_drops(series) if not _is_transition(drop, steady))
 
 
-def _is_transition(drop: Drop, steady: Level | None) -> bool:
+def _is_transition(drop: Drop, steady: RateLevel | None) -> bool:
     """Return whether a fall leads to the steady level, or may: as at the end of a fast burst after idle time."""
     if steady is None:
         return not drop.recovered and drop.least > NEARLY_NOTHING * drop.before

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tkperf.analysis.timeline.series import Series, running_median
 from tkperf.model.seconds import FloatArray
 
-LEAST_VALUES = 30
+LEAST_FOR_SPIKES = 30
 LEAST_SPIKES = 5
 SHORTEST_PERIOD = 4  # in values
 # Least height of a spike over its neighbourhood, and least share of the places that have one.
@@ -76,7 +76,7 @@ class _Comb:
 
 def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
     """Return the surest pattern of spikes at equal distances; None if chance explains it."""
-    if len(series) < LEAST_VALUES:
+    if len(series) < LEAST_FOR_SPIKES:
         return None
     if (np.diff(series.place) < 0).any():  # slices may overlap
         series = _in_order(series)

@@ -28,7 +28,7 @@ import numpy as np
 from tkperf.analysis.uncertainty.student import coverage_factor
 from tkperf.model.seconds import FloatArray
 
-LEAST_VALUES = 4
+LEAST_FOR_SERIES = 4
 _LEAST_DEGREES = 3
 
 FURTHER = 2
@@ -122,7 +122,7 @@ def spread_of_series(pieces: Sequence[FloatArray]) -> Spread | None:
 
     It includes the variation within each piece, not from piece to piece.
     """
-    if not pieces or any(piece.size < LEAST_VALUES for piece in pieces):
+    if not pieces or any(piece.size < LEAST_FOR_SERIES for piece in pieces):
         return None
     values = max(piece.size for piece in pieces)
     alone = greatest = _of_blocks(pieces, 1)

@@ -56,7 +56,7 @@ def check(
       run = "last-firmware.tkperf"
       within_percent = 5
     """
-    from tkperf.analysis.claim_findings import State
+    from tkperf.analysis.claim_findings import ClaimState
     from tkperf.cli.output import STDOUT, Outputs
     from tkperf.model.errors import ClaimsNotMetError
     from tkperf.model.units import format_count
@@ -78,9 +78,9 @@ def check(
     doubted = [
         finding
         for finding in checked.findings
-        if finding.state is State.MET and not finding.is_confirmed and require_confidence
+        if finding.state is ClaimState.MET and not finding.is_confirmed and require_confidence
     ]
-    missed = [finding for finding in checked.findings if finding.state is not State.MET]
+    missed = [finding for finding in checked.findings if finding.state is not ClaimState.MET]
     if doubted and not missed:
         of = f"{len(doubted)} of {format_count(len(checked.findings), 'claim')}"
         raise ClaimsNotMetError(f"{run_file}: {of} met, but not beyond the uncertainty")

@@ -128,11 +128,11 @@ def report(
       tkperf report D3-S4510.tkperf --histogram "lat, 0/100 4k: 3"
       tkperf report D3-S4510.tkperf --histogram "Demand 100/0: 70000iops"
     """
-    from tkperf.analysis.chosen import parse_selection
     from tkperf.analysis.over_seconds import analyse_opened
+    from tkperf.analysis.selection import parse_selection
     from tkperf.analysis.telemetry import place_readings
     from tkperf.cli.output import Outputs, files_in
-    from tkperf.page.user_facts import Told, parse_facts
+    from tkperf.page.user_facts import UserFacts, parse_facts
     from tkperf.pipeline.claims import read_and_check
     from tkperf.render.export_json import render_json
     from tkperf.render.export_markdown import render_markdown
@@ -150,7 +150,7 @@ def report(
     from tkperf.runfile.reader import RunFile
 
     selections = [parse_selection(text) for text in histograms]
-    told = Told(report_date=find_report_date(), facts=parse_facts(facts))
+    told = UserFacts(report_date=find_report_date(), facts=parse_facts(facts))
     series_files = (openmetrics_file, line_protocol_file)
     files = (pdf_file, json_file, xml_file, markdown_file, *series_files)
     others = (csv_folder, parquet_folder, *files)

@@ -26,7 +26,7 @@ from tkperf.device.sysfs import (
 from tkperf.device.telemetry.hwmon import Thermometer
 from tkperf.model.errors import EngineError, reason_of
 from tkperf.model.telemetry import nvme, smartctl
-from tkperf.model.telemetry.numbers import Document
+from tkperf.model.telemetry.numbers import LogDocument
 from tkperf.model.telemetry.reading import DriveFacts, Reading
 from tkperf.system.process import PACKAGES, Completed, find_program, run_command
 
@@ -239,7 +239,7 @@ class NvmeTool:
             return reading
         return replace(reading, power_state=nvme.parse_power_state(power.stdout))
 
-    def _ask_ocp(self, node: str) -> Document:
+    def _ask_ocp(self, node: str) -> LogDocument:
         """Read the OCP log; empty if the drive, or this version of nvme-cli, does not have it."""
         try:
             return _json(self._run, ["nvme", "ocp", "smart-add-log", "-o", "json", node])
@@ -285,7 +285,7 @@ class SmartctlTool:
         at_s = now_s()
         return smartctl.parse(self._ask(node), at_s=at_s, drive=self._drive)
 
-    def _ask(self, node: str) -> Document:
+    def _ask(self, node: str) -> LogDocument:
         # Some bits of its exit status only mean that the drive has seen errors.
         document = _json(
             self._run, ["smartctl", "--json", "-i", "-A", *self._logs, node], any_status=True
@@ -307,7 +307,7 @@ def _call(run: Run, argv: list[str]) -> Completed:
         raise UnreadError(f"'{argv[0]}' cannot be read: {error}") from error
 
 
-def _json(run: Run, argv: list[str], *, any_status: bool = False) -> Document:
+def _json(run: Run, argv: list[str], *, any_status: bool = False) -> LogDocument:
     """Return the JSON object that a tool prints.
 
     Raises:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tkperf.device.sysfs import find_nvme_controller, number, text
-from tkperf.model.telemetry.numbers import temperature
+from tkperf.model.telemetry.numbers import read_temperature
 
 
 class Thermometer:
@@ -40,7 +40,7 @@ class Thermometer:
         if self._folder is None:
             return None
         thousandths = number(self._folder / name)
-        return None if thousandths is None else temperature(thousandths / 1000)
+        return None if thousandths is None else read_temperature(thousandths / 1000)
 
 
 def _find_folders(disk: Path) -> Iterator[Path]:

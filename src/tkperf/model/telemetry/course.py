@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tkperf.model.telemetry.judge import by_drive, find_amplification, find_throttling, growth
-from tkperf.model.telemetry.numbers import count, rows, temperature, word
+from tkperf.model.telemetry.numbers import count, read_temperature, read_word, rows
 from tkperf.model.telemetry.reading import DriveFacts, Reading
 
 # A reading a little outside the stretch is still valid at its ends.
@@ -39,20 +39,20 @@ class DriveCourse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class TelemetryCourse:
     """All drives over ``length_s``."""
 
     drives: tuple[DriveCourse, ...]
     length_s: float
 
 
-def find_course(
+def find_telemetry_course(
     readings: Iterable[Reading],
     facts: Mapping[str, DriveFacts],
     began_s: float,
     ended_s: float,
     pauses: Sequence[tuple[float, float]] = (),
-) -> Course | None:
+) -> TelemetryCourse | None:
     """Return the course between two times; None if there is nothing to draw.
 
     Args:
@@ -68,7 +68,7 @@ def find_course(
         for drive, of_drive in by_drive(near).items()
     )
     drawn = tuple(drive for drive in drives if len(drive.temperatures) > 1 or drive.written)
-    return Course(drives=drawn, length_s=ended_s - began_s) if drawn else None
+    return TelemetryCourse(drives=drawn, length_s=ended_s - began_s) if drawn else None
 
 
 def _drive(
@@ -112,18 +112,18 @@ def parse_drives(device: Mapping[str, object]) -> dict[str, DriveFacts]:
     return {
         drive: DriveFacts(
             drive=drive,
-            model=word(row.get("model")),
-            serial=word(row.get("serial")),
-            firmware=word(row.get("firmware")),
+            model=read_word(row.get("model")),
+            serial=read_word(row.get("serial")),
+            firmware=read_word(row.get("firmware")),
             sources=_texts(row.get("sources")),
-            warning_c=temperature(row.get("warning_c")),
-            critical_c=temperature(row.get("critical_c")),
+            warning_c=read_temperature(row.get("warning_c")),
+            critical_c=read_temperature(row.get("critical_c")),
             host_unit_bytes=count(row.get("host_unit_bytes")),
             nand_unit_bytes=count(row.get("nand_unit_bytes")),
             gaps=_texts(row.get("gaps")),
         )
         for row in rows(device.get("telemetry"))
-        if (drive := word(row.get("drive"))) is not None
+        if (drive := read_word(row.get("drive"))) is not None
     }
 
 

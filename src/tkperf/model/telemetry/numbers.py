@@ -7,7 +7,7 @@ from typing import Any
 
 from tkperf.model.units import drop_controls
 
-Document = Mapping[str, Any]
+LogDocument = Mapping[str, Any]
 # The limit of a run file's columns; no drive counts farther.
 _MOST = 2**63 - 1
 # No thermometer reads beyond these: a drive that reports 0 K does not know its temperature.
@@ -34,24 +34,24 @@ def scaled(value: object, unit_bytes: int) -> int | None:
     return None if number is None else count(number * unit_bytes)
 
 
-def temperature(value: object) -> float | None:
+def read_temperature(value: object) -> float | None:
     """Return degrees Celsius; None if no drive can have them."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if LEAST_C <= value <= MOST_C else None
 
 
-def table(value: object) -> Document:
+def table(value: object) -> LogDocument:
     """Return a JSON object; an empty one in place of anything else."""
     return value if isinstance(value, dict) else {}
 
 
-def rows(value: object) -> list[Document]:
+def rows(value: object) -> list[LogDocument]:
     """Return the objects of a JSON list."""
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
-def word(value: object) -> str | None:
+def read_word(value: object) -> str | None:
     """Return a text without the characters that a run file or a terminal cannot take; JSON may have them."""
     if not isinstance(value, str):
         return None

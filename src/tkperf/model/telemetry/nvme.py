@@ -9,7 +9,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from tkperf.model.telemetry.numbers import Document, count, scaled, table, temperature, word
+from tkperf.model.telemetry.numbers import (
+    LogDocument,
+    count,
+    read_temperature,
+    read_word,
+    scaled,
+    table,
+)
 from tkperf.model.telemetry.reading import DATA_UNIT_BYTES, KELVIN_OF_0_C, DriveFacts, Reading
 
 SOURCE = "nvme"
@@ -18,7 +25,7 @@ _POWER = re.compile(r"(?:Current value|\"?Result\"?)\s*:\s*\"?(?:0x)?([0-9a-fA-F
 _POWER_STATE_BITS = 0x1F
 
 
-def parse_smart_log(document: Document, *, at_s: float, drive: str) -> Reading:
+def parse_smart_log(document: LogDocument, *, at_s: float, drive: str) -> Reading:
     """Return the reading of a SMART / health log (02h); it is empty if the document is no such log."""
     warning = document.get("critical_warning")
     if isinstance(warning, dict):  # with --verbose, and in some versions always
@@ -45,7 +52,7 @@ def parse_smart_log(document: Document, *, at_s: float, drive: str) -> Reading:
     )
 
 
-def with_ocp_log(reading: Reading, document: Document) -> Reading:
+def with_ocp_log(reading: Reading, document: LogDocument) -> Reading:
     """Return the reading with the values of OCP's extended log (C0h); its physical media units are bytes (SMART-1)."""
     status = _of(document, "Current throttling status", "current_throttling_status")
     return replace(
@@ -60,7 +67,7 @@ def with_ocp_log(reading: Reading, document: Document) -> Reading:
     )
 
 
-def is_ocp_log(document: Document) -> bool:
+def is_ocp_log(document: LogDocument) -> bool:
     """Return whether a drive answered with OCP's log, and not with another maker's page of that number."""
     guid = _of(document, "Log page GUID", "log_page_guid")
     return isinstance(guid, str) and guid.lower().removeprefix("0x").endswith(_OCP_GUID)
@@ -76,13 +83,13 @@ def parse_power_state(text: str) -> int | None:
     return None if found is None else int(found[1], 16) & _POWER_STATE_BITS
 
 
-def parse_controller(document: Document, *, drive: str) -> DriveFacts:
+def parse_controller(document: LogDocument, *, drive: str) -> DriveFacts:
     """Return the controller's identity and its temperature limits (WCTEMP, CCTEMP; 0: none)."""
     return DriveFacts(
         drive=drive,
-        model=word(document.get("mn")),
-        serial=word(document.get("sn")),
-        firmware=word(document.get("fr")),
+        model=read_word(document.get("mn")),
+        serial=read_word(document.get("sn")),
+        firmware=read_word(document.get("fr")),
         warning_c=_celsius(document.get("wctemp")),
         critical_c=_celsius(document.get("cctemp")),
         host_unit_bytes=DATA_UNIT_BYTES,
@@ -93,10 +100,10 @@ def _celsius(kelvin: object) -> float | None:
     """Return degrees Celsius; a drive reports 0 K if it does not know its temperature."""
     if isinstance(kelvin, bool) or not isinstance(kelvin, int | float):
         return None
-    return temperature(kelvin - KELVIN_OF_0_C)
+    return read_temperature(kelvin - KELVIN_OF_0_C)
 
 
-def _of(document: Document, *names: str) -> object:
+def _of(document: LogDocument, *names: str) -> object:
     return next((document[name] for name in names if name in document), None)
 
 

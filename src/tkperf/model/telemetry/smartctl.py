@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 from tkperf.model.telemetry import nvme
 from tkperf.model.telemetry.numbers import (
-    Document,
+    LogDocument,
     count,
+    read_temperature,
+    read_word,
     rows,
     scaled,
     table,
-    temperature,
-    word,
 )
 from tkperf.model.telemetry.reading import DATA_UNIT_BYTES, DriveFacts, Reading
 
@@ -63,11 +63,11 @@ def _unit(amount: Amount | None) -> int | None:
     return None if amount is None else amount.unit_bytes
 
 
-def find_failure(document: Document) -> str | None:
+def find_failure(document: LogDocument) -> str | None:
     """Return the reason why a document has no data; None if it has data."""
     run = table(document.get("smartctl"))
     messages = [
-        text for message in rows(run.get("messages")) if (text := word(message.get("string")))
+        text for message in rows(run.get("messages")) if (text := read_word(message.get("string")))
     ]
     status = count(run.get("exit_status"))
     if status is not None and status & _NOT_READ:
@@ -77,43 +77,46 @@ def find_failure(document: Document) -> str | None:
     return None
 
 
-def parse_version(document: Document) -> str:
+def parse_version(document: LogDocument) -> str:
     """Return ``smartctl 7.3``."""
     version = table(document.get("smartctl")).get("version")
     numbers = version if isinstance(version, list) else []
     return f"smartctl {'.'.join(str(count(part)) for part in numbers)}".strip()
 
 
-def parse_facts(document: Document, *, drive: str) -> DriveFacts:
+def parse_facts(document: LogDocument, *, drive: str) -> DriveFacts:
     """Return the drive's identity and its counting units."""
     written, nand = _written(document), _nand(document)
     is_nvme = bool(table(document.get("nvme_smart_health_information_log")))
     limits = table(document.get("temperature"))
     return DriveFacts(
         drive=drive,
-        model=word(document.get("model_name")) or word(document.get("scsi_model_name")),
-        serial=word(document.get("serial_number")),
-        firmware=word(document.get("firmware_version")) or word(document.get("scsi_revision")),
+        model=read_word(document.get("model_name")) or read_word(document.get("scsi_model_name")),
+        serial=read_word(document.get("serial_number")),
+        firmware=read_word(document.get("firmware_version"))
+        or read_word(document.get("scsi_revision")),
         # Above op_limit_max a drive may suffer damage; SCSI has the temperature at which it trips.
-        warning_c=temperature(limits.get("op_limit_max")),
-        critical_c=temperature(limits.get("limit_max", limits.get("drive_trip"))),
+        warning_c=read_temperature(limits.get("op_limit_max")),
+        critical_c=read_temperature(limits.get("limit_max", limits.get("drive_trip"))),
         host_unit_bytes=DATA_UNIT_BYTES if is_nvme else _unit(written),
         nand_unit_bytes=_unit(nand),
     )
 
 
-def needs_statistics(document: Document) -> bool:
+def needs_statistics(document: LogDocument) -> bool:
     """Return whether the host's writes, in a known unit, come from a statistics log and not from an attribute."""
     return _attribute_amount(document, "Writes") is None and _written(document) is not None
 
 
-def parse(document: Document, *, at_s: float, drive: str) -> Reading:
+def parse(document: LogDocument, *, at_s: float, drive: str) -> Reading:
     """Return a reading; it is empty if the document has no data."""
     health = table(document.get("nvme_smart_health_information_log"))
     if health:
         # Like nvme-cli's log, except that the temperature is in degrees Celsius.
         of_log = nvme.parse_smart_log(health, at_s=at_s, drive=drive)
-        return replace(of_log, source=SOURCE, temperature_c=temperature(health.get("temperature")))
+        return replace(
+            of_log, source=SOURCE, temperature_c=read_temperature(health.get("temperature"))
+        )
     written, read, nand = _written(document), _amount(document, "Reads"), _nand(document)
     statistics = dict(_statistics(document))
     endurance = table(document.get("endurance_used")).get("current_percent")
@@ -123,7 +126,7 @@ def parse(document: Document, *, at_s: float, drive: str) -> Reading:
         at_s=at_s,
         drive=drive,
         source=SOURCE,
-        temperature_c=temperature(table(document.get("temperature")).get("current")),
+        temperature_c=read_temperature(table(document.get("temperature")).get("current")),
         host_read_bytes=_bytes(read),
         host_written_bytes=_bytes(written),
         nand_written_bytes=_bytes(nand),
@@ -146,11 +149,11 @@ def _first(*values: int | None) -> int | None:
     return next((value for value in values if value is not None), None)
 
 
-def _written(document: Document) -> Amount | None:
+def _written(document: LogDocument) -> Amount | None:
     return _amount(document, "Writes")
 
 
-def _amount(document: Document, what: str) -> Amount | None:
+def _amount(document: LogDocument, what: str) -> Amount | None:
     """Return the bytes that the host wrote or read, always from the same one of a drive's counters."""
     return (
         _attribute_amount(document, what)
@@ -159,25 +162,25 @@ def _amount(document: Document, what: str) -> Amount | None:
     )
 
 
-def _sector_bytes(document: Document) -> int | None:
+def _sector_bytes(document: LogDocument) -> int | None:
     return count(document.get("logical_block_size"))
 
 
-def _attributes(document: Document) -> Iterator[tuple[str, int]]:
+def _attributes(document: LogDocument) -> Iterator[tuple[str, int]]:
     """Yield names and raw values of attributes whose names come from the database for this drive."""
     if document.get("in_smartctl_database") is not True:
         return
     for row in rows(table(document.get("ata_smart_attributes")).get("table")):
-        name, raw = word(row.get("name")), count(table(row.get("raw")).get("value"))
+        name, raw = read_word(row.get("name")), count(table(row.get("raw")).get("value"))
         if name is not None and raw is not None:
             yield name, raw
 
 
-def _attribute(document: Document, wanted: str) -> int | None:
+def _attribute(document: LogDocument, wanted: str) -> int | None:
     return next((raw for name, raw in _attributes(document) if name == wanted), None)
 
 
-def _attribute_amount(document: Document, what: str) -> Amount | None:
+def _attribute_amount(document: LogDocument, what: str) -> Amount | None:
     for name, raw in _attributes(document):
         found = _AMOUNT.fullmatch(name)
         if found and found["whose"] in _OF_HOST and found["what"] == what:
@@ -187,13 +190,13 @@ def _attribute_amount(document: Document, what: str) -> Amount | None:
     return None
 
 
-def _statistics_amount(document: Document, what: str) -> Amount | None:
+def _statistics_amount(document: LogDocument, what: str) -> Amount | None:
     name = "host_written" if what == "Writes" else "host_read"
     sectors, sector_bytes = dict(_statistics(document)).get(name), _sector_bytes(document)
     return _amount_of(sectors, sector_bytes) if sectors is not None and sector_bytes else None
 
 
-def _scsi_amount(document: Document, what: str) -> Amount | None:
+def _scsi_amount(document: LogDocument, what: str) -> Amount | None:
     """Return the amount in SPC's error counter logs: billions of bytes, to three digits after the point."""
     log = table(document.get("scsi_error_counter_log"))
     text = table(log.get("write" if what == "Writes" else "read")).get("gigabytes_processed")
@@ -207,7 +210,7 @@ def _amount_of(steps: int, unit_bytes: int) -> Amount | None:
     return None if amount is None else Amount(amount, unit_bytes)
 
 
-def _nand(document: Document) -> Amount | None:
+def _nand(document: LogDocument) -> Amount | None:
     """Return the amount written to the flash; cells of one bit and of several bits together, if counted apart."""
     parts: dict[str, Amount] = {}
     for name, raw in _attributes(document):
@@ -230,7 +233,7 @@ def _nand(document: Document) -> Amount | None:
     return None
 
 
-def _statistics(document: Document) -> Iterator[tuple[str, int]]:
+def _statistics(document: LogDocument) -> Iterator[tuple[str, int]]:
     """Yield the valid entries of the device statistics log."""
     pages = rows(table(document.get("ata_device_statistics")).get("pages"))
     for row in (row for page in pages for row in rows(page.get("table"))):
@@ -239,7 +242,7 @@ def _statistics(document: Document) -> Iterator[tuple[str, int]]:
             yield name, value
 
 
-def _scsi_errors(document: Document) -> int | None:
+def _scsi_errors(document: LogDocument) -> int | None:
     log = table(document.get("scsi_error_counter_log"))
     errors = [
         total

@@ -15,7 +15,7 @@ from tkperf.analysis.comparing.entries import (
     ComparedRow,
     Entry,
 )
-from tkperf.analysis.comparing.headlines import Headline
+from tkperf.analysis.comparing.headlines import ComparedHeadline
 from tkperf.analysis.comparing.history import FirmwareChange, History, HistoryFigure
 from tkperf.analysis.comparing.robust import FEWEST_IN_TREND, FEWEST_SCORED, OUTLIER_SCORE
 from tkperf.analysis.uncertainty.student import COVERAGE_PERCENT, COVERED
@@ -116,7 +116,7 @@ def _distance(entry: Entry) -> float:
     return abs(log(entry.ratio)) if entry.ratio else 0.0
 
 
-def _sentence(headline: Headline, entry: Entry, first: str, second: str) -> str:
+def _sentence(headline: ComparedHeadline, entry: Entry, first: str, second: str) -> str:
     """Return ``4 KiB random write, steady: B has 8.70 x the IOPS of A (8.52 to 8.88 with 95 %), beyond noise.``"""
     assert entry.ratio is not None
     interval = ""
@@ -132,7 +132,9 @@ def _sentence(headline: Headline, entry: Entry, first: str, second: str) -> str:
     )
 
 
-def _unsure(headlines: Sequence[Headline], first: str, second: str, *, told: bool) -> Iterator[str]:
+def _unsure(
+    headlines: Sequence[ComparedHeadline], first: str, second: str, *, told: bool
+) -> Iterator[str]:
     """Yield the greatest uncertain difference if no figure differs beyond noise."""
     unsure = [one for one in headlines if one.entries[1].change is Change.CANNOT_BE_TOLD]
     if unsure and not told:
@@ -180,14 +182,14 @@ def _of_many(comparison: Comparison) -> Iterator[str]:
         yield f"Best by value, of {format_count(sum(leads.values()), 'headline figure')}: {told}."
 
 
-def _ratios(headline: Headline, names: Sequence[str]) -> list[tuple[float, str]]:
+def _ratios(headline: ComparedHeadline, names: Sequence[str]) -> list[tuple[float, str]]:
     """Return ratios and names in order; the first run's ratio is 1."""
     others = zip(headline.entries[1:], names[1:], strict=True)
     known = [(entry.ratio, name) for entry, name in others if entry.ratio is not None]
     return sorted([(1.0, names[0]), *known])
 
 
-def _how_sure(headline: Headline, names: Sequence[str], ends: Sequence[str]) -> str:
+def _how_sure(headline: ComparedHeadline, names: Sequence[str], ends: Sequence[str]) -> str:
     """Describe the certainty of both ends; the first run counts as the reference only."""
     others = zip(headline.entries[1:], names[1:], strict=True)
     beyond = {name: entry.change in BEYOND_NOISE for entry, name in others if name in ends}
@@ -197,12 +199,12 @@ def _how_sure(headline: Headline, names: Sequence[str], ends: Sequence[str]) -> 
     return f"beyond noise of {sure[0]} alone" if sure else "within noise, or noise not known"
 
 
-def _width(headline: Headline) -> float:
+def _width(headline: ComparedHeadline) -> float:
     ratios = [entry.ratio for entry in headline.entries[1:] if entry.ratio]
     return log(max(*ratios, 1.0) / min(*ratios, 1.0)) if ratios else 0.0
 
 
-def _best(headline: Headline, names: Sequence[str]) -> str | None:
+def _best(headline: ComparedHeadline, names: Sequence[str]) -> str | None:
     """Return the best run; None if runs share the first place, or if a value is not known.
 
     Saturation may lie beyond the loads that were tried.

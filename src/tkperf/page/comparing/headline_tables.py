@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tkperf.analysis.comparing.arrangement import Arrangement
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import Change, Entry
-from tkperf.analysis.comparing.headlines import Headline
+from tkperf.analysis.comparing.headlines import ComparedHeadline
 from tkperf.analysis.comparing.history import HistoryFigure
 from tkperf.analysis.comparing.robust import (
     FEWEST_IN_TREND,
@@ -23,7 +23,7 @@ from tkperf.page.comparing.tables import (
     Cell,
     ComparedTable,
     Line,
-    build_table,
+    build_compared_table,
     describe_percent,
     hint,
     ratio_cells,
@@ -68,7 +68,7 @@ def build_runs_table(comparison: Comparison) -> ComparedTable | None:
     ]
     dated = ("Began", "Firmware") if comparison.history is not None else ()
     heads = (f"{headline.load}: {headline.measure.title}" for headline in comparison.headlines)
-    return build_table(
+    return build_compared_table(
         f"Each run's headline figures as ratios to {reference_of(comparison)}",
         ("Run", *dated, *heads),
         lines,
@@ -84,7 +84,7 @@ def _of_run(comparison: Comparison, number: int) -> tuple[str, ...]:
     return (name, (info.started_utc or "")[:10], str(firmware) if firmware else "not known")
 
 
-def _place(headline: Headline) -> tuple[str, ...]:
+def _place(headline: ComparedHeadline) -> tuple[str, ...]:
     return (headline.load, headline.measure.title)
 
 
@@ -102,14 +102,14 @@ def _of_pair(comparison: Comparison) -> ComparedTable:
                 [*values, ratio, Cell(text=describe_ratio_interval(other) or NOT_MEASURED), told],
             )
         )
-    return build_table(
+    return build_compared_table(
         "Headline figures",
         (*_PLACE, first, second, f"{second} / {first}", COVERED, "Change"),
         lines,
     )
 
 
-def _value(headline: Headline, entry: Entry) -> Cell:
+def _value(headline: ComparedHeadline, entry: Entry) -> Cell:
     text = format_number(entry.value, headline.measure.digits) + mark(entry)
     return Cell(text=entry.not_found or text, hint=hint(headline.measure, entry))
 
@@ -121,7 +121,7 @@ def _of_several(comparison: Comparison) -> ComparedTable:
             (_place(headline), summary_cells(comparison, headline.row))
             for headline in comparison.headlines
         ]
-        return build_table("Headline figures", (*_PLACE, *summary_head(comparison)), lines)
+        return build_compared_table("Headline figures", (*_PLACE, *summary_head(comparison)), lines)
     lines = []
     few = len(comparison.names) <= _MOST_WITH_INTERVALS
     for headline in comparison.headlines:
@@ -131,7 +131,7 @@ def _of_several(comparison: Comparison) -> ComparedTable:
             for cell, entry in zip(ratios, headline.entries[1:], strict=True)
         ]  # fmt: skip
         lines.append((_place(headline), [_value(headline, headline.entries[0]), *sure]))
-    return build_table(
+    return build_compared_table(
         f"Headline figures, as ratios to {comparison.names[0]}"
         + (f" (± {COVERED})" if few else ""),
         (*_PLACE, *comparison.names),
@@ -160,7 +160,7 @@ def _of_cohort(comparison: Comparison) -> ComparedTable:
         )
         cells = [*(Cell(text=number) for number in numbers), Cell(text=named, hint=told)]
         lines.append((_place(figure.headline), cells))
-    return build_table(
+    return build_compared_table(
         f"Distribution over {len(comparison.names)} runs",
         (*_PLACE, "Median", f"Median, {COVERED}", "Spread (%)", "Own ± (%)", "Lowest", "Highest", "Outliers"),
         lines,
@@ -194,7 +194,7 @@ def _of_history(comparison: Comparison) -> ComparedTable:
         )
         change = Cell(text=_describe_change(figure.change), change=figure.change)
         lines.append((_place(figure.headline), [*(Cell(text=text) for text in told), change]))
-    return build_table(
+    return build_compared_table(
         f"Trend over {len(comparison.names)} runs",
         (*_PLACE, "Median", f"Trend (% per {history.period.label})", f"Trend, {COVERED}", "Change"),
         lines,

@@ -29,7 +29,7 @@ from tkperf.page.words.uncertainty import (
 MOST_ACROSS = 6
 """Most runs with full columns; with more, a row gives the ends and the middle, or each run has a narrow column."""
 _SEPARATORS = "-_. "
-MARKS = {
+RATIO_MARKS = {
     Change.WITHIN_NOISE: f"(1.02): within noise: the {INTERVAL} of the ratio contains 1, or, of a maximum or "
     "where only a lower limit of the interval is known, the ranges overlap.",
     Change.CANNOT_BE_TOLD: "1.02?: noise is not known: not both values have an uncertainty, as what was measured once, "
@@ -66,7 +66,7 @@ class Cell:
 Line = tuple[tuple[str, ...], list[Cell]]
 
 
-def build_table(
+def build_compared_table(
     title: str,
     head: Sequence[str],
     lines: Sequence[Line],
@@ -75,7 +75,7 @@ def build_table(
     """Return a table of lines with labels and cells; ``head`` covers both. Explain the marks that occur."""
     cells = [cell for _, of_line in lines for cell in of_line]
     marked = {cell.change for cell in cells if cell.text.endswith(("?", ")"))}
-    marks = (text for change, text in MARKS.items() if change in marked)
+    marks = (text for change, text in RATIO_MARKS.items() if change in marked)
     return ComparedTable(
         title=title,
         head=tuple(head),
@@ -133,7 +133,7 @@ def build_ratios(comparison: Comparison, rows: Sequence[ComparedRow]) -> Compare
     reference = reference_of(comparison)
     places = ("",) if together else (*(axis.title for axis in axes), "")
     head = (*places, "Median" if of_cohort else names[0], *others)
-    return build_table(
+    return build_compared_table(
         f"Ratios to {reference}",
         head,
         lines,
@@ -167,7 +167,9 @@ def _ratio_cell(measure: Measure, entry: Entry, ratio: float | None, *, of_cohor
     )
 
 
-def build_matrices(comparison: Comparison, rows: Sequence[ComparedRow]) -> Iterator[ComparedTable]:
+def build_ratio_matrices(
+    comparison: Comparison, rows: Sequence[ComparedRow]
+) -> Iterator[ComparedTable]:
     """Yield a matrix of ratios of two runs, for each quantity of cells that differ in two axes."""
     first, second = comparison.names
     cells = [row for row in rows if not row.part]
@@ -186,7 +188,7 @@ def build_matrices(comparison: Comparison, rows: Sequence[ComparedRow]) -> Itera
                  for entry in found],
             ))  # fmt: skip
         across = layout.column_axis
-        yield build_table(
+        yield build_compared_table(
             f"{measure.label}: {second} / {first}, by {across.title}",
             (*layout.row_titles, *(across.text(work) for work in layout.columns)),
             lines,
@@ -216,7 +218,7 @@ def build_values(comparison: Comparison, rows: Sequence[ComparedRow]) -> Compare
     head = (*(axis.title for axis in axes), "", *comparison.names)
     title = f"Values, and ratios to {comparison.names[0]} with their uncertainty ({INTERVAL})"
     notes = explain_marks(entry for row in rows for entry in row.entries)
-    return build_table(title, head, lines, notes)
+    return build_compared_table(title, head, lines, notes)
 
 
 def build_summary(comparison: Comparison, rows: Sequence[ComparedRow]) -> ComparedTable:
@@ -229,7 +231,7 @@ def build_summary(comparison: Comparison, rows: Sequence[ComparedRow]) -> Compar
     of_cohort = comparison.arrangement is Arrangement.COHORT
     head = (*(axis.title for axis in axes), "", *summary_head(comparison))
     title = "Values" if of_cohort else f"Values, and ratios to {comparison.names[0]}"
-    return build_table(title, head, lines)
+    return build_compared_table(title, head, lines)
 
 
 def summary_head(comparison: Comparison) -> tuple[str, ...]:

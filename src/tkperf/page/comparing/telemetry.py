@@ -60,14 +60,14 @@ def _differences(
             yield f"write amplification: {_ends(amplified, '{:.2f}')}", False
 
 
-Told = list[tuple[str, float]]
+DriveValues = list[tuple[str, float]]
 
 
 def _known(
     names: Sequence[str],
     tests: Sequence[TestResult | None],
     of: Callable[[DriveTelemetry], float | None],
-) -> Told:
+) -> DriveValues:
     """Return each run's greatest value among its drives."""
     told = []
     for name, test in zip(names, tests, strict=True):
@@ -78,12 +78,12 @@ def _known(
     return told
 
 
-def _range(told: Told) -> tuple[float, float]:
+def _range(told: DriveValues) -> tuple[float, float]:
     values = [value for _, value in told]
     return min(values), max(values)
 
 
-def _ends(told: Told, form: str) -> str:
+def _ends(told: DriveValues, form: str) -> str:
     """List each run's value; of many runs the lowest and the highest: ``42 °C (D) to 75 °C (C)``."""
     if len(told) <= MOST_NAMED:
         return ", ".join(f"{name} {form.format(value)}" for name, value in told)

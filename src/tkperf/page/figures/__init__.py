@@ -8,10 +8,10 @@ from tkperf.model.figures import Figure, FigureKind
 from tkperf.page.figures import areas, cells, over_time, response_times
 from tkperf.page.figures.joining import join_charts, name_views
 from tkperf.page.page import ChartView, TableView, Views
-from tkperf.page.subject import Subject
+from tkperf.page.subject import SectionSubject
 
 
-def build_figures(subject: Subject) -> tuple[tuple[TableView, ...], tuple[ChartView, ...]]:
+def build_figures(subject: SectionSubject) -> tuple[tuple[TableView, ...], tuple[ChartView, ...]]:
     """Return the tables and charts that the section's plan asks for, as far as they have something to show."""
     tables: list[TableView] = []
     charts: list[ChartView] = []
@@ -22,7 +22,7 @@ def build_figures(subject: Subject) -> tuple[tuple[TableView, ...], tuple[ChartV
     return tuple(tables), join_charts(charts, subject.key)
 
 
-BUILD: dict[FigureKind, Callable[[Subject, Figure], Views]] = {
+BUILD: dict[FigureKind, Callable[[SectionSubject, Figure], Views]] = {
     FigureKind.MATRIX: cells.show_matrix,
     FigureKind.LISTING: cells.show_listing,
     FigureKind.OVER_ROUNDS: over_time.show_over_rounds,

@@ -11,7 +11,7 @@ from tkperf.model.figures import Figure, matrix_keys
 from tkperf.model.quantity import IOPS
 from tkperf.page.naming import Naming, capitalise, describe_axes, describe_curves
 from tkperf.page.page import ChartView, Views
-from tkperf.page.subject import Subject, find_quantities, show_table
+from tkperf.page.subject import SectionSubject, find_quantities, show_table
 from tkperf.page.tables.results import build_listing, build_matrices
 from tkperf.render.charts import rounds
 from tkperf.render.charts.bars_3d import bars_3d
@@ -19,17 +19,17 @@ from tkperf.render.charts.demand import against, over_demand, split_demand
 from tkperf.render.charts.offered import describe_marks, over_offered
 
 
-def show_matrix(subject: Subject, figure: Figure) -> Views:
+def show_matrix(subject: SectionSubject, figure: Figure) -> Views:
     for table in build_matrices(subject.section, find_quantities(figure.quantities)):
         yield show_table(table, subject.links)
 
 
-def show_listing(subject: Subject, figure: Figure) -> Views:
+def show_listing(subject: SectionSubject, figure: Figure) -> Views:
     if subject.section.cells:
         yield show_table(build_listing(subject.section, figure), subject.links)
 
 
-def show_over_axis(subject: Subject, figure: Figure, *, bars: bool = False) -> Views:
+def show_over_axis(subject: SectionSubject, figure: Figure, *, bars: bool = False) -> Views:
     section = subject.section
     if len(section.cells) < 2:
         return
@@ -58,7 +58,7 @@ def show_over_axis(subject: Subject, figure: Figure, *, bars: bool = False) -> V
         )
 
 
-def _over_offered(subject: Subject, figure: Figure) -> Views:
+def _over_offered(subject: SectionSubject, figure: Figure) -> Views:
     section = subject.section
     naming = Naming(axes=_axes(section)[1:])
     curves = describe_curves(naming.axes)
@@ -88,7 +88,7 @@ def _over_offered(subject: Subject, figure: Figure) -> Views:
         )
 
 
-def show_bars_3d(subject: Subject, figure: Figure) -> Views:
+def show_bars_3d(subject: SectionSubject, figure: Figure) -> Views:
     section = subject.section
     for quantity in find_quantities(figure.quantities):
         title = figure.title or f"{_name_by_axes(section, quantity.title)}, 3-D"
@@ -103,14 +103,14 @@ def show_bars_3d(subject: Subject, figure: Figure) -> Views:
             yield ChartView(key="3d", text=text, spec=spec)
 
 
-def show_heat_map(subject: Subject, figure: Figure) -> Views:
+def show_heat_map(subject: SectionSubject, figure: Figure) -> Views:
     """Yield the matrix of each quantity that no matrix of the plan already shows."""
     shown = matrix_keys(subject.section.plan)
     quantities = tuple(key for key in figure.quantities if key not in shown)
     yield from show_matrix(subject, replace(figure, quantities=quantities))
 
 
-def show_against(subject: Subject, figure: Figure) -> Views:
+def show_against(subject: SectionSubject, figure: Figure) -> Views:
     """Yield one quantity drawn over another; nothing for a single cell."""
     cells = subject.section.cells
     quantities = find_quantities(figure.quantities)
@@ -127,7 +127,7 @@ def show_against(subject: Subject, figure: Figure) -> Views:
     )
 
 
-def show_over_demand(subject: Subject, figure: Figure) -> Views:
+def show_over_demand(subject: SectionSubject, figure: Figure) -> Views:
     cells = subject.section.cells
     if len({cell.workload.total_outstanding_ios for cell in cells}) < 2:
         return

@@ -18,7 +18,7 @@ from tkperf.page.naming import (
     list_words,
 )
 from tkperf.page.page import ChartView, Views
-from tkperf.page.subject import Subject, find_quantities
+from tkperf.page.subject import SectionSubject, find_quantities
 from tkperf.page.tables.results import directions_of
 from tkperf.page.telemetry import show_course_below
 from tkperf.render.charts import rounds
@@ -34,7 +34,7 @@ from tkperf.render.charts.seconds import (
 from tkperf.render.charts.telemetry import align
 
 
-def show_over_rounds(subject: Subject, figure: Figure) -> Views:
+def show_over_rounds(subject: SectionSubject, figure: Figure) -> Views:
     """Yield one chart for the mixes that the figure names; one for each mix if it names none."""
     section = subject.section
     measured = {cell.workload for round_result in section.rounds for cell in round_result.cells}
@@ -70,7 +70,7 @@ def show_over_rounds(subject: Subject, figure: Figure) -> Views:
             )
 
 
-def show_window(subject: Subject, figure: Figure) -> Views:
+def show_window(subject: SectionSubject, figure: Figure) -> Views:
     """Yield the judged window, once for each tracking variable; nothing without a judged window."""
     section, verdicts = subject.section, subject.section.window_verdicts
     for number, verdict in enumerate(verdict for verdict in verdicts if verdict.judged):
@@ -92,7 +92,7 @@ def show_window(subject: Subject, figure: Figure) -> Views:
         )
 
 
-def show_over_time(subject: Subject, figure: Figure) -> Views:
+def show_over_time(subject: SectionSubject, figure: Figure) -> Views:
     if len(subject.section.slices) > 1:
         yield _stream(subject, figure, "time", rounds.TIME, "over time", "over time")
         asked = (each for each in subject.section.plan.figures if each.kind is figure.kind)
@@ -100,13 +100,13 @@ def show_over_time(subject: Subject, figure: Figure) -> Views:
             yield from show_course_below(subject.course)
 
 
-def show_over_written(subject: Subject, figure: Figure) -> Views:
+def show_over_written(subject: SectionSubject, figure: Figure) -> Views:
     if _written_known(subject):
         text = "over the total amount written (TGBW)"
         yield _stream(subject, figure, "tgbw", rounds.TOTAL_WRITTEN, "over total GB written", text)
 
 
-def show_over_fills(subject: Subject, figure: Figure) -> Views:
+def show_over_fills(subject: SectionSubject, figure: Figure) -> Views:
     capacity_bytes = subject.capacity_bytes
     if capacity_bytes and _written_known(subject):
         text = f"over the amount written in multiples of {format_capacity(capacity_bytes)}, the capacity in use"
@@ -114,13 +114,13 @@ def show_over_fills(subject: Subject, figure: Figure) -> Views:
         yield _stream(subject, figure, "fills", over, "over drive fills", text)
 
 
-def _written_known(subject: Subject) -> bool:
+def _written_known(subject: SectionSubject) -> bool:
     slices = subject.section.slices
     return len(slices) > 1 and slices[-1].total_written_bytes is not None
 
 
 def _stream(
-    subject: Subject, figure: Figure, key: str, over: rounds.Over, of: str, text: str
+    subject: SectionSubject, figure: Figure, key: str, over: rounds.Over, of: str, text: str
 ) -> ChartView:
     quantities = find_quantities(figure.quantities)
     log = ", logarithmic" if figure.log else ""
@@ -174,7 +174,7 @@ def _listed(quantities: tuple[Quantity, ...]) -> str:
     return list_words([quantity.label for quantity in quantities])
 
 
-def show_seconds(subject: Subject, figure: Figure) -> Views:
+def show_seconds(subject: SectionSubject, figure: Figure) -> Views:
     quantities = find_recorded(find_quantities(figure.quantities))
     for detail in subject.details.values():
         if not len(detail.seconds) or not quantities:
@@ -206,7 +206,7 @@ def show_seconds(subject: Subject, figure: Figure) -> Views:
 
 
 def _timelines_of(
-    subject: Subject, recorded: Recorded, workloads: Sequence[Workload] | None = None
+    subject: SectionSubject, recorded: Recorded, workloads: Sequence[Workload] | None = None
 ) -> tuple[Timeline, ...]:
     """Return the timelines of these workloads and this kind of record."""
     return tuple(

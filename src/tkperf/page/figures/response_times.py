@@ -6,37 +6,42 @@ from collections.abc import Callable
 
 from tkperf.model.figures import Figure
 from tkperf.page.page import ChartView, Views
-from tkperf.page.subject import Subject
+from tkperf.page.subject import SectionSubject
 from tkperf.page.tables.results import directions_of
 from tkperf.render.charts.flagged import with_flags
 from tkperf.render.charts.latency import (
     BINS_A_DECADE,
+    draw_response_times,
     exceedance,
     histogram_rows,
     mark_rows,
-    response_time_histogram,
 )
 from tkperf.render.charts.vega import Spec
 
 
-def show_histogram(subject: Subject, figure: Figure) -> Views:
+def show_histogram(subject: SectionSubject, figure: Figure) -> Views:
     text = (
         f"All I/Os by response time: bars of equal logarithmic width, {BINS_A_DECADE} to a decade. Curve: the share that "
         "took no longer (confidence level), exact at the edges of buckets of 1/64 of the response time or less. "
         "Marked: average (ART), percentiles, maximum (MRT)."
     )
     title = figure.title or "Response time histogram"
-    yield from _distribution(subject, figure, "rth", title, text, response_time_histogram)
+    yield from _distribution(subject, figure, "rth", title, text, draw_response_times)
 
 
-def show_exceedance(subject: Subject, figure: Figure) -> Views:
+def show_exceedance(subject: SectionSubject, figure: Figure) -> Views:
     text = "The share of all I/Os that took longer than a response time."
     title = figure.title or "Exceedance"
     yield from _distribution(subject, figure, "exceedance", title, text, exceedance)
 
 
 def _distribution(
-    subject: Subject, figure: Figure, key: str, title: str, text: str, draw: Callable[..., Spec]
+    subject: SectionSubject,
+    figure: Figure,
+    key: str,
+    title: str,
+    text: str,
+    draw: Callable[..., Spec],
 ) -> Views:
     for detail in subject.details.values():
         directions = directions_of(detail.workload, apart=figure.apart)

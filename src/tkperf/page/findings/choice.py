@@ -15,7 +15,7 @@ from tkperf.model.figures import SectionPlan, matrix_keys
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, QUANTITIES, THROUGHPUT, Quantity
 from tkperf.model.units import KIB
 from tkperf.model.workload import Workload
-from tkperf.procedures.demand_points import CellMeans, Point, choose_points
+from tkperf.procedures.demand_points import CellMeans, DemandPoint, choose_points
 
 # Blocks of a data sheet, 4 KiB; writes come first, since they push a device to its limits.
 _BLOCK_SIZE_BYTES = 4 * KIB
@@ -46,7 +46,7 @@ def find_settled(section: SectionResult, cell: CellResult) -> float | None:
     return level.value if of_window is None else of_window
 
 
-def find_course(section: SectionResult, rate: Quantity) -> Timeline | None:
+def find_rate_course(section: SectionResult, rate: Quantity) -> Timeline | None:
     """Return the timeline of the rate that has levels; None without one."""
     return next(
         (one for one in section.timelines if one.quantity == rate.key and one.settled is not None),
@@ -120,7 +120,7 @@ def _choose_peak(section: SectionResult, like: CellResult, rate: Quantity) -> Pe
         for work, cell in cells.items()
     ]
     points = choose_points(means, inf if ceiling_us is None else ceiling_us)
-    peak = cells[points.at[Point.MAXIMUM].workload]
+    peak = cells[points.at[DemandPoint.MAXIMUM].workload]
     below = ""
     if ceiling_us is not None:
         none = "none " if points.all_above_ceiling else ""

@@ -23,9 +23,9 @@ from tkperf.model.units import format_count, format_duration, format_number
 from tkperf.page.findings.choice import (
     choose_cells,
     choose_peaks,
-    find_course,
     find_peaks_of_demands,
     find_rate,
+    find_rate_course,
     find_settled,
     find_shared,
     find_shown,
@@ -140,7 +140,7 @@ def _of_stream(
     cell = section.cells[0]
     name = name_figure(cell.workload)
     fresh, steady = (find_characteristic(section, measure) for measure in (FRESH, STEADY))
-    settled, course = find_settled(section, cell), find_course(section, IOPS)
+    settled, course = find_settled(section, cell), find_rate_course(section, IOPS)
     changes = course is not None and course.changes
     if shown[0] is IOPS and steady is not None and settled and changes and not section.steady:
         # The mean over the whole stream mixes fresh and settled, and differs from the sentence's number.

@@ -19,7 +19,7 @@ from tkperf.page.findings.choice import (
     find_single,
     is_grid,
 )
-from tkperf.page.findings.streams import describe_stream
+from tkperf.page.findings.streams import describe_stream_course
 from tkperf.page.findings.words import (
     capital,
     name_demand,
@@ -38,7 +38,9 @@ _NEGLIGIBLE_WAIT = 0.01  # of the mean latency
 def describe_section(section: SectionResult) -> str:
     """Describe the section's results; empty if it has none to describe."""
     if section.slices:
-        return describe_stream(section) + ("; steady state was reached" if section.steady else "")
+        return describe_stream_course(section) + (
+            "; steady state was reached" if section.steady else ""
+        )
     if not section.cells or not find_shown(section):
         return ""
     no_backlog = find_characteristic(section, NO_BACKLOG)

@@ -10,11 +10,11 @@ from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded
 from tkperf.model.quantity import Quantity
 from tkperf.model.units import format_duration, format_number
-from tkperf.page.findings.choice import find_course, find_rate, find_settled, find_shown
+from tkperf.page.findings.choice import find_rate, find_rate_course, find_settled, find_shown
 from tkperf.page.findings.words import capital, name_load, say, say_tail, say_value
 
 
-def describe_stream(section: SectionResult) -> str:
+def describe_stream_course(section: SectionResult) -> str:
     """Return ``Random 4 KiB writes settle at 27,000 IOPS (median), 30.4 % of fresh out of box, after 41 min ...``."""
     shown, rate = find_shown(section), find_rate(section)
     cell = section.cells[0] if section.cells else section.slices[-1].values
@@ -31,7 +31,7 @@ def describe_stream(section: SectionResult) -> str:
 
 def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
     """Describe the course of the rate; empty if levels were not sought, or if the rate was not measured."""
-    course = find_course(section, rate)
+    course = find_rate_course(section, rate)
     if course is None or find_characteristic(section, STEADY) is None:
         return ""
     value = find_settled(section, cell)

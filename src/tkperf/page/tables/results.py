@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from tkperf.analysis.layout import arrange, find_axes, name_within, place_of
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
-from tkperf.model.figures import Figure as AskedFigure
-from tkperf.model.figures import FigureKind
+from tkperf.model.figures import Figure, FigureKind
 from tkperf.model.measurement import explain_rare
 from tkperf.model.quantity import (
     IOPS,
@@ -40,7 +39,7 @@ STREAM_QUANTITIES = (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class TableNumber:
     """A number of a table.
 
     Attributes:
@@ -76,7 +75,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class ResultTable:
     """A table; its ``rows`` begin with ``labels`` texts each, and figures follow.
 
     Attributes:
@@ -93,12 +92,12 @@ class Table:
     across: str = ""
     head: tuple[str, ...]
     labels: int = 1
-    rows: tuple[tuple[str | Figure, ...], ...]
+    rows: tuple[tuple[str | TableNumber, ...], ...]
     notes: tuple[str, ...] = ()
     shaded: bool = False
 
 
-def shade(table: Table) -> tuple[tuple[float | None, ...], ...]:
+def shade(table: ResultTable) -> tuple[tuple[float | None, ...], ...]:
     """Return the position of each figure between the least (0) and the greatest (1).
 
     None: not measured, or all figures are equal. The scale is logarithmic if the greatest is more than
@@ -106,7 +105,7 @@ def shade(table: Table) -> tuple[tuple[float | None, ...], ...]:
     its relative excess over the least: small differences remain pale.
     """
     rows = [
-        [cell.value if isinstance(cell, Figure) else None for cell in row[table.labels :]]
+        [cell.value if isinstance(cell, TableNumber) else None for cell in row[table.labels :]]
         for row in table.rows
     ]
     known = [value for row in rows for value in row if value is not None]
@@ -127,11 +126,11 @@ def shade(table: Table) -> tuple[tuple[float | None, ...], ...]:
 
 def figure(
     cell: CellResult | None, quantity: Quantity, direction: Direction, part: int | None = None
-) -> Figure:
+) -> TableNumber:
     """Return a quantity of a cell, with its marks; without a cell it is not measured."""
     if cell is None:
-        return Figure(value=None)
-    return Figure(
+        return TableNumber(value=None)
+    return TableNumber(
         value=cell.value(quantity, direction),
         digits=quantity.digits,
         mark=mark(cell),
@@ -155,13 +154,13 @@ def describe_over(section: SectionResult, quantity: Quantity) -> str:
 
 def build_matrix(
     section: SectionResult, quantity: Quantity, direction: Direction = Direction.ALL
-) -> Table:
+) -> ResultTable:
     """Build a table of one quantity for all cells of a section, by the fields in which their workloads differ."""
     layout = arrange(cell.workload for cell in section.cells)
     cells = {cell.workload: cell for cell in section.cells}
     of = "" if direction is Direction.ALL else f" of {direction.value}s"
     return with_sureness(
-        Table(
+        ResultTable(
             title=f"{quantity.title}{of}",
             over=describe_over(section, quantity),
             across=layout.column_axis.title,
@@ -186,7 +185,9 @@ def build_matrix(
     )
 
 
-def build_matrices(section: SectionResult, quantities: Iterable[Quantity]) -> tuple[Table, ...]:
+def build_matrices(
+    section: SectionResult, quantities: Iterable[Quantity]
+) -> tuple[ResultTable, ...]:
     """Build a matrix for each quantity that has a value."""
     return tuple(
         build_matrix(section, quantity)
@@ -195,7 +196,7 @@ def build_matrices(section: SectionResult, quantities: Iterable[Quantity]) -> tu
     )
 
 
-def build_directions(section: SectionResult, quantity: Quantity) -> Table | None:
+def build_directions(section: SectionResult, quantity: Quantity) -> ResultTable | None:
     """Build a table of reads, writes and both together for mixed workloads; None: reads have no values of their own."""
     mixed = [cell for cell in section.cells if cell.workload.read_percent not in (0, 100)]
     if all(cell.value(quantity, Direction.READ) is None for cell in mixed):
@@ -203,7 +204,7 @@ def build_directions(section: SectionResult, quantity: Quantity) -> Table | None
     axes = find_axes(cell.workload for cell in section.cells)
     directions = (Direction.READ, Direction.WRITE, Direction.ALL)
     return with_sureness(
-        Table(
+        ResultTable(
             title=f"{quantity.title} of mixed workloads, reads and writes apart",
             over=describe_over(section, quantity),
             head=("Workload", *directions),
@@ -219,7 +220,7 @@ def build_directions(section: SectionResult, quantity: Quantity) -> Table | None
     )
 
 
-def build_listings(section: SectionResult) -> tuple[Table, ...]:
+def build_listings(section: SectionResult) -> tuple[ResultTable, ...]:
     """Build the listings that the section's plan asks for; for a stream only if they add to its own table."""
     return tuple(
         build_listing(section, asked)
@@ -230,13 +231,13 @@ def build_listings(section: SectionResult) -> tuple[Table, ...]:
     )
 
 
-def _is_in_stream(section: SectionResult, asked: AskedFigure) -> bool:
+def _is_in_stream(section: SectionResult, asked: Figure) -> bool:
     mixed = section.cells[0].workload.read_percent not in (0, 100)
     shown = {quantity.key for quantity in STREAM_QUANTITIES}
     return shown.issuperset(asked.quantities) and not (asked.apart and mixed)
 
 
-def build_listing(section: SectionResult, asked: AskedFigure) -> Table:
+def build_listing(section: SectionResult, asked: Figure) -> ResultTable:
     """Build a table with a row for each workload; with ``apart`` also rows for the reads and writes of a mix."""
     quantities = [QUANTITIES[key] for key in asked.quantities if key in QUANTITIES]
     axes = find_axes(cell.workload for cell in section.cells)
@@ -252,7 +253,7 @@ def build_listing(section: SectionResult, asked: AskedFigure) -> Table:
     ]
     labels = (*(axis.title for axis in axes), *(("",) if asked.apart or not axes else ()))
     return with_sureness(
-        Table(
+        ResultTable(
             title=asked.title or list_titles(quantities),
             over="" if len(axes) else describe_over(section, quantities[0]),
             head=(*labels, *(name_column(quantity) for quantity in quantities)),
@@ -286,10 +287,10 @@ def name_column(quantity: Quantity) -> str:
     return f"{quantity.short} ({unit})" if unit and unit != quantity.short else quantity.short
 
 
-def build_areas(section: SectionResult, quantity: Quantity) -> Table:
+def build_areas(section: SectionResult, quantity: Quantity) -> ResultTable:
     """Build a table of a quantity over the areas of a disk: first, last, mean, slowest and fastest."""
     axes = find_axes(cell.workload for cell in section.cells)
-    rows: list[tuple[str | Figure, ...]] = []
+    rows: list[tuple[str | TableNumber, ...]] = []
     for cell in section.cells:
         areas = [
             (value, area.number, mark(of_area))
@@ -302,13 +303,13 @@ def build_areas(section: SectionResult, quantity: Quantity) -> Table:
             continue
         mean = (cell.value(quantity), None, mark(cell))
         figures = (
-            Figure(
+            TableNumber(
                 value=value, digits=quantity.digits, mark=marks, workload=cell.workload, part=part
             )
             for value, part, marks in (areas[0], areas[-1], mean, min(areas), max(areas))
         )
         rows.append((name_within(cell.workload, axes), *figures))
-    return Table(
+    return ResultTable(
         title=f"{quantity.title} over {len(section.window)} of {section.areas} areas of the disk",
         head=("", "first area", "last area", "mean", "slowest", "fastest"),
         rows=tuple(rows),
@@ -316,7 +317,7 @@ def build_areas(section: SectionResult, quantity: Quantity) -> Table:
     )
 
 
-def build_stream(section: SectionResult) -> Table:
+def build_stream(section: SectionResult) -> ResultTable:
     """Build a table of a stream's first slice, last slice, and whole or window."""
     first, last = section.slices[0], section.slices[-1]
     lines: list[tuple[str, CellResult, int | None]] = []
@@ -329,7 +330,7 @@ def build_stream(section: SectionResult) -> Table:
         of_window = "steady-state window" if section.verdict else "all slices"
         lines.append((of_window if over_window else "whole", section.cells[0], None))
     return with_sureness(
-        Table(
+        ResultTable(
             title=f"{section.workload}: {describe_stream(section)}; latencies in µs",
             head=("", *(quantity.short for quantity in STREAM_QUANTITIES)),
             rows=tuple(
@@ -367,9 +368,9 @@ def _notes(cells: Sequence[CellResult], shown: Sequence[Quantity]) -> tuple[str,
     return (*explain_marks(cells), *(() if rare is None else (rare,)))
 
 
-def with_sureness(table: Table) -> Table:
+def with_sureness(table: ResultTable) -> ResultTable:
     """Return the table with a note on the uncertainty of its figures."""
-    figures = (cell for row in table.rows for cell in row if isinstance(cell, Figure))
+    figures = (cell for row in table.rows for cell in row if isinstance(cell, TableNumber))
     sure = summarise(
         (one.measure, one.value, one.uncertainty) for one in figures if one.measure is not None
     )
@@ -389,7 +390,7 @@ def explain_intervals(result: RunResult) -> tuple[str, ...]:
     return (MEANING,) if any(known) else ()
 
 
-def transpose(table: Table) -> Table:
+def transpose(table: ResultTable) -> ResultTable:
     """Swap rows and columns, because a terminal is narrower than paper. The table has one label column."""
     names = tuple(str(row[0]) for row in table.rows)
     return replace(

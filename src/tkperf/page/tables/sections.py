@@ -26,7 +26,7 @@ from tkperf.model.quantity import (
     percentile,
 )
 from tkperf.page.merged import build_shared_matrices
-from tkperf.page.tables.results import Figure, Table, figure
+from tkperf.page.tables.results import ResultTable, TableNumber, figure
 
 _PEAKS = (LATENCY_MEAN, LATENCY_MAX)
 _FOUND = {
@@ -37,7 +37,7 @@ _FOUND = {
 _AT_LEVEL = (LATENCY_MEAN, LATENCY_WITH_WAIT, percentile(99.9), LATENCY_MAX)
 
 
-def build_section_tables(test: TestResult) -> Iterator[Table]:
+def build_section_tables(test: TestResult) -> Iterator[ResultTable]:
     """Yield the tables that the test's plan asks for: shared matrices, streams side by side, offered rates."""
     yield from build_shared_matrices(test)
     streams = [section for section in test.sections if section.slices and section.cells]
@@ -49,9 +49,9 @@ def build_section_tables(test: TestResult) -> Iterator[Table]:
     yield from _saturation(test)
 
 
-def _saturation(test: TestResult) -> Iterator[Table]:
+def _saturation(test: TestResult) -> Iterator[ResultTable]:
     """Yield a table of each section's highest offered rate without a backlog, its latency, and the saturation rate."""
-    rows: list[tuple[str | Figure, ...]] = []
+    rows: list[tuple[str | TableNumber, ...]] = []
     for section in test.sections:
         found = find_characteristic(section, NO_BACKLOG)
         if found is None:
@@ -66,7 +66,7 @@ def _saturation(test: TestResult) -> Iterator[Table]:
             )
         )
     if rows:
-        yield Table(
+        yield ResultTable(
             title="Offered IOPS of each section: the last level without a backlog, latency there, saturation",
             head=(
                 "",
@@ -82,9 +82,9 @@ def _saturation(test: TestResult) -> Iterator[Table]:
         )
 
 
-def _build(streams: Sequence[SectionResult], rate: Quantity) -> Table:
+def _build(streams: Sequence[SectionResult], rate: Quantity) -> ResultTable:
     """Build a table with a row for each section, in their order."""
-    rows: list[tuple[str | Figure, ...]] = []
+    rows: list[tuple[str | TableNumber, ...]] = []
     recovers = any(find_characteristic(section, RECOVERY) for section in streams)
     columns = _FOUND if recovers else {SHARE_OF_FIRST: _FOUND[SHARE_OF_FIRST]}
     for section in streams:
@@ -109,7 +109,7 @@ def _build(streams: Sequence[SectionResult], rate: Quantity) -> Table:
         LATENCY_MAX.title,
         *columns.values(),
     )
-    return Table(
+    return ResultTable(
         title=f"{rate.title} of each section",
         head=head,
         rows=tuple(rows),
@@ -117,12 +117,12 @@ def _build(streams: Sequence[SectionResult], rate: Quantity) -> Table:
     )
 
 
-def _found(section: SectionResult, measure: Measure) -> str | Figure:
+def _found(section: SectionResult, measure: Measure) -> str | TableNumber:
     """Return a characteristic's figure: a dash if the analysis did not look for it, words if it was not found."""
     found = find_characteristic(section, measure)
     if found is not None and found.value is None:
         return found.text()
-    return Figure(
+    return TableNumber(
         value=found.value if found else None,
         digits=measure.digits,
         measure=measure,
@@ -143,11 +143,11 @@ def _notes(recovers: bool) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _peak(slices: Sequence[SliceResult], quantity: Quantity) -> Figure:
+def _peak(slices: Sequence[SliceResult], quantity: Quantity) -> TableNumber:
     """Return the greatest value of any slice."""
     values = [
         value
         for slice_result in slices
         if (value := slice_result.values.value(quantity)) is not None
     ]
-    return Figure(value=max(values, default=None), digits=quantity.digits)
+    return TableNumber(value=max(values, default=None), digits=quantity.digits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tkperf.analysis.telemetry import DriveTelemetry
-from tkperf.page.tables.results import Figure, Table
+from tkperf.page.tables.results import ResultTable, TableNumber
 
 # Attribute, label, divisor, digits.
 _ROWS = (
@@ -34,16 +34,16 @@ _ROWS = (
 )  # fmt: skip
 
 
-def build_telemetry_table(telemetry: Sequence[DriveTelemetry]) -> Table | None:
+def build_telemetry_table(telemetry: Sequence[DriveTelemetry]) -> ResultTable | None:
     """Build a table with a line for each value that any drive reports, and a column for each drive."""
     if not telemetry:
         return None
-    lines: tuple[tuple[str | Figure, ...], ...] = tuple(
+    lines: tuple[tuple[str | TableNumber, ...], ...] = tuple(
         (label, *(_figure(getattr(drive, name), divisor, digits) for drive in telemetry))
         for name, label, divisor, digits in _ROWS
         if any(getattr(drive, name) is not None for drive in telemetry)
     )
-    return Table(
+    return ResultTable(
         title="What the drive told of itself"
         if len(telemetry) == 1
         else "What each drive told of itself",
@@ -52,5 +52,5 @@ def build_telemetry_table(telemetry: Sequence[DriveTelemetry]) -> Table | None:
     )
 
 
-def _figure(value: float | None, divisor: float, digits: int) -> Figure:
-    return Figure(value=None if value is None else value / divisor, digits=digits)
+def _figure(value: float | None, divisor: float, digits: int) -> TableNumber:
+    return TableNumber(value=None if value is None else value / divisor, digits=digits)

@@ -18,9 +18,9 @@ from tkperf.procedures import find_test
 MOST_LISTED = 5
 
 Of = Callable[[RunResult], object]
-Place = tuple[str, ...]
+ResultPlace = tuple[str, ...]
 # For each run its places of one kind, with their titles.
-Level = tuple[dict[Place, str], ...]
+PlacesOfRuns = tuple[dict[ResultPlace, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,14 +126,14 @@ def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[st
 
     A missing test hides its sections, and a missing section its cells.
     """
-    tests: Level = tuple(
+    tests: PlacesOfRuns = tuple(
         {(test.name,): f"test {test.title}" for test in result.tests} for result in results
     )
-    sections: Level = tuple(
+    sections: PlacesOfRuns = tuple(
         {place: place[1] for place in _sections(result) if _all_have(tests, place[:1])}
         for result in results
     )
-    cells: Level = tuple(
+    cells: PlacesOfRuns = tuple(
         {
             (*place, cell.workload.mix_and_size): f"{place[1]} {cell.workload.mix_and_size}"
             for place, section in _sections(result).items()
@@ -411,5 +411,5 @@ def describe_preconditioning(result: RunResult, section: SectionResult) -> str |
     return amount if section.fill_workload is None else f"{amount}, {section.fill_workload}"
 
 
-def _all_have(level: Level, place: Place) -> bool:
+def _all_have(level: PlacesOfRuns, place: ResultPlace) -> bool:
     return all(place in of_run for of_run in level)

@@ -9,7 +9,7 @@ from tkperf.analysis.results import SectionResult
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.units import (
     NOT_MEASURED,
-    find_place,
+    find_digit_place,
     format_number,
     format_to_place,
     format_window,
@@ -35,10 +35,10 @@ def find_verdict_place(verdict: SteadyStateVerdict) -> int:
 
     It is as fine as their range requires, so that a reader can judge them again.
     """
-    place = find_place(verdict.average)
+    place = find_digit_place(verdict.average)
     if not verdict.data_excursion or not isfinite(verdict.data_excursion):
         return place
-    return max(min(place, find_place(verdict.data_excursion)), place - _MOST_FINER)
+    return max(min(place, find_digit_place(verdict.data_excursion)), place - _MOST_FINER)
 
 
 def format_verdict_value(verdict: SteadyStateVerdict, value: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tkperf.analysis.layout import find_axes, name_within
 from tkperf.analysis.timeline.drops import Drop
 from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline, preferred
-from tkperf.analysis.timeline.levels import Level, LevelKind
+from tkperf.analysis.timeline.levels import LevelKind, RateLevel
 from tkperf.analysis.timeline.spikes import PeriodicSpikes, describe_chance
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import format_count, format_duration, format_number
@@ -72,7 +72,7 @@ def _describe_levels(timeline: Timeline) -> str:
     return sentence[0].upper() + sentence[1:]
 
 
-def _for(level: Level, in_rounds: bool) -> str:
+def _for(level: RateLevel, in_rounds: bool) -> str:
     if in_rounds:
         return f"until round {level.end:.0f}"
     return f"for {format_duration(level.end - level.start)}"
@@ -82,7 +82,7 @@ def _from(place: float, in_rounds: bool) -> str:
     return f"from round {place:.0f}" if in_rounds else f"from {format_duration(place)}"
 
 
-def _until(level: Level, in_rounds: bool) -> str:
+def _until(level: RateLevel, in_rounds: bool) -> str:
     if in_rounds:
         return f"in rounds {level.start:.0f} to {level.end:.0f}"
     return f"from {format_duration(level.start)} to {format_duration(level.end)}"

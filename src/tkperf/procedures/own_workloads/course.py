@@ -16,7 +16,7 @@ from tkperf.model.phases import (
     Purge,
     Reply,
     Round,
-    RoundResult,
+    RoundAnswer,
     SectionOutcome,
     Yielded,
 )
@@ -104,7 +104,7 @@ def _rounds(phase: RoundsPhase, setting: _Setting) -> Generator[Yielded, Reply, 
     if phase.warm_up_rounds:
         numbers = range(1, phase.warm_up_rounds + 1)
         yield Course(phases=tuple(replace(warm_up, number=number) for number in numbers))
-    results: list[RoundResult] = []
+    results: list[RoundAnswer] = []
     if phase.rounds is None:
         outcome = yield from rounds_until_all_steady(
             phase.section,
@@ -134,7 +134,7 @@ def _idle(phase: RoundsPhase) -> Idle:
 
 def _so_many_rounds(
     phase: RoundsPhase, first: Round, count: int
-) -> Generator[Yielded, Reply, Iterator[RoundResult]]:
+) -> Generator[Yielded, Reply, Iterator[RoundAnswer]]:
     phases = tuple(
         part
         for number in range(1, count + 1)

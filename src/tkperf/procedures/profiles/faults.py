@@ -9,7 +9,7 @@ import msgspec
 from tkperf.procedures.profiles.tables import find_size_fault
 
 if TYPE_CHECKING:
-    from tkperf.procedures.profiles.tables import Profile, Table
+    from tkperf.procedures.profiles.tables import Profile, ProfileTable
 
 
 def find_fault(profile: Profile) -> str | None:
@@ -21,7 +21,7 @@ def find_fault(profile: Profile) -> str | None:
     return None
 
 
-def _in_any_table(table: Table) -> str | None:
+def _in_any_table(table: ProfileTable) -> str | None:
     """Return a fault of any kind of table: a list with a value twice, or an impossible block size."""
     for field in msgspec.structs.fields(table):
         value = getattr(table, field.name)

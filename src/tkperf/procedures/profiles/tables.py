@@ -56,7 +56,7 @@ Source = Annotated[
 ]
 
 
-class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ProfileTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Numbers with their source; ``key`` is the name of the table in the TOML file."""
 
     key: ClassVar[str]
@@ -68,7 +68,7 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return None
 
 
-class SteadyStateTable(Table, frozen=True, kw_only=True):
+class SteadyStateTable(ProfileTable, frozen=True, kw_only=True):
     """Rule that ends the rounds of a test."""
 
     key: ClassVar[str] = "steady_state"
@@ -106,7 +106,7 @@ class SteadyStateTable(Table, frozen=True, kw_only=True):
         )
 
 
-class DemandTable(Table, frozen=True, kw_only=True):
+class DemandTable(ProfileTable, frozen=True, kw_only=True):
     """Thread count (TC) and queue depth per thread (QD) of all tests with none in their own table.
 
     ``searched``: a search finds them first, and these are only the demand of its preconditioning.
@@ -121,7 +121,7 @@ class DemandTable(Table, frozen=True, kw_only=True):
     ] = False
 
 
-class ActiveRangeTable(Table, frozen=True, kw_only=True):
+class ActiveRangeTable(ProfileTable, frozen=True, kw_only=True):
     """Range of the device that tests use: from its start, or pieces (segments) of it."""
 
     key: ClassVar[str] = "active_range"
@@ -164,7 +164,7 @@ class ActiveRangeTable(Table, frozen=True, kw_only=True):
         return f"{spaced(self.amount)} in {segments} of {spaced(self.length)}"
 
 
-class PreconditioningTable(Table, frozen=True, kw_only=True):
+class PreconditioningTable(ProfileTable, frozen=True, kw_only=True):
     """Workload-independent preconditioning: a range written sequentially, ``passes`` times."""
 
     key: ClassVar[str] = "preconditioning"
@@ -195,7 +195,7 @@ class PreconditioningTable(Table, frozen=True, kw_only=True):
         return f"the first {length} of the device"
 
 
-class WriteCacheTable(Table, frozen=True, kw_only=True):
+class WriteCacheTable(ProfileTable, frozen=True, kw_only=True):
     """Setting of the drive's volatile write cache during a run."""
 
     key: ClassVar[str] = "write_cache"
@@ -205,7 +205,7 @@ class WriteCacheTable(Table, frozen=True, kw_only=True):
     ]
 
 
-SHARED_TABLES: tuple[type[Table], ...] = (
+SHARED_TABLES: tuple[type[ProfileTable], ...] = (
     SteadyStateTable,
     DemandTable,
     ActiveRangeTable,
@@ -214,7 +214,7 @@ SHARED_TABLES: tuple[type[Table], ...] = (
 )
 
 
-class TestTable(Table, frozen=True, kw_only=True):
+class TestTable(ProfileTable, frozen=True, kw_only=True):
     """Numbers of one test, or of several tests that belong together."""
 
     __test__: ClassVar[bool] = False  # pytest would take it for a test case
@@ -251,7 +251,7 @@ def addressable(sizes_kib: tuple[float, ...], logical_block_bytes: int) -> tuple
     return tuple(size for size in sizes_kib if size * KIB % logical_block_bytes == 0) or sizes_kib
 
 
-AnyTable = TypeVar("AnyTable", bound=Table)
+AnyTable = TypeVar("AnyTable", bound=ProfileTable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +265,7 @@ class Profile:
     name: str
     title: str
     notice: str
-    tables: Mapping[str, Table]
+    tables: Mapping[str, ProfileTable]
 
     def table(self, type_: type[AnyTable]) -> AnyTable:
         """Return the table of this type.
@@ -278,10 +278,10 @@ class Profile:
             raise ProfileError(f"profile {self.name} has no table {type_.key}")
         return table
 
-    def has(self, type_: type[Table]) -> bool:
+    def has(self, type_: type[ProfileTable]) -> bool:
         return isinstance(self.tables.get(type_.key), type_)
 
-    def with_tables(self, *changed: Table) -> Profile:
+    def with_tables(self, *changed: ProfileTable) -> Profile:
         """Return the profile with these tables in place of its own."""
         return replace(self, tables={**self.tables, **{table.key: table for table in changed}})
 

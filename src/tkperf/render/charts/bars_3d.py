@@ -29,11 +29,11 @@ from tkperf.render.charts.vega import (
     tooltip,
 )
 
-Point = tuple[float, float]
+ScreenPoint = tuple[float, float]
 
 # Screen units of one step to the right (mix), to the back (block size), and of the highest bar.
-_RIGHT: Point = (1.0, 0.26)
-_BACK: Point = (-0.82, 0.40)
+_RIGHT: ScreenPoint = (1.0, 0.26)
+_BACK: ScreenPoint = (-0.82, 0.40)
 _HIGHEST = 5.0
 # A table of few cells keeps narrow bars instead of bars as wide as the page.
 _LEAST_WIDTH = 10.0
@@ -216,7 +216,7 @@ def _marks_layer(rows: list[Row], tip: list[dict[str, object]]) -> list[Spec]:
     ]
 
 
-def _project(right: float, back: float, height: float) -> Point:
+def _project(right: float, back: float, height: float) -> ScreenPoint:
     return (
         right * _RIGHT[0] + back * _BACK[0],
         right * _RIGHT[1] + back * _BACK[1] + height,
@@ -257,7 +257,7 @@ def _floor(width: int, depth: int, ticks: list[float]) -> Iterator[Row]:
     """Yield the edges of the floor, and a line along both walls behind it at each tick."""
     left, right, front, back = -0.5, width - 0.5, -0.5, depth - 0.5
 
-    def line(a: Point, b: Point) -> Row:
+    def line(a: ScreenPoint, b: ScreenPoint) -> Row:
         return {"x": a[0], "y": a[1], "x2": b[0], "y2": b[1]}
 
     yield line(_project(left, front, 0), _project(right, front, 0))
@@ -276,7 +276,7 @@ def _label(axis: Axis, workload: Workload) -> str:
 
 
 def _labels(columns: list[str], rows: list[str], ticks: list[float]) -> Iterator[Row]:
-    def label(at: Point, text: str, align: str) -> Row:
+    def label(at: ScreenPoint, text: str, align: str) -> Row:
         return {"x": at[0], "y": at[1], "text": text, "align": align}
 
     for right, text in enumerate(columns):

@@ -172,7 +172,7 @@ def compared_streams(
         sections: the section of each run, by the run's name.
         over: the place of each run's slices; ``x_title`` names it with its unit.
     """
-    called = shorten(sections)
+    called = shorten_names(sections)
     rows: list[Row] = [
         {
             "x": over[name].at(slice_result),
@@ -256,7 +256,7 @@ def _tails(rows: Sequence[Row]) -> dict[str, float]:
 
 def compared_exceedance(sections: Mapping[str, SectionResult], *, title: str) -> Spec:
     """Draw the share of a stream's I/Os that took longer than a response time, a curve for each run."""
-    many, called = len(sections) > MOST_ACROSS, shorten(sections)
+    many, called = len(sections) > MOST_ACROSS, shorten_names(sections)
     rows: list[Row] = [
         {"x": us, "value": _rounded(beyond_percent), "series": called[name]}
         for name, section in sections.items()
@@ -277,7 +277,7 @@ def compared_exceedance(sections: Mapping[str, SectionResult], *, title: str) ->
     return with_flags(spec, slices)
 
 
-def shorten(names: Iterable[str]) -> dict[str, str]:
+def shorten_names(names: Iterable[str]) -> dict[str, str]:
     """Return the runs' names at their curves: a long name keeps both ends, with a number if these are alike.
 
     Each point of a curve carries the name, so a name of 200 letters would be most of the page.
@@ -328,7 +328,7 @@ def compared_areas(
         for area in section.rounds
         for cell in area.cells
     )
-    called = shorten(sections)
+    called = shorten_names(sections)
     rows: list[Row] = [
         {
             "x": 100 * (area.number - 0.5) / section.areas,

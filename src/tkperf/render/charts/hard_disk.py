@@ -18,7 +18,7 @@ from tkperf.render.charts.vega import (
 )
 
 
-def over_areas(section: SectionResult, quantity: Quantity, title: str) -> Spec:
+def draw_over_areas(section: SectionResult, quantity: Quantity, title: str) -> Spec:
     """Draw a quantity over the areas of a hard disk, a curve for each workload."""
     naming = _naming(section)
     rows = _area_rows(section, quantity, naming)

@@ -117,7 +117,7 @@ def _percentile(percent: float) -> Callable[[IoStats], float | None]:
 
 
 # Mean, percentiles and maximum: the name of each, and its value in ns.
-MARKS: tuple[tuple[str, Callable[[IoStats], float | None]], ...] = (
+LATENCY_MARKS: tuple[tuple[str, Callable[[IoStats], float | None]], ...] = (
     ("ART", lambda whole: whole.latency_mean_ns),
     *((f"{percent:g} %", _percentile(percent)) for percent in MARKED_PERCENTILES),
     ("MRT", lambda whole: whole.latency_max_ns),
@@ -129,7 +129,7 @@ def mark_rows(whole: IoStats) -> list[Row]:
 
     Marks too close to tell apart share one label, at the last of them.
     """
-    values_ns = ((name, mark(whole)) for name, mark in MARKS)
+    values_ns = ((name, mark(whole)) for name, mark in LATENCY_MARKS)
     marks_us = sorted((value / 1000, name) for name, value in values_ns if value is not None)
     rows: list[Row] = []
     waiting: list[str] = []
@@ -142,7 +142,7 @@ def mark_rows(whole: IoStats) -> list[Row]:
     return rows
 
 
-def response_time_histogram(rows: list[Row], marked: list[Row], title: str) -> Spec:
+def draw_response_times(rows: list[Row], marked: list[Row], title: str) -> Spec:
     """Draw I/Os by response time, both logarithmic, with the share that took no longer (confidence)."""
     count = {
         "field": "count",

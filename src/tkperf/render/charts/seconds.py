@@ -33,7 +33,7 @@ _RECORDED = {field.name for field in fields(Seconds)}
 _CLOCK = "floor({0} / 3600000) + utcFormat({0}, {0} % 1000 ? ':%M:%S.%L' : ':%M:%S')"
 
 
-LATENCIES = (LATENCY_MEAN, LATENCY_MAX)
+LATENCIES_OF_SECONDS = (LATENCY_MEAN, LATENCY_MAX)
 
 
 def find_recorded(quantities: Sequence[Quantity]) -> tuple[Quantity, ...]:

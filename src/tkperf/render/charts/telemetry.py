@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tkperf.model.telemetry.course import Course, DriveCourse
+from tkperf.model.telemetry.course import DriveCourse, TelemetryCourse
 from tkperf.render.charts.labels import with_legend_on_top
 from tkperf.render.charts.vega import MANY_COLOURS, Row, Spec, build_frame, linear_axis, tooltip
 
@@ -34,7 +34,7 @@ def align(spec: Spec, from_s: float, to_s: float, unit_s: float) -> Spec:
     return aligned
 
 
-def temperature(course: Course, title: str, unit: str, unit_s: float) -> Spec:
+def temperature(course: TelemetryCourse, title: str, unit: str, unit_s: float) -> Spec:
     """Draw the temperatures with the drives' own limits; shaded while a drive was throttled."""
     rows: list[Row] = [
         {"x": at_s / unit_s, "value": celsius, "series": drive.facts.drive}
@@ -56,7 +56,7 @@ def temperature(course: Course, title: str, unit: str, unit_s: float) -> Spec:
     )
 
 
-def written(course: Course, title: str, unit: str, unit_s: float) -> Spec:
+def written(course: TelemetryCourse, title: str, unit: str, unit_s: float) -> Spec:
     """Draw the bytes that the host wrote and the bytes that went to the flash, by the drives' counters."""
     rows: list[Row] = []
     names = []
@@ -75,7 +75,7 @@ def written(course: Course, title: str, unit: str, unit_s: float) -> Spec:
     return _chart(course, title, unit, unit_s, names, lines)
 
 
-def amplification(course: Course, title: str, unit: str, unit_s: float) -> Spec:
+def amplification(course: TelemetryCourse, title: str, unit: str, unit_s: float) -> Spec:
     """Draw the bytes to the flash for each of the host's, from reading to reading."""
     rows: list[Row] = [
         {"x": at_s / unit_s, "value": part.amplification, "series": drive.facts.drive}
@@ -90,7 +90,7 @@ def amplification(course: Course, title: str, unit: str, unit_s: float) -> Spec:
 
 
 def _chart(
-    course: Course,
+    course: TelemetryCourse,
     title: str,
     unit: str,
     unit_s: float,
@@ -153,7 +153,7 @@ def _from_zero(rows: list[Row]) -> dict[str, object]:
     return linear_axis(row["value"] for row in rows)
 
 
-def _throttled(course: Course, unit_s: float) -> list[Spec]:
+def _throttled(course: TelemetryCourse, unit_s: float) -> list[Spec]:
     rows: list[Row] = [
         {"from": max(0.0, began_s) / unit_s, "to": min(course.length_s, ended_s) / unit_s}
         for drive in course.drives

@@ -14,7 +14,7 @@ Values = Sequence[float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class BlockLetters:
     """Characters to draw with.
 
     Attributes:
@@ -37,11 +37,11 @@ class Blocks:
         return text.replace("µ", self.us[0])
 
 
-UNICODE = Blocks("▁▂▃▄▅▆▇█", "█", "▒", "░", "─", "µs", "°C")
-ASCII = Blocks(".:-=+*%#", "#", "=", ".", "-", "us", "C")
+UNICODE = BlockLetters("▁▂▃▄▅▆▇█", "█", "▒", "░", "─", "µs", "°C")
+ASCII = BlockLetters(".:-=+*%#", "#", "=", ".", "-", "us", "C")
 
 
-def blocks_for(encoding: str | None) -> Blocks:
+def blocks_for(encoding: str | None) -> BlockLetters:
     """Return the characters that an encoding can show."""
     try:
         (UNICODE.heights + UNICODE.perhaps + UNICODE.left + UNICODE.line).encode(
@@ -52,13 +52,13 @@ def blocks_for(encoding: str | None) -> Blocks:
     return UNICODE
 
 
-def sparkline(values: Values, blocks: Blocks = UNICODE) -> str:
+def sparkline(values: Values, blocks: BlockLetters = UNICODE) -> str:
     """Return a bar for each value, between 0 and the greatest of them."""
     top = max((value for value in values if value is not None), default=0.0)
     return "".join(_bar(value, top, blocks) for value in values)
 
 
-def _bar(value: float | None, top: float, blocks: Blocks) -> str:
+def _bar(value: float | None, top: float, blocks: BlockLetters) -> str:
     if value is None:
         return " "
     most = len(blocks.heights) - 1
@@ -78,14 +78,16 @@ def _mean(values: Values) -> float | None:
     return sum(measured) / len(measured) if measured else None
 
 
-def share_bar(share: float, width: int, blocks: Blocks = UNICODE, *, perhaps: float = 0.0) -> str:
+def share_bar(
+    share: float, width: int, blocks: BlockLetters = UNICODE, *, perhaps: float = 0.0
+) -> str:
     """Return a bar of the share done, from 0 to 1; ``perhaps``: possibly done up to this share."""
     done = int(min(1.0, max(0.0, share)) * width)
     maybe = max(0, int(min(1.0, perhaps) * width) - done)
     return blocks.done * done + blocks.perhaps * maybe + blocks.left * (width - done - maybe)
 
 
-def columns(values: Sequence[float], height: int, blocks: Blocks = UNICODE) -> Iterator[str]:
+def columns(values: Sequence[float], height: int, blocks: BlockLetters = UNICODE) -> Iterator[str]:
     """Yield upright bars over ``height`` lines, from the top; every value above 0 is visible."""
     top = max(values, default=0.0)
     steps = len(blocks.heights)

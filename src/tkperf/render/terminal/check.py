@@ -7,17 +7,17 @@ from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 
-from tkperf.analysis.claim_findings import Checked, Finding, State
+from tkperf.analysis.claim_findings import Checked, ClaimFinding, ClaimState
 from tkperf.analysis.results import RunResult
 from tkperf.page.check import find_check_warnings
 from tkperf.page.words.run import find_notices
 from tkperf.render.terminal.console import plain
 
-STYLES = {
-    State.MET: "green",
-    State.NOT_MET: "bold red",
-    State.NOT_MEASURED: "yellow",
-    State.CANNOT_BE_TOLD: "yellow",
+CLAIM_STYLES = {
+    ClaimState.MET: "green",
+    ClaimState.NOT_MET: "bold red",
+    ClaimState.NOT_MEASURED: "yellow",
+    ClaimState.CANNOT_BE_TOLD: "yellow",
 }
 
 
@@ -49,7 +49,7 @@ def print_checked(checked: Checked, result: RunResult, console: Console) -> None
             _print_stacked(finding, console)
 
 
-def _print_stacked(finding: Finding, console: Console) -> None:
+def _print_stacked(finding: ClaimFinding, console: Console) -> None:
     lines = [
         f"claimed {finding.limit}, measured {finding.measured_text}, margin {finding.margin_text}",
         plain(finding.note or ""),
@@ -60,6 +60,6 @@ def _print_stacked(finding: Finding, console: Console) -> None:
         console.print(Padding(line, (0, 0, 0, 4), expand=False), highlight=False)
 
 
-def _state(finding: Finding) -> str:
-    style = "yellow" if finding.certain is False else STYLES[finding.state]
+def _state(finding: ClaimFinding) -> str:
+    style = "yellow" if finding.certain is False else CLAIM_STYLES[finding.state]
     return f"[{style}]{finding.outcome}[/]"

@@ -21,7 +21,7 @@ from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.uncertainty import MEANING_OF_RATIO
 from tkperf.render.terminal.console import plain
 
-STYLES = {Change.BETTER: "green", Change.WORSE: "red"}
+CHANGE_STYLES = {Change.BETTER: "green", Change.WORSE: "red"}
 # Width of a column of values with their ratios, and of the labels before them.
 _COLUMN = 24
 _LABELS = 32
@@ -69,7 +69,9 @@ def _print_table(table: ComparedTable, console: Console, *, title: str = "") -> 
     for row, changes in zip(table.rows, table.changes, strict=True):
         labels = (plain(label) for label in row[: table.labels])
         cells = (
-            plain(text) if change is None else f"[{STYLES.get(change, 'dim')}]{plain(text)}[/]"
+            plain(text)
+            if change is None
+            else f"[{CHANGE_STYLES.get(change, 'dim')}]{plain(text)}[/]"
             for text, change in zip(row[table.labels :], changes, strict=True)
         )
         drawn.add_row(*labels, *cells)

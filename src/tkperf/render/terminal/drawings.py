@@ -13,7 +13,14 @@ from tkperf.model.quantity import IOPS, QUANTITIES, Quantity
 from tkperf.model.seconds import Seconds
 from tkperf.model.units import format_count, format_duration
 from tkperf.model.workload import Workload
-from tkperf.render.terminal.blocks import Blocks, Values, blocks_for, columns, sparkline, squeeze
+from tkperf.render.terminal.blocks import (
+    BlockLetters,
+    Values,
+    blocks_for,
+    columns,
+    sparkline,
+    squeeze,
+)
 from tkperf.render.terminal.histories import draw_histories, format_short
 
 WIDEST = 100
@@ -40,7 +47,7 @@ def print_drawings(
 
 
 def draw_course(
-    section: SectionResult, width: int, blocks: Blocks, seconds: Seconds | None = None
+    section: SectionResult, width: int, blocks: BlockLetters, seconds: Seconds | None = None
 ) -> Iterator[Text]:
     """Yield bars from 0 to the greatest: for a stream over its time, for cells over rounds or areas."""
     if seconds is not None and len(seconds) > max(1, len(section.slices)):
@@ -96,7 +103,7 @@ def _value(cell: CellResult | None, quantity: Quantity) -> float | None:
 
 
 def _over_time(
-    lasted_s: float, count: str, courses: Courses, width: int, blocks: Blocks
+    lasted_s: float, count: str, courses: Courses, width: int, blocks: BlockLetters
 ) -> Iterator[Text]:
     """Yield a line for each quantity of the stream."""
     if not courses:
@@ -117,14 +124,16 @@ def _over_time(
         )
 
 
-def draw_histogram(section: SectionResult, width: int, blocks: Blocks) -> Iterator[Text]:
+def draw_histogram(section: SectionResult, width: int, blocks: BlockLetters) -> Iterator[Text]:
     """Yield response times in bins of equal logarithmic width, so that no step comes from the widths of buckets."""
     buckets = section.histogram_us
     if not buckets:
         return
     room = width - _SCALE
-    per_decade = next((many for many in _BINS_A_DECADE if len(spread(buckets, many)[1]) <= room), 1)
-    first, ios = spread(buckets, per_decade)
+    per_decade = next(
+        (many for many in _BINS_A_DECADE if len(spread_in_bins(buckets, many)[1]) <= room), 1
+    )
+    first, ios = spread_in_bins(buckets, per_decade)
     whole = sum(ios)
     yield Text()
     yield Text(
@@ -137,7 +146,9 @@ def draw_histogram(section: SectionResult, width: int, blocks: Blocks) -> Iterat
     yield Text(" " * _SCALE + _axis(first, len(ios), per_decade), style="dim")
 
 
-def spread(buckets: Sequence[tuple[float, float, int]], per_decade: int) -> tuple[int, list[float]]:
+def spread_in_bins(
+    buckets: Sequence[tuple[float, float, int]], per_decade: int
+) -> tuple[int, list[float]]:
     """Return the I/Os in bins of equal logarithmic width, and first the number of the first bin.
 
     Buckets are (lower, upper edge in us, count); their I/Os are spread evenly over their logarithmic width. Bin n

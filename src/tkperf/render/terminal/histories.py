@@ -9,7 +9,7 @@ from rich.text import Text
 from tkperf.analysis.layout import Layout, arrange
 from tkperf.model.units import NOT_MEASURED
 from tkperf.model.workload import Workload
-from tkperf.render.terminal.blocks import UNICODE, Blocks, Values, sparkline, squeeze
+from tkperf.render.terminal.blocks import UNICODE, BlockLetters, Values, sparkline, squeeze
 
 # Bars of one cell: more of them show no more of a few rounds. In less room first the number next to them goes, then
 # columns.
@@ -25,7 +25,7 @@ def draw_histories(
     *,
     most_lines: int | None = None,
     current: Workload | None = None,
-    blocks: Blocks = UNICODE,
+    blocks: BlockLetters = UNICODE,
     newest: bool = False,
 ) -> list[Text]:
     """Return a heading and a line for each row of cells.
@@ -63,7 +63,7 @@ class _Table:
         layout: Layout,
         histories: Mapping[Workload, Values],
         width: int,
-        blocks: Blocks,
+        blocks: BlockLetters,
         *,
         newest: bool,
     ) -> None:

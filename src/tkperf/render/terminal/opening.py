@@ -10,7 +10,7 @@ from tkperf.analysis.results import RunResult
 from tkperf.model.units import format_count
 from tkperf.page.findings import findings, headlines
 from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
-from tkperf.page.verdict import Level, describe_verdict
+from tkperf.page.verdict import NoteLevel, describe_verdict
 from tkperf.render.terminal.console import plain
 
 # More alarms make an end no clearer; tkperf show has them all.
@@ -24,7 +24,11 @@ def print_badges(result: RunResult, console: Console) -> None:
         console.print(plain(badge), style=style, highlight=False)
 
 
-_STYLES = {Level.INFORMATION: "bold", Level.CAUTION: "bold yellow", Level.FAILURE: "bold red"}
+_STYLES = {
+    NoteLevel.INFORMATION: "bold",
+    NoteLevel.CAUTION: "bold yellow",
+    NoteLevel.FAILURE: "bold red",
+}
 
 
 def print_verdict(result: RunResult, console: Console) -> None:

@@ -19,8 +19,8 @@ from tkperf.model.record import RunStatus
 from tkperf.model.seconds import Seconds
 from tkperf.model.units import format_capacity, format_count
 from tkperf.page.tables.results import (
-    Figure,
-    Table,
+    ResultTable,
+    TableNumber,
     build_areas,
     build_directions,
     build_listings,
@@ -194,7 +194,7 @@ def _verdict_line(section: SectionResult) -> str:
     )
 
 
-def print_table(table: Table, console: Console) -> None:
+def print_table(table: ResultTable, console: Console) -> None:
     """Print a table of figures."""
     if table.title:
         words = [table.title, *([table.over] if table.over else [])]
@@ -210,8 +210,8 @@ def print_table(table: Table, console: Console) -> None:
         console.print(note, style="dim", highlight=False)
 
 
-def _text(cell: str | Figure) -> str:
-    return cell.text() if isinstance(cell, Figure) else plain(cell)
+def _text(cell: str | TableNumber) -> str:
+    return cell.text() if isinstance(cell, TableNumber) else plain(cell)
 
 
 def _print_stream(section: SectionResult, console: Console) -> None:

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tkperf.analysis.chosen import Chosen
+from tkperf.analysis.selection import SelectedPart
 from tkperf.model.measurement import explain_rare
 from tkperf.model.quantity import IOS, LATENCY_MAX, LATENCY_MEAN, PERCENTILES, combine, stats_of
 from tkperf.model.units import format_number
 from tkperf.page.page import ChartView, SectionView, TableView
 from tkperf.page.tables.results import directions_of, name_column
 from tkperf.render.charts.latency import (
+    draw_response_times,
     exceedance,
     histogram_rows,
     mark_rows,
-    response_time_histogram,
 )
 
 _SHOWN = (LATENCY_MEAN, *PERCENTILES, LATENCY_MAX, IOS)
 _COARSE = " Of single seconds histograms are kept in buckets of up to 1/16 of the response time."
 
 
-def build_chosen(test: str, chosen: Sequence[Chosen]) -> tuple[SectionView, ...]:
+def build_selected_parts(test: str, chosen: Sequence[SelectedPart]) -> tuple[SectionView, ...]:
     """Return the numbered histogram sections of one test."""
     of_test = [asked for asked in chosen if asked.test == test]
     return tuple(
@@ -39,7 +39,7 @@ def build_chosen(test: str, chosen: Sequence[Chosen]) -> tuple[SectionView, ...]
     )
 
 
-def _quantiles(chosen: Chosen) -> TableView:
+def _quantiles(chosen: SelectedPart) -> TableView:
     workload = chosen.workload
     figures = {
         words: combine([chosen.measurement], workload, direction)
@@ -60,7 +60,7 @@ def _quantiles(chosen: Chosen) -> TableView:
     )
 
 
-def _charts(key: str, chosen: Chosen) -> Iterator[ChartView]:
+def _charts(key: str, chosen: SelectedPart) -> Iterator[ChartView]:
     directions = directions_of(chosen.workload, apart=True)
     for direction, words in directions[:2]:  # reads and writes of a mix, one chart each
         stats = stats_of(chosen.measurement, direction)
@@ -71,7 +71,7 @@ def _charts(key: str, chosen: Chosen) -> Iterator[ChartView]:
                 key=f"{key}{direction.value}rth",
                 text=f"The {of} by response time, and the share of them that took no longer."
                 + _COARSE * chosen.coarse,
-                spec=response_time_histogram(buckets, marked, f"Response time histogram: {of}"),
+                spec=draw_response_times(buckets, marked, f"Response time histogram: {of}"),
                 question=f"How long did the {of} take?",
                 choice=("histogram",),
                 printed=True,

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from tests.builders import run_info, simulate
-from tkperf.analysis.chosen import Chosen, find_chosen, parse_selection
 from tkperf.analysis.details import CellDetail, build_details
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
+from tkperf.analysis.selection import SelectedPart, find_selected_parts, parse_selection
 from tkperf.model.errors import UsageError
 from tkperf.model.histogram import EMPTY, Histogram
 from tkperf.model.record import RunRecord, StepKind, StepRecord
-from tkperf.page.chosen import build_chosen
+from tkperf.page.selected import build_selected_parts
 from tkperf.page.view import build_view
 from tkperf.procedures import SSD_TESTS
 from tkperf.runfile.reader import RunFile
@@ -45,8 +45,8 @@ def known(run_file: RunFile) -> tuple[RunResult, RunRecord, tuple[CellDetail, ..
 Known = tuple[RunResult, RunRecord, tuple[CellDetail, ...]]
 
 
-def choose(run_file: RunFile, known: Known, text: str) -> Chosen:
-    (chosen,) = find_chosen([parse_selection(text)], *known, run_file.samples)
+def choose(run_file: RunFile, known: Known, text: str) -> SelectedPart:
+    (chosen,) = find_selected_parts([parse_selection(text)], *known, run_file.samples)
     return chosen
 
 
@@ -152,7 +152,7 @@ def test_a_report_shows_what_was_chosen_with_its_quantiles(run_file: RunFile, kn
         choose(run_file, known, "QoS random 50/50:3"),
         choose(run_file, known, "QoS sequential 100/0:3-7s"),
     )
-    assert build_chosen("lat", chosen) == ()
+    assert build_selected_parts("lat", chosen) == ()
     view = build_view(known[0], details=known[2], chosen=chosen)
     mix, seconds = view.tests[2].sections[-2:]
     assert mix.title == "QoS random 50/50, round 3"

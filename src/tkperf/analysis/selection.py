@@ -56,7 +56,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class SelectedPart:
     """A part that a selection found.
 
     ``coarse``: it was chosen by seconds, whose histograms have buckets of up to 1/16.
@@ -100,13 +100,13 @@ def parse_selection(text: str) -> Selection:
     return Selection(text=text, names=names, rounds=(int(low), int(high or low)))
 
 
-def find_chosen(
+def find_selected_parts(
     selections: Sequence[Selection],
     result: RunResult,
     record: RunRecord,
     details: Sequence[CellDetail],
     samples: Samples,
-) -> tuple[Chosen, ...]:
+) -> tuple[SelectedPart, ...]:
     """Return the part that each selection asks for.
 
     Args:
@@ -124,7 +124,7 @@ def _find(
     record: RunRecord,
     details: Sequence[CellDetail],
     samples: Samples,
-) -> Chosen:
+) -> SelectedPart:
     titles = {test.name: test.title for test in result.tests}
     wanted = {name.casefold() for name in asked.names}
     named = [detail for detail in details if wanted <= _names_of(detail, titles[detail.test])]
@@ -148,7 +148,7 @@ def _find(
             f"{_list(several)}"
         )
     (detail,) = having
-    return Chosen(
+    return SelectedPart(
         test=detail.test,
         section=detail.section,
         workload=detail.workload,
