@@ -265,7 +265,7 @@ def test_figures_stand_with_their_titles_two_to_a_row(run_file: Path, pages: lis
 
 
 def test_facts_and_titles_never_stand_alone(run_file: Path, tmp_path: Path) -> None:
-    """What the drive told of itself stays with the figures above it, a title of the set-up with what it is of."""
+    """The drive's own log stays with the figures above it, a title of the set-up with what it is of."""
     view = view_of(run_file)
     rows = tuple((f"Fact {number}", str(number)) for number in range(60))
     facts = TableView(title="Drive told", columns=("", ""), rows=rows)

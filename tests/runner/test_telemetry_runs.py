@@ -96,7 +96,7 @@ def test_charts_below_performance_have_its_time_axis(hot: Path) -> None:
     assert y["scale"]["domain"][0] == 0
     assert len(y["axis"]["values"]) > 2, "also of a level line"
     (table,) = test.course.tables
-    assert table.title == "What the drive told of itself"
+    assert table.title == "The drive's own log"
     assert table.folded
     assert table.columns == ("", "simulated drive")
     assert [banner for banner in view.banners if banner.startswith("THROTTLED")]
@@ -127,7 +127,7 @@ def test_old_runs_and_hard_disks_show_none(tmp_path: Path) -> None:
         assert not [
             c.key for test in view.tests for c in test.course.charts if "temperature" in c.key
         ]
-        assert "drive told" not in run_cli("show", tmp_path / f"{name}.tkperf")
+        assert "own log" not in run_cli("show", tmp_path / f"{name}.tkperf")
 
 
 def test_a_run_that_goes_on_has_each_reading_once(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def _read_to_end(descriptor: int, limit_bytes: int, *, is_pipe: bool) -> bytes:
     pieces: list[bytes] = []
     left_bytes = limit_bytes + 1
     if is_pipe and not _has_something(descriptor, NO_WRITER_S):
-        raise _UnfitError(f"it is a pipe that nobody wrote to within {NO_WRITER_S} s")
+        raise _UnfitError(f"it is a pipe without a writer for {NO_WRITER_S} s")
     while left_bytes:
         try:
             piece = os.read(descriptor, min(_PIECE_BYTES, left_bytes))

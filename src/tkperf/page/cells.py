@@ -169,10 +169,10 @@ def _host(detail: CellDetail, areas: int | None) -> TableView | None:
     """Return a table of the host's work during each round, area or slice of a cell; None without any known fact."""
     parts = [(part, part.host) for part in detail.parts if part.host is not None]
     of = "area" if areas else "round or slice"
-    title = f"Host beside each {of}"
+    title = f"Host during each {of}"
     if len(parts) > MOST_HOST_ROWS:
         parts = [(part, use) for part, use in parts if describe_flags(part)][:MOST_HOST_ROWS]
-        title = f"Host beside each {of} that is flagged, {MOST_HOST_ROWS} at most"
+        title = f"Host during each {of} that is flagged, {MOST_HOST_ROWS} at most"
     shown = [fact for fact in HOST_FACTS if any(fact.value(use) is not None for _, use in parts)]
     if not shown:
         return None

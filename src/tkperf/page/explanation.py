@@ -17,7 +17,7 @@ UNITS = (
 
 OVER_TIME = (
     "What is said and marked of phases, drops and spikes over time is found by tkperf in what was "
-    "recorded, beside the specification, whose steady state is judged by its own rule. A phase is level "
+    "recorded, in addition to the specification, whose steady state is judged by its own rule. A phase is level "
     "within a tenth; a drop falls to less than half from one value to the next; spikes are named where "
     "their equal distances have less than 1 chance in 1,000 to be one."
 )

@@ -113,7 +113,7 @@ def read_rates(path: Path, subject: RunSubject) -> Rates:
         raise UsageError(f"--like {path}: it is a run of {before}, and this device is {now}")
     measured = _measured(record)
     if not measured:
-        raise UsageError(f"--like {path}: no step of it was finished, so it tells no rate")
+        raise UsageError(f"--like {path}: no step of it was finished, so it gives no rate")
     writes = [
         rate
         for load, rate in measured.items()

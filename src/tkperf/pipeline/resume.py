@@ -360,7 +360,7 @@ def _info_of(record: RunRecord, plan: RunPlan, added: Sequence[str]) -> RunInfo:
     if info.profile_name not in built_in_profiles():
         raise UsageError(
             f"--test: the run's options changed numbers of {info.profile_name}, a profile of your "
-            "own, which it had before cannot be told any more; run the test by itself"
+            "own, so the numbers before are not known any more; run the test by itself"
         )
     fitted = replace(plan.fitted, plain=load_profile(info.profile_name))
     found = find_changes(plan.request, fitted)

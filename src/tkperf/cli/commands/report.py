@@ -252,7 +252,7 @@ def require_time(result: RunResult) -> float:
         began = datetime.fromisoformat(result.info.started_utc or "")
     if began is None or began.tzinfo is None:  # a day, or a time without its time zone
         raise UsageError(
-            f"{result.info.name} has no series over time: nobody knows when the run began, as of one that was imported; "
+            f"{result.info.name} has no series over time: the start of the run is not known, as for an imported run; "
             "--csv has its tables"
         )
     return began.timestamp()

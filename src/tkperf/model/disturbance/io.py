@@ -276,11 +276,11 @@ def _missing(compared: Compared) -> Disturbance | None:
     if compared.missing_bytes <= compared.missing_limit_bytes:
         return None
     share = compared.missing_bytes / compared.fio_bytes
-    counted = f"{share:.1%} less: it did not do all that fio was told it did"
+    counted = f"{share:.1%} less: it did not do all that fio reported"
     if compared.counted_share < COUNTING_SHARE:
         counted = (
             "nothing, although the kernel counts its I/O (queue/iostats is 1): it did not do what fio "
-            "was told it did, or its driver does not tell"
+            "reported, or its driver does not count it"
         )
     return Disturbance(
         code=DisturbanceCode.MISSING_IO,
@@ -304,5 +304,5 @@ def find_refutation(compared: Compared) -> str | None:
         return None
     return (
         f"fio counted {format_capacity(compared.fio_bytes)}, the device {share:.1%} less: "
-        "it did not do all that fio was told it did"
+        "it did not do all that fio reported"
     )

@@ -38,7 +38,7 @@ _TRENDS = {
     Change.WORSE: "getting worse",
     Change.DIFFERENT: "changing",
     Change.WITHIN_NOISE: "without a trend beyond noise",
-    Change.CANNOT_BE_TOLD: "of which no trend can be told",
+    Change.CANNOT_BE_TOLD: "without a trend that can be shown",
 }
 
 
@@ -292,7 +292,7 @@ def _of_history(comparison: Comparison) -> Iterator[str]:
     elif changes[Change.WITHIN_NOISE]:
         yield f"{said}: no trend beyond noise in any headline figure."
     elif count >= FEWEST_IN_TREND and len(set(history.days)) < count:
-        yield f"{said}: no trend can be told from noise where two runs have the same date."
+        yield f"{said}: no trend can be shown where two runs have the same date."
     else:
         yield (
             f"{said}: too few to tell a trend from noise ({FEWEST_IN_TREND} or more are needed)."

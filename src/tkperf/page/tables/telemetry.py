@@ -44,9 +44,7 @@ def build_telemetry_table(telemetry: Sequence[DriveTelemetry]) -> ResultTable | 
         if any(getattr(drive, name) is not None for drive in telemetry)
     )
     return ResultTable(
-        title="What the drive told of itself"
-        if len(telemetry) == 1
-        else "What each drive told of itself",
+        title="The drive's own log" if len(telemetry) == 1 else "Each drive's own log",
         head=("", *(drive.drive for drive in telemetry)),
         rows=lines,
     )

@@ -137,7 +137,7 @@ def _describe_telemetry(diagnosis: DeviceDiagnosis) -> Iterator[str]:
         for name, value in told.items()
         if name not in ("at_s", "drive", "source")
     ]
-    yield f"it tells now: {', '.join(words)}"
+    yield f"readings now: {', '.join(words)}"
 
 
 def _say(name: str, value: object) -> str:
