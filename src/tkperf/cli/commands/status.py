@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from tkperf.model.errors import RunFileError
 from tkperf.model.units import format_duration, format_durations
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from tkperf.pipeline.overview import RunOverview
@@ -53,7 +54,8 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(_as_json(states, unseen), indent=2))
     elif states:
-        open_console().print(_table(states))
+        console = open_console()
+        console.print(_table(states, console))
     for writer in unseen:
         why = (
             "only that user and root see which run that is"
@@ -79,31 +81,61 @@ def _as_json(states: Sequence[RunOverview], unseen: Sequence[Writer]) -> dict[st
     }
 
 
-def _table(states: Sequence[RunOverview]) -> Table:
+_LEAST_CHARACTERS = 20
+# Columns that a narrow terminal does without, the first to go first.
+_LEFT_OUT = ("disturbed steps", "warnings", "device", "elapsed")
+
+
+def _table(states: Sequence[RunOverview], console: Console) -> Table:
+    """Return a line for each run, with as many columns as there is room for."""
+    from rich.measure import Measurement
+
+    left_out: set[str] = set()
+    unlimited = console.options.update(width=10_000)
+    for name in (None, *_LEFT_OUT):
+        left_out |= {name} if name else set()
+        table = _draw(states, left_out, console.width)
+        if Measurement.get(console, unlimited, table).maximum <= console.width:
+            break
+    return table
+
+
+def _draw(states: Sequence[RunOverview], left_out: Collection[str], width: int) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     from tkperf.render.terminal.console import plain
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("run", overflow="fold")
-    table.add_column("device", overflow="fold")
-    table.add_column("state", overflow="fold")
-    table.add_column("at", overflow="fold")
-    for name in ("elapsed", "remaining"):
-        table.add_column(name)
-    for name in ("warnings", "disturbed steps"):
-        table.add_column(name, justify="right")
-    for state in states:
-        left_s = state.remaining_s
-        table.add_row(
-            plain(state.run_file),
-            plain(state.device or "not known"),
-            plain(state.state_in_words),
-            plain(state.place_in_words),
-            "-" if state.elapsed_s is None else format_duration(state.elapsed_s),
-            "-" if left_s is None else format_durations(*left_s),
-            str(state.warnings),
-            "-" if state.disturbed_steps is None else str(state.disturbed_steps),
+    rows = [
+        {
+            "run": plain(_keep_end(state.run_file, max(_LEAST_CHARACTERS, width // 3))),
+            "device": plain(state.device or "not known"),
+            "state": plain(state.state_in_words),
+            "at": plain(state.place_in_words),
+            "elapsed": "-" if state.elapsed_s is None else format_duration(state.elapsed_s),
+            "remaining": "-" if state.remaining_s is None else format_durations(*state.remaining_s),
+            "warnings": str(state.warnings),
+            "disturbed steps": "-" if state.disturbed_steps is None else str(state.disturbed_steps),
+        }
+        for state in states
+    ]
+    shown = [name for name in rows[0] if name not in left_out]
+    for name in shown:
+        right = name in ("warnings", "disturbed steps")
+        table.add_column(
+            name,
+            justify="right" if right else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            # Reasons of failures and places are sentences; tkperf show and --json have them whole.
+            max_width=max(_LEAST_CHARACTERS, width // 4) if name in ("state", "at") else None,
         )
+    for row in rows:
+        table.add_row(*(row[name] for name in shown))
     return table
+
+
+def _keep_end(path: str, most: int) -> str:
+    """Shorten a path at its beginning, as its end tells runs apart."""
+    return path if len(path) <= most else f"\N{HORIZONTAL ELLIPSIS}{path[-most + 1 :]}"

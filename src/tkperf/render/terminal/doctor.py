@@ -39,6 +39,8 @@ HIDDEN = ("inode", "disk_sequence", "partition", "backing", "loop_backing")
 
 
 def print_device(diagnosis: DeviceDiagnosis, console: Console) -> None:
+    """Print whether a device could be tested, then its facts, its purges and what would disturb a measurement."""
+    _print_answer(diagnosis, console)
     facts = diagnosis.facts
     # A file does not have most of these facts, so they are not shown as unknown.
     is_file = diagnosis.identity.kind is TargetKind.FILE
@@ -65,6 +67,9 @@ def print_device(diagnosis: DeviceDiagnosis, console: Console) -> None:
         console.print(
             f"it holds: {plain(', '.join(diagnosis.data))}", style="bold yellow", highlight=False
         )
+
+
+def _print_answer(diagnosis: DeviceDiagnosis, console: Console) -> None:
     if diagnosis.objections:
         console.print("could NOT be tested:", style="bold red")
         for objection in diagnosis.objections:
@@ -151,7 +156,14 @@ def _say(name: str, value: object) -> str:
 
 
 def print_host(diagnosis: HostDiagnosis, console: Console) -> None:
-    """Print the programs that tkperf uses, and what of the host would disturb a measurement."""
+    """Print what is missing on this host, then the programs that tkperf uses and what would disturb a measurement."""
+    for remark in diagnosis.remarks:
+        console.print(remark, style="yellow", highlight=False, soft_wrap=True)
+    if diagnosis.packages:
+        packages = " ".join(diagnosis.packages)
+        console.print(f"install what is missing: sudo apt-get install {packages}")
+    elif not diagnosis.remarks:
+        console.print("nothing is missing", style="green")
     table = Table(title="what tkperf uses", title_justify="left")
     for column in ("program", "for", "state"):
         table.add_column(column)
@@ -161,10 +173,3 @@ def print_host(diagnosis: HostDiagnosis, console: Console) -> None:
         table.add_row(name, purpose, state, style="red" if missing else "")
     console.print(table)
     show_audit(diagnosis.audit, console)
-    for remark in diagnosis.remarks:
-        console.print(remark, style="yellow", highlight=False, soft_wrap=True)
-    if diagnosis.packages:
-        packages = " ".join(diagnosis.packages)
-        console.print(f"install what is missing: sudo apt-get install {packages}")
-    elif not diagnosis.remarks:
-        console.print("nothing is missing", style="green")
