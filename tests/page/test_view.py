@@ -490,3 +490,14 @@ def test_the_opening_says_what_the_test_was_made_to_find(tmp_path: Path) -> None
         f"{row[1].value:,.0f} IOPS" for row in table.rows if isinstance(row[1], TableNumber)
     ]
     assert len(limits) == len(table.rows) > 1
+
+
+def test_the_first_chart_is_marked_like_all_others(tmp_path: Path) -> None:
+    """It may be saved and passed on, too; its views are marked as well."""
+    notice = "SIMULATED: these numbers come from a model"
+    simulate(tmp_path, run_info(notices=(notice,)))
+    view = view_of(tmp_path / "run.tkperf")
+    assert view.story is not None
+    for chart in view.story.views:
+        assert "SIMULATED" in str(chart.spec["title"])
+        assert chart.key.startswith("story-")
