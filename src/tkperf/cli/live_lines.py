@@ -207,7 +207,7 @@ class _View:
         )
 
     def _window(self, verdict: SteadyStateVerdict) -> list[Text]:
-        state = ("steady", "bold green") if verdict.reached else ("not yet steady", "bold yellow")
+        state = ("steady", "bold green") if verdict.reached else ("not yet steady", "bold")
         rounds = format_window(verdict.rounds)
         text = self._labelled("window", f"{verdict.tracking}, {rounds}: ", state)
         if not verdict.judged:
