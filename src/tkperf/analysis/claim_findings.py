@@ -56,6 +56,7 @@ class ClaimFinding:
         certain: the limit lies outside the 95 % interval of the value (with a baseline: of the
             difference of both values); None: the value has no uncertainty, or it gives no answer.
         note: facts that a reader must know, such as that steady state was not reached.
+        is_steady: whether the value is of a steady state; None: it was not judged.
     """
 
     claim: str
@@ -69,6 +70,7 @@ class ClaimFinding:
     uncertainty: Uncertainty | None = None
     margin_sigmas: float | None = None
     certain: bool | None = None
+    is_steady: bool | None = None
 
     @property
     def is_confirmed(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,9 +220,11 @@ def _check(
     by_round: list[float | None] = []
     if measured is not None and quantity in PERCENTILES:
         by_round = _by_round(*measured, quantity, claim.direction)
-    return build_finding(
+    finding = build_finding(
         _name(claim), claim, quantity, state, value, notes, known, of_limit, by_round
     )
+    steady = None if measured is None else measured[0].steady_of(measured[1].workload)
+    return replace(finding, is_steady=steady)
 
 
 def _by_round(

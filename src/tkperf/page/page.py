@@ -26,6 +26,7 @@ class TableView:
         links: for each row the address that a click on each further cell opens (``address`` in naming.py), or "".
         hints: likewise the text that a cell shows under the pointer.
         heat: likewise the strength of its colour, 0 to 1; None without colour.
+        failed: likewise whether the cell shows a failure.
         folded: a page shows the table on demand.
     """
 
@@ -37,6 +38,7 @@ class TableView:
     links: tuple[tuple[str, ...], ...] = ()
     hints: tuple[tuple[str, ...], ...] = ()
     heat: tuple[tuple[float | None, ...], ...] = ()
+    failed: tuple[tuple[bool, ...], ...] = ()
     folded: bool = False
 
 

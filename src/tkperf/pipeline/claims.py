@@ -12,6 +12,12 @@ from tkperf.model.input_files import CLAIMS_BYTES, read_text_input
 from tkperf.pipeline.api import load
 
 
+def require_claims(claims_file: Path) -> None:
+    """Raise UsageError if a claims file cannot be read, whatever run it is for."""
+    text = read_text_input(claims_file, what="the claims", limit_bytes=CLAIMS_BYTES)
+    parse_claims(text, file=str(claims_file))
+
+
 def read_and_check(claims_file: Path, result: RunResult) -> Checked:
     """Read a claims file and check a run against it.
 

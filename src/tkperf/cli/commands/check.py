@@ -8,10 +8,11 @@ import click
 
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import OUTPUT_FILE, RUN_FILE, InputFile
+from tkperf.model.errors import RunFileError, UsageError
 
 
 @click.command(cls=Command)
-@click.argument("run_file", type=RUN_FILE)
+@click.argument("run_files", nargs=-1, required=True, type=RUN_FILE)
 @click.argument("claims_file", type=InputFile(".toml"))
 @click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
 @click.option(
@@ -20,21 +21,32 @@ from tkperf.cli.kinds import OUTPUT_FILE, RUN_FILE, InputFile
     metavar="FILE",
     help="Also as JUnit XML, for CI systems; - is stdout.",
 )
+@click.option("--html", type=OUTPUT_FILE, metavar="FILE", help="Of several runs: also as a page.")
+@click.option(
+    "--markdown",
+    type=OUTPUT_FILE,
+    metavar="FILE",
+    help="Of several runs: also for wikis and mails.",
+)
 @click.option(
     "--require-confidence",
     is_flag=True,
     help="A claim that is met within the uncertainty of the value, or by a value that has none, fails, too.",
 )
 def check(
-    run_file: Path,
+    run_files: tuple[Path, ...],
     claims_file: Path,
     as_json: bool,
     junit: Path | None,
+    html: Path | None,
+    markdown: Path | None,
     require_confidence: bool,
 ) -> None:
-    """Check the claims in CLAIMS_FILE against RUN_FILE: met, not met, or not measured.
+    """Check the claims in CLAIMS_FILE against RUN_FILES: met, not met, or not measured.
 
-    Ends with 0 if all are met, with 1 if not, with 2 if nothing could be checked. Values alone decide; margins
+    Several runs make a matrix of runs and claims, with the answer first: 23 of 24 pass. There a claim passes only if
+    its run has ended, is not damaged, and its value is not of rounds that missed steady state; a file that cannot be read
+    fails. Ends with 0 if all are met, with 1 if not, with 2 if nothing could be checked. Values alone decide; margins
     are also given in standard uncertainties (sigma), and it says where the limit lies within the uncertainty
     (95 %). A claim may also
     have at_most instead of at_least, section, direction (all, read, write), and the keys that separate workloads of
@@ -42,6 +54,11 @@ def check(
     not_found = true claims that the course of a test has no such value, as of spikes. [[quantiles]] has test, read_percent,
     block_size and within_us = { "99" = 500, "99.9" = 900 }: 99 % of the I/Os complete within 500 us, 99.9 % within 900 us.
     For a wrong metric or key tkperf lists those that exist.
+
+    \b
+    Examples:
+      tkperf check D3-S4510.tkperf data-sheet.toml
+      tkperf check S4510-*.tkperf data-sheet.toml --html check.html
 
     \b
     Example of a claims file:
@@ -56,6 +73,22 @@ def check(
       run = "last-firmware.tkperf"
       within_percent = 5
     """
+    if len(run_files) > 1:
+        _check_many(
+            run_files, claims_file, as_json=as_json, junit=junit, html=html, markdown=markdown,
+            require_confidence=require_confidence,
+        )  # fmt: skip
+        return
+    if html is not None or markdown is not None:
+        raise UsageError(
+            "--html and --markdown are for several runs: tkperf report --claims shows those of one"
+        )
+    _check_one(run_files[0], claims_file, as_json, junit, require_confidence)
+
+
+def _check_one(
+    run_file: Path, claims_file: Path, as_json: bool, junit: Path | None, require_confidence: bool
+) -> None:
     from tkperf.analysis.claim_findings import ClaimState
     from tkperf.cli.output import STDOUT, Outputs
     from tkperf.model.errors import ClaimsNotMetError
@@ -87,3 +120,62 @@ def check(
     if missed:
         of = f"{len(missed)} of {format_count(len(checked.findings), 'claim')}"
         raise ClaimsNotMetError(f"{run_file}: {of} not met, not measured or cannot be told")
+
+
+def _check_many(
+    run_files: tuple[Path, ...],
+    claims_file: Path,
+    *,
+    as_json: bool,
+    junit: Path | None,
+    html: Path | None,
+    markdown: Path | None,
+    require_confidence: bool,
+) -> None:
+    from tkperf.cli.output import STDOUT, Outputs
+    from tkperf.model.errors import ClaimsNotMetError
+    from tkperf.page.check import CheckedFile, build_check_matrix, build_check_page
+    from tkperf.pipeline.api import load
+    from tkperf.pipeline.claims import read_and_check, require_claims
+    from tkperf.render.export_check import (
+        render_matrix_json,
+        render_matrix_junit,
+        render_matrix_markdown,
+    )
+    from tkperf.render.reports import render_html
+    from tkperf.render.terminal.check import print_matrix
+    from tkperf.render.terminal.console import open_console
+
+    outputs = Outputs(
+        (junit, html, markdown, STDOUT if as_json else None), inputs=(*run_files, claims_file)
+    )
+    require_claims(claims_file)  # an error there is not that of each run
+    files = []
+    for path in run_files:
+        try:
+            files.append(
+                CheckedFile(file=str(path), checked=read_and_check(claims_file, load(path)))
+            )
+        except (RunFileError, UsageError) as error:
+            files.append(CheckedFile(file=str(path), error=str(error)))
+    matrix = build_check_matrix(files)
+    if as_json:
+        click.echo(render_matrix_json(matrix, files))
+    elif not outputs.on_stdout:
+        print_matrix(matrix, open_console())
+    if junit is not None:
+        outputs.write(junit, render_matrix_junit(files, confirmed=require_confidence))
+    if markdown is not None:
+        outputs.write(markdown, render_matrix_markdown(matrix))
+    if html is not None:
+        outputs.write(html, render_html(build_check_page(matrix)))
+    doubted = require_confidence and any(
+        not finding.is_confirmed
+        for one in files
+        if one.checked is not None
+        for finding in one.checked.findings
+    )
+    if not all(row.passes for row in matrix.rows):
+        raise ClaimsNotMetError(matrix.banner)
+    if doubted:
+        raise ClaimsNotMetError(f"{matrix.banner}, but not all beyond the uncertainty")

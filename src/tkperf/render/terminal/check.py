@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.measure import Measurement
 from rich.padding import Padding
@@ -9,7 +10,7 @@ from rich.table import Table
 
 from tkperf.analysis.claim_findings import Checked, ClaimFinding, ClaimState
 from tkperf.analysis.results import RunResult
-from tkperf.page.check import find_check_warnings
+from tkperf.page.check import CheckMatrix, find_check_warnings
 from tkperf.page.words.run import find_notices
 from tkperf.render.terminal.console import plain
 
@@ -63,3 +64,26 @@ def _print_stacked(finding: ClaimFinding, console: Console) -> None:
 def _state(finding: ClaimFinding) -> str:
     style = "yellow" if finding.certain is False else CLAIM_STYLES[finding.state]
     return f"[{style}]{finding.outcome}[/]"
+
+
+def print_matrix(matrix: CheckMatrix, console: Console) -> None:
+    """Print the answer for many drives, a line for each of them, and notes."""
+    passed = all(row.passes for row in matrix.rows)
+    console.print(
+        plain(matrix.banner), style="bold green" if passed else "bold red", highlight=False
+    )
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("run", overflow="fold")
+    for number in range(len(matrix.claims)):
+        table.add_column(f"claim {number + 1}", overflow="fold")
+    for row in matrix.rows:
+        cells = [
+            plain(cell.text) if cell.passes else f"[bold red]{plain(cell.text)}[/]"
+            for cell in row.cells
+        ] or ["[bold red]could not be checked[/]"]
+        table.add_row(plain(row.name), *cells)
+    console.print(table)
+    for number, claim in enumerate(matrix.claims, start=1):
+        console.print(plain(f"claim {number}: {claim}"), highlight=False)
+    for note in matrix.notes:
+        console.print(plain(note), style="yellow", highlight=False)
