@@ -130,10 +130,15 @@ def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
         active_range="1GiB",
     )  # fmt: skip
     result = tkperf.run(plan, "bent", folder=tmp_path)
-    changes = ("threads 4 -> 1", "runtime 60 s -> 1 s", "active range 100 % -> 1 GiB")
+    changes = ("runtime 60 s -> 1 s", "active range 100 % -> 1 GiB")
     assert result.info.alterations == changes
+    assert result.info.choices == ("threads 4 -> 1",)
     assert "SNIA PTS-E 1.1 (2013), altered" in describe_run(result, NO_USER_FACTS)
-    assert dict(dict(build_disclosure(result))["Test run"])["Altered"] == ", ".join(changes)
+    set_up = dict(dict(build_disclosure(result))["Test run"])
+    assert (set_up["Altered"], set_up["Operator's choice"]) == (
+        ", ".join(changes),
+        "threads 4 -> 1",
+    )
     view = view_of(tmp_path / "bent.tkperf")
     for said in (
         render_view(view),

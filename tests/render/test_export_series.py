@@ -112,7 +112,7 @@ def test_a_run_of_unknown_time_has_no_series(
 ) -> None:
     """A day is no moment, nor is a clock of nobody knows where."""
     result = replace(run[0], info=replace(run[0].info, started_utc=started_utc))
-    with pytest.raises(UsageError, match="nobody knows when"):
+    with pytest.raises(UsageError, match="the start of the run is not known"):
         require_time(result)
 
 
