@@ -77,11 +77,14 @@ def parts_of_help(text: str) -> tuple[list[str], list[str], str]:
     Blocks that click is told not to wrap (``\\b``) are examples, exit codes, or a paragraph that
     keeps its lines, which is marked by its leading ``\\b`` here as well.
     """
-    prose, examples, exit_codes = [], [], ""
+    prose: list[str] = []
+    examples: list[str] = []
+    exit_codes = ""
     for block in inspect.cleandoc(text.partition("\f")[0]).split("\n\n"):
         as_it_stands, body = block.startswith("\b"), block.removeprefix("\b").lstrip("\n")
         if body.startswith("Example"):
-            examples = textwrap.dedent("\n".join(body.split("\n")[1:])).split("\n")
+            lines = textwrap.dedent("\n".join(body.split("\n")[1:])).split("\n")
+            examples += ["", *lines] if examples else lines
         elif body.startswith("Exit codes:"):
             exit_codes = " ".join(body.removeprefix("Exit codes:").split())
         else:

@@ -7,12 +7,22 @@ from pathlib import Path
 import click
 
 from tkperf.cli.calling import Command
-from tkperf.cli.kinds import OUTPUT_FILE, RUN_FILE, InputFile
+from tkperf.cli.kinds import OUTPUT_FILE, RUN_FILE, InputFile, offer_files
+from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import RunFileError, UsageError
 
 
 @click.command(cls=Command)
-@click.argument("run_files", nargs=-1, required=True, type=RUN_FILE)
+@click.argument(
+    "run_files",
+    nargs=-1,
+    required=True,
+    type=RUN_FILE,
+    # click takes whatever follows the first for one more run: the claims file is among them.
+    shell_complete=lambda _context, _argument, begun: offer_files(
+        begun, (RUN_FILE_SUFFIX, ".toml")
+    ),
+)
 @click.argument("claims_file", type=InputFile(".toml"))
 @click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
 @click.option(
