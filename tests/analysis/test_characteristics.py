@@ -14,7 +14,7 @@ from tkperf.analysis.characteristics import CHARACTERISTICS, Characteristic
 from tkperf.analysis.claim_findings import ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import METRICS, parse_claims
-from tkperf.analysis.compare import compare
+from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.timeline.drops import Drop

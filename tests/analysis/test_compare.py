@@ -16,8 +16,7 @@ from rich.console import Console
 
 from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tests.builders import at, run_info, simulate, work
-from tkperf.analysis.compare import compare
-from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.comparing.comparison import Comparison, compare
 from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry, Span
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.cli.main import cli
@@ -25,10 +24,10 @@ from tkperf.model.errors import UsageError
 from tkperf.model.quantity import IOPS
 from tkperf.model.record import PurgeRecord, RunStatus
 from tkperf.model.workload import Access, Workload
-from tkperf.page.comparing.findings import find_findings
-from tkperf.page.comparing.ratios import format_ratio, mark_certainty
-from tkperf.page.comparing.tables import describe_entry
-from tkperf.page.comparison import build_comparison_view, build_plots
+from tkperf.page.comparison.findings import find_findings
+from tkperf.page.comparison.page import build_comparison_page, build_tkperf_plots
+from tkperf.page.comparison.tables import describe_entry
+from tkperf.page.comparison.words import format_ratio, mark_certainty
 from tkperf.page.page import ChartView
 from tkperf.page.words.conditions import ConditionGroup, find_conditions
 from tkperf.procedures import HDD_TESTS, load_profile
@@ -254,7 +253,7 @@ def test_each_change_is_counted() -> None:
     both = compare(made_up_pair())
     counted = "Of 11 figures of second: 4 better, 5 worse, 1 within noise, 1 not comparable."
     assert counted in tuple(find_findings(both))
-    view = build_comparison_view(both)
+    view = build_comparison_page(both)
     (section,) = view.tests[0].sections
     assert [row[4] for row in section.tables[0].rows] == [
         "20.5 x1.952", "20.5 x1.952", "20.5 x1.952", "5.50 x0.524", "5.50 x0.524",
@@ -266,7 +265,7 @@ def test_each_change_is_counted() -> None:
 def test_every_runs_notices_are_banners() -> None:
     """On the page, and in its charts; the same notice once."""
     first, second = made_up_pair()
-    view = build_comparison_view(compare([first, second, first]))
+    view = build_comparison_page(compare([first, second, first]))
     assert view.banners == ("SIMULATED first", "SIMULATED second")
     page = render_view(view)
     for banner in view.banners:
@@ -403,21 +402,21 @@ def test_what_a_run_says_of_itself_is_said_beside_others() -> None:
         "b: and 2 more warnings in its own report",
         "b: 1 of 1 result limited by the host's CPUs",
     )
-    (table,) = build_comparison_view(both).tests[0].sections[0].tables
-    assert table.rows[0][3:] == ("10.50", "10.50* (x1.000)")
+    (table,) = build_comparison_page(both).tests[0].sections[0].tables
+    assert table.rows[0][3:] == ("10.50", "10.50* (x1.000)", "within noise")
     assert table.notes[-1] == "* limited by the host's CPUs"
     file = io.StringIO()
     print_comparison(both, Console(file=file, width=200))
     assert "10.50* (x1.000)" in file.getvalue()
     assert "* limited by the host's CPUs" in file.getvalue()
     assert "*" not in "".join(
-        build_comparison_view(compare([plain, plain])).tests[0].sections[0].tables[0].rows[0]
+        build_comparison_page(compare([plain, plain])).tests[0].sections[0].tables[0].rows[0]
     )
 
 
 def test_a_section_says_what_each_run_did() -> None:
     """Steady in every run needs no more words; else each run has its own."""
-    view = build_comparison_view(compare(made_up_pair()))
+    view = build_comparison_page(compare(made_up_pair()))
     assert [(each.state, each.summary) for test in view.tests for each in test.sections] == [
         ("reached", "in every run"),
         ("NOT reached", "first: reached (made up of 2); second: not reached (made up of 2)"),
@@ -434,7 +433,7 @@ def test_charts_say_what_their_ranges_are_over() -> None:
     ]
 
     def chart_of(*results: RunResult) -> ChartView:
-        return build_plots(compare(results))[0]
+        return build_tkperf_plots(compare(results))[0]
 
     chart = chart_of(*runs)
     assert chart.text.endswith("with its range over areas of the disk.")
@@ -473,10 +472,12 @@ def data_of(chart: ChartView) -> list[dict[str, Any]]:
 def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunResult) -> None:
     """The tables of values hold each entry, those of ratios each ratio; each point of the first chart is one."""
     both = compare([slow, fast])
-    view = build_comparison_view(both)
+    view = build_comparison_page(both)
     sections = [section for test in view.tests for section in test.sections]
     tables = [table for section in sections for table in section.tables]
-    listed = [row for table in tables if table.columns[-1] == "fast" for row in table.rows]
+    listed = [
+        row for table in tables if table.columns[-2:] == ("fast", "Change") for row in table.rows
+    ]
     assert len(listed) == len(both.rows)
     told = {text for row in listed for text in row}
     for row in both.rows:
@@ -500,7 +501,7 @@ def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunRe
 def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
     """By the names of tkperf-cmp's files, with its choice of cells, each value the results' own."""
     both = compare([slow, fast])
-    charts = {chart.key: chart for chart in build_plots(both)}
+    charts = {chart.key: chart for chart in build_tkperf_plots(both)}
     cells = [at(result.tests[0].sections[0], 0, 4096) for result in (slow, fast)]
     writes = [bar["value"] for bar in data_of(charts["compIOPSPlt"]) if bar["cell"] == "0/100 4k"]
     assert writes == [cell.value(IOPS) for cell in cells if cell is not None]
@@ -518,7 +519,7 @@ def test_streams_are_compared_over_drive_fills_and_by_their_tails(
     slow: RunResult, fast: RunResult
 ) -> None:
     """The last slice lies at its amount over the range; exceedance falls to less than 1 %."""
-    view = build_comparison_view(compare([slow, fast]))
+    view = build_comparison_page(compare([slow, fast]))
     charts = {
         each.key: each for test in view.tests for chart in test.charts for each in chart.views
     }
@@ -542,7 +543,7 @@ def test_hard_disks_are_compared_over_their_areas(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         info = run_info(name=name, suite="hdd")
         results.append(simulate(tmp_path / name, info, suite=HDD_TESTS))
-    view = build_comparison_view(compare(results))
+    view = build_comparison_page(compare(results))
     charts = {chart.key: chart for test in view.tests for chart in test.charts}
     points = data_of(charts["iopsareas0"])
     assert len(points) == 2 * 8 * 9

@@ -52,7 +52,7 @@ def test_theil_and_sens_slope_of_hollander_and_wolfe() -> None:
     assert trend is not None
     assert trend.slope == pytest.approx((-0.0575 - 0.055) / 2)
     assert (trend.low, trend.high) == pytest.approx((-0.15, 0.04))
-    assert trend.told is False
+    assert trend.beyond_noise is False
 
 
 def test_the_interval_of_a_slope_leaves_out_what_kendall_does() -> None:
@@ -68,7 +68,7 @@ def test_the_interval_of_a_slope_leaves_out_what_kendall_does() -> None:
 def test_four_values_and_values_of_one_time_have_no_interval() -> None:
     four = find_trend([1, 2, 3, 4], [1, 2, 3, 4])
     assert four is not None
-    assert (four.slope, four.low, four.told) == (1.0, None, None)
+    assert (four.slope, four.low, four.beyond_noise) == (1.0, None, None)
     tied = find_trend([1, 2, 3, 4, 5, 5], [1, 2, 3, 4, 5, 5])
     assert tied is not None
     assert (tied.slope, tied.low) == (1.0, None)
@@ -103,4 +103,4 @@ def test_scaling_scales_all_but_scores(series: list[float]) -> None:
     assert one is not None
     assert other is not None
     assert other.slope == pytest.approx(8 * one.slope)
-    assert other.told == one.told
+    assert other.beyond_noise == one.beyond_noise

@@ -19,7 +19,7 @@ from tests.builders import run_info, simulate, work
 from tkperf.analysis.claim_findings import LOWER_LIMIT, ClaimFinding, ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
-from tkperf.analysis.compare import compare
+from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
 from tkperf.analysis.results import CellUncertainty, RunResult
 from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Interval, Uncertainty
@@ -35,7 +35,7 @@ from tkperf.model.quantity import (
     Direction,
     percentile,
 )
-from tkperf.page.comparing.ratios import describe_ratio
+from tkperf.page.comparison.words import describe_ratio
 from tkperf.page.explanation import explain
 from tkperf.page.tables.results import build_matrix, explain_intervals
 from tkperf.page.words.uncertainty import (

@@ -13,8 +13,7 @@ from rich.console import Console
 
 from tests.builders import run_info, simulate
 from tkperf.analysis.claim_findings import Checked, ClaimFinding, ClaimState
-from tkperf.analysis.compare import compare
-from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.comparing.comparison import Comparison, compare
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode

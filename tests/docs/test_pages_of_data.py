@@ -14,7 +14,7 @@ import pytest
 
 import tkperf
 from tests.builders import run_info, simulate
-from tkperf.analysis.compare import compare
+from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.results import RunResult
 from tkperf.cli.commands.raid import raid
 from tkperf.cli.commands.ssd import ssd

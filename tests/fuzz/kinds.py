@@ -22,7 +22,7 @@ from tests.procedures.test_own_workloads import EVERYTHING
 from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
-from tkperf.analysis.compare import compare
+from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.details import build_details
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse

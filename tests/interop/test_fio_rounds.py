@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import tkperf
 from tests.interop.fio_files import VERSIONS, document, job, written
-from tkperf.analysis.compare import compare
+from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.comparing.entries import Span
 from tkperf.cli.main import cli
 from tkperf.interop.fio_json import parse_fio_json

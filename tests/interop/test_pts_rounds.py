@@ -21,11 +21,12 @@ from tests.interop.test_fio_rounds import rounds_of, run_of, said
 from tkperf.analysis.claim_findings import ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
-from tkperf.analysis.compare import compare
+from tkperf.analysis.comparing.comparison import compare
 from tkperf.cli.main import cli
 from tkperf.model.errors import UsageError
 from tkperf.model.purposes import prepares
 from tkperf.model.quantity import IOPS
+from tkperf.page.comparison.words import describe_loads
 from tkperf.page.findings import findings, headlines
 from tkperf.render.export_markdown import render_markdown
 
@@ -232,7 +233,7 @@ def test_what_prepares_is_no_headline(tmp_path: Path, name: str, place: str) -> 
     assert section.plan.prepares is is_preparing
     assert (section.verdict is None) is is_preparing
     assert "fio RND TC1/QD1" in told
-    compared = {one.row.section for one in compare([run, run]).headlines}
+    compared = {one.section for one in compare([run, run]).headlines}
     assert compared == {"fio RND TC1/QD1"} if is_preparing else len(compared) > 0
     assert [cell.value(IOPS) for cell in section.cells] == [40_000]
 
@@ -388,7 +389,7 @@ def test_a_figure_of_several_demands_names_its_own(tmp_path: Path) -> None:
     labels = [one.label for one in headlines(run)]
     assert labels[0] == "4 KiB random write, most, at TC4 QD32"
     assert all(label.endswith("at TC4 QD32") for label in labels)
-    loads = {one.load for one in compare([run, run]).headlines}
+    loads = set(describe_loads(compare([run, run])).values())
     assert loads
     assert all("TC" in load and "QD" in load for load in loads)
 

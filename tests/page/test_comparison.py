@@ -11,10 +11,9 @@ import pytest
 
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import work
-from tkperf.analysis.compare import compare
-from tkperf.analysis.comparing.arrangement import Arrangement
+from tkperf.analysis.comparing.comparison import Arrangement, compare
 from tkperf.analysis.results import RunResult
-from tkperf.page.comparison import build_comparison_view, build_plots
+from tkperf.page.comparison.page import build_comparison_page, build_tkperf_plots
 from tkperf.page.page import ChartView, ReportView
 from tkperf.render.charts.comparison import compared_exceedance, find_named, shorten_names
 from tkperf.render.charts.headlines import ratios_with_intervals
@@ -81,7 +80,7 @@ def chart_of(view: ReportView, key: str) -> ChartView:
 
 def test_two_runs_open_with_intervals_and_matrices() -> None:
     """A point for each headline figure; of each measure a matrix of ratios, its values folded."""
-    view = build_comparison_view(compare([run_of("A", 1), run_of("B", 8)]))
+    view = build_comparison_page(compare([run_of("A", 1), run_of("B", 8)]))
     (chart,) = view.overview_charts
     assert chart.key == "headline-ratios"
     assert [row["value"] for row in rows_of(chart)] == [8.0] * 5
@@ -97,7 +96,7 @@ def test_ends_of_many_are_coloured_where_they_differ() -> None:
     factors = (1, 1, 1, 1, 1, 1.001, 8)
     runs = [run_of(f"r{number}", factor) for number, factor in enumerate(factors)]
     for several, tones in ((runs, {"better", "worse"}), ([*runs[:6], run_of("r6", 0.999)], {""})):
-        view = build_comparison_view(compare(several, Arrangement.RUNS))
+        view = build_comparison_page(compare(several, Arrangement.RUNS))
         (chart,) = view.overview_charts
         named = [row for row in rows_of(chart) if row["label"] == "r6"]
         assert len(named) == 5
@@ -107,18 +106,18 @@ def test_ends_of_many_are_coloured_where_they_differ() -> None:
 def test_a_ratio_within_noise_is_in_parentheses() -> None:
     """Its full value is shown under the pointer."""
     first = run_of("A", 1)
-    page = render_view(build_comparison_view(compare([first, run_of("B", 8), first])))
-    assert re.search(r'<td title="[^"]*">\(1\.000\)</td>', page)
+    page = render_view(build_comparison_page(compare([first, run_of("B", 8), first])))
+    assert re.search(r'<td title="[^"]*">[^<]*\(x1\.000[^<]*\)</td>', page)
 
 
 def test_the_answer_comes_first_and_conditions_are_folded() -> None:
     """Sentences, the table of headline figures, its chart; then what is opened when asked."""
     runs = [run_of("A", 1, fio_version="fio-3.33"), run_of("B", 8, fio_version="fio-3.36")]
-    page = render_view(build_comparison_view(compare(runs)))
+    page = render_view(build_comparison_page(compare(runs)))
     places = [
         page.index(text)
         for text in (
-            '<ul class="answer">', "Headline figures</span>", 'id="headline-ratios"',
+            '<ul class="answer">', "Headline figures, and ratios to A</span>", 'id="headline-ratios"',
             "<summary>Conditions that differ, and", "fio differs (A: fio-3.33, B: fio-3.36)",
         )
     ]  # fmt: skip
@@ -139,7 +138,7 @@ def test_the_answer_comes_first_and_conditions_are_folded() -> None:
 def test_each_arrangement_has_its_chart(
     runs: Sequence[RunResult], arrangement: Arrangement, title: str, charts: list[str]
 ) -> None:
-    view = build_comparison_view(compare(runs, arrangement))
+    view = build_comparison_page(compare(runs, arrangement))
     assert view.title == title
     assert [chart.key for chart in view.overview_charts] == charts
     assert "<!DOCTYPE html>" in render_view(view)
@@ -148,7 +147,7 @@ def test_each_arrangement_has_its_chart(
 def test_a_history_marks_its_firmware_and_trend() -> None:
     """A rule where the firmware changed, the line of the trend, a point for each run."""
     runs = [*drives(3, serial="S1"), *drives(6, serial="S1", firmware="1.2")[3:]]
-    chart = build_comparison_view(compare(runs)).overview_charts[0]
+    chart = build_comparison_page(compare(runs)).overview_charts[0]
     assert len(rows_of(chart)) == 6
     layers: Any = chart.spec["layer"]
     marked = [layer["data"]["values"] for layer in layers if "data" in layer]
@@ -158,7 +157,7 @@ def test_a_history_marks_its_firmware_and_trend() -> None:
 
 def test_of_many_curves_three_are_named() -> None:
     """The first, those that end lowest and highest; the others are grey and still told."""
-    many = build_comparison_view(compare(drives(8), Arrangement.RUNS))
+    many = build_comparison_page(compare(drives(8), Arrangement.RUNS))
     layers: Any = chart_of(many, "writesattime").spec["layer"]
     grey, named = layers[0], layers[1:]
     assert {row["series"] for row in grey["data"]["values"]} == {f"lab-{n:02}" for n in range(1, 7)}
@@ -169,7 +168,7 @@ def test_of_many_curves_three_are_named() -> None:
 
 def test_many_runs_have_lines_of_points_in_the_place_of_bars() -> None:
     """Each run is named at its line: no legend of twenty colours."""
-    charts = build_plots(compare(drives(8), Arrangement.RUNS))
+    charts = build_tkperf_plots(compare(drives(8), Arrangement.RUNS))
     chart = next(chart for chart in charts if chart.key == "compIOPSPlt")
     encoding: Any = chart.spec["encoding"]
     assert encoding["y"]["sort"] == [f"lab-{number:02}" for number in range(8)]
@@ -236,7 +235,7 @@ def test_a_cohort_with_a_median_of_0_has_a_page() -> None:
         replace(run, tests=run_of(run.info.name, factor).tests)
         for run, factor in zip(drives(3), (1, 0, 0), strict=True)
     ]
-    view = build_comparison_view(compare(runs, Arrangement.COHORT))
+    view = build_comparison_page(compare(runs, Arrangement.COHORT))
     assert "headline-spread" not in {chart.key for chart in view.overview_charts}
 
 
@@ -248,6 +247,6 @@ def test_twenty_runs_fit_on_paper(arrangement: Arrangement) -> None:
         for number, run in enumerate(drives(20))
     ]
     comparison = compare(runs, arrangement)
-    view = build_comparison_view(comparison)
+    view = build_comparison_page(comparison)
     page = set_document(compose(view, footer=""))
     assert page.startswith(b"%PDF")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.builders import run_info, simulate, view_of, work
-from tkperf.analysis.compare import compare
+from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.details import build_details
 from tkperf.analysis.run_results import analyse
 from tkperf.model.figures import FigureKind, SectionPlan, drawn, generic_section, over_rounds
@@ -20,7 +20,7 @@ from tkperf.model.quantity import CPU, IOPS, LATENCY_MAX, LATENCY_MEAN
 from tkperf.model.units import format_number
 from tkperf.model.workload import Arrival, BlockShare, Step, Workload, Zone
 from tkperf.page import figures, whole_test
-from tkperf.page.comparison import build_comparison_view
+from tkperf.page.comparison.page import build_comparison_page
 from tkperf.page.naming import Naming, name_links
 from tkperf.page.page import ChartView, ReportView
 from tkperf.page.view import build_view
@@ -247,7 +247,7 @@ def test_unknown_tests_are_compared(grid: Path) -> None:
     """A row for each workload, streams over time and over drive fills."""
     with RunFile(grid) as run_file:
         result = analyse(run_file.record())
-    view = build_comparison_view(compare([result, result]))
+    view = build_comparison_page(compare([result, result]))
     (test,) = view.tests
     table = test.sections[0].tables[-1]
     assert table.columns[:5] == ("Block size (KiB)", "R/W %", "TC", "QD", "")

@@ -12,7 +12,7 @@ import pytest
 from tests.builders import view_of
 from tests.busy_host import run_beside
 from tests.runfile.runs import a_step
-from tkperf.analysis.compare import compare
+from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.loads import TimedLoad
 from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
@@ -22,7 +22,7 @@ from tkperf.model.disturbance.codes import WORDS as WORD
 from tkperf.model.quantity import IOPS
 from tkperf.model.record import RunRecord, StepKind
 from tkperf.model.seconds import Seconds
-from tkperf.page.comparison import build_comparison_view
+from tkperf.page.comparison.page import build_comparison_page
 from tkperf.page.page import ChartView, ReportView, SectionView, TableView
 from tkperf.page.words.flags import join_flags
 from tkperf.procedures import HDD_TESTS, SSD_TESTS, Test, load_profile
@@ -149,7 +149,7 @@ def test_both_runs_of_a_comparison_tell_what_was_disturbed(tmp_path: Path) -> No
         for result, name in ((disturbed, "a"), (quiet, "b"))
     ]
     comparison = compare(named)
-    charts = list(charts_of(build_comparison_view(comparison)))
+    charts = list(charts_of(build_comparison_page(comparison)))
     assert charts
     assert [chart.key for chart in charts if WORDS not in subtitle(chart)] == []
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 import tkperf
 from tests.procedures.test_own_workloads import EVERYTHING
-from tkperf.analysis.compare import compare
+from tkperf.analysis.comparing.comparison import compare
 from tkperf.cli.main import cli
 from tkperf.model.errors import UsageError
 from tkperf.model.record import RunStatus, StepKind
@@ -145,7 +145,7 @@ def test_sections_that_prepare_are_no_headline(tmp_path: Path) -> None:
     run = tkperf.load(tmp_path / "x.tkperf")
     assert {one.section for one in build_headlines(run.tests)} == {"Pages"}
     assert {one.section for one in build_findings(run.tests)} == {"Pages"}
-    assert {one.row.section for one in compare([run, run]).headlines} == {"Pages"}
+    assert {one.section for one in compare([run, run]).headlines} == {"Pages"}
     assert all(section.cells for section in run.tests[0].sections)
 
 

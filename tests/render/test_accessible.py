@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, Page
 
 from tests.builders import run_info, simulate
 from tests.render.visits import DRAWN, Visit
-from tkperf.analysis.compare import compare
-from tkperf.page.comparison import build_comparison_view
+from tkperf.analysis.comparing.comparison import compare
+from tkperf.page.comparison.page import build_comparison_page
 from tkperf.render.html import render_view
 
 CELL = "iops0-0-4096"
@@ -48,7 +48,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / preset).mkdir()
         results.append(simulate(folder / preset, run_info(name=preset), preset))
     path = folder / "compared.html"
-    path.write_text(render_view(build_comparison_view(compare(results))), encoding="utf-8")
+    path.write_text(render_view(build_comparison_page(compare(results))), encoding="utf-8")
     return path
 
 

@@ -18,11 +18,11 @@ from playwright.sync_api import Browser, Dialog
 import tkperf
 from tests.builders import run_info, simulate, view_of
 from tests.render.visits import DRAWN, Visit
-from tkperf.analysis.compare import compare
+from tkperf.analysis.comparing.comparison import compare
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MEAN, percentile
 from tkperf.model.seconds import reduce_to_columns
 from tkperf.model.units import format_number
-from tkperf.page.comparison import build_comparison_view
+from tkperf.page.comparison.page import build_comparison_page
 from tkperf.page.words.uncertainty import add_interval
 from tkperf.procedures import SSD_TESTS
 from tkperf.render.html import render_view
@@ -215,7 +215,7 @@ def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
         visit.page.locator(f"td button[data-cell='{CELL}']").click()
         visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
     compared_page = tmp_path / "compared.html"
-    comparison = build_comparison_view(compare([result, result]))
+    comparison = build_comparison_page(compare([result, result]))
     compared_page.write_text(render_view(comparison), encoding="utf-8")
     with open_hostile(browser, compared_page):
         pass

@@ -29,7 +29,7 @@ from tkperf.analysis.claim_findings import (
     limit_of,
 )
 from tkperf.analysis.claims_file import METRICS, Baseline, Claim, ClaimsFile
-from tkperf.analysis.compare import explain_nothing_common
+from tkperf.analysis.comparing.comparison import explain_nothing_common
 from tkperf.analysis.layout import (
     ACCESS,
     ARRIVAL,

@@ -11,20 +11,13 @@ from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import ComparedRow, Entry
 from tkperf.analysis.comparing.history import History
 from tkperf.analysis.results import RunResult
-from tkperf.page.comparing.findings import find_common_notices, find_findings
-from tkperf.page.comparing.headline_tables import build_headline_tables
-from tkperf.page.comparing.ratios import describe_ratio_uncertainty
-from tkperf.page.comparing.tables import (
-    MOST_ACROSS,
-    ComparedTable,
-    build_summary,
-    build_values,
-    reference_of,
-)
-from tkperf.page.comparing.telemetry import find_telemetry_differences
+from tkperf.page.comparison.findings import find_common_notices, find_findings
+from tkperf.page.comparison.telemetry import find_telemetry_differences
+from tkperf.page.comparison.text import build_comparison_text
+from tkperf.page.comparison.words import describe_loads, name_reference
+from tkperf.page.page import TableView
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import find_notices
-from tkperf.page.words.uncertainty import MEANING_OF_RATIO
 from tkperf.render.export_json import finite
 from tkperf.render.export_workload import WORKLOAD, workload_row
 from tkperf.render.markdown_text import inert, inert_line, render_rows
@@ -35,10 +28,12 @@ _DEVICE = ("kind", "model", "serial", "firmware", "capacity_bytes", "write_cache
 
 def render_comparison_json(comparison: Comparison) -> str:
     """Return the whole comparison. "Not measured" is null; headline figures give the number of their row."""
+    loads = describe_loads(comparison)
+    titles = {test.name: test.title for test in comparison.results[0].tests}
     document = {
         "schema": COMPARISON_SCHEMA,
         "arrangement": comparison.arrangement.value,
-        "ratios_to": reference_of(comparison),
+        "ratios_to": name_reference(comparison),
         "findings": tuple(find_findings(comparison)),
         "notices": find_common_notices(comparison),
         "runs": [
@@ -46,8 +41,12 @@ def render_comparison_json(comparison: Comparison) -> str:
             for name, result in zip(comparison.names, comparison.results, strict=True)
         ],
         "headlines": [
-            {"test": one.test, "load": one.load, "row": comparison.rows.index(one.row)}
-            for one in comparison.headlines
+            {
+                "test": titles.get(row.test, row.test),
+                "load": loads[row.place],
+                "row": comparison.rows.index(row),
+            }
+            for row in comparison.headlines
         ],
         "cohort": comparison.cohort and _cohort(comparison.cohort, comparison.rows),
         "history": comparison.history and _history(comparison.history, comparison.rows),
@@ -92,10 +91,10 @@ def _row(row: ComparedRow) -> dict[str, object]:
 
 
 def _entry(entry: Entry) -> dict[str, object]:
-    told = asdict(entry)
-    ratio = told.pop("ratio_uncertainty") or {}
-    own = told.pop("uncertainty") or {}
-    return told | {
+    fields = asdict(entry)
+    ratio = fields.pop("ratio_uncertainty") or {}
+    own = fields.pop("uncertainty") or {}
+    return fields | {
         "low_95": own.get("low"),
         "high_95": own.get("high"),
         "no_uncertainty_because": own.get("reason"),
@@ -109,7 +108,7 @@ def _cohort(cohort: Cohort, rows: tuple[ComparedRow, ...]) -> dict[str, object]:
         "model": cohort.model,
         "figures": [
             {
-                "row": rows.index(figure.headline.row),
+                "row": rows.index(figure.row),
                 **asdict(figure.distribution),
                 "spread_percent": figure.spread_percent,
                 "own_percent": figure.own_percent,
@@ -128,7 +127,7 @@ def _history(history: History, rows: tuple[ComparedRow, ...]) -> dict[str, objec
         "firmware": [asdict(change) for change in history.firmware],
         "figures": [
             {
-                "row": rows.index(figure.headline.row),
+                "row": rows.index(figure.row),
                 "median": figure.median,
                 "percent_per_period": figure.trend and figure.trend.slope,
                 "percent_per_period_low_95": figure.trend and figure.trend.low,
@@ -142,39 +141,28 @@ def _history(history: History, rows: tuple[ComparedRow, ...]) -> dict[str, objec
 
 def render_comparison_markdown(comparison: Comparison) -> str:
     """Return findings, headline figures, every section's values, conditions."""
-    lines = [f"# {inert(' / '.join(comparison.names))}", ""]
-    lines += [f"**{inert(notice)}**\n" for notice in find_common_notices(comparison)]
-    lines += [f"{inert_line(finding)}\n" for finding in find_findings(comparison)]
-    for table in build_headline_tables(comparison):
+    view = build_comparison_text(comparison)
+    lines = [f"# {inert(view.title)}", ""]
+    lines += [f"**{inert(notice)}**\n" for notice in view.banners]
+    lines += [f"{inert_line(finding)}\n" for finding in view.answer]
+    for table in view.overview:
         lines += _table(table)
-    titles = {test.name: test.title for test in comparison.results[0].tests}
-    few = len(comparison.names) <= MOST_ACROSS
-    for test in dict.fromkeys(row.test for row in comparison.rows):
-        lines += [f"## {inert(titles.get(test, test))}", ""]
-        lines += [
-            f"{inert(each.text)}\n"
-            for each in find_telemetry_differences(comparison.names, comparison.results)
-            if each.test == test
-        ]
-        of_test = [row for row in comparison.rows if row.test == test]
-        for section in dict.fromkeys(row.section for row in of_test):
-            rows = [row for row in of_test if row.section == section]
-            table = build_values(comparison, rows) if few else build_summary(comparison, rows)
-            lines += [f"### {inert(section)}", "", *_table(table)]
-    if any(describe_ratio_uncertainty(entry) for row in comparison.rows for entry in row.entries):
-        lines += [MEANING_OF_RATIO, ""]
-    lines += ["## Conditions", ""] if find_conditions(comparison.names, comparison.results) else []
-    for group in find_conditions(comparison.names, comparison.results):
-        lines += [
-            f"**{inert(group.title)}**",
-            "",
-            *(f"- {inert(text)}" for text in group.texts),
-            "",
-        ]
+    for test in view.tests:
+        lines += [f"## {inert(test.title)}", ""]
+        lines += [f"{inert(fact)}\n" for _, fact in test.facts]
+        for section in test.sections:
+            lines += [f"### {inert(section.title)}", ""]
+            for table in section.tables:
+                lines += _table(table)
+    lines += [f"{text}\n" for text in view.words]
+    lines += ["## Conditions", ""] if view.grouped_warnings else []
+    for group in view.grouped_warnings:
+        lines += [f"**{inert(group.title)}**", ""]
+        lines += [*(f"- {inert(text)}" for text in group.texts), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _table(table: ComparedTable) -> Iterator[str]:
-    yield from (inert(table.title), "", *render_rows(table.head, table.rows), "")
+def _table(table: TableView) -> Iterator[str]:
+    yield from (inert(table.title), "", *render_rows(table.columns, table.rows), "")
     for note in table.notes:
         yield from (inert_line(note), "")

@@ -86,12 +86,6 @@ def build_run_view(
     )
 
 
-def build_comparison_view(comparison: Comparison) -> ReportView:
-    with _packages():
-        from tkperf.page.comparison import build_comparison_view  # noqa: PLC0415
-    return build_comparison_view(comparison)
-
-
 def render_html(view: ReportView) -> str:
     with _packages():
         from tkperf.render.html import render_view  # noqa: PLC0415
@@ -116,9 +110,9 @@ def print_comparison_pdf(view: ReportView, comparison: Comparison, printer: Prin
 def render_tkperf_plots(comparison: Comparison) -> dict[str, bytes]:
     """Draw tkperf-cmp's pictures as PNG, by the names of its files."""
     with _packages():
-        from tkperf.page.comparison import build_plots  # noqa: PLC0415
+        from tkperf.page.comparison.page import build_tkperf_plots  # noqa: PLC0415
         from tkperf.render.drawing import draw_png  # noqa: PLC0415
-    return {f"{chart.key}.png": draw_png(chart.spec) for chart in build_plots(comparison)}
+    return {f"{chart.key}.png": draw_png(chart.spec) for chart in build_tkperf_plots(comparison)}
 
 
 def _packages() -> AbstractContextManager[None]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from tkperf.analysis.comparing.entries import Change, judge_change
-from tkperf.analysis.comparing.headlines import ComparedHeadline
+from tkperf.analysis.comparing.entries import Change, ComparedRow, judge_change
 from tkperf.analysis.comparing.robust import OUTLIER_SCORE, Distribution, describe_distribution
-from tkperf.model.units import format_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +29,7 @@ class CohortFigure:
         own_percent: the median over the runs of half the 95 % interval of a single run's figure; None: not known.
     """
 
-    headline: ComparedHeadline
+    row: ComparedRow
     distribution: Distribution
     own_percent: float | None
     outliers: tuple[Outlier, ...]
@@ -49,36 +47,33 @@ class Cohort:
 
     Attributes:
         model: None if the drives differ in it or it is not known.
-        title: the number of drives and their model; it counts runs if the serial numbers are not known or repeat.
+        distinct: each run has a serial number of its own.
     """
 
     model: str | None
-    title: str
+    distinct: bool
     figures: tuple[CohortFigure, ...]
 
 
 def build_cohort(
-    names: Sequence[str],
-    models: Sequence[object],
-    serials: Sequence[object],
-    headlines: Sequence[ComparedHeadline],
+    names: Sequence[str], devices: Sequence[Mapping[str, object]], rows: Sequence[ComparedRow]
 ) -> Cohort:
-    """Return the cohort of these runs; ``models`` and ``serials`` are one for each run, None: not known."""
-    one = len(set(models)) == 1 and models[0] is not None
-    figures = (_figure(names, headline) for headline in headlines)
-    own = all(serials) and len(set(serials)) == len(serials)
+    """Return the cohort of these runs; ``devices`` are the recorded facts of each run's drive."""
+    models = {device.get("model") for device in devices}
+    serials = [device.get("serial") for device in devices]
+    (model,) = models if len(models) == 1 else (None,)
+    figures = (_figure(names, row) for row in rows)
     return Cohort(
-        model=str(models[0]) if one else None,
-        title=format_count(len(names), "drive" if own else "run")
-        + (f" of model {models[0]}" if one else ""),
+        model=None if model is None else str(model),
+        distinct=all(serials) and len(set(serials)) == len(serials),
         figures=tuple(figure for figure in figures if figure is not None),
     )
 
 
-def _figure(names: Sequence[str], headline: ComparedHeadline) -> CohortFigure | None:
+def _figure(names: Sequence[str], row: ComparedRow) -> CohortFigure | None:
     known = [
         (name, entry, entry.value)
-        for name, entry in zip(names, headline.entries, strict=True)
+        for name, entry in zip(names, row.entries, strict=True)
         if entry.value is not None
     ]
     if len(known) < 2 or not median([value for _, _, value in known]):
@@ -99,14 +94,14 @@ def _figure(names: Sequence[str], headline: ComparedHeadline) -> CohortFigure | 
             value=value,
             score=score,
             from_median_percent=100 * (value / middle - 1),
-            change=judge_change(value / middle, headline.measure, within_noise=False),
+            change=judge_change(value / middle, row.quantity, within_noise=False),
         )
         for (name, entry, value), score in zip(known, scores, strict=True)
         if abs(score) > OUTLIER_SCORE
         and not (entry.uncertainty is not None and entry.uncertainty.of_level.covers(middle))
     )
     return CohortFigure(
-        headline=headline,
+        row=row,
         distribution=distribution,
         own_percent=median(halves) if halves else None,
         outliers=tuple(sorted(outliers, key=lambda one: -abs(one.score))),

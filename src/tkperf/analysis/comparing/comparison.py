@@ -1,15 +1,37 @@
-"""A comparison as data."""
+"""Comparison of runs: its arrangement, the rows that all runs have, and the headline figures among them."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
 
-from tkperf.analysis.comparing.arrangement import Arrangement
-from tkperf.analysis.comparing.cohort import Cohort
+import numpy as np
+
+from tkperf.analysis.comparing.cohort import Cohort, build_cohort
 from tkperf.analysis.comparing.entries import ComparedRow
-from tkperf.analysis.comparing.headlines import ComparedHeadline
-from tkperf.analysis.comparing.history import History
+from tkperf.analysis.comparing.headlines import find_headlines
+from tkperf.analysis.comparing.history import History, build_history
+from tkperf.analysis.comparing.rows import build_rows
 from tkperf.analysis.results import RunResult
+from tkperf.model.errors import UsageError
+from tkperf.procedures import find_test
+
+# Always UTC. An imported run may give the day alone.
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d)?(?!\d)", re.ASCII)
+FEWEST_TOGETHER = 3
+"""Fewest runs of a cohort or a history: two are a pair."""
+
+
+class Arrangement(StrEnum):
+    RUNS = "runs"
+    """Each run against the first."""
+    COHORT = "cohort"
+    """Drives of one model: the distribution of each figure over them."""
+    HISTORY = "history"
+    """One drive: the course of each figure over time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +40,7 @@ class Comparison:
 
     Attributes:
         names: distinct names of the runs, in the order of ``results``.
-        headlines: a few rows of each test.
+        headlines: a few of the rows, of each test: the figures of a data sheet.
         cohort, history: set in these arrangements only.
     """
 
@@ -26,6 +48,159 @@ class Comparison:
     results: tuple[RunResult, ...]
     arrangement: Arrangement
     rows: tuple[ComparedRow, ...]
-    headlines: tuple[ComparedHeadline, ...]
+    headlines: tuple[ComparedRow, ...]
     cohort: Cohort | None = None
     history: History | None = None
+
+    def ratios(self, row: ComparedRow) -> tuple[float | None, ...]:
+        """Return each run's ratio to the first, in a cohort to the median of the row; None: no ratio."""
+        if self.arrangement is not Arrangement.COHORT:
+            first, *others = row.entries
+            return (1.0 if first.value else None, *(entry.ratio for entry in others))
+        values = [entry.value for entry in row.entries if entry.value is not None]
+        middle = median(values) if values else 0.0
+        return tuple(
+            entry.value / middle if middle and entry.value is not None else None
+            for entry in row.entries
+        )
+
+
+def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> Comparison:
+    """Compare runs with each other; their drives decide the arrangement unless one is ``wanted``.
+
+    Raises:
+        UsageError: there are fewer than two runs, they have nothing in common, or they do not allow the
+            wanted arrangement.
+    """
+    if len(results) < 2:
+        raise UsageError("a comparison takes two runs or more")
+    suites = {result.info.suite for result in results}
+    if "hdd" in suites and len(suites) > 1:
+        raise UsageError(
+            "hard disk runs measure areas, the others steady states: they cannot be compared"
+        )
+    arrangement, ordered = _arrange(results, wanted)
+    rows = tuple(build_rows(ordered))
+    if not rows:
+        raise UsageError(
+            f"these runs have no {_lacking(ordered)} in common that was measured in all of them"
+            + explain_nothing_common(ordered)
+        )
+    names, headlines = _names(ordered), find_headlines(ordered, rows)
+    devices = [result.info.device for result in ordered]
+    is_cohort, is_history = (
+        arrangement is one for one in (Arrangement.COHORT, Arrangement.HISTORY)
+    )
+    return Comparison(
+        names=names,
+        results=ordered,
+        arrangement=arrangement,
+        rows=rows,
+        headlines=headlines,
+        cohort=build_cohort(names, devices, headlines) if is_cohort else None,
+        history=build_history(names, devices, _days(ordered), headlines) if is_history else None,
+    )
+
+
+def _days(results: Sequence[RunResult]) -> tuple[float, ...]:
+    return tuple(day for result in results if (day := find_day(result)) is not None)
+
+
+def _lacking(results: Sequence[RunResult]) -> str:
+    """Name the thing that the runs do not share: a test, or a load of common tests, such as a mix or queue depth."""
+    common = set.intersection(*({test.name for test in result.tests} for result in results))
+    return f"load of {', '.join(sorted(common))}" if common else "test"
+
+
+def explain_nothing_common(results: Sequence[RunResult]) -> str:
+    """Explain why runs have no test in common, as far as this is known; else empty."""
+    kinds = {
+        find_test(result.info.suite, test.name, result.info.profile) is None
+        for result in results
+        for test in result.tests
+    }
+    if len(kinds) < 2:
+        return ""
+    return (
+        "; runs made of fio's files compare with each other, by workload, not with tkperf's tests"
+    )
+
+
+def _names(results: Sequence[RunResult]) -> tuple[str, ...]:
+    """Return the runs' names, numbered where two are equal, so that no two are the same."""
+    names = [result.info.name for result in results]
+    return tuple(_tell_apart(name, number, names) for number, name in enumerate(names, start=1))
+
+
+def _tell_apart(name: str, number: int, names: Sequence[str]) -> str:
+    if names.count(name) == 1:
+        return name
+    numbered = f"{name} ({number})"
+    while numbered in names:
+        numbered += f" ({number})"
+    return numbered
+
+
+# ---- arrangement
+
+
+def find_day(result: RunResult) -> float | None:
+    """Return the start of a run in days since 1970; None if it is not known."""
+    text = result.info.started_utc
+    if not text:
+        return None
+    # numpy accepts "now" and "NaT" as dates, too.
+    written = _DATE.match(text)
+    if written is None:
+        return None
+    try:
+        moment = np.datetime64(written[0])
+    except ValueError:
+        return None
+    return float(moment.astype("datetime64[s]").astype(np.int64)) / 86_400
+
+
+def _arrange(
+    results: Sequence[RunResult], wanted: Arrangement | None = None
+) -> tuple[Arrangement, tuple[RunResult, ...]]:
+    """Return the arrangement, and the runs in its order.
+
+    Without ``wanted`` the drives' models and serial numbers decide.
+
+    Raises:
+        UsageError: ``wanted`` is impossible with these runs.
+    """
+    chosen = wanted or _choose(results)
+    if chosen is Arrangement.RUNS:
+        return chosen, tuple(results)
+    if len(results) < FEWEST_TOGETHER:
+        raise UsageError(
+            f"a {chosen} takes {FEWEST_TOGETHER} runs or more, these are {len(results)}: "
+            "leave --as out to compare them with the first"
+        )
+    if chosen is Arrangement.COHORT:
+        return chosen, tuple(results)
+    days = [find_day(result) for result in results]
+    unknown = [result.info.name for result, day in zip(results, days, strict=True) if day is None]
+    if unknown:
+        raise UsageError(
+            f"a history is over dates, and it is not known when {', '.join(unknown)} began: "
+            "leave these runs out, or give --as runs"
+        )
+    ordered = sorted(zip(days, results, strict=True), key=lambda pair: pair[0] or 0.0)
+    return chosen, tuple(result for _, result in ordered)
+
+
+def _choose(results: Sequence[RunResult]) -> Arrangement:
+    """Choose by the drives; a model or serial number that is not known equals no other."""
+    models = {(result.info.device.get("kind"), result.info.device.get("model"),
+               result.info.device.get("capacity_bytes")) for result in results}  # fmt: skip
+    serials = [result.info.device.get("serial") for result in results]
+    one_model = len(models) == 1 and all(result.info.device.get("model") for result in results)
+    if len(results) < FEWEST_TOGETHER or not one_model or not all(serials):
+        return Arrangement.RUNS
+    if len(set(serials)) == len(serials):
+        return Arrangement.COHORT
+    days = [find_day(result) for result in results]
+    dated = None not in days and len(set(days)) == len(days)
+    return Arrangement.HISTORY if len(set(serials)) == 1 and dated else Arrangement.RUNS

@@ -81,6 +81,11 @@ class ComparedRow:
     part: str = ""
 
     @property
+    def place(self) -> tuple[object, ...]:
+        """Place of the row among those of the comparison."""
+        return (self.test, self.section, self.workload, self.part, self.quantity.key)
+
+    @property
     def title(self) -> str:
         """Quantity with its unit, and the part if there is one."""
         return f"{self.part}: {self.quantity.title}" if self.part else self.quantity.title

@@ -1,16 +1,13 @@
-"""Headline figures of a comparison, chosen from the rows of all runs, and their names."""
+"""Headline figures of a comparison: the rows that a data sheet would name."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from tkperf.analysis.characteristics import SOUGHT_ALWAYS
-from tkperf.analysis.comparing.entries import ComparedRow, Entry
-from tkperf.analysis.layout import ACCESS, BLOCKS, DEPTH, JOBS, MIX, find_axes, name_figure
+from tkperf.analysis.comparing.entries import ComparedRow
 from tkperf.analysis.results import RunResult
-from tkperf.model.quantity import PERCENTILES, QUANTITIES, Measure
+from tkperf.model.quantity import PERCENTILES, QUANTITIES
 from tkperf.model.units import KIB
 from tkperf.model.workload import Workload
 
@@ -21,79 +18,39 @@ _MOST_OF_TEST = 6
 _MOST_CELLS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedHeadline:
-    """A headline figure.
-
-    Attributes:
-        test: title of the test.
-        load: the load in words: ``4 KiB random write, steady``; it names the test if several tests have the same text.
-    """
-
-    test: str
-    load: str
-    row: ComparedRow
-
-    @property
-    def measure(self) -> Measure:
-        return self.row.quantity
-
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        return self.row.entries
-
-    @property
-    def text(self) -> str:
-        """``4 KiB random write, steady: IOPS``."""
-        return f"{self.load}: {self.measure.label}"
-
-
 def find_headlines(
     results: Sequence[RunResult], rows: Sequence[ComparedRow]
-) -> tuple[ComparedHeadline, ...]:
-    """Return a few headline figures of each test, in the order of the tests."""
-    titles = {test.name: test.title for test in results[0].tests}
+) -> tuple[ComparedRow, ...]:
+    """Return a few rows of each test, in the order of the tests."""
+    candidates = find_candidates(results, rows)
+    return tuple(
+        row
+        for test in dict.fromkeys(row.test for row in candidates)
+        for row in list(_most_important([row for row in candidates if row.test == test]))[
+            :_MOST_OF_TEST
+        ]
+    )
+
+
+def find_candidates(
+    results: Sequence[RunResult], rows: Sequence[ComparedRow]
+) -> tuple[ComparedRow, ...]:
+    """Return the rows of sections that measure, with the ratio of at least one run."""
     preparing = {
         (test.name, section.name)
         for test in results[0].tests
         for section in test.sections
         if section.plan.prepares
     }
-    chosen = []
-    for test in dict.fromkeys(row.test for row in rows):
-        of_test = [
-            row
-            for row in rows
-            if row.test == test and (test, row.section) not in preparing and _is_known(row)
-        ]
-        chosen += [
-            ComparedHeadline(test=titles.get(test, test), load=_describe(row, of_test), row=row)
-            for row in list(_most_telling(of_test))[:_MOST_OF_TEST]
-        ]
-    times = Counter(headline.text for headline in chosen)
     return tuple(
-        replace(headline, load=f"{headline.test}, {headline.load}")
-        if times[headline.text] > 1
-        else headline
-        for headline in chosen
+        row
+        for row in rows
+        if (row.test, row.section) not in preparing
+        and any(entry.ratio is not None for entry in row.entries[1:])
     )
 
 
-def _describe(row: ComparedRow, of_test: Sequence[ComparedRow]) -> str:
-    alike = [other.workload for other in of_test if other.section == row.section]
-    # Imported results have a section for each demand.
-    demands = [axis for axis in find_axes(of.workload for of in of_test) if axis in (JOBS, DEPTH)]
-    axes = [axis for axis in find_axes(alike) if axis not in (ACCESS, MIX, BLOCKS, *demands)]
-    words = (name_figure(row.workload), *(axis.words(row.workload) for axis in (*demands, *axes)))
-    return ", ".join(filter(None, (" ".join(words), row.part)))
-
-
-def _is_known(row: ComparedRow) -> bool:
-    """Return whether any run has a ratio."""
-    return any(entry.ratio is not None for entry in row.entries[1:])
-
-
-def _most_telling(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
+def _most_important(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
     """Yield sought results, then phases of the first stream, then cells of the first section with several workloads."""
     sought = [row for row in rows if row.quantity in SOUGHT_ALWAYS]
     of_cells = [row for row in rows if row.quantity.key in QUANTITIES]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from tkperf.analysis.comparing.entries import Change, judge_change
-from tkperf.analysis.comparing.headlines import ComparedHeadline
+from tkperf.analysis.comparing.entries import Change, ComparedRow, judge_change
 from tkperf.analysis.comparing.robust import Trend, find_trend
 
 
@@ -40,7 +39,7 @@ class HistoryFigure:
         change: better, worse, or within noise.
     """
 
-    headline: ComparedHeadline
+    row: ComparedRow
     median: float
     trend: Trend | None
     change: Change
@@ -74,28 +73,28 @@ class History:
 
 def build_history(
     names: Sequence[str],
-    serials: Sequence[object],
-    firmware: Sequence[object],
+    devices: Sequence[Mapping[str, object]],
     days: Sequence[float],
-    headlines: Sequence[ComparedHeadline],
+    rows: Sequence[ComparedRow],
 ) -> History:
-    """Return the history of runs in the order of their dates; a serial number or firmware of None is not known."""
+    """Return the history of runs in the order of their dates; ``devices`` are the facts of the drive in each run."""
     spanned = days[-1] - days[0]
     period = next((each for each in _PERIODS if spanned >= each.days), _MINUTE)
-    one = len(set(serials)) == 1 and serials[0] is not None
+    serials = {device.get("serial") for device in devices}
+    (serial,) = serials if len(serials) == 1 else (None,)
     return History(
-        serial=str(serials[0]) if one else None,
+        serial=None if serial is None else str(serial),
         period=period,
         days=tuple(days),
-        figures=tuple(_figure(headline, days, period) for headline in headlines),
-        firmware=tuple(_find_changes(names, firmware, days)),
+        figures=tuple(_figure(row, days, period) for row in rows),
+        firmware=tuple(_find_changes(names, [one.get("firmware") for one in devices], days)),
     )
 
 
-def _figure(headline: ComparedHeadline, days: Sequence[float], period: Period) -> HistoryFigure:
+def _figure(row: ComparedRow, days: Sequence[float], period: Period) -> HistoryFigure:
     known = [
         ((day - days[0]) / period.days, entry.value)
-        for day, entry in zip(days, headline.entries, strict=True)
+        for day, entry in zip(days, row.entries, strict=True)
         if entry.value is not None
     ]
     middle = median([value for _, value in known])
@@ -104,16 +103,14 @@ def _figure(headline: ComparedHeadline, days: Sequence[float], period: Period) -
         if middle
         else None
     )
-    return HistoryFigure(
-        headline=headline, median=middle, trend=trend, change=_judge(headline, trend)
-    )
+    return HistoryFigure(row=row, median=middle, trend=trend, change=_judge(row, trend))
 
 
-def _judge(headline: ComparedHeadline, trend: Trend | None) -> Change:
-    if trend is None or trend.told is None:
+def _judge(row: ComparedRow, trend: Trend | None) -> Change:
+    if trend is None or trend.beyond_noise is None:
         return Change.CANNOT_BE_TOLD
     rises = 2.0 if trend.slope > 0 else 0.5
-    return judge_change(rises, headline.measure, within_noise=not trend.told)
+    return judge_change(rises, row.quantity, within_noise=not trend.beyond_noise)
 
 
 def _find_changes(

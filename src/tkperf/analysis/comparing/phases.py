@@ -34,16 +34,21 @@ LEVELS_OF = {FRESH.key: FRESH_PART, STEADY.key: STEADY_PART}
 """Phases by the key of the characteristic that repeats them."""
 _EXTREMES = {LATENCY_MAX: max, LATENCY_MIN: min}
 
-Slices = tuple[SliceResult, ...]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseOfRun:
+    """One run's part of a phase: its slices, and its levels by quantity, as far as these are known."""
+
+    slices: tuple[SliceResult, ...]
+    levels: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamPhase:
-    """A phase that every run's stream has; ``slices`` and ``levels`` (rates, if known) are one for each run."""
+    """A phase that every run's stream has."""
 
     part: str
-    slices: tuple[Slices, ...]
-    levels: tuple[Mapping[str, float], ...]
+    of_runs: tuple[PhaseOfRun, ...]
 
 
 def find_phases(sections: Sequence[SectionResult]) -> tuple[StreamPhase, ...]:
@@ -57,14 +62,15 @@ def find_phases(sections: Sequence[SectionResult]) -> tuple[StreamPhase, ...]:
         return ()
     by_run = [dict(_levels(section)) for section in sections]
     judged = are_judged_steady(sections)
-    parts = (FRESH_PART,) if judged else tuple(_KINDS.values())
-    found = [_phase(part, by_run) for part in parts if _all_have(by_run, part)]
-    if not judged and not _all_have(by_run, STEADY_PART):
-        quarters: list[Mapping[str, tuple[Slices, Mapping[str, float]]]] = [
-            {LAST_PART: (_last_quarter(section), {})} for section in sections
-        ]
-        found.append(_phase(LAST_PART, quarters))
-    return tuple(found)
+    phases = [
+        StreamPhase(part=part, of_runs=tuple(of_run[part] for of_run in by_run))
+        for part in ((FRESH_PART,) if judged else tuple(_KINDS.values()))
+        if all(part in of_run for of_run in by_run)
+    ]
+    if not judged and not any(phase.part == STEADY_PART for phase in phases):
+        quarters = tuple(_last_quarter(section) for section in sections)
+        phases.append(StreamPhase(part=LAST_PART, of_runs=quarters))
+    return tuple(phases)
 
 
 def are_judged_steady(sections: Sequence[SectionResult]) -> bool:
@@ -74,12 +80,12 @@ def are_judged_steady(sections: Sequence[SectionResult]) -> bool:
 
 def phase_entry(phase: StreamPhase, run: int, quantity: Quantity) -> Entry:
     """Return one run's value of a quantity in a phase."""
-    slices = phase.slices[run]
-    cells = [one.values for one in slices]
+    of_run = phase.of_runs[run]
+    cells = [one.values for one in of_run.slices]
     values = [value for cell in cells if (value := cell.value(quantity)) is not None]
     if len(values) < len(cells):  # some slices have no value
         return Entry(value=None)
-    value, uncertainty = _value(phase.levels[run], quantity, values)
+    value, uncertainty = _value(of_run.levels, quantity, values)
     if phase.part == LAST_PART:  # has no level yet
         uncertainty = replace(uncertainty, level=None)
     ranged = len(values) >= _FEWEST_RANGED
@@ -104,20 +110,20 @@ def _value(
 
 
 def _limited(cells: Sequence[CellResult]) -> bool | None:
-    told = [cell.host_limited for cell in cells if cell.host_limited is not None]
-    return any(told) if told else None
+    known = [cell.host_limited for cell in cells if cell.host_limited is not None]
+    return any(known) if known else None
 
 
 def _disturbances(cells: Sequence[CellResult]) -> tuple[DisturbanceCode, ...] | None:
-    told = [cell.disturbances for cell in cells if cell.disturbances is not None]
-    return find_codes(code for codes in told for code in codes) if told else None
+    watched = [cell.disturbances for cell in cells if cell.disturbances is not None]
+    return find_codes(code for codes in watched for code in codes) if watched else None
 
 
 def _is_stream(section: SectionResult) -> bool:
     return len(section.slices) >= 4 * _LEAST_SLICES and section.areas is None
 
 
-def _levels(section: SectionResult) -> Iterator[tuple[str, tuple[Slices, Mapping[str, float]]]]:
+def _levels(section: SectionResult) -> Iterator[tuple[str, PhaseOfRun]]:
     """Yield the name of each level with its slices and its value."""
     for timeline in preferred(section.timelines):
         if timeline.settled is None or timeline.quantity not in QUANTITIES:
@@ -125,22 +131,9 @@ def _levels(section: SectionResult) -> Iterator[tuple[str, tuple[Slices, Mapping
         for level in timeline.levels:
             slices = tuple(one for one in section.slices if level.start <= one.start_s < level.end)
             if level.kind in _KINDS and len(slices) >= _LEAST_SLICES:
-                yield _KINDS[level.kind], (slices, {timeline.quantity: level.value})
+                levels = {timeline.quantity: level.value}
+                yield _KINDS[level.kind], PhaseOfRun(slices=slices, levels=levels)
 
 
-def _last_quarter(section: SectionResult) -> Slices:
-    return section.slices[-(-3 * len(section.slices) // 4) :]
-
-
-def _all_have(by_run: Sequence[Mapping[str, object]], part: str) -> bool:
-    return all(part in of_run for of_run in by_run)
-
-
-def _phase(
-    part: str, by_run: Sequence[Mapping[str, tuple[Slices, Mapping[str, float]]]]
-) -> StreamPhase:
-    return StreamPhase(
-        part=part,
-        slices=tuple(of_run[part][0] for of_run in by_run),
-        levels=tuple(of_run[part][1] for of_run in by_run),
-    )
+def _last_quarter(section: SectionResult) -> PhaseOfRun:
+    return PhaseOfRun(slices=section.slices[-(-3 * len(section.slices) // 4) :], levels={})

@@ -104,7 +104,7 @@ class Trend:
     level: float
 
     @property
-    def told(self) -> bool | None:
+    def beyond_noise(self) -> bool | None:
         """Return whether the interval excludes 0; None without an interval."""
         if self.low is None or self.high is None:
             return None

@@ -48,8 +48,8 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
                 for of_run, workload in zip(cells, of_runs, strict=True)
             ]
             yield _row(test, sections[0].name, of_runs[0], quantity, entries)
-    told = {phase.part for phase in phases} | ({STEADY_PART} if whole and phases else set())
-    yield from _of_course(test, sections, told)
+    parts = {phase.part for phase in phases} | ({STEADY_PART} if whole and phases else set())
+    yield from _of_course(test, sections, parts)
 
 
 def _workloads(sections: Sequence[SectionResult]) -> list[list[Workload]]:
@@ -108,18 +108,16 @@ def _of_course(
         {(place_of(one.workload, axes), one.key): one for one in of_run} for of_run in found
     ]
     for place, one in by_place[0].items():
-        of_runs = [places.get(place) for places in by_place]
-        found_again = [of_run for of_run in of_runs if of_run is not None]
-        telling = one.measure in SOUGHT_ALWAYS or any(
-            changes(section, of_run.workload)
-            for section, of_run in zip(sections, found_again, strict=False)
-        )
-        known = LEVELS_OF.get(one.key) in parts
+        if LEVELS_OF.get(one.key) in parts:
+            continue
+        of_runs = [places[place] for places in by_place if place in places]
         # A characteristic that no run has gives no comparison; each report names it as not found.
-        anything = any(of_run.value is not None for of_run in found_again)
-        telling = telling and (anything or one.measure in SOUGHT_ALWAYS)
-        if len(found_again) == len(sections) and telling and not known:
-            entries = [_course_entry(of_run) for of_run in found_again]
+        differs = any(of_run.value is not None for of_run in of_runs) and any(
+            changes(section, of_run.workload)
+            for section, of_run in zip(sections, of_runs, strict=False)
+        )
+        if len(of_runs) == len(sections) and (differs or one.measure in SOUGHT_ALWAYS):
+            entries = [_course_entry(of_run) for of_run in of_runs]
             yield _row(test, sections[0].name, one.workload, one.measure, entries)
 
 

@@ -102,8 +102,7 @@ def compare_runs(
       tkperf compare --as history D3-2026-*.tkperf           one drive over time
       tkperf compare a.tkperf b.tkperf -f comparison -z
     """
-    from tkperf.analysis.compare import compare
-    from tkperf.analysis.comparing.arrangement import Arrangement
+    from tkperf.analysis.comparing.comparison import Arrangement, compare
     from tkperf.cli.output import Outputs, files_in
     from tkperf.pipeline.api import load
     from tkperf.render.terminal.comparison import print_comparison
@@ -148,10 +147,10 @@ def _render(
     comparison: Comparison, kinds: Collection[str], *, plots: bool
 ) -> dict[str, bytes | str]:
     """Return the content of each kind of file, and of each plot by its name."""
+    from tkperf.page.comparison.page import build_comparison_page
     from tkperf.render.export_comparison import render_comparison_json, render_comparison_markdown
     from tkperf.render.export_tables import build_comparison_table, render_csv
     from tkperf.render.reports import (
-        build_comparison_view,
         print_comparison_pdf,
         render_html,
         render_tkperf_plots,
@@ -169,7 +168,7 @@ def _render(
         return contents
     with ExitStack() as stack:
         printer = stack.enter_context(start_printer()) if "pdf" in kinds else None
-        view = build_comparison_view(comparison)
+        view = build_comparison_page(comparison)
         if printer is not None:
             print_comparison_pdf(view, comparison, printer)
         if "html" in kinds:

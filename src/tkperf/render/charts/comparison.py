@@ -10,7 +10,7 @@ from tkperf.analysis.layout import listing_axes
 from tkperf.analysis.results import SectionResult
 from tkperf.model.histogram import COARSE_WIDTH
 from tkperf.model.quantity import Measure, Quantity
-from tkperf.page.comparing.tables import MOST_ACROSS
+from tkperf.page.comparison.tables import MOST_ACROSS
 from tkperf.page.naming import Naming, find_naming
 from tkperf.render.charts.flagged import flag, with_flags
 from tkperf.render.charts.latency import exceedance_points

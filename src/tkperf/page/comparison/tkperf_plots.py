@@ -11,7 +11,7 @@ from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import ComparedRow
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, THROUGHPUT, Quantity
 from tkperf.model.units import KIB
-from tkperf.page.comparison_charts import build_bars, build_over_time, find_streams
+from tkperf.page.comparison.stream_charts import build_bars, build_over_time, find_streams
 from tkperf.page.page import ChartView
 
 _FOUR_KIB = 4 * KIB

@@ -9,7 +9,7 @@ from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import ComparedRow
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.model.quantity import IOPS
-from tkperf.page.comparing.tables import MOST_ACROSS
+from tkperf.page.comparison.tables import MOST_ACROSS
 from tkperf.page.naming import capitalise
 from tkperf.page.page import ChartView
 from tkperf.page.subject import find_quantities

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from statistics import median
 
-from tkperf.analysis.comparing.arrangement import Arrangement
 from tkperf.analysis.comparing.comparison import Comparison
-from tkperf.analysis.comparing.entries import Change, Entry
-from tkperf.analysis.comparing.headlines import ComparedHeadline
+from tkperf.analysis.comparing.entries import Change, ComparedRow
 from tkperf.analysis.comparing.history import History, HistoryFigure
 from tkperf.analysis.comparing.robust import find_trend
-from tkperf.page.comparing.findings import describe_trend
-from tkperf.page.comparing.tables import MOST_ACROSS, hint, ratios_of, reference_of
+from tkperf.page.comparison.findings import describe_trend
+from tkperf.page.comparison.tables import MOST_ACROSS, describe_exactly
+from tkperf.page.comparison.words import describe_loads, name_headlines, name_reference
 from tkperf.page.page import ChartView
 from tkperf.page.words.uncertainty import INTERVAL
 from tkperf.render.charts.flagged import flag
@@ -39,6 +38,7 @@ def build_headline_charts(comparison: Comparison) -> Iterator[ChartView]:
 
 def _intervals(comparison: Comparison) -> ChartView:
     first, *others = comparison.names
+    figures = name_headlines(comparison)
     rows: list[Row] = []
     for headline in comparison.headlines:
         for name, entry in zip(others, headline.entries[1:], strict=True):
@@ -47,45 +47,45 @@ def _intervals(comparison: Comparison) -> ChartView:
             known = entry.ratio_uncertainty
             rows.append(
                 {
-                    "load": headline.text,
+                    "load": figures[headline.place],
                     "run": name,
                     "value": entry.ratio,
                     "low": None if known is None else known.low,
                     "high": None if known is None else known.high,
                     "tone": _tone(entry.change),
-                    "told": f"{entry.change}; {hint(headline.measure, entry)}",
+                    "told": f"{entry.change}; {describe_exactly(headline.quantity, entry)}",
                     **flag(entry),
                 }
             )
-    loads = [headline.text for headline in comparison.headlines]
     of = others[0] if len(others) == 1 else "each run"
     return ChartView(
         key="headline-ratios",
         text=f"Headline figures of {of} as ratios to {first}, with the {INTERVAL}, where it is known.",
         spec=ratios_with_intervals(
-            rows, loads, others, f"Headline figures against {first}", "Ratio"
+            rows, list(figures.values()), others, f"Headline figures against {first}", "Ratio"
         ),
         question=f"How far from {first}?",
     )
 
 
 def _spread(comparison: Comparison) -> Iterator[ChartView]:
-    reference = reference_of(comparison)
-    of_cohort = comparison.arrangement is Arrangement.COHORT
+    reference = name_reference(comparison)
+    of_cohort = comparison.cohort is not None
+    figures = name_headlines(comparison)
     rows: list[Row] = []
     for headline in comparison.headlines:
-        ratios = ratios_of(comparison, headline.row)
+        ratios = comparison.ratios(headline)
         known = [ratio for ratio in ratios if ratio is not None]
         if not known:  # the median of a cohort is 0
             continue
-        tones, middle = dict(_named(comparison, headline, ratios)), median(known)
+        tones, middle = dict(_notable(comparison, headline)), median(known)
         rows += [
             {
-                "load": headline.text,
+                "load": figures[headline.place],
                 "run": name,
                 "value": ratio,
                 "tone": tones.get(name, ""),
-                "told": hint(headline.measure, entry, to_first=not of_cohort),
+                "told": describe_exactly(headline.quantity, entry, to_first=not of_cohort),
                 "label": name if name in tones else "",
                 "below": ratio < middle,
                 **flag(entry),
@@ -109,15 +109,14 @@ def _spread(comparison: Comparison) -> Iterator[ChartView]:
     )
 
 
-def _named(
-    comparison: Comparison, headline: ComparedHeadline, ratios: Sequence[float | None]
-) -> Iterator[tuple[str, str]]:
+def _notable(comparison: Comparison, headline: ComparedRow) -> Iterator[tuple[str, str]]:
     """Yield the runs to look at, each with its tone."""
     if comparison.cohort is not None:
         for figure in comparison.cohort.figures:
-            if figure.headline is headline:
+            if figure.row is headline:
                 yield from ((one.name, _tone(one.change)) for one in figure.outliers)
         return
+    ratios = comparison.ratios(headline)
     known = [
         (ratio, name, _tone(entry.change))
         for ratio, name, entry in zip(ratios, comparison.names, headline.entries, strict=True)
@@ -134,51 +133,50 @@ def _tone(change: Change | None) -> str:
 
 
 def _over_dates(comparison: Comparison, history: History) -> Iterator[ChartView]:
+    loads = describe_loads(comparison)
     for number, figure in enumerate(history.figures):
-        yield _of_figure(comparison, history, figure, f"headline-history{number}")
+        yield _of_figure(
+            comparison, history, figure, loads[figure.row.place], f"headline-history{number}"
+        )
 
 
 def _of_figure(
-    comparison: Comparison, history: History, figure: HistoryFigure, key: str
+    comparison: Comparison, history: History, figure: HistoryFigure, load: str, key: str
 ) -> ChartView:
-    headline = figure.headline
-    rows = [
-        _dated(name, day, (result.info.started_utc or "")[:10], headline, entry)
-        for name, day, result, entry in zip(
-            comparison.names, history.days, comparison.results, headline.entries, strict=True
+    measure = figure.row.quantity
+    rows: list[Row] = []
+    places: list[float] = []
+    values: list[float] = []
+    for name, day, result, entry in zip(
+        comparison.names, history.days, comparison.results, figure.row.entries, strict=True
+    ):
+        if entry.value is None:
+            continue
+        places.append(day * DAY_MS)
+        values.append(entry.value)
+        known = None if entry.uncertainty is None else entry.uncertainty.of_level
+        rows.append(
+            {
+                "t": day * DAY_MS,
+                "run": name,
+                "date": (result.info.started_utc or "")[:10],
+                "value": entry.value,
+                "low": None if known is None else known.low,
+                "high": None if known is None else known.high,
+                "told": describe_exactly(measure, entry),
+                **flag(entry),
+            }
         )
-        if entry.value is not None
-    ]
-    places = [
-        day * DAY_MS
-        for day, entry in zip(history.days, headline.entries, strict=True)
-        if entry.value is not None
-    ]
-    values = [entry.value for entry in headline.entries if entry.value is not None]
     return ChartView(
         key=key,
-        text=f"{headline.load}, {headline.measure.label} of each run by its date, with the {INTERVAL} of its level; "
+        text=f"{load}, {measure.label} of each run by its date, with the {INTERVAL} of its level; "
         f"trend (dashed): {describe_trend(figure, history)}, {figure.change}.",
         spec=values_over_dates(
             rows,
             find_trend(places, values),
             (history.days[0] * DAY_MS, history.days[-1] * DAY_MS),
             history.firmware,
-            title=headline.text,
-            y_title=headline.measure.title,
+            title=f"{load}: {measure.label}",
+            y_title=measure.title,
         ),
     )
-
-
-def _dated(name: str, day: float, date: str, headline: ComparedHeadline, entry: Entry) -> Row:
-    known = None if entry.uncertainty is None else entry.uncertainty.of_level
-    return {
-        "t": day * DAY_MS,
-        "run": name,
-        "date": date,
-        "value": entry.value,
-        "low": None if known is None else known.low,
-        "high": None if known is None else known.high,
-        "told": hint(headline.measure, entry),
-        **flag(entry),
-    }

@@ -1,1 +1,0 @@
-"""Comparisons in words and tables."""

@@ -1,0 +1,1 @@
+"""A comparison of runs as it is shown: findings, tables, charts."""

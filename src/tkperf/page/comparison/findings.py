@@ -1,0 +1,283 @@
+"""Findings of a comparison as sentences, from its data; every output opens with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from math import log
+
+from tkperf.analysis.comparing.cohort import Cohort, CohortFigure, Outlier
+from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.comparing.entries import BEYOND_NOISE, Change, ComparedRow, Entry
+from tkperf.analysis.comparing.history import History, HistoryFigure
+from tkperf.analysis.comparing.robust import FEWEST_IN_TREND, FEWEST_SCORED, OUTLIER_SCORE
+from tkperf.analysis.uncertainty.student import COVERAGE_PERCENT, COVERED
+from tkperf.model.quantity import PERCENTILES, Better
+from tkperf.model.units import format_count
+from tkperf.page.comparison.telemetry import find_telemetry_differences
+from tkperf.page.comparison.words import (
+    describe_group,
+    describe_loads,
+    describe_ratio_interval,
+    format_ratio,
+    list_names,
+    name_headlines,
+)
+from tkperf.page.words.conditions import find_conditions
+from tkperf.page.words.run import find_notices
+from tkperf.page.words.uncertainty import two_digits
+
+_MOST_OUTLIERS = 4
+_MODEL = "simulated"
+# Of ten figures, one in two cases.
+_FEWEST_BY_CHANCE = 0.5
+_TRENDS = {
+    Change.BETTER: "getting better",
+    Change.WORSE: "getting worse",
+    Change.DIFFERENT: "changing",
+    Change.WITHIN_NOISE: "without a trend beyond noise",
+    Change.CANNOT_BE_TOLD: "of which no trend can be told",
+}
+
+# Loads or names of headline figures, by the place of their row.
+_Names = Mapping[tuple[object, ...], str]
+
+
+def find_findings(comparison: Comparison) -> Iterator[str]:
+    """Yield the answer first, then its limits."""
+    yield from _of_kinds(comparison)
+    if comparison.cohort is not None:
+        yield from _of_cohort(comparison, comparison.cohort)
+    elif comparison.history is not None:
+        yield from _of_history(comparison, comparison.history)
+    elif len(comparison.names) == 2:
+        yield from _of_pair(comparison)
+    else:
+        yield from _of_many(comparison)
+    for each in find_telemetry_differences(comparison.names, comparison.results):
+        if each.throttled:
+            yield f"{each.title}, {each.text}."
+    conditions = find_conditions(comparison.names, comparison.results)
+    differing = [name for group in conditions for name in group.names]
+    if differing:
+        yield f"Not all conditions are the same: {', '.join(differing)}."
+    not_known = [name for group in conditions for name in group.not_known]
+    if not_known:
+        yield f"Not known of every run, so perhaps not the same: {', '.join(not_known)}."
+
+
+def find_common_notices(comparison: Comparison) -> tuple[str, ...]:
+    """Return the notices of all runs, each once, such as SIMULATED."""
+    notices = (notice for result in comparison.results for notice in find_notices(result))
+    return tuple(dict.fromkeys(notices))
+
+
+def _of_kinds(comparison: Comparison) -> Iterator[str]:
+    """Name a model's or another tool's results mixed with measurements."""
+    by_kind: dict[str, list[str]] = {}
+    for name, result in zip(comparison.names, comparison.results, strict=True):
+        kind = result.info.device.get("kind")
+        by_kind.setdefault("of an unknown kind" if kind is None else f"{kind}", []).append(name)
+    if len(by_kind) > 1:
+        kinds = "; ".join(f"{kind}: {list_names(names)}" for kind, names in by_kind.items())
+        model = any(kind.startswith(_MODEL) for kind in by_kind)
+        source = ": what is simulated comes from a model, not from a drive" if model else ""
+        yield f"What was measured is not of one kind ({kinds}){source}."
+
+
+# ---- two runs
+
+
+def _of_pair(comparison: Comparison) -> Iterator[str]:
+    first, second = comparison.names
+    loads = describe_loads(comparison)
+    certain = [row for row in comparison.headlines if row.entries[1].change in BEYOND_NOISE]
+    unsure = [row for row in comparison.headlines if row.entries[1].change is Change.CANNOT_BE_TOLD]
+    # Tails differ more, but readers ask for rates and means first.
+    certain.sort(key=lambda row: (row.quantity in PERCENTILES, -_distance(row.entries[1])))
+    if certain:
+        yield _ratio_sentence(certain[0], loads, first, second)
+        change = certain[0].entries[1].change
+        others = [row for row in certain if row.entries[1].change is not change]
+        if others:
+            yield _ratio_sentence(others[0], loads, first, second)
+    elif any(row.entries[1].change is Change.WITHIN_NOISE for row in comparison.headlines):
+        yield f"No headline figure of {second} differs from that of {first} beyond noise."
+    if unsure and not certain:
+        greatest = max(unsure, key=lambda row: _distance(row.entries[1]))
+        yield _ratio_sentence(greatest, loads, first, second)
+    changes = Counter(row.entries[1].change for row in comparison.rows)
+    counts = ", ".join(f"{changes[change]} {change}" for change in Change if changes[change])
+    figures = format_count(len(comparison.rows), "figure")
+    yield f"Of {figures} of {second}: {counts}{_describe_chance(changes)}."
+
+
+def _distance(entry: Entry) -> float:
+    """Distance of a ratio from 1, in either direction."""
+    return abs(log(entry.ratio)) if entry.ratio else 0.0
+
+
+def _ratio_sentence(row: ComparedRow, loads: _Names, first: str, second: str) -> str:
+    """Return ``4 KiB random write, steady: B has 8.70 x the IOPS of A (8.52 to 8.88 with 95 %), beyond noise.``"""
+    entry = row.entries[1]
+    assert entry.ratio is not None
+    interval = ""
+    if of_ratio := describe_ratio_interval(entry):
+        interval = f" ({of_ratio} with {COVERED})"
+    elif entry.change in BEYOND_NOISE:
+        interval = " (their ranges do not meet)"
+    how = f"{entry.change}, " if row.quantity.better is Better.LOWER else ""
+    sure = "beyond noise" if entry.change in BEYOND_NOISE else "noise not known"
+    return (
+        f"{loads[row.place]}: {second} has {format_ratio(entry.ratio)} x the {row.quantity.label} of "
+        f"{first}{interval}, {how}{sure}."
+    )
+
+
+def _describe_chance(changes: Counter[Change | None]) -> str:
+    """Return how many differences chance alone would show; empty where that explains too few."""
+    beyond = sum(changes[change] for change in BEYOND_NOISE)
+    expected = (beyond + changes[Change.WITHIN_NOISE]) * (100 - COVERAGE_PERCENT) / 100
+    if expected < _FEWEST_BY_CHANCE or not 0 < beyond <= 2 * expected:
+        return ""
+    return f"; by chance alone about {round(expected) or 1} would be beyond noise"
+
+
+# ---- several runs
+
+
+def _of_many(comparison: Comparison) -> Iterator[str]:
+    # Tails differ more, but readers ask for rates and means first.
+    first_asked = [row for row in comparison.headlines if row.quantity not in PERCENTILES]
+    widest = max(first_asked or comparison.headlines, key=_width, default=None)
+    if widest is None or not _width(widest):
+        return
+    entries = dict(zip(comparison.names, widest.entries, strict=True))
+    first = comparison.names[0]
+    ratios = comparison.ratios(widest)
+    known = [
+        (ratio, name) for ratio, name in zip(ratios, entries, strict=True) if ratio is not None
+    ]
+    (low, least), (high, most) = min(known), max(known)
+    ends = [name for name in (least, most) if name != first]
+    sure = [name for name in ends if entries[name].change in BEYOND_NOISE]
+    certainty = "beyond noise" if sure == ends else "within noise, or noise not known"
+    if sure and sure != ends:
+        certainty = f"beyond noise of {sure[0]} alone"
+    # Among many runs, chance shows at the ends first.
+    chance = _describe_chance(Counter(entry.change for entry in widest.entries[1:]))
+    yield (
+        f"{name_headlines(comparison)[widest.place]} from {format_ratio(low)} x ({least}) to "
+        f"{format_ratio(high)} x ({most}) that of {first}, {certainty}{chance}."
+    )
+
+
+def _width(row: ComparedRow) -> float:
+    ratios = [entry.ratio for entry in row.entries[1:] if entry.ratio]
+    return log(max(*ratios, 1.0) / min(*ratios, 1.0)) if ratios else 0.0
+
+
+# ---- a cohort
+
+
+def _of_cohort(comparison: Comparison, cohort: Cohort) -> Iterator[str]:
+    if not cohort.figures:
+        return
+    names = name_headlines(comparison)
+    group = describe_group(comparison)
+    yield f"{group}: {_describe_spreads(cohort.figures, names)}."
+    strays = [(one, figure) for figure in cohort.figures for one in figure.outliers]
+    strays.sort(key=lambda pair: -abs(pair[0].score))
+    for name in list(dict.fromkeys(one.name for one, _ in strays))[:_MOST_OUTLIERS]:
+        yield _outlier_sentence(name, [pair for pair in strays if pair[0].name == name], names)
+    if not strays and len(comparison.names) < FEWEST_SCORED:
+        yield f"Outliers are named among {FEWEST_SCORED} runs or more."
+    elif not strays:
+        yield (
+            f"No outlier: no modified z-score beyond {OUTLIER_SCORE} that the run's own uncertainty "
+            "does not explain."
+        )
+
+
+def _describe_spreads(figures: Sequence[CohortFigure], names: _Names) -> str:
+    alike = "more than half of the runs have the same value"
+    known = [
+        (spread, names[figure.row.place])
+        for figure in figures
+        if (spread := figure.spread_percent) is not None
+    ]
+    if not known:
+        return f"of each headline figure {alike}"
+    (least, _), (most, where) = (pick(known, key=lambda pair: pair[0]) for pick in (min, max))
+    low, high = two_digits(least), two_digits(most)
+    span = f"{high} %" if low == high else f"{low} to {high} %, most in {where}"
+    text = f"headline figures spread by {span} (robust standard deviation)"
+    same = len(figures) - len(known)
+    return f"{text}; of {format_count(same, 'figure')} {alike}" if same else text
+
+
+def _outlier_sentence(
+    name: str, strays: Sequence[tuple[Outlier, CohortFigure]], names: _Names
+) -> str:
+    parts = [
+        f"{names[figure.row.place]} {two_digits(abs(one.from_median_percent))} % "
+        f"{'above' if one.from_median_percent > 0 else 'below'} the median (score {one.score:.1f})"
+        for one, figure in strays[:2]
+    ]
+    if len(strays) > 2:
+        parts.append(format_count(len(strays) - 2, "more figure"))
+    return f"Outlier {name}: {'; '.join(parts)}."
+
+
+# ---- a history
+
+
+def _of_history(comparison: Comparison, history: History) -> Iterator[str]:
+    changes = Counter[Change | None](figure.change for figure in history.figures)
+    drive = f"Drive {history.serial}, " if history.serial else ""
+    count, span = len(history.days), history.days[-1] - history.days[0]
+    opening = f"{drive}{format_count(count, 'run')} over {describe_days(span)}"
+    certain = [figure for figure in history.figures if figure.change in BEYOND_NOISE]
+    if certain:
+        most = max(certain, key=lambda figure: abs(figure.trend.slope if figure.trend else 0.0))
+        name = name_headlines(comparison)[most.row.place]
+        yield f"{opening}: {name} {describe_trend(most, history)}, {most.change}, beyond noise."
+        counts = (
+            f"{changes[change]} {word}" for change, word in _TRENDS.items() if changes[change]
+        )
+        of = format_count(len(history.figures), "headline figure")
+        yield f"Of {of}: {', '.join(counts)}{_describe_chance(changes)}."
+    elif changes[Change.WITHIN_NOISE]:
+        yield f"{opening}: no trend beyond noise in any headline figure."
+    elif count >= FEWEST_IN_TREND and len(set(history.days)) < count:
+        yield f"{opening}: no trend can be told from noise where two runs have the same date."
+    else:
+        yield f"{opening}: too few to tell a trend from noise ({FEWEST_IN_TREND} or more are needed)."
+    for change in history.firmware:
+        yield (
+            f"Firmware changed from {change.before} to {change.after} before run {change.name}: "
+            "what looks like a trend may be a step there."
+        )
+
+
+def describe_days(days: float) -> str:
+    """Return ``12 days``, ``9 h``, ``5 min``."""
+    hours = 24 * days
+    if hours < 2:
+        return f"{60 * hours:.0f} min"
+    return f"{hours:.0f} h" if days < 2 else f"{days:,.0f} days"
+
+
+def describe_trend(figure: HistoryFigure, history: History) -> str:
+    """Return ``-1.2 % per 30 days (-2.0 to -0.4)``."""
+    trend = figure.trend
+    if trend is None:
+        return "not known"
+    text = f"{_signed(trend.slope)} % per {history.period.label}"
+    if trend.low is None or trend.high is None:
+        return text
+    return f"{text} ({_signed(trend.low)} to {_signed(trend.high)})"
+
+
+def _signed(percent: float) -> str:
+    return f"{percent:+.2f}" if abs(percent) < 10 else f"{percent:+,.0f}"
