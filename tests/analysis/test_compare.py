@@ -424,26 +424,6 @@ def test_a_section_says_what_each_run_did() -> None:
     ]
 
 
-def test_charts_say_what_their_ranges_are_over() -> None:
-    """The axis and the text name it, each bar in its tooltip; without a range, nothing is said."""
-    cells = {work(mix, 4096): (10.0, 20.0) for mix in (0, 50, 100)}
-    runs = [
-        made_up_run("disk", {"iops": [made_up_section("S", cells, areas=True, steady=None)]}),
-        made_up_run("once", {"iops": [made_up_section("S", dict.fromkeys(cells, (10.0,)))]}),
-    ]
-
-    def chart_of(*results: RunResult) -> ChartView:
-        return build_tkperf_plots(compare(results))[0]
-
-    chart = chart_of(*runs)
-    assert chart.text.endswith("with its range over areas of the disk.")
-    assert chart.spec["encoding"]["x"]["title"] == (  # type: ignore[index]
-        "R/W %, block size (lines: range over areas of the disk)"
-    )
-    assert [bar["range"] for bar in data_of(chart)] == [Span.AREAS, None] * 3
-    assert "range" not in chart_of(runs[1], runs[1]).text
-
-
 def test_the_terminal_colours_changes() -> None:
     """Green is better and red worse in either direction; noise and the unknown are dim."""
 

@@ -13,7 +13,7 @@ from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import work
 from tkperf.analysis.comparing.comparison import Arrangement, compare
 from tkperf.analysis.results import RunResult
-from tkperf.page.comparison.page import build_comparison_page, build_tkperf_plots
+from tkperf.page.comparison.page import build_comparison_page
 from tkperf.page.page import ChartView, ReportView
 from tkperf.render.charts.comparison import compared_exceedance, find_named, shorten_names
 from tkperf.render.charts.headlines import ratios_with_intervals
@@ -164,15 +164,6 @@ def test_of_many_curves_three_are_named() -> None:
     coloured = {row["series"] for layer in named for row in layer.get("data", {}).get("values", ())}
     assert coloured == {"lab-00", "lab-07"}
     assert find_named({"a": 3, "b": 1, "c": 9, "d": 5}) == ("a", "b", "c")
-
-
-def test_many_runs_have_lines_of_points_in_the_place_of_bars() -> None:
-    """Each run is named at its line: no legend of twenty colours."""
-    charts = build_tkperf_plots(compare(drives(8), Arrangement.RUNS))
-    chart = next(chart for chart in charts if chart.key == "compIOPSPlt")
-    encoding: Any = chart.spec["encoding"]
-    assert encoding["y"]["sort"] == [f"lab-{number:02}" for number in range(8)]
-    assert {row["series"] for row in rows_of(chart)} == {"100/0 4k", "50/50 4k", "0/100 4k"}
 
 
 def test_long_names_are_told_apart_by_their_ends() -> None:

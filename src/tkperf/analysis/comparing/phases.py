@@ -44,14 +44,14 @@ class PhaseOfRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamPhase:
+class ComparedPhase:
     """A phase that every run's stream has."""
 
     part: str
     of_runs: tuple[PhaseOfRun, ...]
 
 
-def find_phases(sections: Sequence[SectionResult]) -> tuple[StreamPhase, ...]:
+def find_phases(sections: Sequence[SectionResult]) -> tuple[ComparedPhase, ...]:
     """Return the phases that every run's stream has.
 
     Empty if a section is not a stream, or if all streams were level throughout.
@@ -63,13 +63,13 @@ def find_phases(sections: Sequence[SectionResult]) -> tuple[StreamPhase, ...]:
     by_run = [dict(_levels(section)) for section in sections]
     judged = are_judged_steady(sections)
     phases = [
-        StreamPhase(part=part, of_runs=tuple(of_run[part] for of_run in by_run))
+        ComparedPhase(part=part, of_runs=tuple(of_run[part] for of_run in by_run))
         for part in ((FRESH_PART,) if judged else tuple(_KINDS.values()))
         if all(part in of_run for of_run in by_run)
     ]
     if not judged and not any(phase.part == STEADY_PART for phase in phases):
         quarters = tuple(_last_quarter(section) for section in sections)
-        phases.append(StreamPhase(part=LAST_PART, of_runs=quarters))
+        phases.append(ComparedPhase(part=LAST_PART, of_runs=quarters))
     return tuple(phases)
 
 
@@ -78,7 +78,7 @@ def are_judged_steady(sections: Sequence[SectionResult]) -> bool:
     return all(section.window and section.steady for section in sections)
 
 
-def phase_entry(phase: StreamPhase, run: int, quantity: Quantity) -> Entry:
+def phase_entry(phase: ComparedPhase, run: int, quantity: Quantity) -> Entry:
     """Return one run's value of a quantity in a phase."""
     of_run = phase.of_runs[run]
     cells = [one.values for one in of_run.slices]

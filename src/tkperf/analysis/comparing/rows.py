@@ -11,7 +11,7 @@ from tkperf.analysis.comparing.entries import ComparedRow, Entry, Span, against_
 from tkperf.analysis.comparing.phases import (
     LEVELS_OF,
     STEADY_PART,
-    StreamPhase,
+    ComparedPhase,
     are_judged_steady,
     find_phases,
     phase_entry,
@@ -70,7 +70,7 @@ def _of_phase(
     test: str,
     sections: Sequence[SectionResult],
     workloads: Sequence[Sequence[Workload]],
-    phase: StreamPhase,
+    phase: ComparedPhase,
 ) -> Iterator[ComparedRow]:
     if not workloads:
         return

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tkperf.analysis.comparing.comparison import Comparison
-from tkperf.analysis.comparing.entries import ComparedRow
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.model.quantity import IOPS
-from tkperf.page.comparison.tables import MOST_ACROSS
 from tkperf.page.naming import capitalise
 from tkperf.page.page import ChartView
 from tkperf.page.subject import find_quantities
 from tkperf.render.charts.comparison import (
     compared_areas,
-    compared_bars,
     compared_exceedance,
-    compared_points,
     compared_streams,
-    describe_ranges,
 )
 from tkperf.render.charts.rounds import TIME, Over, drive_fills, find_time_unit
 
@@ -32,25 +27,6 @@ def build_test_charts(comparison: Comparison, test: str) -> tuple[ChartView, ...
         *_courses(comparison, test),
         *_exceedances(comparison, test),
         *_areas(comparison, test),
-    )
-
-
-def build_bars(
-    comparison: Comparison, key: str, rows: Sequence[ComparedRow], *, title: str, text: str
-) -> ChartView:
-    """Return the chart of one quantity over several workloads: a bar for each run, for many runs a line of points."""
-    quantity = rows[0].quantity
-    if len(comparison.names) > MOST_ACROSS:
-        return ChartView(
-            key=key,
-            text=f"{text}: a line for each run, a point for each workload.",
-            spec=compared_points(rows, comparison.names, quantity, title),
-        )
-    ranges = describe_ranges(rows, ", with its range over {}")
-    return ChartView(
-        key=key,
-        text=f"{text}: a bar for each run{ranges}.",
-        spec=compared_bars(rows, comparison.names, quantity, title),
     )
 
 

@@ -11,8 +11,9 @@ from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import ComparedRow
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, THROUGHPUT, Quantity
 from tkperf.model.units import KIB
-from tkperf.page.comparison.stream_charts import build_bars, build_over_time, find_streams
+from tkperf.page.comparison.stream_charts import build_over_time, find_streams
 from tkperf.page.page import ChartView
+from tkperf.render.charts.comparison import compared_bars
 
 _FOUR_KIB = 4 * KIB
 # Quantity, name of the file, title, mixes at 4 KiB.
@@ -58,4 +59,5 @@ def _bars(
     comparison: Comparison, key: str, rows: list[ComparedRow], title: str
 ) -> Iterator[ChartView]:
     if rows:
-        yield build_bars(comparison, key, rows, title=title, text=title)
+        spec = compared_bars(rows, comparison.names, rows[0].quantity, title)
+        yield ChartView(key=key, text=f"{title}: a bar for each run.", spec=spec)

@@ -35,105 +35,38 @@ Bucket = tuple[float, float, int]
 
 # Characters of a name; a legend shows no more.
 _LONGEST_NAME = 40
-_RUN_PX = 18
 _TAIL_PERCENT = 0.1
-_FRAME_PX = 60
 
 
 def compared_bars(
     rows: Sequence[ComparedRow], names: Sequence[str], quantity: Measure, title: str
 ) -> Spec:
-    """Draw a bar for each run of each workload, with its range; the axis title names what the range covers."""
+    """Draw a bar for each run of each workload, on paper: without tooltips."""
     naming = Naming(axes=listing_axes(row.workload for row in rows))
     values: list[Row] = [
-        {
-            "cell": naming.of(row.workload),
-            "run": name,
-            "value": entry.value,
-            "low": entry.low,
-            "high": entry.high,
-            "range": entry.span,
-            **flag(entry),
-        }
+        {"cell": naming.of(row.workload), "run": name, "value": entry.value, **flag(entry)}
         for row in rows
         for name, entry in zip(names, row.entries, strict=True)
         if entry.value is not None
     ]
-    order = list(dict.fromkeys(str(value["cell"]) for value in values))
     x = {
-        "field": "cell",
-        "type": "nominal",
-        "title": f"{naming.title}{describe_ranges(rows, ' (lines: range over {})')}",
-        "sort": order,
+        "field": "cell", "type": "nominal", "title": naming.title, "sort": None,
         "axis": {"labelAngle": -40},
-    }
-    offset = {"field": "run", "sort": list(names)}
-    ranges: list[Spec] = [
-        {
-            "transform": [{"filter": "isValid(datum.low)"}],
-            "mark": {"type": "rule", "color": NEUTRAL, "strokeWidth": 2},
-            "encoding": {"y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}},
-        }
-    ]
-    spread_known = any(value["low"] is not None for value in values)
+    }  # fmt: skip
+    y = {"field": "value", "type": "quantitative", "title": quantity.title}
+    colours = {
+        "field": "run", "type": "nominal", "title": "Run", "sort": list(names),
+        "scale": {"range": PALETTE},
+    }  # fmt: skip
     return {
         **build_frame(title),
         "data": {"values": values},
-        "encoding": {"x": x, "xOffset": offset},
+        "encoding": {"x": x, "xOffset": {"field": "run", "sort": list(names)}},
         "layer": [
-            {
-                "mark": {"type": "bar"},
-                "encoding": {
-                    "y": {"field": "value", "type": "quantitative", "title": quantity.title},
-                    "color": {
-                        "field": "run",
-                        "type": "nominal",
-                        "title": "Run",
-                        "sort": list(names),
-                        "scale": {"range": PALETTE},
-                    },
-                    "tooltip": tooltip(
-                        ("run", "Run"),
-                        ("cell", naming.title),
-                        ("value", quantity.title),
-                        ("low", "lowest"),
-                        ("high", "highest"),
-                        ("range", "range over"),
-                    ),
-                },
-            },
-            *(ranges if spread_known else ()),
+            {"mark": {"type": "bar"}, "encoding": {"y": y, "color": colours}},
             *(_marks_layer() if any("flag" in value for value in values) else ()),
         ],
     }
-
-
-def compared_points(
-    rows: Sequence[ComparedRow], names: Sequence[str], quantity: Measure, title: str
-) -> Spec:
-    """Draw many runs: a line of points for each run next to its name, a colour for each workload."""
-    naming = Naming(axes=listing_axes(row.workload for row in rows))
-    values: list[Row] = [
-        {"series": naming.of(row.workload), "run": name, "value": entry.value, **flag(entry)}
-        for row in rows
-        for name, entry in zip(names, row.entries, strict=True)
-        if entry.value is not None
-    ]
-    return {
-        **build_frame(title),
-        "height": _RUN_PX * len(names) + _FRAME_PX,
-        "data": {"values": values},
-        "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
-        "encoding": {
-            "x": quantity_axis(values, quantity.title, log=False),
-            "y": {
-                "field": "run", "type": "nominal", "title": None, "sort": list(names),
-                "axis": {"grid": True, "labelLimit": 220},
-            },
-            "color": colour(naming.title) | {"legend": {"orient": "top"}},
-            "tooltip": tooltip(("run", "Run"), ("series", naming.title), ("value", quantity.title)),
-        },
-    }  # fmt: skip
 
 
 def _marks_layer() -> list[Spec]:
@@ -150,12 +83,6 @@ def _marks_layer() -> list[Spec]:
             },
         }
     ]  # fmt: skip
-
-
-def describe_ranges(rows: Sequence[ComparedRow], text: str) -> str:
-    """Return ``text`` with the span of the rows' ranges in place of ``{}``; empty without ranges."""
-    spans = dict.fromkeys(entry.span.value for row in rows for entry in row.entries if entry.span)
-    return text.format(" or ".join(spans)) if spans else ""
 
 
 def compared_streams(
