@@ -657,7 +657,7 @@ def test_a_history_is_in_the_order_of_dates_with_its_trend() -> None:
 def test_four_runs_are_too_few_for_a_trend() -> None:
     history = history_of(100, 99, 98, 97)
     assert next(find_findings(history)) == (
-        "Drive S1, 4 runs over 7 days: too few to tell a trend from noise (5 or more are needed)."
+        "Drive S1, 4 runs over 7 days: too few to separate a trend from noise (5 or more are needed)."
     )
 
 
@@ -670,7 +670,7 @@ def test_runs_of_one_date_tell_no_trend() -> None:
         for n in range(6)
     ]  # fmt: skip
     assert next(find_findings(compare(runs, Arrangement.HISTORY))) == (
-        "Drive S1, 6 runs over 2 days: no trend can be shown where two runs have the same date."
+        "Drive S1, 6 runs over 2 days: no trend can be separated from noise where two runs have the same date."
     )
 
 

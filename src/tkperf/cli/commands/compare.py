@@ -90,8 +90,8 @@ def compare_runs(
 ) -> None:
     """Compare RUN_FILES: with the first of them; three or more of one model as a cohort, of one drive as a history.
 
-    Ratios have the 95 % interval of the ratio of both levels. One in parentheses is within noise: its interval contains 1. Of one
-    with a question mark that cannot be told: not both values have an uncertainty. Conditions that
+    Ratios have the 95 % interval of the ratio of both levels. A ratio in parentheses is within noise: its interval
+    contains 1. A question mark means that noise is not known: not both values have an uncertainty. Conditions that
     differ are named.
 
     \b

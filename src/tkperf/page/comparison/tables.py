@@ -310,7 +310,7 @@ def _build_distributions(comparison: Comparison, cohort: Cohort) -> ComparedTabl
         lines,
         (
             "Spread: robust standard deviation between runs, 1.4826 x the median absolute deviation from the "
-            f"median; {_ALIKE}: more than half have the same figure, of which it tells nothing. Own ±: half the {COVERED} interval of a single run's figure. Outliers: modified "
+            f"median; {_ALIKE}: more than half have the same figure, so the spread is not known. Own ±: half the {COVERED} interval of a single run's figure. Outliers: modified "
             f"z-score beyond {OUTLIER_SCORE} (0.6745 x distance from the median / median absolute deviation; "
             "Iglewicz and Hoaglin), the median beyond the run's own uncertainty; named among "
             f"{FEWEST_SCORED} runs or more.",

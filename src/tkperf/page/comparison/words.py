@@ -20,7 +20,7 @@ RATIO_MARKS = {
     Change.WITHIN_NOISE: f"(1.02): within noise: the {INTERVAL} of the ratio contains 1, or, of a maximum or "
     "where only a lower limit of the interval is known, the ranges overlap.",
     Change.CANNOT_BE_TOLD: "1.02?: noise is not known: not both values have an uncertainty, as what was measured once, "
-    "or only a lower limit of it, and their ranges do not tell.",
+    "or only a lower limit of it, and their ranges do not decide.",
 }
 
 
