@@ -670,7 +670,7 @@ def test_runs_of_one_date_tell_no_trend() -> None:
         for n in range(6)
     ]  # fmt: skip
     assert next(find_findings(compare(runs, Arrangement.HISTORY))) == (
-        "Drive S1, 6 runs over 2 days: no trend can be separated from noise where two runs have the same date."
+        "Drive S1, 6 runs over 2 days: no trend can be shown where two runs have the same date."
     )
 
 

@@ -35,6 +35,7 @@ from tkperf.model.quantity import (
     Direction,
     percentile,
 )
+from tkperf.page.check import describe_claim
 from tkperf.page.comparison.words import describe_ratio
 from tkperf.page.explanation import explain
 from tkperf.page.tables.results import build_matrix, explain_intervals
@@ -255,10 +256,14 @@ def test_the_value_decides_and_the_uncertainty_says_how_surely(
 ) -> None:
     """Of 100 +- 8, u = 4."""
     finding = found(limit, even(100, 8))
-    assert (finding.state, finding.certain, finding.margin_text) == (state, certain, text)
+    assert (finding.state, finding.certain, describe_claim(finding).margin) == (
+        state,
+        certain,
+        text,
+    )
     assert finding.margin_sigmas == pytest.approx(sigmas)
     told = f"{state.value}, within the uncertainty" if not certain else state.value
-    assert finding.outcome == told
+    assert describe_claim(finding).state == told
     doubt = "the limit lies within the uncertainty (95 %)"
     assert finding.note == (None if certain else doubt)
 
@@ -266,7 +271,7 @@ def test_the_value_decides_and_the_uncertainty_says_how_surely(
 def test_a_value_without_uncertainty_is_judged_all_the_same() -> None:
     finding = found("at_least = 90", Uncertainty(reason=ONCE))
     assert (finding.state, finding.certain, finding.margin_sigmas) == (ClaimState.MET, None, None)
-    assert finding.margin_text == "+11.1 %"
+    assert describe_claim(finding).margin == "+11.1 %"
     assert finding.note == f"no uncertainty: {ONCE}"
     assert not finding.is_confirmed
 
@@ -449,5 +454,5 @@ def test_an_uneven_interval_has_no_sigma() -> None:
     """It says whether it contains the limit, and no more."""
     finding = found("at_most = 41", Uncertainty(standard=300.0, low=30.0, high=1200.0))
     assert (finding.state, finding.certain) == (ClaimState.NOT_MET, False)
-    assert (finding.margin_sigmas, finding.margin_text) == (None, "-143.9 %")
+    assert (finding.margin_sigmas, describe_claim(finding).margin) == (None, "-143.9 %")
     assert finding.note == "the limit lies within the uncertainty (95 %)"

@@ -20,17 +20,9 @@ from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import Measure
 from tkperf.model.units import (
     NOT_FOUND,
-    NOT_MEASURED,
-    find_digit_place,
     format_count,
-    format_to_place,
-    unit_for_people,
 )
 
-_SMALLEST_MARGIN = 0.05  # in percent
-_MOST_SIGMAS = 10  # a larger number adds no information
-_MOST_FINER = 6  # most digits beyond the usual ones, to show that a value differs from its limit
-WITHIN_UNCERTAINTY = "within the uncertainty"
 LOWER_LIMIT = "of the uncertainty only a lower limit is known"
 
 
@@ -77,43 +69,6 @@ class ClaimFinding:
         """Return whether the claim is met with certainty."""
         return self.state is ClaimState.MET and self.certain is True
 
-    @property
-    def outcome(self) -> str:
-        """Return the state in words: ``met``, ``met, within the uncertainty``."""
-        return (
-            f"{self.state.value}, {WITHIN_UNCERTAINTY}"
-            if self.certain is False
-            else self.state.value
-        )
-
-    @property
-    def measured_text(self) -> str:
-        """Return the value with its unit, with enough digits to show on which side of the limit it lies."""
-        if self.value is None:
-            return NOT_MEASURED
-        place = find_digit_place(self.value)
-        gap = abs(self.value * (self.margin_percent or 0) / 100)
-        if gap:
-            place = max(min(place, find_digit_place(gap) + 2), place - _MOST_FINER)
-        return f"{format_to_place(self.value, place)} {unit_for_people(self.unit)}".rstrip()
-
-    @property
-    def margin_text(self) -> str:
-        """Return ``+12.3 %, 3.2 sigma``; a margin below 0.05 % has one digit."""
-        margin = self.margin_percent
-        if margin is None:
-            return NOT_MEASURED
-        if not margin:
-            text = "0.0 %"
-        else:
-            text = f"{margin:+,.1f} %" if abs(margin) >= _SMALLEST_MARGIN else f"{margin:+.1g} %"
-        if self.margin_sigmas is None:
-            return text
-        sigmas = abs(self.margin_sigmas)
-        return (
-            f"{text}, {f'{sigmas:.1f}' if sigmas <= _MOST_SIGMAS else f'over {_MOST_SIGMAS}'} sigma"
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
@@ -128,6 +83,18 @@ class Checked:
     result: RunResult
     baseline: RunResult | None = None
     not_checked: int = 0
+
+    @property
+    def unmet(self) -> tuple[ClaimFinding, ...]:
+        """Claims that are not met, or about which nothing can be said."""
+        return tuple(one for one in self.findings if one.state is not ClaimState.MET)
+
+    @property
+    def unconfirmed(self) -> tuple[ClaimFinding, ...]:
+        """Claims that are met, but not beyond the uncertainty."""
+        return tuple(
+            one for one in self.findings if one.state is ClaimState.MET and not one.is_confirmed
+        )
 
 
 def limit_of(claim: Claim) -> float:

@@ -275,7 +275,7 @@ def _check_course(claim: Claim, result: RunResult) -> ClaimFinding:
     notes = [None if found.value is not None else _describe_not_found(found)]
     if not _is_complete(result, claim.test, section_name):
         notes.append(NOT_ENDED)
-        if state is ClaimState.NOT_MEASURED or not _stands(claim, found, state):
+        if state is ClaimState.NOT_MEASURED or not _holds(claim, found, state):
             state = ClaimState.CANNOT_BE_TOLD
     return build_finding(_name(claim), claim, measure, state, found.value, notes, found.uncertainty)
 
@@ -289,7 +289,7 @@ def _is_complete(result: RunResult, test: str, name: str) -> bool:
     )
 
 
-def _stands(claim: Claim, found: Characteristic, state: ClaimState) -> bool:
+def _holds(claim: Claim, found: Characteristic, state: ClaimState) -> bool:
     """Return whether a finding about a section that did not end holds, whatever would have followed.
 
     This is so for a recovery that was seen or that took longer than the claim allows, and for a rate that

@@ -7,14 +7,101 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from tkperf.analysis.claim_findings import Checked, ClaimFinding, ClaimState
 from tkperf.analysis.results import RunResult
 from tkperf.model.record import RunStatus
-from tkperf.model.units import format_count
+from tkperf.model.units import (
+    NOT_MEASURED,
+    find_digit_place,
+    format_count,
+    format_to_place,
+    unit_for_people,
+)
 from tkperf.page.page import ReportView, TableView
 from tkperf.page.words.conditions import find_cut_short, find_differences, find_remarks
 from tkperf.page.words.run import find_notices
+from tkperf.page.words.uncertainty import INTERVAL
+
+_SMALLEST_MARGIN = 0.05  # in percent
+_MOST_SIGMAS = 10  # a larger number adds no information
+_MOST_FINER = 6  # most digits beyond the usual ones, to show that a value differs from its limit
+_WITHIN_UNCERTAINTY = "within the uncertainty"
+
+
+class ClaimText(NamedTuple):
+    """A claim's finding in words."""
+
+    claim: str
+    limit: str
+    measured: str
+    margin: str
+    state: str
+    note: str
+    source: str
+
+
+def describe_claim(finding: ClaimFinding) -> ClaimText:
+    """Return a finding in words; the state is ``met`` or ``met, within the uncertainty``."""
+    state = finding.state.value
+    margin = _describe_margin(finding)
+    sigmas = finding.margin_sigmas
+    if sigmas is not None:
+        many = f"{abs(sigmas):.1f}" if abs(sigmas) <= _MOST_SIGMAS else f"over {_MOST_SIGMAS}"
+        margin = f"{margin}, {many} sigma"
+    return ClaimText(
+        claim=finding.claim,
+        limit=finding.limit,
+        measured=_describe_measured(finding),
+        margin=margin,
+        state=f"{state}, {_WITHIN_UNCERTAINTY}" if finding.certain is False else state,
+        note=finding.note or "",
+        source=finding.source or "",
+    )
+
+
+def _describe_measured(finding: ClaimFinding) -> str:
+    """Return the value with its unit, with enough digits to show on which side of the limit it lies."""
+    if finding.value is None:
+        return NOT_MEASURED
+    place = find_digit_place(finding.value)
+    gap = abs(finding.value * (finding.margin_percent or 0) / 100)
+    if gap:
+        place = max(min(place, find_digit_place(gap) + 2), place - _MOST_FINER)
+    return f"{format_to_place(finding.value, place)} {unit_for_people(finding.unit)}".rstrip()
+
+
+def _describe_margin(finding: ClaimFinding) -> str:
+    """Return ``+12.3 %``; a margin below 0.05 % has one digit."""
+    margin = finding.margin_percent
+    if margin is None:
+        return NOT_MEASURED
+    if not margin:
+        return "0.0 %"
+    return f"{margin:+,.1f} %" if abs(margin) >= _SMALLEST_MARGIN else f"{margin:+.1g} %"
+
+
+def build_claims_table(checked: Checked) -> TableView:
+    """Return the findings as a report shows them."""
+    states = Counter(finding.state.value for finding in checked.findings)
+    rows = []
+    for finding in checked.findings:
+        text = describe_claim(finding)
+        state = f"{text.state} ({text.note})" if text.note else text.state
+        rows.append((text.claim, text.limit, text.measured, text.margin, state, text.source))
+    return TableView(
+        title="Claims",
+        columns=("Claim", "Limit", "Measured", "Margin", "State", "Source"),
+        rows=tuple(rows),
+        notes=(
+            ", ".join(f"{count} {state}" for state, count in states.items()),
+            "Margin: distance to the limit on its good side, in percent of the limit, and in standard "
+            f"uncertainties (sigma). Values alone decide; within the uncertainty: its {INTERVAL} "
+            "contains the limit, with a baseline that of the difference of both levels.",
+            *find_check_warnings(checked),
+        ),
+    )
 
 
 def find_check_warnings(checked: Checked) -> Iterator[str]:
@@ -134,7 +221,7 @@ def _cell(finding: ClaimFinding | None, result: RunResult) -> CheckCell:
         doubts.append("not steady")
     text = finding.state.value
     if finding.margin_percent is not None:
-        text += f" {finding.margin_text.partition(',')[0]}"
+        text += f" {_describe_margin(finding)}"
     passes = finding.state is ClaimState.MET and not doubts
     return CheckCell(text=", ".join([*doubts, text]), passes=passes)
 

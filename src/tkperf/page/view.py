@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -15,12 +14,12 @@ from tkperf.analysis.selection import SelectedPart
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.units import NOT_MEASURED, format_duration
 from tkperf.page.cells import Cells, build_cell_charts
-from tkperf.page.check import find_check_warnings
+from tkperf.page.check import build_claims_table
 from tkperf.page.disclosure import build_disclosure
 from tkperf.page.explanation import explain
 from tkperf.page.marking import mark_charts
 from tkperf.page.opening import build_findings_views, build_headline_views, choose_story
-from tkperf.page.page import ReportView, TableView, TestView
+from tkperf.page.page import ReportView, TestView
 from tkperf.page.page_header import build_page_header, describe_run
 from tkperf.page.procedure_text import describe_procedure
 from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
@@ -34,7 +33,6 @@ from tkperf.page.whole_test import build_test_figures
 from tkperf.page.wording import format_known_capacity, format_written
 from tkperf.page.words.flags import describe_counts, describe_gaps
 from tkperf.page.words.run import describe_progress, describe_resumptions
-from tkperf.page.words.uncertainty import INTERVAL
 
 NO_LOADS: Mapping[str, LoadsOfTest] = MappingProxyType({})
 
@@ -95,42 +93,11 @@ def build_view(
             for test in result.tests
         ),
         words=explain(result),
-        claims=None if checked is None else _claims(checked),
+        claims=None if checked is None else build_claims_table(checked),
         cells=Cells([subject for of_test in subjects.values() for subject in of_test]),
         cell_charts=build_cell_charts() if details else None,
     )
     return mark_charts(replace(view, story=choose_story(view.tests, subjects)))
-
-
-def _claims(checked: Checked) -> TableView:
-    return TableView(
-        title="Claims",
-        columns=("Claim", "Limit", "Measured", "Margin", "State", "Source"),
-        rows=tuple(
-            (
-                finding.claim,
-                finding.limit,
-                finding.measured_text,
-                finding.margin_text,
-                finding.outcome + (f" ({finding.note})" if finding.note else ""),
-                finding.source or "",
-            )
-            for finding in checked.findings
-        ),
-        notes=(
-            _count(checked),
-            "Margin: distance to the limit on its good side, in percent of the limit, and in standard "
-            f"uncertainties (sigma). Values alone decide; within the uncertainty: its {INTERVAL} "
-            "contains the limit, with a baseline that of the difference of both levels.",
-            *find_check_warnings(checked),
-        ),
-    )
-
-
-def _count(checked: Checked) -> str:
-    """Return the count of claims in each state: 2 met, 1 not met."""
-    states = Counter(finding.state.value for finding in checked.findings)
-    return ", ".join(f"{count} {state}" for state, count in states.items())
 
 
 def _device_line(result: RunResult) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from tkperf.analysis.claim_findings import Checked, ClaimState
 from tkperf.analysis.results import RunResult
 from tkperf.model.units import drop_controls
-from tkperf.page.check import CheckedFile, CheckMatrix, find_check_warnings
+from tkperf.page.check import CheckedFile, CheckMatrix, describe_claim, find_check_warnings
 from tkperf.page.words.run import find_notices
 from tkperf.render.markdown_text import inert
 
@@ -112,11 +112,7 @@ def render_junit(checked: Checked, result: RunResult, *, confirmed: bool = False
 def _build_suite(checked: Checked, result: RunResult, *, confirmed: bool) -> ET.Element:
     findings = checked.findings
     failures = sum(finding.state is ClaimState.NOT_MET for finding in findings)
-    doubted = [
-        finding
-        for finding in findings
-        if confirmed and finding.state is ClaimState.MET and not finding.is_confirmed
-    ]
+    doubted = checked.unconfirmed if confirmed else ()
     errors = sum(finding.state in _UNCHECKED for finding in findings) + len(doubted)
     run = drop_controls(result.info.name)
     suite = ET.Element(
@@ -135,8 +131,8 @@ def _build_suite(checked: Checked, result: RunResult, *, confirmed: bool) -> ET.
             ET.SubElement(properties, "property", name=name, value=drop_controls(value))
     for finding in findings:
         case = ET.SubElement(suite, "testcase", classname=run, name=drop_controls(finding.claim))
-        measured = finding.measured_text
-        message = f"{finding.outcome}: {measured}, claimed {finding.limit}"
+        text = describe_claim(finding)
+        message = f"{text.state}: {text.measured}, claimed {text.limit}"
         if finding.state is ClaimState.NOT_MET:
             ET.SubElement(case, "failure", message=message)
         elif finding.state in _UNCHECKED or finding in doubted:

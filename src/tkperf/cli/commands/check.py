@@ -99,7 +99,6 @@ def check(
 def _check_one(
     run_file: Path, claims_file: Path, as_json: bool, junit: Path | None, require_confidence: bool
 ) -> None:
-    from tkperf.analysis.claim_findings import ClaimState
     from tkperf.cli.output import STDOUT, Outputs
     from tkperf.model.errors import ClaimsNotMetError
     from tkperf.model.units import format_count
@@ -118,18 +117,15 @@ def _check_one(
         print_checked(checked, result, OutputConsole(emoji=False))
     if junit is not None:
         outputs.write(junit, render_junit(checked, result, confirmed=require_confidence))
-    doubted = [
-        finding
-        for finding in checked.findings
-        if finding.state is ClaimState.MET and not finding.is_confirmed and require_confidence
-    ]
-    missed = [finding for finding in checked.findings if finding.state is not ClaimState.MET]
-    if doubted and not missed:
-        of = f"{len(doubted)} of {format_count(len(checked.findings), 'claim')}"
-        raise ClaimsNotMetError(f"{run_file}: {of} met, but not beyond the uncertainty")
-    if missed:
-        of = f"{len(missed)} of {format_count(len(checked.findings), 'claim')}"
-        raise ClaimsNotMetError(f"{run_file}: {of} not met, not measured or cannot be told")
+    claims = format_count(len(checked.findings), "claim")
+    if missed := len(checked.unmet):
+        raise ClaimsNotMetError(
+            f"{run_file}: {missed} of {claims} not met, not measured or cannot be told"
+        )
+    if require_confidence and (doubted := len(checked.unconfirmed)):
+        raise ClaimsNotMetError(
+            f"{run_file}: {doubted} of {claims} met, but not beyond the uncertainty"
+        )
 
 
 def _check_many(

@@ -36,7 +36,7 @@ _TRENDS = {
     Change.WORSE: "getting worse",
     Change.DIFFERENT: "changing",
     Change.WITHIN_NOISE: "without a trend beyond noise",
-    Change.CANNOT_BE_TOLD: "without a known trend",
+    Change.CANNOT_BE_TOLD: "without a trend that can be shown",
 }
 
 # Loads or names of headline figures, by the place of their row.
@@ -250,7 +250,7 @@ def _of_history(comparison: Comparison, history: History) -> Iterator[str]:
     elif changes[Change.WITHIN_NOISE]:
         yield f"{opening}: no trend beyond noise in any headline figure."
     elif count >= FEWEST_IN_TREND and len(set(history.days)) < count:
-        yield f"{opening}: no trend can be separated from noise where two runs have the same date."
+        yield f"{opening}: no trend can be shown where two runs have the same date."
     else:
         yield f"{opening}: too few to separate a trend from noise ({FEWEST_IN_TREND} or more are needed)."
     for change in history.firmware:

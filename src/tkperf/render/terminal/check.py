@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tkperf.analysis.claim_findings import Checked, ClaimFinding, ClaimState
 from tkperf.analysis.results import RunResult
-from tkperf.page.check import CheckMatrix, find_check_warnings
+from tkperf.page.check import CheckMatrix, ClaimText, describe_claim, find_check_warnings
 from tkperf.page.words.run import find_notices
 from tkperf.render.terminal.console import plain
 
@@ -29,41 +29,36 @@ def print_checked(checked: Checked, result: RunResult, console: Console) -> None
     for warning in find_check_warnings(checked):
         console.print(plain(f"warning: {warning}"), style="yellow", highlight=False)
     table = Table()
-    for name in ("claim", "limit", "measured", "margin", "state", "note", "source"):
+    for name in ClaimText._fields:
         right = name in ("measured", "margin")
         table.add_column(name, justify="right" if right else "left", overflow="fold")
-    for finding in checked.findings:
-        table.add_row(
-            plain(finding.claim),
-            finding.limit,
-            finding.measured_text,
-            finding.margin_text,
-            _state(finding),
-            plain(finding.note or ""),
-            plain(finding.source or ""),
-        )
+    texts = [_style(finding) for finding in checked.findings]
+    for text in texts:
+        table.add_row(*text)
     unlimited = console.options.update(width=10_000)
     if Measurement.get(console, unlimited, table).maximum <= console.width:
         console.print(table)
     else:  # rich would break words to make it fit
-        for finding in checked.findings:
-            _print_stacked(finding, console)
+        for text in texts:
+            _print_stacked(text, console)
 
 
-def _print_stacked(finding: ClaimFinding, console: Console) -> None:
+def _style(finding: ClaimFinding) -> ClaimText:
+    """Return the finding in words that are safe to print, its state with a colour."""
+    text = ClaimText(*map(plain, describe_claim(finding)))
+    style = "yellow" if finding.certain is False else CLAIM_STYLES[finding.state]
+    return text._replace(state=f"[{style}]{text.state}[/]")
+
+
+def _print_stacked(text: ClaimText, console: Console) -> None:
     lines = [
-        f"claimed {finding.limit}, measured {finding.measured_text}, margin {finding.margin_text}",
-        plain(finding.note or ""),
-        plain(f"source: {finding.source}" if finding.source else ""),
+        f"claimed {text.limit}, measured {text.measured}, margin {text.margin}",
+        text.note,
+        f"source: {text.source}" if text.source else "",
     ]
-    console.print(f"{_state(finding)}: {plain(finding.claim)}", highlight=False)
+    console.print(f"{text.state}: {text.claim}", highlight=False)
     for line in filter(None, lines):
         console.print(Padding(line, (0, 0, 0, 4), expand=False), highlight=False)
-
-
-def _state(finding: ClaimFinding) -> str:
-    style = "yellow" if finding.certain is False else CLAIM_STYLES[finding.state]
-    return f"[{style}]{finding.outcome}[/]"
 
 
 def print_matrix(matrix: CheckMatrix, console: Console) -> None:
