@@ -110,17 +110,23 @@ def compared_streams(
         for name, section in sections.items()
         for slice_result in section.slices
     ]
-    encoding: dict[str, object] = {
-        "x": {
-            "field": "x",
-            "type": "quantitative",
-            "title": x_title,
-            **length_axis(row["x"] for row in rows),
-        },
-        "y": quantity_axis(rows, quantity.title, log=False),
-        "tooltip": tooltip(("series", "Run"), ("x", x_title), ("value", quantity.title)),
-    }
+    encoding = _encode(rows, x_title, quantity.title)
     return _curves(title, rows, encoding, _ends(rows))
+
+
+def _encode(
+    rows: Sequence[Row], x_title: str, y_title: str, *shown: tuple[str, str], log: bool = False
+) -> dict[str, object]:
+    """Return the axes of curves; ``shown`` are more fields of the tooltip."""
+    axis = log_axis if log else length_axis
+    return {
+        "x": {
+            "field": "x", "type": "quantitative", "title": x_title,
+            **axis(row["x"] for row in rows),
+        },
+        "y": quantity_axis(rows, y_title, log=log),
+        "tooltip": tooltip(("series", "Run"), *shown, ("x", x_title), ("value", y_title)),
+    }  # fmt: skip
 
 
 def _curves(
@@ -191,14 +197,7 @@ def compared_exceedance(sections: Mapping[str, SectionResult], *, title: str) ->
             _gather(section.histogram_us) if many else section.histogram_us
         )
     ]
-    encoding: dict[str, object] = {
-        "x": {
-            "field": "x", "type": "quantitative", "title": "Response time (µs)",
-            **log_axis(row["x"] for row in rows),
-        },
-        "y": quantity_axis(rows, "I/Os that took longer (%)", log=True),
-        "tooltip": tooltip(("series", "Run"), ("x", "µs"), ("value", "I/Os that took longer (%)")),
-    }  # fmt: skip
+    encoding = _encode(rows, "Response time (µs)", "I/Os that took longer (%)", log=True)
     spec = _curves(title, rows, encoding, _tails(rows))
     slices = (each.values for section in sections.values() for each in section.slices)
     return with_flags(spec, slices)
@@ -269,18 +268,8 @@ def compared_areas(
         for area in section.rounds
         for cell in area.cells
     ]
-    x_title = "Place on the device (% of its capacity)"
-    encoding: dict[str, object] = {
-        "x": {
-            "field": "x",
-            "type": "quantitative",
-            "title": x_title,
-            **length_axis(row["x"] for row in rows),
-        },
-        "y": quantity_axis(rows, quantity.title, log=False),
-        "strokeDash": {"field": "cell", "type": "nominal", "title": naming.title},
-        "tooltip": tooltip(
-            ("series", "Run"), ("cell", naming.title), ("x", x_title), ("value", quantity.title)
-        ),
-    }
+    encoding = _encode(
+        rows, "Place on the device (% of its capacity)", quantity.title, ("cell", naming.title)
+    )
+    encoding["strokeDash"] = {"field": "cell", "type": "nominal", "title": naming.title}
     return _curves(title, rows, encoding, _ends(rows))
