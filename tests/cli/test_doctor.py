@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from tkperf.cli.main import cli
-from tkperf.host.audit import Audit, Finding, Level
+from tkperf.host.audit import Audit, AuditFinding, AuditLevel
 from tkperf.model.errors import UsageError
 from tkperf.render.terminal.doctor import show_audit
 
@@ -39,10 +39,18 @@ def test_a_simulated_drive_is_not_called_missing(command: str) -> None:
 def test_what_disturbs_stands_first_and_nothing_is_left_out() -> None:
     """A table of what has to be done; what is as it should be has a line of its own each."""
     findings = (
-        Finding(subject="CPU governor", level=Level.OK, found="performance", why="clocks"),
-        Finding(subject="turbo", level=Level.NOT_KNOWN, found="not known: no file", why="clocks"),
-        Finding(subject="idle states", level=Level.ADVICE, found="C6", why="sleep", command="x"),
-        Finding(subject="link", level=Level.DISTURBS, found="x1", why="narrow", otherwise="move"),
+        AuditFinding(
+            subject="CPU governor", level=AuditLevel.OK, found="performance", why="clocks"
+        ),
+        AuditFinding(
+            subject="turbo", level=AuditLevel.NOT_KNOWN, found="not known: no file", why="clocks"
+        ),
+        AuditFinding(
+            subject="idle states", level=AuditLevel.ADVICE, found="C6", why="sleep", command="x"
+        ),
+        AuditFinding(
+            subject="link", level=AuditLevel.DISTURBS, found="x1", why="narrow", otherwise="move"
+        ),
     )
     console = Console(file=io.StringIO(), width=80)
     show_audit(Audit(findings), console)

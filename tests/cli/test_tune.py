@@ -12,22 +12,26 @@ from click.testing import CliRunner
 import tkperf
 from tests.conftest import why_no_loop_devices
 from tkperf.cli.main import cli
-from tkperf.host.audit import Audit, Finding, Level
+from tkperf.host.audit import Audit, AuditFinding, AuditLevel
 from tkperf.host.tuning.applying import release_settings
 from tkperf.model.errors import DeviceError, RefusedError, UsageError
 from tkperf.pipeline.host_check import audit_for, describe_host, prepared_host
 
-BUSY = Finding(
-    subject="CPU pressure", level=Level.DISTURBS, found="50 %", why="it waits", otherwise="end it"
+BUSY = AuditFinding(
+    subject="CPU pressure",
+    level=AuditLevel.DISTURBS,
+    found="50 %",
+    why="it waits",
+    otherwise="end it",
 )
-SLOW = Finding(
-    subject="CPU governor", level=Level.DISTURBS, found="powersave", why="slow",
+SLOW = AuditFinding(
+    subject="CPU governor", level=AuditLevel.DISTURBS, found="powersave", why="slow",
     command="echo performance",
 )  # fmt: skip
-SWAP = Finding(subject="swap", level=Level.ADVICE, found="1 GB", why="slow")
+SWAP = AuditFinding(subject="swap", level=AuditLevel.ADVICE, found="1 GB", why="slow")
 
 
-def finding_of(monkeypatch: pytest.MonkeyPatch, *findings: Finding) -> None:
+def finding_of(monkeypatch: pytest.MonkeyPatch, *findings: AuditFinding) -> None:
     monkeypatch.setattr("tkperf.pipeline.run_plan.audit_for", lambda *_, **__: Audit(findings))
 
 

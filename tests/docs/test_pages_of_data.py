@@ -19,7 +19,7 @@ from tkperf.analysis.results import RunResult
 from tkperf.cli.commands.raid import raid
 from tkperf.cli.commands.ssd import ssd
 from tkperf.cli.main import COMMANDS
-from tkperf.host.audit import Finding
+from tkperf.host.audit import AuditFinding
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.host_use import HostUse
 from tkperf.model.telemetry.log import MEDIA_ERRORS, THROTTLED
@@ -103,7 +103,7 @@ def test_what_is_kept_of_the_host_is_on_the_page() -> None:
     ]
     assert set(found) == {each.name for each in fields(HostUse)}
     named = in_backticks(read("host.md"))
-    assert {each.name for each in fields(Finding)} - set(named) == set()
+    assert {each.name for each in fields(AuditFinding)} - set(named) == set()
 
 
 def test_every_table_of_the_exports_is_on_the_page(result: RunResult) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tkperf.host.audit import Audit, Drive, Finding, Site, audit_host
+from tkperf.host.audit import Audit, AuditedDrive, AuditFinding, Site, audit_host
 from tkperf.model.errors import EngineError
 from tkperf.system.process import Completed
 
@@ -35,8 +35,6 @@ def _queue(disk: str, number: str, *, rotates: bool = False) -> dict[str, str]:
         f"{disk}/queue/rq_affinity": "1",
         f"{disk}/queue/nomerges": "0",
         f"{disk}/queue/wbt_lat_usec": "2000",
-        f"{disk}/queue/io_poll": "0",
-        f"{disk}/queue/read_ahead_kb": "128",
         f"{disk}/queue/max_sectors_kb": "1280",
         f"{disk}/queue/max_hw_sectors_kb": "2048",
         f"{disk}/queue/iostats": "1",
@@ -98,7 +96,6 @@ GOOD: dict[str, str] = {
     f"{CPU}/vulnerabilities/mds": "Not affected",
     "sys/devices/system/node/node0/cpulist": "0-1",
     "sys/devices/system/node/node0/distance": "10",
-    "sys/kernel/security/lockdown": "[none] integrity confidentiality",
     "sys/fs/cgroup/cgroup.controllers": "cpu io memory pids",
     "sys/fs/cgroup/user.slice/cpu.max": "max 100000",
     "sys/fs/cgroup/user.slice/memory.max": "max",
@@ -178,8 +175,8 @@ def site_of(root: Path, **settings: object) -> Site:
     return Site(root=root, **given)  # type: ignore[arg-type]
 
 
-def drive_of(root: Path, disk: str = NVME, name: str = "/dev/nvme0n1") -> Drive:
-    return Drive(name=name, disk=root / disk)
+def drive_of(root: Path, disk: str = NVME, name: str = "/dev/nvme0n1") -> AuditedDrive:
+    return AuditedDrive(name=name, disk=root / disk)
 
 
 def audit(
@@ -198,6 +195,6 @@ def audit(
     )
 
 
-def find(audited: Audit, subject: str) -> Finding:
+def find(audited: Audit, subject: str) -> AuditFinding:
     (finding,) = [one for one in audited.findings if one.subject == subject]
     return finding

@@ -13,7 +13,7 @@ from tests.builders import run_info, simulate
 from tests.host.fake_host import NVME, SATA, audit, make_host
 from tkperf.analysis.host import found_settings, host_findings
 from tkperf.analysis.results import RunResult
-from tkperf.host.audit.finding import Level
+from tkperf.host.audit.finding import AuditLevel
 from tkperf.page.disclosure import build_disclosure
 from tkperf.pipeline.host_check import HostState
 from tkperf.render.export_json import render_json
@@ -39,23 +39,23 @@ def test_a_run_shows_all_that_was_found_in_its_order(tmp_path: Path) -> None:
     facts = dict(build_disclosure(result))["Host before the run"]
     assert facts[0] == ("Set for the run", TUNED)
     titles = [title.lower() for title, _ in facts[1:]]
-    known = [one for one in audited.findings if one.level is not Level.NOT_KNOWN]
+    known = [one for one in audited.findings if one.level is not AuditLevel.NOT_KNOWN]
     assert titles == [finding.subject.lower() for finding in known]
     shown = dict(facts)
     assert shown["I/O scheduler"] == "none"
-    assert shown["CPU pressure"] == "somebody waited for 50 % of the last 10 s (would disturb)"
+    assert shown["CPU pressure"] == "tasks waited for 50 % of the last 10 s (would disturb)"
     assert "Writeback throttling" not in shown
     ((_, unknown),) = dict(build_disclosure(result))["Not known"]
     assert "Writeback throttling" in unknown.split(", ")
     text = printed(result)
     assert f"set for the run: {TUNED}" in text
-    quiet = audited.of(Level.OK, Level.NOTE)
+    quiet = audited.of(AuditLevel.OK, AuditLevel.NOTE)
     assert f"host: {len(quiet)} more findings in the report and in --json" in text
     assert "requests of the queue" not in text, "a wall of what is as it should be"
     assert "host, not known: writeback throttling" in text
     markdown = render_markdown(result)
     assert "| Set for the run | /sys/block/nvme0n1" in markdown
-    assert "CPU pressure: somebody waited for 50 %" in markdown
+    assert "CPU pressure: tasks waited for 50 %" in markdown
     (host,) = json.loads(render_json(result))["info"]["hosts"]
     assert host["audit"] == audited.plain()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.host.fake_host import NVME, POLICY, SATA_TWO, drive_of, make_host, site_of
-from tkperf.host.audit.site import Drive
+from tkperf.host.audit.site import AuditedDrive
 from tkperf.host.tuning import applying
 from tkperf.host.tuning.applying import apply_settings, find_left_behind, release_settings, tuned
 from tkperf.host.tuning.settings import Setting, find_settings
@@ -35,7 +35,7 @@ def host(tmp_path: Path) -> Path:
     return make_host(tmp_path, UNTUNED)
 
 
-def settings_of(host: Path, drive: Drive | None = None) -> tuple[Setting, ...]:
+def settings_of(host: Path, drive: AuditedDrive | None = None) -> tuple[Setting, ...]:
     return find_settings(site_of(host), [drive or drive_of(host)])
 
 
@@ -191,7 +191,7 @@ def test_what_somebody_changed_meanwhile_is_left(host: Path) -> None:
     apply_settings(settings_of(host), root=host)
     (host / WBT[1:]).write_text("75")
     restored = release_settings(root=host)
-    assert restored.left == (f"{WBT}: somebody set it to 75 since, it was 2000 before",)
+    assert restored.left == (f"{WBT}: it was set to 75 since, it was 2000 before",)
     assert (host / WBT[1:]).read_text() == "75"
 
 

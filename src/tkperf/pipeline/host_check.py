@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
-from tkperf.host.audit import Audit, Drive, Finding, Level, Site, audit_host
+from tkperf.host.audit import Audit, AuditedDrive, AuditFinding, AuditLevel, Site, audit_host
 from tkperf.host.audit.site import DAY_S, find_drive
 from tkperf.host.tuning.applying import find_left_behind, tuned
 from tkperf.host.tuning.settings import find_settings
@@ -51,7 +51,7 @@ def make_site(*, lasts_s: float = DAY_S, outstanding: int | None = None) -> Site
     )
 
 
-def find_drives(identities: Sequence[DeviceIdentity]) -> tuple[Drive, ...]:
+def find_drives(identities: Sequence[DeviceIdentity]) -> tuple[AuditedDrive, ...]:
     """Return the drives of these devices, or below these files, as far as the kernel describes them."""
     drives = {}
     for identity in identities:
@@ -83,10 +83,10 @@ def audit_for(
     return audit_host(site, find_drives(identities))
 
 
-def find_disturbing(audit: Audit, *, tune: bool) -> tuple[Finding, ...]:
+def find_disturbing(audit: Audit, *, tune: bool) -> tuple[AuditFinding, ...]:
     """Return the findings that disturb a run. With ``tune``, those that tuning corrects do not count."""
     own = {"CPU governor", "energy preference", "I/O scheduler"} if tune else set()
-    return tuple(one for one in audit.of(Level.DISTURBS) if one.subject not in own)
+    return tuple(one for one in audit.of(AuditLevel.DISTURBS) if one.subject not in own)
 
 
 def refuse_unfit(audit: Audit, *, tune: bool) -> None:
@@ -141,7 +141,7 @@ def describe_host(audit: Audit, device: str) -> str | None:
     counts = [
         f"{len(findings)} thing{'s' * (len(findings) > 1)} {verb} disturb this run "
         f"({', '.join(dict.fromkeys(one.subject for one in findings))})"
-        for level, verb in ((Level.DISTURBS, "would"), (Level.ADVICE, "may"))
+        for level, verb in ((AuditLevel.DISTURBS, "would"), (AuditLevel.ADVICE, "may"))
         if (findings := audit.of(level))
     ]
     if not counts:

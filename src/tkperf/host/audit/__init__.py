@@ -2,14 +2,10 @@
 
 | module | subject |
 |---|---|
-| ``cpu.py`` | governor, frequency limits, idle states, turbo, mitigations |
-| ``queue.py`` | the drive's queue: scheduler, requests, completions, merging |
-| ``numa.py``, ``interrupts.py`` | the distance of CPUs and interrupts from the drive |
-| ``links.py``, ``neighbours.py`` | the drive's link, and other drives on it |
-| ``timers.py``, ``scrubs.py`` | work on drives that is due, or runs already |
-| ``limits.py`` | control groups and limits of the process |
-| ``load.py`` | the present load of the host; swap |
-| ``system.py`` | virtual machine, kernel, services |
+| ``cpus.py`` | clocks, idle states, mitigations; the drive's NUMA node and interrupts |
+| ``drives.py`` | the drive's queue and link, and other drives on that link |
+| ``system.py`` | virtual machine, io_uring, services; control groups and limits of the process |
+| ``activity.py`` | pressure and swap; work on drives that runs already, or is due |
 | ``site.py``, ``finding.py`` | the audited host, and the findings |
 
 Each module is pure, except that it reads files below ``Site.root`` and calls tools through ``Site.run``.
@@ -18,38 +14,32 @@ Each module is pure, except that it reads files below ``Site.root`` and calls to
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tkperf.host.audit.cpu import audit_cpus
-from tkperf.host.audit.finding import Audit, Finding, Level, not_known
-from tkperf.host.audit.interrupts import audit_interrupts
-from tkperf.host.audit.limits import audit_limits
-from tkperf.host.audit.links import audit_links
-from tkperf.host.audit.load import audit_load
-from tkperf.host.audit.neighbours import audit_neighbours, count_io, find_neighbours
-from tkperf.host.audit.numa import audit_numa
-from tkperf.host.audit.queue import audit_queue
-from tkperf.host.audit.scrubs import audit_scrubs
-from tkperf.host.audit.site import Drive, Site
-from tkperf.host.audit.system import audit_system
-from tkperf.host.audit.timers import audit_timers
+from tkperf.host.audit.activity import audit_load, audit_timers, audit_work
+from tkperf.host.audit.cpus import audit_cpus, audit_interrupts, audit_numa
+from tkperf.host.audit.drives import (
+    audit_links,
+    audit_neighbours,
+    audit_queue,
+    count_io,
+    find_neighbours,
+)
+from tkperf.host.audit.finding import Audit, AuditFinding, AuditLevel, Topic
+from tkperf.host.audit.site import AuditedDrive, Site
+from tkperf.host.audit.system import audit_limits, audit_system
 from tkperf.model.errors import reason_of
 
 # The shortest watch over neighbours: 100 I/Os a second make 20 in it.
 WATCH_S = 0.2
-_LOOKS: tuple[tuple[str, Callable[[Site, Drive], Iterable[Finding]]], ...] = (
-    ("queue settings", audit_queue),
-    ("interrupts", audit_interrupts),
-    ("NUMA node", audit_numa),
-    ("link", audit_links),
-)
+_ODD_KERNEL = "the kernel says something that tkperf does not understand"
 
 
 def audit_host(
     site: Site,
-    drives: Sequence[Drive] = (),
+    drives: Sequence[AuditedDrive] = (),
     *,
     pause: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
@@ -62,42 +52,44 @@ def audit_host(
     # No timer works on a drive that is held for a test.
     tested = {drive.disk.resolve().name for drive in drives}
     before = count_io(everyone, clock())
-    findings = [
-        *_guarded("CPUs", lambda: audit_cpus(site)),
-        *_guarded("system", lambda: audit_system(site, drives)),
-        *_guarded("limits", lambda: audit_limits(site, drives)),
-        *_guarded("load", lambda: audit_load(site)),
-        *_guarded("timers", lambda: audit_timers(site, shares=bool(names - tested))),
-        *_guarded("scrubs", lambda: audit_scrubs(site, names)),
+    of_host = [
+        *_guarded("CPUs", partial(audit_cpus, site)),
+        *_guarded("system", partial(audit_system, site, drives)),
+        *_guarded("limits", partial(audit_limits, site, drives)),
+        *_guarded("load", partial(audit_load, site)),
+        *_guarded("timers", partial(audit_timers, site, shares=bool(names - tested))),
+        *_guarded("scrubs", partial(audit_work, site, names)),
     ]
-    of_drives: list[Finding] = []
-    for drive in drives:
-        for subject, look in _LOOKS:
-            of_drives += _of(drive, _guarded(subject, partial(look, site, drive)))
+    of_drives = [
+        replace(finding, device=drive.name)
+        for drive in drives
+        for finding in (
+            *_guarded("queue settings", partial(audit_queue, site, drive)),
+            *_guarded("interrupts", partial(audit_interrupts, site, drive)),
+            *_guarded("NUMA node", partial(audit_numa, site, drive)),
+            *_guarded("link", partial(audit_links, site, drive)),
+        )
+    ]
     if everyone:
         pause(max(0.0, WATCH_S - (clock() - before.at_s)))
     after = count_io(everyone, clock())
-    for drive in drives:
-        looked = list(audit_neighbours(neighbours[drive.name], before, after))
-        of_drives += _of(drive, looked)
-    return Audit((*of_drives, *findings))
+    of_links = [
+        replace(audit_neighbours(neighbours[drive.name], before, after), device=drive.name)
+        for drive in drives
+    ]
+    return Audit((*of_drives, *of_links, *of_host))
 
 
-def _of(drive: Drive, findings: Iterable[Finding]) -> Iterator[Finding]:
-    return (replace(finding, device=drive.name) for finding in findings)
-
-
-def _guarded(subject: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
+def _guarded(subject: str, look: Callable[[], Iterable[AuditFinding]]) -> list[AuditFinding]:
     """Return the findings of a look, with "not known" for the rest if the kernel gives unexpected values."""
-    found: list[Finding] = []
+    found: list[AuditFinding] = []
     try:
         for finding in look():
             found.append(finding)
     except (OSError, ValueError, LookupError) as error:
-        why = "the kernel says something that tkperf does not understand"
         reason = reason_of(error) if isinstance(error, OSError) else "a value that cannot be read"
-        found.append(not_known(subject, reason, why))
+        found.append(Topic(subject, _ODD_KERNEL).not_known(reason))
     return found
 
 
-__all__ = ["WATCH_S", "Audit", "Drive", "Finding", "Level", "Site", "audit_host"]
+__all__ = ["WATCH_S", "Audit", "AuditFinding", "AuditLevel", "AuditedDrive", "Site", "audit_host"]

@@ -1,4 +1,4 @@
-"""Findings of the audit on one subject each: its state, its weight, the reason, and a remedy."""
+"""Findings of the audit on one topic each: its state, its weight, the reason, and a remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tkperf.model.units import drop_controls
 _LONGEST = 300
 
 
-class Level(StrEnum):
+class AuditLevel(StrEnum):
     """The weight of a finding for a run."""
 
     OK = "ok"
@@ -24,8 +24,12 @@ class Level(StrEnum):
     NOT_KNOWN = "not known"
 
 
+# Levels of findings that have a remedy.
+MATTERS = (AuditLevel.ADVICE, AuditLevel.DISTURBS)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class AuditFinding:
     """A finding on one subject. ``found`` has its units; ``why`` is a sentence.
 
     Attributes:
@@ -36,7 +40,7 @@ class Finding:
     """
 
     subject: str
-    level: Level
+    level: AuditLevel
     found: str
     why: str
     command: str | None = None
@@ -60,31 +64,80 @@ class Finding:
     @property
     def remedy(self) -> str:
         """Return the command or another remedy, for people; empty where nothing needs doing."""
-        if self.command is not None:
-            return self.command
-        if self.otherwise is not None:
-            return self.otherwise
-        matters = self.level in (Level.ADVICE, Level.DISTURBS)
-        return "no command changes it" if matters else ""
+        remedy = self.command if self.command is not None else self.otherwise
+        if remedy is not None:
+            return remedy
+        return "no command changes it" if self.level in MATTERS else ""
 
     def __str__(self) -> str:
         return f"{self.title}: {self.found}" + (f" ({self.remedy})" if self.remedy else "")
 
 
 @dataclass(frozen=True, slots=True)
+class Topic:
+    """A subject of the audit and why it matters; its methods make the findings on it."""
+
+    name: str
+    why: str
+    is_setting: bool = True
+
+    def find(
+        self,
+        level: AuditLevel,
+        found: str,
+        *,
+        command: str | None = None,
+        otherwise: str | None = None,
+    ) -> AuditFinding:
+        """Return a finding; it keeps its remedy only at a level that matters."""
+        matters = level in MATTERS
+        return AuditFinding(
+            subject=self.name,
+            level=level,
+            found=found,
+            why=self.why,
+            command=command if matters else None,
+            otherwise=otherwise if matters else None,
+            is_setting=self.is_setting,
+        )
+
+    def advise(
+        self,
+        is_needed: bool,
+        found: str,
+        *,
+        command: str | None = None,
+        otherwise: str | None = None,
+    ) -> AuditFinding:
+        """Return advice with its remedy if it is needed, else ok."""
+        level = AuditLevel.ADVICE if is_needed else AuditLevel.OK
+        return self.find(level, found, command=command, otherwise=otherwise)
+
+    def ok(self, found: str) -> AuditFinding:
+        return self.find(AuditLevel.OK, found)
+
+    def note(self, found: str) -> AuditFinding:
+        return self.find(AuditLevel.NOTE, found)
+
+    def not_known(self, because: str) -> AuditFinding:
+        """Return a finding that the topic could not be read: unknown is never ok."""
+        return AuditFinding(
+            subject=self.name,
+            level=AuditLevel.NOT_KNOWN,
+            found=f"not known: {because}",
+            why=self.why,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Audit:
     """All findings, in the order of the display."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[AuditFinding, ...] = ()
 
-    def of(self, *levels: Level) -> tuple[Finding, ...]:
+    def of(self, *levels: AuditLevel) -> tuple[AuditFinding, ...]:
         return tuple(finding for finding in self.findings if finding.level in levels)
 
     def plain(self) -> list[dict[str, object]]:
         """Return the findings as plain data, for the run file and for programs."""
         return [asdict(finding) | {"level": finding.level.value} for finding in self.findings]
-
-
-def not_known(subject: str, because: str, why: str) -> Finding:
-    """Return a finding on a subject that the audit could not read: unknown is never ok."""
-    return Finding(subject=subject, level=Level.NOT_KNOWN, found=f"not known: {because}", why=why)

@@ -12,7 +12,7 @@ from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, text
 from tkperf.system.process import Completed, run_command
 
 # A tool whose answer is only advice gets no more time than this.
-TOOL_LIMIT_S = 2.0
+ADVICE_LIMIT_S = 2.0
 DAY_S = 86_400.0
 
 
@@ -57,7 +57,7 @@ class Site:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drive:
+class AuditedDrive:
     """A drive that a run would load: its name, and the sysfs folder of the whole disk.
 
     ``is_file``: a file is measured, and this is the drive of its file system.
@@ -76,23 +76,27 @@ class Drive:
         return find_nvme_controller(self.disk) is not None
 
     @property
+    def hardware_queues(self) -> int:
+        return len(list((self.disk / "mq").glob("[0-9]*")))
+
+    @property
     def rotates(self) -> bool:
         return text(self.disk / "queue/rotational") == "1"
 
 
 def find_drive(
     name: str, major_minor: str | None, sys_root: Path, *, is_file: bool = False
-) -> Drive | None:
+) -> AuditedDrive | None:
     """Return a drive by its device number; None where the kernel describes none."""
     if major_minor is None:
         return None
     node = find_node(major_minor, sys_root)
     if not node.exists():
         return None
-    return Drive(name=name, disk=find_disk(node), is_file=is_file)
+    return AuditedDrive(name=name, disk=find_disk(node), is_file=is_file)
 
 
-def place_of(disk: Path) -> Path:
+def find_place_on_bus(disk: Path) -> Path:
     """Return the place of a disk in the tree of devices; for an NVMe drive its controller's place."""
     return find_nvme_controller(disk) or disk.resolve()
 
@@ -109,6 +113,13 @@ def parse_list(words: str | None) -> frozenset[int]:
         if first:
             numbers.update(range(int(first), int(last or first) + 1))
     return frozenset(numbers)
+
+
+def chosen_of(words: str | None) -> str | None:
+    """Return the chosen word of a list: ``none`` for ``mq-deadline [none]``."""
+    if words is None or "[" not in words:
+        return words
+    return words.partition("[")[2].partition("]")[0]
 
 
 def format_list(numbers: frozenset[int] | set[int]) -> str:

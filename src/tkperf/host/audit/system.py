@@ -1,20 +1,39 @@
-"""The system itself: a virtual machine, restrictions of the kernel, services that change settings or ask drives."""
+"""The system: a virtual machine, io_uring, services, and the limits on tkperf's control groups and process."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tkperf.device.sysfs import number, text
-from tkperf.host.audit.finding import Finding, Level, not_known
-from tkperf.host.audit.site import Drive, Site
+from tkperf.host.audit.finding import AuditFinding, AuditLevel, Topic
+from tkperf.host.audit.site import AuditedDrive, Site
+from tkperf.model.units import format_capacity
+from tkperf.system.control_groups import ControlGroups, find_control_groups
 
 # A hypervisor that took more than this share of time since boot took more than rounding explains.
 STOLEN_PCT = 0.1
-_VIRTUAL = "a hypervisor may take CPUs away at any time, and a virtual drive is measured as the host shows it"
-_URING = "without io_uring the I/O is issued by libaio, which costs more CPU time an I/O"
-_LOCKDOWN = "a kernel that is locked down keeps tools from some of what they would read"
-# Services that set governors and queues again during a run, with their names in the kernel.
-_TUNERS = {
+# fio's threads, tkperf's own and their helpers, with room to spare.
+NEEDED_PIDS = 200
+# fio keeps job structures and histograms in shared memory, tkperf its samples: some hundred MB.
+NEEDED_MEMORY_BYTES = 2_000_000_000
+NEEDED_FILES = 1024
+# Version 1 writes "none" as the largest number of whole pages.
+_NO_LIMIT_BYTES = 1 << 60
+_NO_IO_LIMIT = "rbps=max wbps=max riops=max wiops=max"
+_VIRTUAL = Topic(
+    "virtual machine",
+    "a hypervisor may take CPUs away at any time, and a virtual drive is measured as the host shows it",
+)
+_URING = Topic(
+    "io_uring", "without io_uring the I/O is issued by libaio, which costs more CPU time an I/O"
+)
+_TUNERS = Topic(
+    "services that change settings",
+    "they may set the governor or the queue of a drive again while it is measured",
+)
+# Their names in the kernel.
+_TUNING_SERVICES = {
     "tuned": "tuned",
     "power-profiles-": "power-profiles-daemon",
     "auto-cpufreq": "auto-cpufreq",
@@ -22,45 +41,54 @@ _TUNERS = {
     "cpufreqd": "cpufreqd",
     "laptop_mode": "laptop-mode",
 }
-_ASKING = {
-    "smartd": "smartd asks drives for SMART data, by default every 30 minutes: a SATA drive ends "
+_SMARTD = Topic(
+    "smartd",
+    "smartd asks drives for SMART data, by default every 30 minutes: a SATA drive ends "
     "what is queued first",
-    "udisksd": "udisksd asks SATA drives for SMART data every 10 minutes: they end what is queued "
-    "first",
-}
+)
+_UDISKSD = Topic(
+    "udisksd",
+    "udisksd asks SATA drives for SMART data every 10 minutes: they end what is queued first",
+)
+_GROUPS = Topic(
+    "limits of control groups",
+    "limits on CPU, memory, I/O or tasks would be measured instead of the drive",
+)
+_CPU = Topic(
+    "limit of CPU time",
+    "a group that has used up its share of CPU time stands still until the next period",
+)
+_MEMORY = Topic("limit of memory", "where memory runs out, tkperf or fio is ended or stands still")
+_TASKS = Topic("limit of tasks", "fio could not start its threads")
+_IO = Topic("limit of I/O", "what is measured is then the limit, not the drive")
+_PROCESS = Topic("limits of the process", "fio could not open files, lock memory or start threads")
 
 
-def audit_system(site: Site, drives: Sequence[Drive]) -> Iterator[Finding]:
+def audit_system(site: Site, drives: Sequence[AuditedDrive]) -> Iterator[AuditFinding]:
     yield _virtual_machine(site)
     yield _io_uring(site)
-    yield _lockdown(site)
     yield _tuners(site)
-    yield from _asking(site, drives)
+    yield from _services_that_ask(site, drives)
 
 
-def _virtual_machine(site: Site) -> Finding:
-    subject = "virtual machine"
+def _virtual_machine(site: Site) -> AuditFinding:
     rows = (text(site.proc / "cpuinfo") or "").splitlines()
     flags = next((row for row in rows if row.startswith(("flags", "Features"))), None)
     kind = text(site.sys / "hypervisor/type")
-    vendor = text(site.sys / "class/dmi/id/sys_vendor")
-    product = text(site.sys / "class/dmi/id/product_name")
     if flags is None and kind is None:
-        return not_known(subject, "/proc/cpuinfo does not tell", _VIRTUAL)
+        return _VIRTUAL.not_known("/proc/cpuinfo does not tell")
     if kind is None and "hypervisor" not in (flags or "").split():
-        return Finding(subject=subject, level=Level.OK, found="no", why=_VIRTUAL)
-    maker = " ".join(word for word in (kind, vendor, product) if word)
+        return _VIRTUAL.ok("no")
+    dmi = site.sys / "class/dmi/id"
+    names = (kind, text(dmi / "sys_vendor"), text(dmi / "product_name"))
+    maker = " ".join(name for name in names if name)
     stolen_pct = _stolen_pct(site)
     stolen = "steal not known" if stolen_pct is None else f"{stolen_pct:.2g} % of CPU time stolen"
     takes = stolen_pct is not None and stolen_pct >= STOLEN_PCT
-    return Finding(
-        subject=subject,
-        level=Level.ADVICE if takes else Level.NOTE,
-        found=f"yes{f' ({maker})' if maker else ''}; {stolen} since boot",
-        why=_VIRTUAL,
-        otherwise="give it CPUs of its own (pinned vCPUs), or measure on the host"
-        if takes
-        else None,
+    return _VIRTUAL.find(
+        AuditLevel.ADVICE if takes else AuditLevel.NOTE,
+        f"yes{f' ({maker})' if maker else ''}; {stolen} since boot",
+        otherwise="give it CPUs of its own (pinned vCPUs), or measure on the host",
     )
 
 
@@ -73,67 +101,152 @@ def _stolen_pct(site: Site) -> float | None:
     return 100 * times[7] / sum(times) if sum(times) else None
 
 
-def _io_uring(site: Site) -> Finding:
+def _io_uring(site: Site) -> AuditFinding:
     file = site.proc / "sys/kernel/io_uring_disabled"
     setting = number(file)
     if setting is None:
         if file.exists():
-            return not_known("io_uring", "its switch cannot be read", _URING)
-        return Finding(
-            subject="io_uring",
-            level=Level.OK,
-            found="not switched off (no such switch)",
-            why=_URING,
-        )
-    closed = setting == 2 or (setting == 1 and not site.is_root)
+            return _URING.not_known("its switch cannot be read")
+        return _URING.ok("not switched off (no such switch)")
     meaning = {0: "open to all", 1: "open to privileged processes", 2: "switched off"}
-    return Finding(
-        subject="io_uring",
-        level=Level.ADVICE if closed else Level.OK,
-        found=f"{meaning.get(setting, 'not known to tkperf')} (io_uring_disabled {setting})",
-        why=_URING,
-        command="sudo sysctl kernel.io_uring_disabled=0" if closed else None,
+    return _URING.advise(
+        setting == 2 or (setting == 1 and not site.is_root),
+        f"{meaning.get(setting, 'not known to tkperf')} (io_uring_disabled {setting})",
+        command="sudo sysctl kernel.io_uring_disabled=0",
     )
 
 
-def _lockdown(site: Site) -> Finding:
-    words = text(site.sys / "kernel/security/lockdown")
-    if words is None or "[" not in words:
-        return not_known("kernel lockdown", "securityfs does not show it", _LOCKDOWN)
-    return Finding(
-        subject="kernel lockdown",
-        level=Level.NOTE,
-        found=words.partition("[")[2].partition("]")[0],
-        why=_LOCKDOWN,
-    )
-
-
-def _tuners(site: Site) -> Finding:
-    subject = "services that change settings"
-    why = "they may set the governor or the queue of a drive again while it is measured"
+def _tuners(site: Site) -> AuditFinding:
     if site.processes is None:
-        return not_known(subject, "/proc shows no processes", why)
-    running = [service for name, service in _TUNERS.items() if name in site.processes]
-    return Finding(
-        subject=subject,
-        level=Level.ADVICE if running else Level.OK,
-        found=", ".join(running) or "none runs",
-        why=why,
-        command=f"sudo systemctl stop {' '.join(running)}" if running else None,
+        return _TUNERS.not_known("/proc shows no processes")
+    running = [service for name, service in _TUNING_SERVICES.items() if name in site.processes]
+    return _TUNERS.advise(
+        bool(running),
+        ", ".join(running) or "none runs",
+        command=f"sudo systemctl stop {' '.join(running)}",
     )
 
 
-def _asking(site: Site, drives: Sequence[Drive]) -> Iterator[Finding]:
+def _services_that_ask(site: Site, drives: Sequence[AuditedDrive]) -> Iterator[AuditFinding]:
     """Yield findings on services that ask drives for their health meanwhile. tkperf does not stop them."""
-    for name, why in _ASKING.items():
-        if site.processes is None or name not in site.processes:
-            continue
-        reaches = any(name == "smartd" or not drive.is_nvme for drive in drives)
-        if reaches:
-            yield Finding(
-                subject=name,
-                level=Level.ADVICE if name == "smartd" else Level.NOTE,
-                found="runs",
-                why=why,
-                command=f"sudo systemctl stop {'smartmontools' if name == 'smartd' else 'udisks2'}",
-            )
+    running = site.processes or frozenset()
+    if "smartd" in running and drives:
+        command = "sudo systemctl stop smartmontools"
+        yield _SMARTD.find(AuditLevel.ADVICE, "runs", command=command)
+    if "udisksd" in running and not all(drive.is_nvme for drive in drives):
+        yield replace(_UDISKSD.note("runs"), command="sudo systemctl stop udisks2")
+
+
+def audit_limits(site: Site, drives: Sequence[AuditedDrive]) -> Iterator[AuditFinding]:
+    """Yield the limits of control groups, version 1 and 2, and of the process."""
+    groups = find_control_groups(site.root)
+    if groups is None:
+        yield _GROUPS.not_known("the kernel shows none here")
+    else:
+        yield _cpu_limit(groups)
+        yield _memory_limit(groups)
+        yield _task_limit(groups)
+        for drive in drives:
+            yield replace(_io_limit(groups, drive), device=drive.name)
+    yield _process_limits(site)
+
+
+def _cpu_limit(groups: ControlGroups) -> AuditFinding:
+    limits = []
+    for folder in groups.of("cpu"):
+        quota, _, period = (text(folder / "cpu.max") or "max").partition(" ")
+        if not (folder / "cpu.max").exists():
+            quota = text(folder / "cpu.cfs_quota_us") or "-1"
+            period = text(folder / "cpu.cfs_period_us") or "100000"
+        if quota.isdecimal() and period.isdecimal() and int(period):
+            limits.append((int(quota) / int(period), folder))
+    if not limits:
+        return _CPU.ok("none")
+    cpus, folder = min(limits)
+    none, name = ("max", "cpu.max") if (folder / "cpu.max").exists() else (-1, "cpu.cfs_quota_us")
+    return _CPU.find(
+        AuditLevel.DISTURBS,
+        f"{cpus:g} CPUs (group {folder.name})",
+        command=f"echo {none} | sudo tee {folder / name}",
+    )
+
+
+def _memory_limit(groups: ControlGroups) -> AuditFinding:
+    limits = []
+    for folder in groups.of("memory"):
+        for name in ("memory.max", "memory.high", "memory.limit_in_bytes"):
+            limit = number(folder / name)
+            if limit is not None and 0 <= limit < _NO_LIMIT_BYTES:
+                limits.append((limit, folder / name))
+    if not limits:
+        return _MEMORY.ok("none")
+    limit, file = min(limits)
+    raised = "-1" if file.name.endswith("in_bytes") else "max"
+    return _MEMORY.find(
+        AuditLevel.ADVICE if limit < NEEDED_MEMORY_BYTES else AuditLevel.NOTE,
+        f"{format_capacity(limit)} ({file.name} of group {file.parent.name})",
+        command=f"echo {raised} | sudo tee {file}",
+    )
+
+
+def _task_limit(groups: ControlGroups) -> AuditFinding:
+    rooms = []
+    for folder in groups.of("pids"):
+        most, now = number(folder / "pids.max"), number(folder / "pids.current")
+        if most is not None:
+            rooms.append((most - (now or 0), most, folder))
+    if not rooms:
+        return _TASKS.ok("none")
+    room, most, folder = min(rooms)
+    return _TASKS.advise(
+        room < NEEDED_PIDS,
+        f"{most}, {room} of them free (group {folder.name})",
+        command=f"echo max | sudo tee {folder / 'pids.max'}",
+    )
+
+
+def _io_limit(groups: ControlGroups, drive: AuditedDrive) -> AuditFinding:
+    major_minor = drive.major_minor
+    if major_minor is None:
+        return _IO.not_known("the kernel does not tell the drive's number")
+    for folder in (*groups.of("io"), *groups.of("blkio")):
+        for file in (folder / "io.max", *sorted(folder.glob("blkio.throttle.*_device"))):
+            for row in (text(file) or "").splitlines():
+                numbers, _, limits = row.partition(" ")
+                is_v2 = file.name == "io.max"
+                if numbers != major_minor or (
+                    is_v2 and all(word.endswith("=max") for word in limits.split())
+                ):
+                    continue
+                return _IO.find(
+                    AuditLevel.DISTURBS,
+                    f"{limits if is_v2 else f'{file.name} {limits}'} (group {folder.name})",
+                    command=f'echo "{major_minor} {_NO_IO_LIMIT if is_v2 else 0}" | sudo tee {file}',
+                )
+    return _IO.ok("none")
+
+
+def _process_limits(site: Site) -> AuditFinding:
+    """Check the limits that ``ulimit`` shows: the soft ones, since they are the ones that fail."""
+    rows = (text(site.proc / "self/limits") or "").splitlines()
+    limits = {
+        name: row[len(name) :].split()[0]
+        for name in ("Max open files", "Max locked memory", "Max processes")
+        for row in rows
+        if row.startswith(name)
+    }
+    if not limits:
+        return _PROCESS.not_known("/proc/self/limits cannot be read")
+    files = limits.get("Max open files", "unlimited")
+    tasks = limits.get("Max processes", "unlimited")
+    locked = limits.get("Max locked memory", "not known")
+    commands = []
+    if files.isdecimal() and int(files) < NEEDED_FILES:
+        commands.append(f"ulimit -n {NEEDED_FILES}")
+    if tasks.isdecimal() and int(tasks) < NEEDED_PIDS and not site.is_root:
+        commands.append(f"ulimit -u {10 * NEEDED_PIDS}")
+    return _PROCESS.advise(
+        bool(commands),
+        f"open files {files}, locked memory {locked}{' bytes' * locked.isdecimal()}, processes {tasks}",
+        command="; ".join(commands),
+    )

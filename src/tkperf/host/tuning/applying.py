@@ -194,7 +194,7 @@ def _put_back(root: Path, entry: Kept) -> Restored:
     if now == entry.before:
         return Restored()
     if entry.changed_to is not None and now != entry.changed_to:
-        text = f"{entry.path}: somebody set it to {now} since, it was {entry.before} before"
+        text = f"{entry.path}: it was set to {now} since, it was {entry.before} before"
         return Restored(left=(text,))
     failure = _set(root, entry.path, entry.before)
     if failure is not None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.device.sysfs import text
-from tkperf.host.audit.queue import choose_scheduler, chosen_of
-from tkperf.host.audit.site import Drive, Site
+from tkperf.host.audit.drives import choose_scheduler
+from tkperf.host.audit.site import AuditedDrive, Site, chosen_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Setting:
         )
 
 
-def find_settings(site: Site, drives: Sequence[Drive]) -> tuple[Setting, ...]:
+def find_settings(site: Site, drives: Sequence[AuditedDrive]) -> tuple[Setting, ...]:
     """Return all settings for measuring, changed or not, in the order of setting them.
 
     The drive of a measured file is left out: it has other users.
@@ -85,7 +85,7 @@ def _of_cpus(site: Site) -> Iterator[Setting]:
             )
 
 
-def _of_queue(site: Site, drive: Drive) -> Iterator[Setting]:
+def _of_queue(site: Site, drive: AuditedDrive) -> Iterator[Setting]:
     queue = site.sys / "block" / drive.disk.name / "queue"
     sequence = text(drive.disk / "diskseq")
     choices = (text(queue / "scheduler") or "").replace("[", "").replace("]", "").split()

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tkperf.device.identity import TargetKind
 from tkperf.device.purge import PurgePlan
-from tkperf.host.audit import Audit, Level
+from tkperf.host.audit import Audit, AuditLevel
 from tkperf.model.units import format_capacity
 from tkperf.pipeline.diagnosis import TOOLS, DeviceDiagnosis, HostDiagnosis
 from tkperf.render.terminal.console import plain
@@ -29,11 +29,11 @@ LABELS = {
     "wwn": "WWN",
 }
 LEVEL_STYLES = {
-    Level.OK: "",
-    Level.NOTE: "",
-    Level.ADVICE: "yellow",
-    Level.DISTURBS: "bold red",
-    Level.NOT_KNOWN: "dim",
+    AuditLevel.OK: "",
+    AuditLevel.NOTE: "",
+    AuditLevel.ADVICE: "yellow",
+    AuditLevel.DISTURBS: "bold red",
+    AuditLevel.NOT_KNOWN: "dim",
 }
 HIDDEN = ("inode", "disk_sequence", "partition", "backing", "loop_backing")
 
@@ -89,7 +89,7 @@ def show_audit(audit: Audit, console: Console) -> None:
     table = Table(title="the host, were a run of a day to begin now", title_justify="left")
     for column in ("subject", "level", "found", "what to do"):
         table.add_column(column, overflow="fold")
-    remarkable = (*audit.of(Level.DISTURBS), *audit.of(Level.ADVICE))
+    remarkable = (*audit.of(AuditLevel.DISTURBS), *audit.of(AuditLevel.ADVICE))
     for finding in remarkable:
         table.add_row(
             plain(finding.title),
@@ -104,10 +104,10 @@ def show_audit(audit: Audit, console: Console) -> None:
     )
     for reason in dict.fromkeys(f"{finding.subject}: {finding.why}" for finding in remarkable):
         console.print(f"why {plain(reason)}", highlight=False)
-    for level in (Level.NOTE, Level.OK, Level.NOT_KNOWN):
+    for level in (AuditLevel.NOTE, AuditLevel.OK, AuditLevel.NOT_KNOWN):
         for finding in audit.of(level):
             # The text of such a finding says so itself.
-            head = "" if level is Level.NOT_KNOWN else f"{level.value}, "
+            head = "" if level is AuditLevel.NOT_KNOWN else f"{level.value}, "
             text = f"{finding.title}: {head}{finding.found}"
             console.print(plain(text), style=LEVEL_STYLES[level], highlight=False, soft_wrap=True)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from tkperf.host.audit import Audit, Level
+from tkperf.host.audit import Audit, AuditLevel
 from tkperf.host.tuning.applying import Restored
 from tkperf.host.tuning.settings import Setting
 from tkperf.render.terminal.console import open_console, plain
@@ -55,7 +55,9 @@ def print_changes(changes: Sequence[str], console: Console) -> None:
 def print_rest(audit: Audit, settings: Sequence[Setting], console: Console) -> None:
     """Print other findings that matter, which only the user may change."""
     own = {setting.subject for setting in settings if setting.wanted is not None}
-    rest = [one for one in audit.of(Level.DISTURBS, Level.ADVICE) if one.subject not in own]
+    rest = [
+        one for one in audit.of(AuditLevel.DISTURBS, AuditLevel.ADVICE) if one.subject not in own
+    ]
     if not rest:
         return
     table = Table(title="what tkperf leaves to you", title_justify="left")

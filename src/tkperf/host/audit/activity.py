@@ -1,0 +1,323 @@
+"""The activity of the host: its present load, work on drives that runs, and work that is due."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from tkperf.device.sysfs import text
+from tkperf.host.audit.finding import AuditFinding, AuditLevel, Topic
+from tkperf.host.audit.site import ADVICE_LIMIT_S, Site
+from tkperf.model.errors import EngineError
+from tkperf.model.units import format_capacity, format_duration
+
+# By resource: its topic, and the share of the last ten seconds in which a task had to wait, in percent: from the
+# first number on advice, from the second on it disturbs. A desktop at rest stays below 1 %.
+_PRESSURES = {
+    "cpu": (
+        Topic("CPU pressure", "a task that waits for a CPU issues no I/O meanwhile", False),
+        2.0,
+        10.0,
+    ),
+    "memory": (
+        Topic(
+            "memory pressure",
+            "a task that waits for memory stands still, in the midst of a step, too",
+            False,
+        ),
+        0.1,
+        1.0,
+    ),
+    "io": (
+        Topic("I/O pressure", "other I/O keeps drives busy, and CPUs and links with them", False),
+        5.0,
+        20.0,
+    ),
+}
+_SWAP = Topic(
+    "swap",
+    "what was swapped out is read back from a drive when it is needed, and stands still for it",
+    is_setting=False,
+)
+# Below this share of the memory the kernel begins to reclaim, and to swap.
+_LITTLE_MEMORY = 0.05
+_RUNS = "it reads or writes drives for hours, and takes CPUs, links and controllers"
+_MD_WORK = ("check", "repair", "resync", "recover", "reshape")
+_PROGRAMS = Topic("work on drives under way", _RUNS, is_setting=False)
+# Programs that work on whole drives or file systems, with their names in the kernel.
+_PROGRAM_NAMES = ("fstrim", "e2scrub", "e2scrub_all", "xfs_scrub", "checkarray", "updatedb.mlocat",
+                  "updatedb.plocat", "updatedb", "badblocks", "fio", "dd")  # fmt: skip
+_DUE = (
+    "scrubs, checks, trims and indexing read or write drives, and take CPUs, links and controllers"
+)
+_TIMERS = Topic("timers due within the run", _DUE, is_setting=False)
+_CRON = Topic("cron jobs that work on drives", _DUE, is_setting=False)
+# Work on drives, by the name of its timer, command or script.
+_HEAVY = re.compile(
+    r"fstrim|mdcheck|mdadm-?scrub|mdmonitor-oneshot|raid-check|checkarray|e2scrub|xfs_scrub|scrub|"
+    r"btrfs-(balance|defrag|trim)|updatedb|mlocate|plocate|apt-daily|unattended-upgrade|dnf-makecache|"
+    r"dnf-automatic|snapper|restic|borg|backup|rsnapshot|smartctl|fwupd"
+)
+# For a script whose name says nothing, only its commands count.
+_HEAVY_COMMAND = re.compile(
+    r"\bfstrim\b|checkarray|raid-check|mdcheck|e2scrub|\bscrub\b|updatedb|smartctl|sync_action"
+)
+_LONGEST_CRON_BYTES = 1 << 20
+_CRON_SERVICES = ("cron", "crond", "cronie", "fcron", "anacron")
+
+
+def audit_load(site: Site) -> Iterator[AuditFinding]:
+    """Yield pressure on CPUs, memory and I/O, and memory that is swapped out."""
+    for resource in _PRESSURES:
+        yield _pressure(site, resource)
+    yield _swap(site)
+
+
+def _pressure(site: Site, resource: str) -> AuditFinding:
+    topic, advice_pct, disturbs_pct = _PRESSURES[resource]
+    words = (text(site.proc / "pressure" / resource) or "").split()
+    shares = [word.partition("=")[2] for word in words if word.startswith("avg10=")]
+    try:
+        share_pct = float(shares[0])
+    except (IndexError, ValueError):
+        if resource == "cpu":
+            return _load_average(site, topic)
+        return topic.not_known("the kernel does not measure it (psi=1 lets it)")
+    level = AuditLevel.OK
+    if share_pct >= advice_pct:
+        level = AuditLevel.DISTURBS if share_pct >= disturbs_pct else AuditLevel.ADVICE
+    return topic.find(
+        level,
+        f"tasks waited for {share_pct:g} % of the last 10 s",
+        otherwise="find who with top or pidstat, end it, and wait half a minute",
+    )
+
+
+def _load_average(site: Site, topic: Topic) -> AuditFinding:
+    """Check the load average, where the kernel measures no pressure: it shows less."""
+    words = (text(site.proc / "loadavg") or "").split()
+    try:
+        load = float(words[0])
+    except (IndexError, ValueError):
+        return topic.not_known("the kernel tells of no load")
+    busy = load / max(len(site.cpus), 1)
+    return topic.find(
+        AuditLevel.ADVICE if busy >= 0.5 else AuditLevel.NOTE,
+        f"load average {load:g} on {len(site.cpus)} CPUs (the kernel measures no pressure)",
+        otherwise="see who with top or pidstat, and end or move it",
+    )
+
+
+def _swap(site: Site) -> AuditFinding:
+    facts = _read_memory(site.proc / "meminfo")
+    total, free = facts.get("SwapTotal"), facts.get("SwapFree")
+    memory, available = facts.get("MemTotal"), facts.get("MemAvailable")
+    if total is None or free is None or memory is None or available is None:
+        return _SWAP.not_known("/proc/meminfo does not tell")
+    used = total - free
+    short = available < _LITTLE_MEMORY * memory
+    spaces = [row.split()[0] for row in (text(site.proc / "swaps") or "").splitlines()[1:] if row]
+    found = "none"
+    if total:
+        found = f"{format_capacity(used)} of {format_capacity(total)} in use on {', '.join(spaces)}"
+    if short:
+        found += f"; only {format_capacity(available)} of memory available"
+    stands_out = short or (used > 0 and any("zram" not in space for space in spaces))
+    fits = used < available - _LITTLE_MEMORY * memory
+    return _SWAP.find(
+        AuditLevel.ADVICE if stands_out else AuditLevel.NOTE if used else AuditLevel.OK,
+        found,
+        command="sudo swapoff --all" if used and fits else None,
+        otherwise="end programs that take memory",
+    )
+
+
+def _read_memory(path: Path) -> dict[str, int]:
+    """Return the amounts of ``/proc/meminfo`` in bytes."""
+    rows = [row.split() for row in (text(path) or "").splitlines()]
+    return {
+        row[0].rstrip(":"): int(row[1]) * 1024
+        for row in rows
+        if len(row) >= 2 and row[1].isdecimal()
+    }
+
+
+def audit_work(site: Site, neighbours: Collection[str]) -> Iterator[AuditFinding]:
+    """Yield findings on work on drives that runs. ``neighbours`` are drives on the tested one's link."""
+    yield from _audit_md(site, neighbours)
+    yield from _audit_zfs(site)
+    yield _audit_programs(site)
+
+
+def _audit_md(site: Site, neighbours: Collection[str]) -> Iterator[AuditFinding]:
+    for folder in sorted((site.sys / "block").glob("md*/md")):
+        action = text(folder / "sync_action")
+        if action not in _MD_WORK:
+            continue
+        name = folder.parent.name
+        members = {_disk_name(member) for member in (folder.parent / "slaves").glob("*")}
+        done = text(folder / "sync_completed") or "how far is not known"
+        stops = action in ("check", "repair")
+        yield Topic(f"{action} of {name}", _RUNS, is_setting=False).find(
+            AuditLevel.DISTURBS if members & set(neighbours) else AuditLevel.ADVICE,
+            f"runs on {', '.join(sorted(members)) or 'drives not known'} ({done} sectors done)",
+            command=f"echo idle | sudo tee /sys/block/{name}/md/sync_action" if stops else None,
+            otherwise=None if stops else "wait until it has ended: cat /proc/mdstat",
+        )
+
+
+def _disk_name(member: Path) -> str:
+    node = member.resolve()
+    return node.parent.name if (node / "partition").exists() else node.name
+
+
+def _audit_zfs(site: Site) -> Iterator[AuditFinding]:
+    if not (site.proc / "spl/kstat/zfs").is_dir():
+        return
+    try:
+        done = site.run(["zpool", "status"], timeout_s=ADVICE_LIMIT_S)
+    except EngineError as error:
+        yield Topic("scrub of ZFS", _RUNS).not_known(str(error))
+        return
+    pool = "a pool"
+    for row in done.stdout.splitlines():
+        label, _, value = row.strip().partition(":")
+        if label == "pool":
+            pool = value.strip()
+        if label == "scan" and "in progress" in value:
+            yield Topic(f"scrub of {pool}", _RUNS, is_setting=False).find(
+                AuditLevel.ADVICE,
+                value.strip(),
+                command=f"sudo zpool scrub -p {pool}" if "scrub" in value else None,
+                otherwise="wait until it has ended: zpool status",
+            )
+
+
+def _audit_programs(site: Site) -> AuditFinding:
+    if site.processes is None:
+        return _PROGRAMS.not_known("/proc shows no processes")
+    running = sorted(set(_PROGRAM_NAMES) & site.processes)
+    if "btrfs" in site.processes:
+        running.append("btrfs (a scrub or balance)")
+    return _PROGRAMS.advise(
+        bool(running),
+        f"{', '.join(running)} run{'s' * (len(running) == 1)}" if running else "none is seen",
+        otherwise="wait until it has ended",
+    )
+
+
+def audit_timers(site: Site, *, shares: bool) -> Iterator[AuditFinding]:
+    """Yield systemd's timers that are due within the run, and cron jobs, whenever they are due.
+
+    Args:
+        shares: untested drives share a controller or link with a tested one.
+    """
+    yield _audit_systemd(site, AuditLevel.DISTURBS if shares else AuditLevel.ADVICE)
+    yield _audit_cron(site)
+
+
+def _audit_systemd(site: Site, level: AuditLevel) -> AuditFinding:
+    try:
+        done = site.run(
+            ["systemctl", "list-timers", "--all", "--no-pager", "--output=json"],
+            timeout_s=ADVICE_LIMIT_S,
+        )
+        timers = _parse_timers(done.stdout)
+    except EngineError as error:
+        return _TIMERS.not_known(
+            "there is no systemctl" if "not installed" in str(error) else str(error)
+        )
+    except (ValueError, RecursionError):
+        words = " ".join(done.stderr.split()) or "it printed what is no list of timers"
+        return _TIMERS.not_known(f"systemctl: {words[:120]}")
+    left_s = {unit: at_s - site.now_s for unit, at_s in timers.items()}
+    due = sorted((max(left, 0.0), unit) for unit, left in left_s.items() if left <= site.lasts_s)
+    heavy = [(left, unit) for left, unit in due if _HEAVY.search(unit)]
+    if not heavy:
+        others = f"; {len(due)} of other kinds" if due else ""
+        within = format_duration(site.lasts_s)
+        return _TIMERS.ok(f"none that works on drives within {within}{others}")
+    return _TIMERS.find(
+        level,
+        ", ".join(f"{unit} in {format_duration(left)}" for left, unit in heavy),
+        command=f"sudo systemctl stop {' '.join(unit for _, unit in heavy)}",
+    )
+
+
+def _parse_timers(printed: str) -> dict[str, float]:
+    """Return the next moment of each planned timer, in seconds since 1970.
+
+    Raises:
+        ValueError: the text is no list of timers.
+    """
+    rows = json.loads(printed)
+    if not isinstance(rows, list):
+        raise ValueError("not a list")  # noqa: TRY004  # as what is no JSON is
+    timers = {}
+    for row in rows:
+        if not isinstance(row, dict) or not isinstance(row.get("unit"), str):
+            raise ValueError("not a timer")  # noqa: TRY004  # likewise
+        next_us = row.get("next")
+        if isinstance(next_us, int) and 0 < next_us < 2**63:
+            timers[row["unit"]] = next_us / 1e6
+    return timers
+
+
+def _audit_cron(site: Site) -> AuditFinding:
+    if site.processes is None:
+        return _CRON.not_known("/proc shows no processes, such as cron")
+    service = next((name for name in _CRON_SERVICES if name in site.processes), None)
+    if service is None:
+        return _CRON.ok("no cron runs")
+    due: list[str] = []
+    closed: list[str] = []
+    for path in _cron_files(site.root, closed):
+        if any(_HEAVY_COMMAND.search(row) for row in _lines(path, closed)):
+            due.append(path.name)
+    for period in ("hourly", "daily", "weekly", "monthly"):
+        for script in sorted((site.root / f"etc/cron.{period}").glob("[!.]*")):
+            named = _HEAVY.search(script.name)
+            if named or any(_HEAVY_COMMAND.search(row) for row in _lines(script, closed)):
+                due.append(f"{script.name} ({period})")
+    if closed and not due:
+        return _CRON.not_known(f"{', '.join(closed)} cannot be read")
+    return _CRON.advise(
+        bool(due),
+        f"work on drives in {', '.join(due)}; when it is due was not looked at"
+        if due
+        else "none that works on drives",
+        command=f"sudo systemctl stop {service}",
+    )
+
+
+def _cron_files(root: Path, closed: list[str]) -> Iterator[Path]:
+    """Yield the tables of cron: the system's, and users' own. Unreadable folders go to ``closed``."""
+    if (root / "etc/crontab").exists():
+        yield root / "etc/crontab"
+    for folder in ("etc/cron.d", "var/spool/cron/crontabs", "var/spool/cron"):
+        try:
+            yield from (
+                path
+                for path in sorted((root / folder).iterdir())
+                if path.is_file() and not path.name.startswith(".")
+            )
+        except FileNotFoundError:
+            continue
+        except OSError:
+            closed.append(f"/{folder}")
+
+
+def _lines(path: Path, closed: list[str]) -> list[str]:
+    """Return the lines of a file without comments; none for other things than files, such as a pipe."""
+    try:
+        if not path.is_file():
+            return []
+        with path.open("rb") as file:
+            content = file.read(_LONGEST_CRON_BYTES).decode(errors="replace")
+    except OSError:
+        closed.append(path.name)
+        return []
+    rows = (row.strip() for row in content.splitlines())
+    return [row for row in rows if row and not row.startswith("#")]

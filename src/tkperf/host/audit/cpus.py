@@ -1,0 +1,257 @@
+"""The CPUs: their clocks and sleep, their distance from the drive, and the interrupts that they answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tkperf.device.sysfs import find_nvme_controller, find_pci_function, number, text
+from tkperf.host.audit.finding import AuditFinding, AuditLevel, Topic
+from tkperf.host.audit.site import (
+    AuditedDrive,
+    Site,
+    find_place_on_bus,
+    format_list,
+    parse_list,
+)
+
+# A wake-up of this many microseconds is no longer small compared with the latency of a fast drive.
+DEEP_IDLE_US = 20
+_POLICIES = "/sys/devices/system/cpu/cpufreq/policy*"
+_GOVERNOR = Topic(
+    "CPU governor",
+    "I/Os are issued by the CPU: one that clocks down makes them slower, and unevenly so",
+)
+_PREFERENCE = Topic("energy preference", "it tells the CPU how soon to clock up under load")
+_LIMIT = Topic("CPU frequency limit", "CPUs kept below what they can do issue fewer I/Os")
+_TURBO = Topic(
+    "turbo",
+    "boosted clocks depend on temperature and on other cores, so that runs differ a little",
+)
+_IDLE = Topic(
+    "idle states", "a CPU that sleeps deeply takes this long to answer an I/O's interrupt"
+)
+_MITIGATIONS = Topic(
+    "CPU mitigations",
+    "mitigations make system calls and interrupts slower: hosts compare only with the same ones",
+)
+_NUMA = Topic(
+    "NUMA node", "memory and interrupts of another NUMA node are further away from the drive"
+)
+_INTERRUPTS = Topic(
+    "interrupts",
+    "the CPU that answers an interrupt completes the I/O: one for all of them is soon a bottleneck",
+)
+_QUEUES = Topic("NVMe queues", "CPUs that share a queue of the drive wait for each other")
+_BALANCING = Topic("irqbalance", "irqbalance moves interrupts between CPUs while it is measured")
+
+
+def audit_cpus(site: Site) -> Iterator[AuditFinding]:
+    policies = sorted((site.cpu_folder / "cpufreq").glob("policy*"))
+    yield _governor(policies)
+    yield from _preference(policies)
+    yield from _limits(policies)
+    yield _turbo(site)
+    yield _idle_states(site)
+    yield _mitigations(site)
+
+
+def _governor(policies: list[Path]) -> AuditFinding:
+    counts = Counter(text(policy / "scaling_governor") for policy in policies)
+    names = set(counts) - {None}
+    if not names:
+        return _GOVERNOR.not_known("the kernel shows no frequency control here")
+    if None in counts:
+        return _GOVERNOR.not_known(f"{counts[None]} policies cannot be read")
+    if names == {"performance"}:
+        return _GOVERNOR.ok("performance")
+    # With these drivers the powersave governor follows the load; with others it keeps the lowest clock.
+    drivers = {text(policy / "scaling_driver") or "" for policy in policies}
+    follows = all("pstate" in driver and "passive" not in driver for driver in drivers)
+    held_low = "powersave" in names and not follows
+    return _GOVERNOR.find(
+        AuditLevel.DISTURBS if held_low else AuditLevel.ADVICE,
+        _counted(counts) + (", which holds the lowest frequency" if held_low else ""),
+        command=f"echo performance | sudo tee {_POLICIES}/scaling_governor",
+    )
+
+
+def _preference(policies: list[Path]) -> Iterator[AuditFinding]:
+    name = "energy_performance_preference"
+    counts = Counter(text(policy / name) for policy in policies)
+    names = {value for value in counts if value is not None}
+    if names:  # other CPUs take none
+        yield _PREFERENCE.advise(
+            not names <= {"performance", "0"},
+            _counted(counts),
+            command=f"echo performance | sudo tee {_POLICIES}/{name}",
+        )
+
+
+def _limits(policies: list[Path]) -> Iterator[AuditFinding]:
+    lowered = []
+    for policy in policies:
+        allowed, possible = number(policy / "scaling_max_freq"), number(policy / "cpuinfo_max_freq")
+        if allowed is None or possible is None:
+            yield _LIMIT.not_known(f"{policy.name} does not tell")
+            return
+        if allowed < possible:
+            lowered.append((allowed, possible))
+    if lowered:
+        allowed, possible = min(lowered)
+        yield _LIMIT.find(
+            AuditLevel.ADVICE,
+            f"{allowed / 1000:.0f} MHz of {possible / 1000:.0f} MHz in {len(lowered)} of "
+            f"{len(policies)} policies",
+            command=f"for p in {_POLICIES}; do sudo tee $p/scaling_max_freq < $p/cpuinfo_max_freq; done",
+        )
+    elif policies:
+        yield _LIMIT.ok("none below the maximum")
+
+
+def _turbo(site: Site) -> AuditFinding:
+    no_turbo = number(site.cpu_folder / "intel_pstate/no_turbo")
+    boost = number(site.cpu_folder / "cpufreq/boost")
+    is_on = no_turbo == 0 if no_turbo is not None else None if boost is None else boost == 1
+    if is_on is None:
+        return _TURBO.not_known("the kernel does not tell")
+    return _TURBO.note("on" if is_on else "off")
+
+
+def _idle_states(site: Site) -> AuditFinding:
+    driver = text(site.cpu_folder / "cpuidle/current_driver")
+    states: dict[str, int] = {}
+    for cpu in sorted(site.cpus) or [0]:
+        for file in (site.cpu_folder / f"cpu{cpu}/cpuidle").glob("state*/latency"):
+            latency_us, state = number(file), file.parent
+            name = text(state / "name")
+            if latency_us is not None and name and number(state / "disable") == 0:
+                states[name] = max(latency_us, states.get(name, 0))
+    if driver is None:
+        return _IDLE.not_known("the kernel tells of no driver")
+    if not states:
+        return _IDLE.ok(f"none in use (driver {driver})")
+    name, latency_us = max(states.items(), key=lambda item: item[1])
+    return _IDLE.advise(
+        latency_us >= DEEP_IDLE_US,
+        f"as deep as {name}, {latency_us} µs to wake up (driver {driver})",
+        command=f"sudo cpupower idle-set --disable-by-latency {DEEP_IDLE_US}",
+    )
+
+
+def _mitigations(site: Site) -> AuditFinding:
+    files = sorted((site.cpu_folder / "vulnerabilities").glob("*"))
+    states = {file.name: text(file) or "" for file in files}
+    if not any(states.values()):
+        return _MITIGATIONS.not_known("the kernel does not list them")
+    active = [name for name, state in states.items() if state.startswith("Mitigation")]
+    open_ = [name for name, state in states.items() if state.startswith("Vulnerable")]
+    return _MITIGATIONS.note(
+        f"{len(active)} in use{': ' + ', '.join(active) if active else ''}"
+        + (f"; vulnerable: {', '.join(open_)}" if open_ else "")
+    )
+
+
+def _counted(counts: Counter[str | None]) -> str:
+    """Return ``powersave``, or ``powersave (3 of 4 policies), performance (1 of 4 policies)``."""
+    if len(counts) == 1:
+        return str(next(iter(counts)))
+    return ", ".join(
+        f"{name or 'not known'} ({count} of {counts.total()} policies)"
+        for name, count in counts.most_common()
+    )
+
+
+def audit_numa(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
+    """Yield the distance between the drive and the CPUs that tkperf may run on."""
+    folder = site.sys / "devices/system/node"
+    nodes = {
+        int(node.name.removeprefix("node")): parse_list(text(node / "cpulist"))
+        for node in folder.glob("node[0-9]*")
+    }
+    if len(nodes) == 1:
+        yield _NUMA.ok("the host has one")
+        return
+    function = find_pci_function(find_place_on_bus(drive.disk))
+    node = None if function is None else number(function / "numa_node")
+    if node is None or node not in nodes:
+        yield _NUMA.not_known("the firmware does not tell" if nodes else "the kernel shows none")
+        return
+    near = nodes[node] & site.cpus
+    far = site.cpus - near
+    distances = [int(word) for word in (text(folder / f"node{node}/distance") or "").split()]
+    found = f"drive at node {node}; {len(near)} of the {len(site.cpus)} CPUs that may run are there"
+    if far and distances:
+        found += f", the others at distance up to {max(distances)} (near: {min(distances)})"
+    yield _NUMA.find(
+        AuditLevel.OK if not far else AuditLevel.ADVICE if near else AuditLevel.DISTURBS,
+        found,
+        command=f"numactl --cpunodebind={node} --membind={node} tkperf ...",
+        otherwise=f"let tkperf run on CPUs {format_list(nodes[node])}",
+    )
+
+
+def audit_interrupts(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
+    """Yield the CPUs that answer the drive's interrupts, and the service that may move these."""
+    function = find_pci_function(find_place_on_bus(drive.disk))
+    vectors = {} if function is None else _read_vectors(site, function)
+    if not vectors:
+        because = "the drive hangs on no PCI function whose vectors the kernel tells of"
+        yield _INTERRUPTS.not_known(because)
+        return
+    cpus = frozenset().union(*vectors.values())
+    if not cpus:
+        yield _INTERRUPTS.not_known("the kernel does not tell their CPUs")
+        return
+    outside = bool(site.cpus) and not cpus & site.cpus
+    on_one = len(vectors) > 2 and len(cpus) == 1 and len(site.cpus) > 1
+    allowed = format_list(site.cpus)
+    yield _INTERRUPTS.advise(
+        on_one or outside,
+        f"{len(vectors)} vector{'s' * (len(vectors) > 1)} (IRQ {format_list(set(map(int, vectors)))})"
+        f" on CPU{'s' * (len(cpus) > 1)} {format_list(cpus)}"
+        + (f"; tkperf may run on CPUs {allowed} only" if outside else ""),
+        command=f"for i in {' '.join(sorted(vectors, key=int))}; do echo {allowed} | "
+        "sudo tee /proc/irq/$i/smp_affinity_list; done",
+    )
+    yield from _queues(site, drive)
+    yield _balancing(site, drive)
+
+
+def _read_vectors(site: Site, function: Path) -> dict[str, frozenset[int]]:
+    """Return the CPUs that each vector of a PCI function is delivered to, for vectors with a handler."""
+    numbers = [entry.name for entry in (function / "msi_irqs").glob("[0-9]*")]
+    if not numbers and (single := number(function / "irq")):
+        numbers = [str(single)]
+    vectors = {}
+    for irq in numbers:
+        folder = site.proc / "irq" / irq
+        cpus = text(folder / "effective_affinity_list") or text(folder / "smp_affinity_list")
+        # A vector that no driver has taken has no handler.
+        if folder.is_dir() and text(site.sys / f"kernel/irq/{irq}/actions") is not None:
+            vectors[irq] = parse_list(cpus)
+    return vectors
+
+
+def _queues(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
+    """Compare the number of an NVMe drive's queues with the number of CPUs."""
+    if find_nvme_controller(drive.disk) is None:
+        return
+    if not drive.hardware_queues:
+        yield _QUEUES.not_known("the kernel does not list them")
+        return
+    online = len(parse_list(text(site.cpu_folder / "online"))) or len(site.cpus)
+    found = f"{drive.hardware_queues} for {online} CPUs"
+    yield _QUEUES.ok(found) if drive.hardware_queues >= online else _QUEUES.note(found)
+
+
+def _balancing(site: Site, drive: AuditedDrive) -> AuditFinding:
+    if site.processes is None:
+        return _BALANCING.not_known("/proc shows no processes")
+    if "irqbalance" not in site.processes:
+        return _BALANCING.ok("does not run")
+    if drive.is_nvme:
+        return _BALANCING.ok("runs, but the kernel itself keeps the vectors of NVMe drives")
+    command = "sudo systemctl stop irqbalance"
+    return _BALANCING.find(AuditLevel.ADVICE, "runs", command=command)

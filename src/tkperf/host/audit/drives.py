@@ -1,0 +1,300 @@
+"""A drive's queue in the kernel, its link, and other drives on that link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tkperf.device.link import find_narrower_bridge, read_link
+from tkperf.device.sysfs import SECTOR_BYTES, number, text
+from tkperf.host.audit.finding import MATTERS, AuditFinding, AuditLevel, Topic
+from tkperf.host.audit.site import AuditedDrive, Site, chosen_of, find_place_on_bus
+
+# The I/O size of throughput tests, in KiB (PTS-E 1.1: 1024 KiB).
+LARGEST_IO_KIB = 1024
+# Drivers without a limit of their own write the largest number.
+_NO_LIMIT_KIB = 1 << 24
+# From so much on, the I/O of neighbours takes a part of the controller or link that shows in results.
+BUSY_MB_S, BUSY_IOPS = 1.0, 100.0
+_HUB_CLASS = "09"
+_SCHEDULER = Topic(
+    "I/O scheduler",
+    "a scheduler may reorder, merge and delay what the drive is to be measured with",
+)
+_REQUESTS = Topic(
+    "requests of the queue",
+    "what is outstanding beyond the queue's requests waits in the host, not in the drive",
+)
+_LARGEST = Topic(
+    "largest request", "a larger I/O is split by the kernel, so that the drive gets several"
+)
+_STATISTICS = Topic(
+    "I/O statistics", "without the device's counters tkperf cannot tell I/O of others from its own"
+)
+_SLOWEST = "the slowest link between drive and CPU limits what can be measured"
+_LINK, _UPSTREAM = Topic("link", _SLOWEST), Topic("link upstream", _SLOWEST)
+_POWER = Topic(
+    "link power management",
+    "a link that sleeps between I/Os takes time to wake up at each of them",
+)
+_NEIGHBOURS = Topic(
+    "other users of its link",
+    "drives behind one controller or link share its bandwidth, its queue and its interrupts",
+    is_setting=False,
+)
+
+
+def _affinity(setting: int) -> str:
+    meaning = {0: "any CPU", 1: "a CPU near the issuing one", 2: "the issuing CPU"}
+    return f"rq_affinity {setting}: {meaning.get(setting, 'not known to tkperf')}"
+
+
+def _merging(setting: int) -> str:
+    meaning = {0: "on", 1: "simple merges only", 2: "off"}
+    return f"{meaning.get(setting, 'not known to tkperf')} (nomerges {setting})"
+
+
+def _throttling(target_us: int) -> str:
+    return f"target {target_us} µs" if target_us else "off"
+
+
+# Settings that are only disclosed: topic, file, description of its number.
+_DISCLOSED: tuple[tuple[Topic, str, Callable[[int], str]], ...] = (
+    (
+        Topic(
+            "completion affinity",
+            "where completions run: with 2 on the CPU that issued the I/O, so that none does all of them",
+        ),
+        "rq_affinity",
+        _affinity,
+    ),
+    (
+        Topic(
+            "merging", "neighbouring I/Os that are merged reach the drive as fewer and larger ones"
+        ),
+        "nomerges",
+        _merging,
+    ),
+    (
+        Topic(
+            "writeback throttling",
+            "direct writes, which tkperf makes, are exempt from it; timing every I/O for it takes a "
+            "little of the CPU, and discards are held back",
+        ),
+        "wbt_lat_usec",
+        _throttling,
+    ),
+)
+
+
+def choose_scheduler(drive: AuditedDrive, now: str) -> str:
+    """Return the scheduler to measure with: none; a hard disk may keep its usual mq-deadline.
+
+    The scheduler "none" keeps the drive's own order, and takes the least CPU time.
+    """
+    return now if drive.rotates and now == "mq-deadline" else "none"
+
+
+def audit_queue(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
+    queue = drive.disk / "queue"
+    if not queue.is_dir():
+        yield Topic("queue settings", _SCHEDULER.why).not_known("the kernel shows none")
+        return
+    yield _scheduler(drive, queue)
+    yield _requests(site, drive, queue)
+    for topic, name, describe_number in _DISCLOSED:
+        setting = number(queue / name)
+        may_lack = " (or has none)" * (name == "wbt_lat_usec")
+        yield (
+            topic.not_known(f"the kernel does not tell{may_lack}")
+            if setting is None
+            else topic.note(describe_number(setting))
+        )
+    yield _largest(queue)
+    yield _statistics(drive, queue)
+
+
+def _scheduler(drive: AuditedDrive, queue: Path) -> AuditFinding:
+    now = chosen_of(text(queue / "scheduler"))
+    if now is None:
+        return _SCHEDULER.not_known("the kernel does not tell")
+    wanted = choose_scheduler(drive, now)
+    return _SCHEDULER.advise(now != wanted, now, command=_echo(drive, "scheduler", wanted))
+
+
+def _requests(site: Site, drive: AuditedDrive, queue: Path) -> AuditFinding:
+    """Check the requests of the queue: each of the device's hardware queues has so many."""
+    requests = number(queue / "nr_requests")
+    if requests is None:
+        return _REQUESTS.not_known("the kernel does not tell")
+    queues = drive.hardware_queues or 1
+    asked = f", {site.outstanding} I/Os will be outstanding" if site.outstanding else ""
+    return _REQUESTS.advise(
+        site.outstanding is not None and requests * queues < site.outstanding,
+        f"{requests} in each of {queues} hardware queue{'s' * (queues > 1)}{asked}",
+        command=_echo(drive, "nr_requests", site.outstanding),
+    )
+
+
+def _largest(queue: Path) -> AuditFinding:
+    now, possible = number(queue / "max_sectors_kb"), number(queue / "max_hw_sectors_kb")
+    if now is None:
+        return _LARGEST.not_known("the kernel does not tell")
+    limited = possible is not None and possible < _NO_LIMIT_KIB
+    found = f"{now} KiB" + (f", the hardware takes {possible} KiB" if limited else "")
+    return _LARGEST.ok(found) if now >= LARGEST_IO_KIB else _LARGEST.note(found)
+
+
+def _statistics(drive: AuditedDrive, queue: Path) -> AuditFinding:
+    setting = number(queue / "iostats")
+    if setting is None:
+        return _STATISTICS.not_known("the kernel does not tell")
+    command = _echo(drive, "iostats", 1)
+    return _STATISTICS.advise(not setting, "on" if setting else "off", command=command)
+
+
+def _echo(drive: AuditedDrive, name: str, value: object) -> str:
+    return f"echo {value} | sudo tee /sys/block/{drive.disk.name}/queue/{name}"
+
+
+def audit_links(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
+    """Yield the drive's link, links upstream that carry less than it, and their power management."""
+    link = read_link(drive.disk)
+    if link is None:
+        yield _LINK.not_known("the kernel tells of none")
+    elif link.downgraded is None:
+        yield _LINK.note(f"{link.negotiated}, what it could do is not known")
+    else:
+        able = f"the drive could do {link.fastest}" if link.downgraded else "its fastest"
+        yield _LINK.advise(
+            link.downgraded,
+            f"{link.negotiated}, {able}",
+            otherwise="move the drive to a faster slot or port, or look at the cable and contacts",
+        )
+    narrower = find_narrower_bridge(drive.disk)
+    if narrower is not None:
+        yield _UPSTREAM.find(
+            AuditLevel.ADVICE,
+            f"{narrower.negotiated} at {narrower.source}, less than the drive's own link",
+            otherwise="move the drive to a slot with a faster way to the CPU",
+        )
+    yield from _power(site, drive)
+
+
+def _power(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
+    for folder in drive.disk.resolve().parents:
+        if folder.name.startswith("host") and folder.name[4:].isdigit():
+            path = f"scsi_host/{folder.name}/link_power_management_policy"
+            policy = text(folder / path)
+            if policy is not None:
+                yield _POWER.advise(
+                    policy not in ("max_performance", "keep_firmware_settings"),
+                    policy,
+                    command=f"echo max_performance | sudo tee /sys/class/{path}",
+                )
+            return
+    policy = text(site.sys / "module/pcie_aspm/parameters/policy") or ""
+    if drive.is_nvme and "[" in policy:
+        chosen = chosen_of(policy) or ""
+        sleeps = chosen.startswith(("powersave", "powersupersave"))
+        yield _POWER.find(
+            AuditLevel.ADVICE if sleeps else AuditLevel.NOTE,
+            f"PCIe ASPM policy {chosen}",
+            command="echo performance | sudo tee /sys/module/pcie_aspm/parameters/policy",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """Another whole disk, and the controller or link that it shares with the drive."""
+
+    name: str
+    shares: str
+    disk: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IoCounts:
+    """The kernel's counts of each disk at a moment: I/Os, and bytes."""
+
+    at_s: float
+    counts: dict[str, tuple[int, int]]
+
+
+def find_neighbours(site: Site, drive: AuditedDrive) -> tuple[Neighbour, ...]:
+    """Return the disks that share a controller, expander, hub or bridge with the drive, tested ones as well."""
+    place = find_place_on_bus(drive.disk)
+    found = []
+    for disk in sorted((site.sys / "block").glob("*")):
+        if disk.resolve() == drive.disk.resolve() or not (disk / "device").exists():
+            continue
+        shares = _find_shared(place, find_place_on_bus(disk))
+        if shares is not None:
+            found.append(Neighbour(name=disk.name, shares=shares, disk=disk))
+    return tuple(found)
+
+
+def _find_shared(place: Path, other: Path) -> str | None:
+    """Return the nearest part above both whose bandwidth is not the whole host's; None: there is none."""
+    mine = (place, *place.parents)
+    common = next(folder for folder in (other, *other.parents) if folder in mine)
+    for folder in (common, *common.parents):
+        if folder.name.startswith("expander-"):
+            return f"the SAS expander {folder.name}"
+        if (folder / "bDeviceClass").exists():
+            is_hub = text(folder / "bDeviceClass") == _HUB_CLASS
+            return f"the USB {'hub' if is_hub else 'device'} {folder.name}"
+        if (folder / "class").exists() and (folder / "subsystem").resolve().name == "pci":
+            is_bridge = (text(folder / "class") or "").startswith("0x0604")
+            return f"the {'PCI bridge' if is_bridge else 'controller'} {folder.name}"
+    return None
+
+
+def count_io(neighbours: tuple[Neighbour, ...], at_s: float) -> IoCounts:
+    """Return the I/Os and bytes of each neighbour so far, by the kernel's counters."""
+    counts = {}
+    for neighbour in neighbours:
+        fields = (text(neighbour.disk / "stat") or "").split()
+        if len(fields) >= 8 and all(field.isdecimal() for field in fields[:8]):
+            done = [int(field) for field in fields[:8]]
+            counts[neighbour.name] = (done[0] + done[4], SECTOR_BYTES * (done[2] + done[6]))
+    return IoCounts(at_s=at_s, counts=counts)
+
+
+def audit_neighbours(
+    neighbours: tuple[Neighbour, ...], before: IoCounts, after: IoCounts
+) -> AuditFinding:
+    """Return the finding on the neighbours: their shared link, and their I/O between two looks."""
+    if not neighbours:
+        # Without other drives it stays so, unlike their load of the moment.
+        alone = replace(_NEIGHBOURS, is_setting=True)
+        return alone.ok("no other drive behind its controller or link is seen")
+    seconds = max(after.at_s - before.at_s, 1e-3)
+    level, busy, unknown = AuditLevel.NOTE, [], []
+    by_share: dict[str, list[str]] = {}
+    for neighbour in neighbours:
+        by_share.setdefault(neighbour.shares, []).append(neighbour.name)
+        counts = before.counts.get(neighbour.name), after.counts.get(neighbour.name)
+        if counts[0] is None or counts[1] is None:
+            unknown.append(neighbour.name)
+            continue
+        iops = (counts[1][0] - counts[0][0]) / seconds
+        mb_s = (counts[1][1] - counts[0][1]) / seconds / 1e6
+        if iops > 0:
+            busy.append(f"{neighbour.name} {iops:.0f} IOPS, {mb_s:.1f} MB/s")
+        if iops >= BUSY_IOPS or mb_s >= BUSY_MB_S:
+            level = AuditLevel.DISTURBS
+        elif iops > 0 and level is AuditLevel.NOTE:
+            level = AuditLevel.ADVICE
+    if unknown and level not in MATTERS:
+        level = AuditLevel.NOT_KNOWN
+    shared = "; ".join(f"{', '.join(names)} on {shares}" for shares, names in by_share.items())
+    now = f"busy now: {', '.join(busy)}" if busy else "idle for the moment"
+    if unknown:
+        now += f"; not known of {', '.join(unknown)}"
+    return _NEIGHBOURS.find(
+        level,
+        f"{now} ({shared})",
+        otherwise="keep them idle during the run, or move the drive to a controller of its own",
+    )
