@@ -13,16 +13,16 @@ from tkperf.device.ata import parse_identify
 from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity, read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
-from tkperf.device.purge import PurgePlan, Watch, ata, nvme, run_purge, scsi
-from tkperf.device.purge.method import Offer, PurgeMethod, Refusal
+from tkperf.device.purge import PurgePlan, PurgeWatch, ata, nvme, run_purge, scsi
+from tkperf.device.purge import method as method_module
+from tkperf.device.purge.method import Offer, PurgeMethod, PurgeRefusal
 from tkperf.model.errors import DeviceError, EngineError, UsageError
 
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
     """The fakes, and no waiting between polls."""
-    for module in (ata, nvme, scsi):
-        monkeypatch.setattr(module, "POLL_S", 0.0)
+    monkeypatch.setattr(method_module, "_POLL_S", 0.0)
     made = FakeTools(tmp_path / "tools", monkeypatch)
     made.install("hdparm", HDPARM)
     made.install("nvme", NVME)
@@ -52,7 +52,7 @@ def by_name(offers: tuple[Offer, ...]) -> dict[str, Offer]:
 
 
 def because(offer: Offer) -> str:
-    assert isinstance(offer, Refusal)
+    assert isinstance(offer, PurgeRefusal)
     return offer.because
 
 
@@ -64,7 +64,7 @@ def method(offer: Offer) -> PurgeMethod:
 def chosen(offers: tuple[Offer, ...], name: str | None = None) -> PurgeMethod:
     plan = PurgePlan(
         methods=tuple(each for each in offers if isinstance(each, PurgeMethod)),
-        refusals=tuple(each for each in offers if isinstance(each, Refusal)),
+        refusals=tuple(each for each in offers if isinstance(each, PurgeRefusal)),
     )
     return plan.choose(name, device="/dev/sdx")
 
@@ -82,9 +82,9 @@ def test_security_erase_leaves_no_password(
     def note(code: str, _text: str) -> None:
         notes.append((code, len(tools.commanded("--security-set-pass"))))
 
-    best = chosen(ata.offer(drive))
+    best = chosen(ata.offer_ata(drive))
     assert best.name == "ata-security-erase-enhanced"
-    found = run_purge(permit, best, watch=Watch(note=note))
+    found = run_purge(permit, best, watch=PurgeWatch(note=note))
     assert found.text == "verified: all 128 samples read as zeros"
     assert notes == [("ata-password-set", 0), ("ata-password-cleared", 1)]
     assert not tools.state["enabled"]
@@ -97,7 +97,7 @@ def test_a_failed_erase_takes_the_password_away(
     """The drive refuses to erase: the test ends, and the drive is not left locked."""
     tools.update(supported=True, erase_fails=True)
     with pytest.raises(DeviceError, match="ended with status 5: SG_IO"):
-        run_purge(permit, chosen(ata.offer(drive)))
+        run_purge(permit, chosen(ata.offer_ata(drive)))
     assert not tools.state["enabled"]
     assert tools.commanded("--security-disable")
 
@@ -113,7 +113,7 @@ def test_an_erase_that_hangs_is_given_up(
     monkeypatch.setattr(ata, "ERASE_LIMIT_FACTOR", 0)
     tools.update(supported=True, erase_hangs=True)
     with pytest.raises(DeviceError, match="did not end within"):
-        run_purge(permit, chosen(ata.offer(drive)))
+        run_purge(permit, chosen(ata.offer_ata(drive)))
     assert not tools.state["enabled"]
 
 
@@ -123,7 +123,7 @@ def test_a_drive_that_ignores_the_password_is_not_believed(
     """hdparm ends with 0 on drives that know nothing of it; the identify data tell."""
     tools.update(supported=True, deaf=True)
     with pytest.raises(DeviceError, match="without setting it"):
-        run_purge(permit, chosen(ata.offer(drive)))
+        run_purge(permit, chosen(ata.offer_ata(drive)))
     assert not tools.commanded("--security-erase")
 
 
@@ -142,7 +142,7 @@ def test_security_states_that_rule_it_out(
 ) -> None:
     """Frozen, locked, already protected, not supported, or not to be read."""
     tools.update(**state)
-    assert says in because(by_name(ata.offer(drive))["ata-security-erase"])
+    assert says in because(by_name(ata.offer_ata(drive))["ata-security-erase"])
 
 
 def test_the_next_start_can_unlock(tools: FakeTools, drive: DeviceIdentity) -> None:
@@ -175,9 +175,9 @@ def test_sanitize_is_preferred_and_watched(
     """Block erase comes first where claimed: no password is at stake."""
     tools.update(supported=True, sanitize=["BLOCK_ERASE_EXT"], polls=2)
     seen: list[float | None] = []
-    best = chosen(ata.offer(drive))
+    best = chosen(ata.offer_ata(drive))
     assert best.name == "ata-sanitize-block"
-    found = run_purge(permit, best, watch=Watch(progress=seen.append))
+    found = run_purge(permit, best, watch=PurgeWatch(progress=seen.append))
     assert found.text == "verified: none of 128 samples holds its former data"
     assert seen == [0.25, 0.25]
     assert tools.commanded(ata.CONSENT)
@@ -189,17 +189,17 @@ def test_a_failed_sanitize_ends_the_test(
     """The drive itself reports the failure."""
     tools.update(sanitize=["BLOCK_ERASE_EXT"], fails=True)
     with pytest.raises(DeviceError, match="Completed With Error"):
-        run_purge(permit, chosen(ata.offer(drive)))
+        run_purge(permit, chosen(ata.offer_ata(drive)))
 
 
 def test_overwriting_is_never_chosen_by_itself(tools: FakeTools, drive: DeviceIdentity) -> None:
     """It wears flash; only who asks for it gets it."""
     tools.update(sanitize=["OVERWRITE_EXT"])
     with pytest.raises(DeviceError, match="has no way to be purged"):
-        chosen(ata.offer(drive))
-    assert chosen(ata.offer(drive), "ata-sanitize-overwrite")
+        chosen(ata.offer_ata(drive))
+    assert chosen(ata.offer_ata(drive), "ata-sanitize-overwrite")
     with pytest.raises(UsageError, match="claims no sanitize by block erase"):
-        chosen(ata.offer(drive), "ata-sanitize-block")
+        chosen(ata.offer_ata(drive), "ata-sanitize-block")
 
 
 # NVMe
@@ -227,10 +227,10 @@ def test_nvme_sanitize(
 ) -> None:
     """By capability, watched to its end, in both layouts that nvme-cli prints."""
     tools.update(controller={"sanicap": 2}, namespace={"dlfeat": 1}, polls=2, nested=nested)
-    best = chosen(nvme.offer(drive, disk))
+    best = chosen(nvme.offer_nvme(drive, disk))
     assert best.name == "nvme-sanitize-block"
     seen: list[float | None] = []
-    found = run_purge(permit, best, watch=Watch(progress=seen.append))
+    found = run_purge(permit, best, watch=PurgeWatch(progress=seen.append))
     assert found.text == "verified: all 128 samples read as zeros"
     assert seen == [0.5, 0.5]
     assert "--sanact=start-block-erase" in tools.commanded("sanitize")[0]
@@ -242,7 +242,7 @@ def test_nvme_sanitize_that_fails(
     """The log page says so, whatever the command's exit status was."""
     tools.update(controller={"sanicap": 2}, namespace={}, fails=True)
     with pytest.raises(DeviceError, match="exit-failure"):
-        run_purge(permit, chosen(nvme.offer(drive, disk)))
+        run_purge(permit, chosen(nvme.offer_nvme(drive, disk)))
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_nvme_methods_by_capability(
     tools.update(controller=capabilities, namespace={})
     if siblings:
         add_sibling(disk)
-    assert chosen(nvme.offer(drive, disk)).name == first
+    assert chosen(nvme.offer_nvme(drive, disk)).name == first
 
 
 @pytest.mark.parametrize("attributes", [1, 2])
@@ -276,7 +276,7 @@ def test_nvme_format_of_all_namespaces_is_refused(
     """A controller that formats all namespaces together would erase somebody else's."""
     tools.update(controller={"oacs": 2, "fna": attributes, "sanicap": 2}, namespace={})
     add_sibling(disk)
-    offers = by_name(nvme.offer(drive, disk))
+    offers = by_name(nvme.offer_nvme(drive, disk))
     assert "other namespaces too: nvme0n2" in because(offers["nvme-format"])
     assert "other namespaces too: nvme0n2" in because(offers["nvme-sanitize-block"])
 
@@ -288,7 +288,7 @@ def test_nvme_format_keeps_format_and_protection(
     tools.update(
         controller={"oacs": 2}, namespace={"flbas": 0b0110001 | 1 << 4, "dps": 0b1001, "dlfeat": 0}
     )
-    run_purge(permit, chosen(nvme.offer(drive, disk)))
+    run_purge(permit, chosen(nvme.offer_nvme(drive, disk)))
     (call,) = tools.commanded("format")
     assert {"--lbaf=17", "--ms=1", "--pi=1", "--pil=1", "--ses=1", "--force"} <= set(call)
 
@@ -300,20 +300,20 @@ def test_scsi_sanitize(tools: FakeTools, drive: DeviceIdentity, permit: ErasePer
     """Block erase where the operation codes have it; the progress indication is followed."""
     sas = replace(drive, interface="SAS", rotational=False)
     tools.update(sanitize=[2], polls=2)
-    best = chosen(scsi.offer(sas))
+    best = chosen(scsi.offer_scsi(sas))
     assert best.name == "scsi-sanitize-block"
     seen: list[float | None] = []
-    found = run_purge(permit, best, watch=Watch(progress=seen.append))
+    found = run_purge(permit, best, watch=PurgeWatch(progress=seen.append))
     assert found.text == "verified: none of 128 samples holds its former data"
     assert seen == [0.405, 0.405]
 
 
 def test_scsi_format_by_kind_of_drive(tools: FakeTools, drive: DeviceIdentity) -> None:
     """SAS SSDs are formatted; a USB bridge is never sent such a command."""
-    assert chosen(scsi.offer(replace(drive, interface="SAS", rotational=False))).name == (
+    assert chosen(scsi.offer_scsi(replace(drive, interface="SAS", rotational=False))).name == (
         "scsi-format"
     )
-    usb = by_name(scsi.offer(replace(drive, interface="USB")))
+    usb = by_name(scsi.offer_scsi(replace(drive, interface="USB")))
     assert all("bridges" in because(offer) for offer in usb.values())
 
 
@@ -323,7 +323,7 @@ def test_missing_tools_are_named_with_their_package(
     """Without nvme-cli the reason says what to install."""
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr("tkperf.system.process.SYSTEM_FOLDERS", ())
-    offers = nvme.offer(drive, disk)
+    offers = nvme.offer_nvme(drive, disk)
     assert "apt-get install nvme-cli" in because(offers[0])
 
 
@@ -337,7 +337,7 @@ def test_an_interruption_waits_for_the_erase(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_purge(permit, chosen(ata.offer(drive)), watch=Watch(progress=interrupt))
+        run_purge(permit, chosen(ata.offer_ata(drive)), watch=PurgeWatch(progress=interrupt))
     assert not tools.state["enabled"]
     assert set(Path(drive.path).read_bytes()) == {0}
 

@@ -93,7 +93,7 @@ def test_one_device_by_two_names(tmp_path: Path) -> None:
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
-    monkeypatch.setattr(storcli, "POLL_S", 0.0)
+    monkeypatch.setattr(storcli, "_POLL_S", 0.0)
     made = FakeTools(tmp_path / "tools", monkeypatch)
     made.install("storcli64", STORCLI)
     drives = {f"252:{slot}": {"State": "UGood", "SN": f"SERIAL{slot}"} for slot in range(4)}

@@ -44,5 +44,5 @@ def test_a_purge_by_its_name_belongs_to_one_bus() -> None:
     """Those that a module knows more of are among its own."""
     assert len(set(choices.PURGES)) == len(choices.PURGES)
     assert set(nvme.SANITIZE_ACTIONS) <= set(choices.NVME_PURGES)
-    assert set(scsi.SANITIZES) <= set(choices.SCSI_PURGES)
-    assert set(ata.SANITIZES) <= set(choices.ATA_PURGES)
+    assert set(scsi.SCSI_SANITIZES) <= set(choices.SCSI_PURGES)
+    assert set(ata.ATA_SANITIZES) <= set(choices.ATA_PURGES)

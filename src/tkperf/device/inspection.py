@@ -27,7 +27,7 @@ from tkperf.device.sysfs import (
 from tkperf.model.errors import EngineError
 from tkperf.system.process import Completed, run_command
 
-TOOL_LIMIT_S = 30.0
+INSPECTION_LIMIT_S = 30.0
 
 
 @dataclass(slots=True)
@@ -155,7 +155,7 @@ def _json(
     """Return the JSON object that a tool prints; None, with a gap added, if it prints none."""
     words = list(argv)
     try:
-        done = run(words, timeout_s=TOOL_LIMIT_S)
+        done = run(words, timeout_s=INSPECTION_LIMIT_S)
     except EngineError as error:
         facts.gaps.append(str(error))
         return None

@@ -7,7 +7,6 @@ exists. Preconditioning writes to the drive itself meanwhile.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from tkperf.device.device_mapper import (
@@ -20,6 +19,7 @@ from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit, SetPermit, grant_mapping_permit
 from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_node
 from tkperf.device.target import DriveTarget
+from tkperf.device.waiting import wait_until
 from tkperf.model.errors import DeviceError
 from tkperf.model.record import PurgeResult
 from tkperf.model.segments import Segments
@@ -78,15 +78,13 @@ class SegmentMapping:
             return
         mapping, self._mapping = self._mapping, None
         mapping.let_go()
-        until_s = time.monotonic() + GONE_LIMIT_S
-        while (SYS_ROOT / "dev/block" / mapping.number).exists():
-            if time.monotonic() > until_s:
-                raise DeviceError(
-                    f"{mapping.node}, the segments of {self.drive.identity.path}, is still open in "
-                    f"another program (see 'fuser -v {mapping.node}'): when that lets it go, the "
-                    "kernel takes it away and the drive is free"
-                )
-            time.sleep(0.01)
+        node = SYS_ROOT / "dev/block" / mapping.number
+        if not wait_until(lambda: not node.exists(), limit_s=GONE_LIMIT_S, every_s=0.01):
+            raise DeviceError(
+                f"{mapping.node}, the segments of {self.drive.identity.path}, is still open in "
+                f"another program (see 'fuser -v {mapping.node}'): when that lets it go, the "
+                "kernel takes it away and the drive is free"
+            )
 
 
 def mapping_name(drive: DeviceIdentity) -> str:

@@ -17,7 +17,7 @@ from tkperf.model.errors import DeviceError, EngineError, reason_of
 from tkperf.model.units import drop_controls
 from tkperf.system.process import Completed, find_program, run_command
 
-LIMIT_S = 60.0
+CONTENT_LIMIT_S = 60.0
 FIRST_BYTES, SAMPLES, SAMPLE_BYTES = 1 << 20, 1024, 4096
 # Names of libblkid for parts of larger wholes; erasing one may cost the whole.
 MEMBER_TYPES = {
@@ -64,7 +64,7 @@ def find_signatures(
     signatures: list[Signature] = []
     for name, path in places.items():
         try:
-            done = run(["wipefs", "--json", "--no-act", path], timeout_s=LIMIT_S)
+            done = run(["wipefs", "--json", "--no-act", path], timeout_s=CONTENT_LIMIT_S)
             if done.status != 0:
                 reason = done.stderr.strip().replace(path, name)
                 raise DeviceError(f"cannot look for data on {name}: {reason[:200]}")
@@ -116,7 +116,8 @@ def describe_content(
     if find_program("file") is not None:
         try:
             answer = run(
-                ["file", "--brief", "--dereference", "--special-files", path], timeout_s=LIMIT_S
+                ["file", "--brief", "--dereference", "--special-files", path],
+                timeout_s=CONTENT_LIMIT_S,
             )
         except EngineError:
             answer = Completed(status=1, stdout="", stderr="")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tkperf.device.permit import ErasePermit
-from tkperf.device.purge import PurgeMethod, Watch, run_purge
+from tkperf.device.purge import PurgeMethod, PurgeWatch, run_purge
 from tkperf.device.write_cache import WriteCache
 from tkperf.model.record import NO_PURGE, PurgeResult
 
@@ -44,7 +44,7 @@ class DriveTarget:
         if self._method is None:
             return NOT_PURGED
         verification = run_purge(
-            self._permit, self._method, watch=Watch(progress=on_progress, note=on_note)
+            self._permit, self._method, watch=PurgeWatch(progress=on_progress, note=on_note)
         )
         # Erasing may have reset the drive, and with it its settings.
         self._cache.apply()

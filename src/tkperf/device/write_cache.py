@@ -19,8 +19,8 @@ from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, text
 from tkperf.model.errors import DeviceError, EngineError, TkperfError, reason_of
 from tkperf.system.process import Completed, run_command
 
-COMMAND_LIMIT_S = 30.0
-WORDS = {True: "on", False: "off"}
+CACHE_LIMIT_S = 30.0
+ON_OFF = {True: "on", False: "off"}
 
 
 class Switch(Protocol):
@@ -56,7 +56,7 @@ class NvmeSwitch:
 
     def _nvme(self, command: str, *options: str) -> Completed:
         try:
-            return run_command(["nvme", command, self.path, *options], timeout_s=COMMAND_LIMIT_S)
+            return run_command(["nvme", command, self.path, *options], timeout_s=CACHE_LIMIT_S)
         except EngineError as error:
             raise DeviceError(f"write cache of {self.path}: {error}") from error
 
@@ -150,15 +150,15 @@ class WriteCache:
         if self._switch is None or now is None:
             return "none that could be set" if self._wanted is not None else "not known"
         if self._wanted is None:
-            return f"{WORDS[now]}, as found"
+            return f"{ON_OFF[now]}, as found"
         if not self._changed:
             self._before = now
         if now is not self._wanted:
             self._set(self._wanted)
             self._changed = True
         if self._before is self._wanted:
-            return WORDS[self._wanted]
-        return f"{WORDS[self._wanted]}, set for the run (was {WORDS[bool(self._before)]})"
+            return ON_OFF[self._wanted]
+        return f"{ON_OFF[self._wanted]}, set for the run (was {ON_OFF[bool(self._before)]})"
 
     def restore(self) -> None:
         """Put the cache back into the state found before the run.
@@ -172,8 +172,8 @@ class WriteCache:
             self._set(self._before)
         except DeviceError as error:
             raise DeviceError(
-                f"{error}; the write cache of {self._path} was {WORDS[self._before]} before the "
-                f"run and is now {WORDS[not self._before]}"
+                f"{error}; the write cache of {self._path} was {ON_OFF[self._before]} before the "
+                f"run and is now {ON_OFF[not self._before]}"
             ) from error
         self._changed = False
 
@@ -182,6 +182,6 @@ class WriteCache:
         self._switch.write(on)
         if self._switch.read() is not on:
             raise DeviceError(
-                f"the write cache of {self._path} did not go {WORDS[on]}; run with --write-cache "
+                f"the write cache of {self._path} did not go {ON_OFF[on]}; run with --write-cache "
                 "keep to measure it as it is, which every result will disclose"
             )

@@ -12,14 +12,24 @@ from dataclasses import dataclass
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.permit import ErasePermit
-from tkperf.device.purge import ata, discard, nvme, scsi, vendor
-from tkperf.device.purge.method import NO_WATCH, Offer, PurgeMethod, Refusal, Watch
+from tkperf.device.purge.ata import find_ata_sanitize, in_order, offer_ata
+from tkperf.device.purge.discard import offer_discard, offer_hole_punching
+from tkperf.device.purge.method import (
+    NO_WATCH,
+    Offer,
+    PurgeMethod,
+    PurgeRefusal,
+    PurgeWatch,
+)
+from tkperf.device.purge.nvme import find_nvme_sanitize, offer_nvme
+from tkperf.device.purge.scsi import find_scsi_erase, offer_scsi
+from tkperf.device.purge.vendor import offer_command
 from tkperf.device.purge.verification import Verification, look_at
 from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller
 from tkperf.model.errors import DeviceError, RefusedError, UsageError
 
 __all__ = [
-    "PurgeMethod", "PurgePlan", "Watch", "plan_purge", "refuse_purge_under_way", "run_purge",
+    "PurgeMethod", "PurgePlan", "PurgeWatch", "plan_purge", "refuse_purge_under_way", "run_purge",
 ]  # fmt: skip
 
 
@@ -28,7 +38,7 @@ class PurgePlan:
     """Methods to purge a device, in the order of preference, and refusals with their reasons."""
 
     methods: tuple[PurgeMethod, ...]
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[PurgeRefusal, ...]
 
     def choose(self, name: str | None, *, device: str) -> PurgeMethod:
         """Return the method of this name or, without a name, the first automatic one.
@@ -68,31 +78,31 @@ def plan_purge(identity: DeviceIdentity, *, command: str | None = None) -> Purge
         UsageError: the command cannot be used.
     """
     if command is not None:
-        return PurgePlan(methods=(vendor.offer(command),), refusals=())
+        return PurgePlan(methods=(offer_command(command),), refusals=())
     offers = list(_offers(identity))
     return PurgePlan(
         methods=tuple(offer for offer in offers if isinstance(offer, PurgeMethod)),
-        refusals=tuple(offer for offer in offers if isinstance(offer, Refusal)),
+        refusals=tuple(offer for offer in offers if isinstance(offer, PurgeRefusal)),
     )
 
 
 def _offers(identity: DeviceIdentity) -> tuple[Offer, ...]:
     if identity.kind is TargetKind.FILE:
-        return (discard.offer_hole_punching(),)
+        return (offer_hole_punching(),)
     if identity.major_minor is None:
         return ()
     node = find_node(identity.major_minor)
     disk = find_disk(node)
-    generic = discard.offer(disk)
+    generic = offer_discard(disk)
     if identity.partition is not None:
         # The drive's own commands would erase the other partitions, too.
         return generic
     if find_nvme_controller(disk) is not None:
-        return (*nvme.offer(identity, disk), *generic)
+        return (*offer_nvme(identity, disk), *generic)
     if identity.interface == "SATA":
-        return ata.in_order(ata.offer(identity), generic, disk)
+        return in_order(offer_ata(identity), generic, disk)
     if (disk / "device/scsi_level").exists():
-        return (*scsi.offer(identity), *generic)
+        return (*offer_scsi(identity), *generic)
     return generic
 
 
@@ -103,11 +113,11 @@ def refuse_purge_under_way(identity: DeviceIdentity) -> None:
     disk = find_disk(find_node(identity.major_minor))
     share: float | None = None
     if find_nvme_controller(disk) is not None:
-        share = nvme.find_sanitize_under_way(identity.path)
+        share = find_nvme_sanitize(identity.path)
     elif identity.interface == "SATA":
-        share = ata.find_sanitize_under_way(identity.path)
+        share = find_ata_sanitize(identity.path)
     elif identity.interface != "USB" and (disk / "device/scsi_level").exists():
-        share = scsi.find_erase_under_way(identity.path)
+        share = find_scsi_erase(identity.path)
     if share is not None:
         raise RefusedError(
             f"{identity.path} is erasing itself ({share:.0%} done), perhaps for a tkperf that was "
@@ -115,7 +125,9 @@ def refuse_purge_under_way(identity: DeviceIdentity) -> None:
         )
 
 
-def run_purge(permit: ErasePermit, method: PurgeMethod, *, watch: Watch = NO_WATCH) -> Verification:
+def run_purge(
+    permit: ErasePermit, method: PurgeMethod, *, watch: PurgeWatch = NO_WATCH
+) -> Verification:
     """Erase the whole permitted target and check that it is erased.
 
     Raises:

@@ -8,7 +8,6 @@ an error. ``tkperf doctor --unlock`` can clear it later, too.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -17,37 +16,43 @@ from tkperf.device.ata import AtaSecurity, read_security
 from tkperf.device.hold import Handle, Hold
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
-from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
+from tkperf.device.purge.method import (
+    SANITIZE_LIMIT_S,
+    Offer,
+    PurgeMethod,
+    PurgeRefusal,
+    PurgeWatch,
+    run_tool,
+    wait_for_end,
+)
 from tkperf.model.choices import ATA_PURGES
 from tkperf.model.errors import DeviceError, EngineError
 from tkperf.system.process import run_command
 
 # Not a secret: it is set for minutes, and the user needs it if the drive stays locked.
 PASSWORD = "tkperf"  # noqa: S105
-COMMAND_LIMIT_S = 60.0
-SANITIZE_LIMIT_S = 24 * 3600.0
+HDPARM_LIMIT_S = 60.0
 # A drive's own estimate of an erase is a guide ("or more"); many take seconds and say 2 min.
 LEAST_ERASE_LIMIT_S = 1800.0
 # 508 minutes means "more than 508".
 ERASE_LIMIT_FACTOR = 4
-POLL_S = 2.0
 # State SD2 of the sanitize status.
 _IN_PROCESS = "In Process"
 CONSENT = "--yes-i-know-what-i-am-doing"
-SANITIZES = {
+ATA_SANITIZES = {
     "ata-sanitize-block": ("BLOCK_ERASE_EXT", "--sanitize-block-erase", "block erase"),
     "ata-sanitize-crypto": ("CRYPTO_SCRAMBLE_EXT", "--sanitize-crypto-scramble", "crypto scramble"),
     "ata-sanitize-overwrite": ("OVERWRITE_EXT", "--sanitize-overwrite", "overwrite"),
 }
 
 
-def offer(identity: DeviceIdentity) -> tuple[Offer, ...]:
+def offer_ata(identity: DeviceIdentity) -> tuple[Offer, ...]:
     """Return the methods that the identify data claim, in the order of preference."""
     try:
         security = read_security(identity.path)
     except EngineError as error:
-        return tuple(Refusal(name=name, because=str(error)) for name in ATA_PURGES)
-    block, crypto, overwrite = (_offer_sanitize(name, security) for name in SANITIZES)
+        return tuple(PurgeRefusal(name=name, because=str(error)) for name in ATA_PURGES)
+    block, crypto, overwrite = (_offer_sanitize(name, security) for name in ATA_SANITIZES)
     return (
         block,
         _offer_security_erase(security, enhanced=True),
@@ -67,16 +72,14 @@ def in_order(own: Sequence[Offer], generic: Sequence[Offer], disk: Path) -> tupl
 
 
 def _offer_sanitize(name: str, security: AtaSecurity) -> Offer:
-    claimed, option, kind = SANITIZES[name]
+    claimed, option, kind = ATA_SANITIZES[name]
     if claimed not in security.sanitize:
-        return Refusal(name=name, because=f"the drive claims no sanitize by {kind}")
+        return PurgeRefusal(name=name, because=f"the drive claims no sanitize by {kind}")
 
-    def act(permit: ErasePermit, watch: Watch) -> None:
+    def act(permit: ErasePermit, watch: PurgeWatch) -> None:
         device = permit.handle
         pattern = ["hex:00000000"] if name == "ata-sanitize-overwrite" else []
-        run_tool(
-            device, ["hdparm", CONSENT, option, *pattern, device.path], limit_s=COMMAND_LIMIT_S
-        )
+        run_tool(device, ["hdparm", CONSENT, option, *pattern, device.path], limit_s=HDPARM_LIMIT_S)
         _wait_for_sanitize(device, watch)
 
     return PurgeMethod(
@@ -88,10 +91,10 @@ def _offer_sanitize(name: str, security: AtaSecurity) -> Offer:
     )
 
 
-def find_sanitize_under_way(device: str) -> float | None:
+def find_ata_sanitize(device: str) -> float | None:
     """Return the share done of a sanitize under way; None if there is none, or the drive reports none."""
     try:
-        done = run_command(["hdparm", "--sanitize-status", device], timeout_s=COMMAND_LIMIT_S)
+        done = run_command(["hdparm", "--sanitize-status", device], timeout_s=HDPARM_LIMIT_S)
     except EngineError:
         return None
     return (_progress(done.stdout) or 0.0) if _IN_PROCESS in done.stdout else None
@@ -102,39 +105,38 @@ def _progress(answer: str) -> float | None:
     return int(match[1]) / 100 if match else None
 
 
-def _wait_for_sanitize(device: Handle, watch: Watch) -> None:
+def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
     """Wait until the drive reports the end of a sanitize.
 
     Raises:
         DeviceError: it failed or takes too long.
     """
-    until_s = time.monotonic() + SANITIZE_LIMIT_S
-    while time.monotonic() < until_s:
+
+    def is_done() -> bool:
         answer = run_tool(
-            device, ["hdparm", "--sanitize-status", device.path], limit_s=COMMAND_LIMIT_S
+            device, ["hdparm", "--sanitize-status", device.path], limit_s=HDPARM_LIMIT_S
         ).stdout
         if _IN_PROCESS not in answer:
             if "Completed Without Error" not in answer:
                 raise DeviceError(
                     f"the sanitize of {device.name} did not complete: {' '.join(answer.split())[:200]}"
                 )
-            return
+            return True
         watch.progress(_progress(answer))
-        time.sleep(POLL_S)
-    raise DeviceError(
-        f"the sanitize of {device.name} did not end within {SANITIZE_LIMIT_S / 3600:g} h"
-    )
+        return False
+
+    wait_for_end(f"the sanitize of {device.name}", is_done, limit_s=SANITIZE_LIMIT_S)
 
 
 def _offer_security_erase(security: AtaSecurity, *, enhanced: bool) -> Offer:
     name = "ata-security-erase-enhanced" if enhanced else "ata-security-erase"
     because = _why_not(security, enhanced=enhanced)
     if because:
-        return Refusal(name=name, because=because)
+        return PurgeRefusal(name=name, because=because)
     minutes = security.enhanced_erase_minutes if enhanced else security.erase_minutes
     limit_s = max(LEAST_ERASE_LIMIT_S, 60.0 * ERASE_LIMIT_FACTOR * (minutes or 0))
 
-    def act(permit: ErasePermit, watch: Watch) -> None:
+    def act(permit: ErasePermit, watch: PurgeWatch) -> None:
         _security_erase(permit.handle, watch, enhanced=enhanced, limit_s=limit_s)
 
     kind = "Security Erase Unit, enhanced" if enhanced else "Security Erase Unit"
@@ -165,7 +167,7 @@ def _why_not(security: AtaSecurity, *, enhanced: bool) -> str | None:
     return None
 
 
-def _security_erase(device: Handle, watch: Watch, *, enhanced: bool, limit_s: float) -> None:
+def _security_erase(device: Handle, watch: PurgeWatch, *, enhanced: bool, limit_s: float) -> None:
     """Set the password, erase, and make sure that no password stays behind.
 
     Raises:
@@ -245,7 +247,7 @@ def clear_left_password(identity: DeviceIdentity) -> bool:
 
 def _command(device: Handle, argv: list[str]) -> None:
     """Run one step of setting or clearing a password; an interruption waits for its end."""
-    run_tool(device, argv, limit_s=COMMAND_LIMIT_S, must_finish=True)
+    run_tool(device, argv, limit_s=HDPARM_LIMIT_S, must_finish=True)
 
 
 def _read(device: Handle) -> AtaSecurity:

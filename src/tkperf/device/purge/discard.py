@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 
 from tkperf.device.permit import ErasePermit
-from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch
+from tkperf.device.purge.method import Offer, PurgeMethod, PurgeRefusal, PurgeWatch
 from tkperf.device.sysfs import binary, number
 from tkperf.model.errors import DeviceError, reason_of
 
@@ -24,7 +24,7 @@ LEAST_CHUNK_BYTES = 1 << 30
 LBPRZ_BITS = 0x1C
 
 
-def offer(disk: Path) -> tuple[Offer, ...]:
+def offer_discard(disk: Path) -> tuple[Offer, ...]:
     """Return the kernel's methods for a disk, given its sysfs folder."""
     zeroes = PurgeMethod(
         name="write-zeroes",
@@ -34,7 +34,7 @@ def offer(disk: Path) -> tuple[Offer, ...]:
         act=lambda permit, watch: _in_chunks(permit, BLKZEROOUT, watch),
     )
     if not number(disk / "queue/discard_max_bytes"):
-        return (Refusal(name="discard", because="it takes no discard (TRIM/UNMAP)"), zeroes)
+        return (PurgeRefusal(name="discard", because="it takes no discard (TRIM/UNMAP)"), zeroes)
     discard = PurgeMethod(
         name="discard",
         title="block discard (TRIM/UNMAP) of the whole device",
@@ -49,7 +49,7 @@ def _reads_zero(disk: Path) -> bool:
     return len(page) > 5 and bool(page[5] & LBPRZ_BITS)
 
 
-def _in_chunks(permit: ErasePermit, request: int, watch: Watch) -> None:
+def _in_chunks(permit: ErasePermit, request: int, watch: PurgeWatch) -> None:
     capacity_bytes = permit.identity.capacity_bytes
     chunk_bytes = max(LEAST_CHUNK_BYTES, capacity_bytes // CHUNKS)
     chunk_bytes -= chunk_bytes % LEAST_CHUNK_BYTES
@@ -77,7 +77,7 @@ def offer_hole_punching() -> PurgeMethod:
     )
 
 
-def _punch_hole(permit: ErasePermit, _watch: Watch) -> None:
+def _punch_hole(permit: ErasePermit, _watch: PurgeWatch) -> None:
     permit.require_in_use()
     libc = ctypes.CDLL(None, use_errno=True)
     mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE

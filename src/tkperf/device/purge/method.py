@@ -7,16 +7,22 @@ from dataclasses import dataclass
 
 from tkperf.device.hold import Handle
 from tkperf.device.permit import ErasePermit
+from tkperf.device.waiting import wait_until
 from tkperf.model.errors import DeviceError, EngineError
 from tkperf.system.process import Completed, run_command
 
+# A drive answers a question about itself at once, a busy one within seconds.
+QUERY_LIMIT_S = 30.0
+SANITIZE_LIMIT_S = 24 * 3600.0
+_POLL_S = 2.0
+
 
 def _ignore(*_: object) -> None:
-    """Ignore a report of a purge that nobody follows."""
+    """Ignore a report of a purge that is not followed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
+class PurgeWatch:
     """Callbacks that follow a purge.
 
     ``progress`` gets the share done (0..1) about once a second; None if the device does not report
@@ -28,7 +34,7 @@ class Watch:
     note: Callable[[str, str], None] = _ignore
 
 
-NO_WATCH = Watch()
+NO_WATCH = PurgeWatch()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +48,7 @@ class PurgeMethod:
     name: str
     title: str
     reads_zero: bool
-    act: Callable[[ErasePermit, Watch], None]
+    act: Callable[[ErasePermit, PurgeWatch], None]
     automatic: bool = True
 
     @property
@@ -52,14 +58,14 @@ class PurgeMethod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class PurgeRefusal:
     """A method that a device cannot or must not use, with the reason."""
 
     name: str
     because: str
 
 
-Offer = PurgeMethod | Refusal
+Offer = PurgeMethod | PurgeRefusal
 
 
 def run_tool(
@@ -93,3 +99,13 @@ def run_tool(
             + (f": {output.replace(device.path, device.name)[:300]}" if output else "")
         )
     return done
+
+
+def wait_for_end(what: str, is_done: Callable[[], bool], *, limit_s: float) -> None:
+    """Wait for the end of a purge that the drive does by itself, even if tkperf ends.
+
+    Raises:
+        DeviceError: it takes too long.
+    """
+    if not wait_until(is_done, limit_s=limit_s, every_s=_POLL_S):
+        raise DeviceError(f"{what} did not end within {limit_s / 3600:g} h")

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
-from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
+from tkperf.device.purge.method import (
+    QUERY_LIMIT_S,
+    SANITIZE_LIMIT_S,
+    Offer,
+    PurgeMethod,
+    PurgeRefusal,
+    PurgeWatch,
+    run_tool,
+    wait_for_end,
+)
 from tkperf.device.sysfs import find_nvme_controller
 from tkperf.model.choices import NVME_PURGES
 from tkperf.model.errors import DeviceError, EngineError
 from tkperf.system.process import run_command
 
-QUERY_LIMIT_S = 30.0
 # By their specification drives format within minutes; drives that overwrite take hours.
 FORMAT_LIMIT_S = 6 * 3600.0
-SANITIZE_LIMIT_S = 24 * 3600.0
-POLL_S = 2.0
 
 OACS_FORMAT = 1 << 1
 FNA_FORMAT_ALL, FNA_ERASE_ALL, FNA_CRYPTO = 1 << 0, 1 << 1, 1 << 2
@@ -37,7 +42,7 @@ SANITIZE_ACTIONS = {
 SANITIZED, IN_PROGRESS, FAILED, SANITIZED_DEALLOCATED = 1, 2, 3, 4
 
 
-def offer(identity: DeviceIdentity, disk: Path) -> tuple[Offer, ...]:
+def offer_nvme(identity: DeviceIdentity, disk: Path) -> tuple[Offer, ...]:
     """Return the methods in the order of preference.
 
     User data erase, sanitize by block erase and crypto erase, format by crypto erase, sanitize by overwrite.
@@ -46,7 +51,7 @@ def offer(identity: DeviceIdentity, disk: Path) -> tuple[Offer, ...]:
         controller = _query(["nvme", "id-ctrl", "-o", "json", identity.path])
         namespace = _query(["nvme", "id-ns", "-o", "json", identity.path])
     except EngineError as error:
-        return tuple(Refusal(name=name, because=str(error)) for name in NVME_PURGES)
+        return tuple(PurgeRefusal(name=name, because=str(error)) for name in NVME_PURGES)
     siblings = _other_namespaces(disk)
     formats = {
         SES_USER_DATA: _offer_format("nvme-format", SES_USER_DATA, controller, namespace, siblings),
@@ -68,12 +73,12 @@ def _offer_format(
     siblings: tuple[str, ...],
 ) -> Offer:
     if not _int(controller, "oacs") & OACS_FORMAT:
-        return Refusal(name=name, because="the controller has no Format NVM command")
+        return PurgeRefusal(name=name, because="the controller has no Format NVM command")
     attributes = _int(controller, "fna")
     if erase_setting == SES_CRYPTO and not attributes & FNA_CRYPTO:
-        return Refusal(name=name, because="no cryptographic erase (FNA bit 2)")
+        return PurgeRefusal(name=name, because="no cryptographic erase (FNA bit 2)")
     if attributes & (FNA_FORMAT_ALL | FNA_ERASE_ALL) and siblings:
-        return Refusal(
+        return PurgeRefusal(
             name=name,
             because=f"formatting would erase the other namespaces too: {', '.join(siblings)}",
         )
@@ -82,7 +87,7 @@ def _offer_format(
     extended = _int(namespace, "flbas") >> 4 & 1
     protection = _int(namespace, "dps")
 
-    def act(permit: ErasePermit, watch: Watch) -> None:
+    def act(permit: ErasePermit, watch: PurgeWatch) -> None:
         device = permit.handle
         run_tool(
             device,
@@ -112,13 +117,13 @@ def _offer_sanitize(
 ) -> Offer:
     bit, action, kind = SANITIZE_ACTIONS[name]
     if not _int(controller, "sanicap") & bit:
-        return Refusal(name=name, because=f"no sanitize by {kind} (SANICAP)")
+        return PurgeRefusal(name=name, because=f"no sanitize by {kind} (SANICAP)")
     if siblings:
-        return Refusal(
+        return PurgeRefusal(
             name=name, because=f"sanitize would erase other namespaces too: {', '.join(siblings)}"
         )
 
-    def act(permit: ErasePermit, watch: Watch) -> None:
+    def act(permit: ErasePermit, watch: PurgeWatch) -> None:
         device = permit.handle
         argv = ["nvme", "sanitize", device.path, f"--sanact={action}"]
         if action == "start-overwrite":
@@ -136,7 +141,7 @@ def _offer_sanitize(
     )
 
 
-def find_sanitize_under_way(device: str) -> float | None:
+def find_nvme_sanitize(device: str) -> float | None:
     """Return the share done of a sanitize under way; None if there is none, or the drive reports none."""
     try:
         log = _read_sanitize_log(device)
@@ -152,31 +157,30 @@ def _read_sanitize_log(path: str) -> dict[str, object]:
     return log if "sprog" in log or nested is None else nested
 
 
-def _wait_for_sanitize(device: Handle, watch: Watch) -> None:
+def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
     """Wait for the end of a sanitize, which the drive continues even if tkperf ends.
 
     Raises:
         DeviceError: it failed or takes too long.
     """
-    until_s = time.monotonic() + SANITIZE_LIMIT_S
-    while time.monotonic() < until_s:
+
+    def is_done() -> bool:
         try:
             log = _read_sanitize_log(device.path)
         except EngineError as error:
             raise DeviceError(f"purging {device.name}: {error}") from error
         status = _status(log)
         if status in (SANITIZED, SANITIZED_DEALLOCATED):
-            return
+            return True
         if status == FAILED:
             raise DeviceError(
                 f"the sanitize of {device.name} failed; the drive takes no other command until it is "
                 f"repeated or left: nvme sanitize --sanact=exit-failure {device.name}"
             )
         watch.progress(_int(log, "sprog") / 65536)
-        time.sleep(POLL_S)
-    raise DeviceError(
-        f"the sanitize of {device.name} did not end within {SANITIZE_LIMIT_S / 3600:g} h"
-    )
+        return False
+
+    wait_for_end(f"the sanitize of {device.name}", is_done, limit_s=SANITIZE_LIMIT_S)
 
 
 def _status(log: dict[str, object]) -> int:

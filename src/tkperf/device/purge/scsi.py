@@ -3,50 +3,55 @@
 from __future__ import annotations
 
 import re
-import time
 
 from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
-from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
+from tkperf.device.purge.method import (
+    QUERY_LIMIT_S,
+    Offer,
+    PurgeMethod,
+    PurgeRefusal,
+    PurgeWatch,
+    run_tool,
+    wait_for_end,
+)
 from tkperf.model.choices import SCSI_PURGES
 from tkperf.model.errors import DeviceError, EngineError
 from tkperf.system.process import run_command
 
-QUERY_LIMIT_S = 30.0
 START_LIMIT_S = 120.0
 # Formatting a large hard disk takes a day or more.
-LIMIT_S = 48 * 3600.0
-POLL_S = 2.0
+SCSI_ERASE_LIMIT_S = 48 * 3600.0
 # Sanitize (operation code 48h): service actions 1 overwrite, 2 block erase, 3 crypto erase.
-SANITIZES = {
+SCSI_SANITIZES = {
     "scsi-sanitize-block": (2, "--block", "block erase"),
     "scsi-sanitize-crypto": (3, "--crypto", "cryptographic erase"),
     "scsi-sanitize-overwrite": (1, "--overwrite", "overwrite"),
 }
 
 
-def offer(identity: DeviceIdentity) -> tuple[Offer, ...]:
+def offer_scsi(identity: DeviceIdentity) -> tuple[Offer, ...]:
     """Return the methods in the order of preference, by the operation codes that the device reports."""
     if identity.interface == "USB":
         because = "bridges of USB drives do not pass it on reliably"
-        return tuple(Refusal(name=name, because=because) for name in SCSI_PURGES)
-    block, crypto, overwrite = (_offer_sanitize(name, identity.path) for name in SANITIZES)
+        return tuple(PurgeRefusal(name=name, because=because) for name in SCSI_PURGES)
+    block, crypto, overwrite = (_offer_sanitize(name, identity.path) for name in SCSI_SANITIZES)
     return (block, _offer_format(identity), crypto, overwrite)
 
 
 def _offer_sanitize(name: str, device: str) -> Offer:
-    action, option, kind = SANITIZES[name]
+    action, option, kind = SCSI_SANITIZES[name]
     try:
         done = run_command(
             ["sg_opcodes", "--opcode", f"0x48,0x{action:x}", device], timeout_s=QUERY_LIMIT_S
         )
     except EngineError as error:
-        return Refusal(name=name, because=str(error))
+        return PurgeRefusal(name=name, because=str(error))
     if done.status != 0 or not re.search(r"supported\s*\[?conforming|conforming", done.stdout):
-        return Refusal(name=name, because=f"the device reports no sanitize by {kind}")
+        return PurgeRefusal(name=name, because=f"the device reports no sanitize by {kind}")
 
-    def act(permit: ErasePermit, watch: Watch) -> None:
+    def act(permit: ErasePermit, watch: PurgeWatch) -> None:
         device = permit.handle
         argv = ["sg_sanitize", option, "--quick", "--early", device.path]
         if name == "scsi-sanitize-overwrite":
@@ -69,7 +74,7 @@ def _offer_format(identity: DeviceIdentity) -> Offer:
     sg_format keeps block size and protection without options for them.
     """
 
-    def act(permit: ErasePermit, watch: Watch) -> None:
+    def act(permit: ErasePermit, watch: PurgeWatch) -> None:
         device = permit.handle
         argv = ["sg_format", "--format", "--quick", "--early", device.path]
         run_tool(device, argv, limit_s=START_LIMIT_S, must_finish=True)
@@ -85,7 +90,7 @@ def _offer_format(identity: DeviceIdentity) -> Offer:
     )
 
 
-def find_erase_under_way(device: str) -> float | None:
+def find_scsi_erase(device: str) -> float | None:
     """Return the share done of a format or sanitize under way; None if the drive reports none."""
     try:
         return _read_progress(device)
@@ -99,20 +104,20 @@ def _read_progress(path: str) -> float | None:
     return None if progress is None else float(progress[1]) / 100
 
 
-def _wait_until_ready(device: Handle, watch: Watch) -> None:
+def _wait_until_ready(device: Handle, watch: PurgeWatch) -> None:
     """Poll the progress indication until the device reports none any more.
 
     Raises:
         DeviceError: the progress cannot be read, or the device takes too long.
     """
-    until_s = time.monotonic() + LIMIT_S
-    while time.monotonic() < until_s:
+
+    def is_done() -> bool:
         try:
             share = _read_progress(device.path)
         except EngineError as error:
             raise DeviceError(f"purging {device.name}: {error}") from error
-        if share is None:
-            return
-        watch.progress(share)
-        time.sleep(POLL_S)
-    raise DeviceError(f"purging {device.name} did not end within {LIMIT_S / 3600:g} h")
+        if share is not None:
+            watch.progress(share)
+        return share is None
+
+    wait_for_end(f"purging {device.name}", is_done, limit_s=SCSI_ERASE_LIMIT_S)

@@ -6,15 +6,15 @@ import shlex
 
 from tkperf.device.identity import TargetKind
 from tkperf.device.permit import ErasePermit
-from tkperf.device.purge.method import PurgeMethod, Watch, run_tool
+from tkperf.device.purge.method import PurgeMethod, PurgeWatch, run_tool
 from tkperf.model.errors import UsageError
 from tkperf.system.process import find_program
 
 # A vendor's tool may rewrite a large drive; no better limit is available.
-LIMIT_S = 24 * 3600.0
+VENDOR_LIMIT_S = 24 * 3600.0
 
 
-def offer(command: str) -> PurgeMethod:
+def offer_command(command: str) -> PurgeMethod:
     """Return the command as a method; ``{device}`` in it becomes the device's path.
 
     Raises:
@@ -32,7 +32,7 @@ def offer(command: str) -> PurgeMethod:
     if find_program(words[0]) is None:
         raise UsageError(f"--purge-command: the program '{words[0]}' is not installed")
 
-    def act(permit: ErasePermit, watch: Watch) -> None:
+    def act(permit: ErasePermit, watch: PurgeWatch) -> None:
         device = permit.handle
         path = device.path
         # Many such tools open the device exclusively, as tkperf does.
@@ -45,7 +45,7 @@ def offer(command: str) -> PurgeMethod:
             run_tool(
                 permit.handle,
                 argv,
-                limit_s=LIMIT_S,
+                limit_s=VENDOR_LIMIT_S,
                 on_tick=lambda: watch.progress(None),
                 must_finish=True,
             )

@@ -10,15 +10,15 @@ from pathlib import Path
 from tkperf.device.hold import Handle
 from tkperf.device.raid.config import RaidConfig
 from tkperf.device.sysfs import number, text
+from tkperf.device.waiting import wait_until
 from tkperf.model.errors import DeviceError, EngineError, RefusedError
 from tkperf.model.units import KIB, MIB, format_capacity
 from tkperf.system.process import Completed, find_program, run_command
 
-COMMAND_LIMIT_S = 120.0
+MDADM_LIMIT_S = 120.0
 NODE_LIMIT_S = 30.0
-POLL_S = 1.0
 # A resync without progress for this long will not end.
-STALLED_S = 1800.0
+RESYNC_STALLED_S = 1800.0
 # The most that mdadm keeps of each member for itself. Data begins at most a thousandth of the member
 # behind the start, rounded up to whole MiB, and ends with a whole chunk.
 LEAST_KEPT_BYTES = 8 * MIB
@@ -81,7 +81,7 @@ class MdadmSet:
         if self.exists():
             raise RefusedError(
                 f"{self.path} is a RAID set already and is not touched: choose another node, or "
-                f"stop it first with 'mdadm --stop {self.path}' if nobody needs it"
+                f"stop it first with 'mdadm --stop {self.path}' if it is not needed"
             )
 
     def create(self, members: Sequence[Handle]) -> None:
@@ -102,11 +102,8 @@ class MdadmSet:
             "--homehost=any", f"--level={config.level}", f"--raid-devices={len(members)}",
             *chunk, *(member.path for member in members), members=members,
         )  # fmt: skip
-        until_s = time.monotonic() + NODE_LIMIT_S
-        while not self.exists():
-            if time.monotonic() > until_s:
-                raise DeviceError(f"{self.path} was created but does not appear")
-            time.sleep(0.1)
+        if not wait_until(self.exists, limit_s=NODE_LIMIT_S, every_s=0.1):
+            raise DeviceError(f"{self.path} was created but does not appear")
         for limit in ("sync_speed_max", "sync_speed_min"):
             try:
                 (self._sysfs / "md" / limit).write_text(SYNC_SPEED)
@@ -119,15 +116,17 @@ class MdadmSet:
         Raises:
             DeviceError: a member failed, or the resync makes no progress.
         """
-        last, moved_s = "", time.monotonic()
-        while (action := text(self._sysfs / "md/sync_action")) not in IDLE:
-            done = text(self._sysfs / "md/sync_completed") or ""
-            if done != last:
-                last, moved_s = done, time.monotonic()
-            if time.monotonic() - moved_s > STALLED_S:
-                raise DeviceError(f"{self.path}: its {action} does not go on (at {done})")
-            on_progress(_share(done))
-            time.sleep(POLL_S)
+        action, done = self._read_sync()
+
+        def is_done() -> bool:
+            nonlocal action, done
+            action, done = self._read_sync()
+            if action not in IDLE:
+                on_progress(_share(done))
+            return action in IDLE
+
+        if not wait_until(is_done, limit_s=RESYNC_STALLED_S, every_s=1.0, progress=lambda: done):
+            raise DeviceError(f"{self.path}: its {action} does not go on (at {done})")
         if number(self._sysfs / "md/degraded"):
             raise DeviceError(
                 f"{self.path} is degraded: a member failed while the set was made; see "
@@ -157,6 +156,10 @@ class MdadmSet:
         """The kernel's name of the node, e.g. ``md0``."""
         return Path(os.path.realpath(self.path)).name
 
+    def _read_sync(self) -> tuple[str | None, str]:
+        folder = self._sysfs / "md"
+        return text(folder / "sync_action"), text(folder / "sync_completed") or ""
+
     @property
     def _sysfs(self) -> Path:
         return Path("/sys/block") / self.name
@@ -170,7 +173,7 @@ class MdadmSet:
         try:
             done = run_command(
                 ["mdadm", *arguments],
-                timeout_s=COMMAND_LIMIT_S,
+                timeout_s=MDADM_LIMIT_S,
                 must_finish=True,
                 inherit=[descriptor for member in members for descriptor in member.descriptors],
             )

@@ -9,25 +9,25 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.device.permit import ControllerPermit
 from tkperf.device.raid.config import RaidConfig
+from tkperf.device.waiting import wait_until
 from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
 from tkperf.system.process import find_program, run_command
 
 PROGRAMS = ("storcli64", "storcli", "perccli64", "perccli")
 # Folders of the vendors' packages, outside any PATH.
 FOLDERS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli")
-COMMAND_LIMIT_S = 120.0
-POLL_S = 5.0
+STORCLI_LIMIT_S = 120.0
+_POLL_S = 5.0
 # From making a virtual drive until the kernel has it.
 APPEAR_LIMIT_S = 60.0
 # An initialisation or erase without progress for this long will not end.
-STALLED_S = 3600.0
+CONTROLLER_STALLED_S = 3600.0
 # State of a physical drive that belongs to no set: unconfigured good.
 FREE_STATES = ("UGood",)
 OPTIMAL = "Optl"
@@ -181,7 +181,7 @@ class StorcliSet:
             if drive.group not in NO_GROUP:
                 raise RefusedError(
                     f"{who} belongs to drive group {drive.group} (F: a set of another controller): "
-                    "clear that with storcli first, if nobody needs it. Nothing was touched"
+                    "clear that with storcli first, if it is not needed. Nothing was touched"
                 )
             share = self._progress(self._where(drive.address), "erase")
             if share is not None:
@@ -253,14 +253,17 @@ class StorcliSet:
                 f"{self.path}: {len(new)} virtual drives of the members appeared instead of one; "
                 f"see '{self._program} {self._controller}/vall show'"
             )
-        until_s = time.monotonic() + APPEAR_LIMIT_S
-        while (drive := self.virtual_drive()).device != str(self.path):
-            if drive.device is not None or time.monotonic() > until_s:
-                raise DeviceError(
-                    f"virtual drive {drive.number} is {drive.device or 'not known to the kernel'}, "
-                    f"not {self.path}: give that as DEVICE"
-                )
-            time.sleep(POLL_S)
+        wait_until(
+            lambda: self.virtual_drive().device is not None,
+            limit_s=APPEAR_LIMIT_S,
+            every_s=_POLL_S,
+        )
+        drive = self.virtual_drive()
+        if drive.device != str(self.path):
+            raise DeviceError(
+                f"virtual drive {drive.number} is {drive.device or 'not known to the kernel'}, "
+                f"not {self.path}: give that as DEVICE"
+            )
 
     def initialise(self, on_progress: Callable[[float | None], None]) -> None:
         """Initialise the virtual drive in full and wait for the end; it must then be optimal.
@@ -324,18 +327,22 @@ class StorcliSet:
     def _wait(
         self, places: Sequence[str], operation: str, on_progress: Callable[[float | None], None]
     ) -> None:
-        last, moved_s = "", time.monotonic()
-        while True:
-            shares = [self._progress(place, operation) for place in places]
+        shares: list[float | None] = []
+
+        def is_done() -> bool:
+            shares[:] = [self._progress(place, operation) for place in places]
             going = [share for share in shares if share is not None]
-            if not going:
-                return
-            if str(shares) != last:
-                last, moved_s = str(shares), time.monotonic()
-            if time.monotonic() - moved_s > STALLED_S:
-                raise DeviceError(f"{self.path}: the {operation} does not go on at {last}")
-            on_progress(min(going))
-            time.sleep(POLL_S)
+            if going:
+                on_progress(min(going))
+            return not going
+
+        if not wait_until(
+            is_done,
+            limit_s=CONTROLLER_STALLED_S,
+            every_s=_POLL_S,
+            progress=lambda: str(shares),
+        ):
+            raise DeviceError(f"{self.path}: the {operation} does not go on at {shares}")
 
     def _progress(self, place: str, operation: str) -> float | None:
         """Return the share done of an operation; None if it is not under way."""
@@ -355,7 +362,7 @@ class StorcliSet:
         argv = [self._program, *words, "J"]
         command = " ".join(words)
         try:
-            done = run_command(argv, timeout_s=COMMAND_LIMIT_S, must_finish=True)
+            done = run_command(argv, timeout_s=STORCLI_LIMIT_S, must_finish=True)
         except EngineError as error:
             raise DeviceError(f"{self.path}: {error}") from error
         try:

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from tkperf.device.hold import Handle
 from tkperf.device.permit import ControllerPermit, ErasePermit, SetPermit
-from tkperf.device.purge import PurgeMethod, Watch, run_purge
+from tkperf.device.purge import PurgeMethod, PurgeWatch, run_purge
 from tkperf.device.purge.verification import Verification
 from tkperf.device.raid.storcli import ERASE_NOTE, StorcliSet
 from tkperf.device.target import NOT_PURGED
@@ -168,7 +168,9 @@ def _purge_in_parallel(
             shares[index] = share
 
         assert member.method is not None
-        return run_purge(member.permit, member.method, watch=Watch(progress=progress, note=note))
+        return run_purge(
+            member.permit, member.method, watch=PurgeWatch(progress=progress, note=note)
+        )
 
     with ThreadPoolExecutor(max_workers=len(members)) as pool:
         futures: list[Future[Verification]] = [

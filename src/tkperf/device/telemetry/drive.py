@@ -31,7 +31,7 @@ from tkperf.model.telemetry.reading import DriveFacts, Reading
 from tkperf.system.process import PACKAGES, Completed, find_program, run_command
 
 # A healthy drive answers within milliseconds, a busy disk within a second or two.
-TOOL_LIMIT_S = 10.0
+DRIVE_LOG_LIMIT_S = 10.0
 Clock = Callable[[], float]
 Run = Callable[..., Completed]
 
@@ -300,7 +300,7 @@ class SmartctlTool:
 
 def _call(run: Run, argv: list[str]) -> Completed:
     try:
-        return run(argv, timeout_s=TOOL_LIMIT_S)
+        return run(argv, timeout_s=DRIVE_LOG_LIMIT_S)
     except EngineError as error:
         raise UnreadError(str(error), for_good=True) from error
     except RuntimeError as error:  # no more threads: the machine's limit, not the tool's fault
