@@ -29,6 +29,7 @@ _REQUESTS = Topic(
 _LARGEST = Topic(
     "largest request", "a larger I/O is split by the kernel, so that the drive gets several"
 )
+_OTHERS = Topic("other queue settings", "disclosed: neither acts on direct I/O that is not polled")
 _STATISTICS = Topic(
     "I/O statistics", "without the device's counters tkperf cannot tell I/O of others from its own"
 )
@@ -113,6 +114,7 @@ def audit_queue(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
         )
     yield _largest(queue)
     yield _statistics(drive, queue)
+    yield _other_settings(queue)
 
 
 def _scheduler(drive: AuditedDrive, queue: Path) -> AuditFinding:
@@ -152,6 +154,13 @@ def _statistics(drive: AuditedDrive, queue: Path) -> AuditFinding:
         return _STATISTICS.not_known("the kernel does not tell")
     command = _echo(drive, "iostats", 1)
     return _STATISTICS.advise(not setting, "on" if setting else "off", command=command)
+
+
+def _other_settings(queue: Path) -> AuditFinding:
+    polls, ahead_kib = number(queue / "io_poll"), number(queue / "read_ahead_kb")
+    polling = "not known" if polls is None else "on" if polls else "off"
+    ahead = "not known" if ahead_kib is None else f"{ahead_kib} KiB"
+    return _OTHERS.note(f"polling {polling}, read-ahead {ahead}")
 
 
 def _echo(drive: AuditedDrive, name: str, value: object) -> str:

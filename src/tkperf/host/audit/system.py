@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tkperf.device.sysfs import number, text
 from tkperf.host.audit.finding import AuditFinding, AuditLevel, Topic
-from tkperf.host.audit.site import AuditedDrive, Site
+from tkperf.host.audit.site import AuditedDrive, Site, chosen_of
 from tkperf.model.units import format_capacity
 from tkperf.system.control_groups import ControlGroups, find_control_groups
 
@@ -27,6 +27,9 @@ _VIRTUAL = Topic(
 )
 _URING = Topic(
     "io_uring", "without io_uring the I/O is issued by libaio, which costs more CPU time an I/O"
+)
+_LOCKDOWN = Topic(
+    "kernel lockdown", "a kernel that is locked down keeps tools from some of what they would read"
 )
 _TUNERS = Topic(
     "services that change settings",
@@ -67,6 +70,7 @@ _PROCESS = Topic("limits of the process", "fio could not open files, lock memory
 def audit_system(site: Site, drives: Sequence[AuditedDrive]) -> Iterator[AuditFinding]:
     yield _virtual_machine(site)
     yield _io_uring(site)
+    yield _lockdown(site)
     yield _tuners(site)
     yield from _services_that_ask(site, drives)
 
@@ -114,6 +118,13 @@ def _io_uring(site: Site) -> AuditFinding:
         f"{meaning.get(setting, 'not known to tkperf')} (io_uring_disabled {setting})",
         command="sudo sysctl kernel.io_uring_disabled=0",
     )
+
+
+def _lockdown(site: Site) -> AuditFinding:
+    chosen = chosen_of(text(site.sys / "kernel/security/lockdown"))
+    if not chosen:
+        return _LOCKDOWN.not_known("securityfs does not show it")
+    return _LOCKDOWN.note(chosen)
 
 
 def _tuners(site: Site) -> AuditFinding:
