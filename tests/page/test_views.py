@@ -15,6 +15,8 @@ import pytest
 from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
+from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.spikes import PeriodicSpikes
 from tkperf.model.figures import (
     TABLE_KINDS,
     WHOLE_TEST,
@@ -26,8 +28,10 @@ from tkperf.model.figures import (
     drawn,
     generic_section,
 )
+from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import GIB
 from tkperf.page.figures.joining import join_charts, name_views
+from tkperf.page.findings.words import say_value
 from tkperf.page.page import ChartView, ReportView
 from tkperf.page.tables.results import ResultTable, shade
 from tkperf.page.tables.results import TableNumber as TableFigure
@@ -168,6 +172,41 @@ def test_a_block_size_that_is_not_complete_is_named(run: Path) -> None:
     assert "tp2d" in [chart.key for chart in test.charts]
     spec: Any = test.charts[0].spec
     assert {row["at"] for row in spec["data"]["values"]} == {"0/100", "100/0"}
+
+
+def test_periodic_spikes_come_first(tmp_path: Path) -> None:
+    """As a headline, and as the chart that opens the page, which shows the maximum."""
+    result = simulate(tmp_path, run_info(), suite={"writesat": SSD_TESTS["writesat"]})
+    (test,) = result.tests
+    (section,) = test.sections
+    workload = section.cells[0].workload
+    spikes = PeriodicSpikes(
+        period=780.0, first=60.0, expected=5, places=(60.0, 840.0), height=22.8, chance=1e-9
+    )
+    of_maximum = Timeline(
+        workload=workload,
+        quantity="latency_max_us",
+        recorded=Recorded.SECONDS,
+        values=4000,
+        spikes=spikes,
+    )
+    of_mean = replace(of_maximum, quantity="latency_mean_us")
+    spiking = replace(section, timelines=(of_mean, of_maximum))
+    found = replace(result, tests=(replace(test, sections=(spiking,)),))
+    view = _view(found)
+    assert view.headlines[0].label == "4 KiB random write, latency spikes every 13 min"
+    assert view.headlines[0].text == say_value(
+        section.cells[0].value(QUANTITIES["latency_max_us"]) or 0.0, QUANTITIES["latency_max_us"]
+    )
+    assert view.story is not None
+    assert view.story.figure is not None
+    assert view.story.figure.quantities[-1] == "latency_max_us"
+    assert len(view.story.views) > 1
+    events = [words for words, _ in view.findings[0].sentences if "spikes every" in words]
+    assert len(events) == 1, "the mean rises with the maximum: one sentence"
+    low = replace(of_maximum, spikes=replace(spikes, height=1.5))
+    calm = replace(found, tests=(replace(test, sections=(replace(section, timelines=(low,)),)),))
+    assert "spikes" not in _view(calm).headlines[0].label
 
 
 def _view(result: RunResult) -> ReportView:

@@ -46,7 +46,7 @@ WRONG = [
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
-    monkeypatch.setattr(storcli, "POLL_S", 0.0)
+    monkeypatch.setattr(storcli, "_POLL_S", 0.0)
     made = FakeTools(tmp_path / "tools", monkeypatch)
     made.install("mdadm", MDADM)
     made.install("storcli64", STORCLI)

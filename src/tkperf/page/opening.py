@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.characteristics import NO_BACKLOG
-from tkperf.analysis.results import RunResult
+from tkperf.analysis.results import RunResult, TestResult
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import format_exact, unit_for_people
+from tkperf.page.figures.joining import open_over_time
 from tkperf.page.findings import findings, headlines
+from tkperf.page.findings.headlines import find_highest_spikes
 from tkperf.page.page import ChartView, FindingsView, HeadlineView, TestView
 from tkperf.page.subject import SectionSubject
 
@@ -60,44 +62,44 @@ def build_findings_views(result: RunResult) -> tuple[FindingsView, ...]:
 
 
 def choose_story(
-    tests: Sequence[TestView], subjects: Mapping[str, Sequence[SectionSubject]]
+    tests: Sequence[TestView],
+    results: Sequence[TestResult],
+    subjects: Mapping[str, Sequence[SectionSubject]],
 ) -> ChartView | None:
     """Return the chart that a reader should see first, as a copy with a key of its own; None without charts.
 
-    Periodic spikes come first, then a rate that changes over time, then a search for the highest rate; else it is the
-    first chart of the first test.
+    The highest periodic spikes come first, then a rate that changes over time, then a search for the highest rate;
+    else it is the first chart of the first test.
     """
     sections = {section.key: section for test in tests for section in test.sections}
-    for asked in (_has_spikes, _has_course, _is_search):
+    spikes = find_highest_spikes(results)
+    if spikes is not None:
+        test, section, timeline = spikes
+        views = next(view for view in tests if view.key == test.name)
+        key = next(one.key for one in subjects[test.name] if one.section.name == section.name)
+        for chart in (*sections[key].charts, *views.charts, *views.course.charts):
+            if (opened := open_over_time(chart, {timeline.quantity})) is not None:
+                return _as_story(opened)
+    for asked in (_has_course, _is_search):
         for subject in (one for of_test in subjects.values() for one in of_test):
             drawn = sections.get(subject.key)
-            if drawn is not None and asked(subject) and not subject.section.plan.prepares:
-                for chart in _about(drawn.charts, latency=asked is _has_spikes):
-                    return _as_story(chart)
+            if drawn is not None and drawn.charts and asked(subject):
+                return _as_story(drawn.charts[0])
     every = (chart for test in tests for section in test.sections for chart in section.charts)
     first = next(every, None)
     return None if first is None else _as_story(first)
 
 
-def _has_spikes(subject: SectionSubject) -> bool:
-    return any(timeline.spikes is not None for timeline in subject.section.timelines)
-
-
 def _has_course(subject: SectionSubject) -> bool:
-    return len(subject.section.slices) > 1 and any(
-        timeline.changes for timeline in subject.section.timelines
+    return (
+        not subject.section.plan.prepares
+        and len(subject.section.slices) > 1
+        and any(timeline.changes for timeline in subject.section.timelines)
     )
 
 
 def _is_search(subject: SectionSubject) -> bool:
     return any(one.key == NO_BACKLOG.key for one in subject.section.characteristics)
-
-
-def _about(charts: Sequence[ChartView], *, latency: bool) -> Iterator[ChartView]:
-    """Yield the charts, those of latencies first if they are asked for."""
-    if latency:
-        yield from (chart for chart in charts if "atency" in chart.text)
-    yield from charts
 
 
 def _as_story(chart: ChartView) -> ChartView:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from tkperf.model.figures import Figure
 from tkperf.page.remarks import WarningGroup
 from tkperf.page.verdict import Verdict
 from tkperf.render.charts.vega import Spec
@@ -53,6 +54,7 @@ class ChartView:
         below: it has the time axis of the chart before it. A page shows it below that chart, as long as
             that chart shows a view that is ``aligned``.
         question: the question that the chart answers; empty: no plan gives one.
+        figure: the figure of the test's plan that it draws; None: no plan asks for it.
         choice: the name of the view, a name for each switch.
         others: more views, in their order; this one is shown first.
         printed: paper, which has no switches, shows this view in addition to other printed ones.
@@ -65,6 +67,7 @@ class ChartView:
     below: bool = False
     aligned: bool = False
     question: str = ""
+    figure: Figure | None = None
     choice: tuple[str, ...] = ()
     others: tuple[ChartView, ...] = ()
     printed: bool = False
@@ -79,6 +82,11 @@ class ChartView:
         """Return the views for paper, which has no switches: the printed ones, or else the first."""
         alone = tuple(replace(view, others=()) for view in self.views)
         return tuple(view for view in alone if view.printed) or alone[:1]
+
+    def opened_at(self, view: ChartView) -> ChartView:
+        """Return the chart with another of its views shown first."""
+        others = (replace(one, others=()) for one in self.views if one.key != view.key)
+        return replace(view, others=tuple(others), below=self.below)
 
     @property
     def switches(self) -> tuple[tuple[str, ...], ...]:

@@ -9,6 +9,7 @@ from math import isfinite
 from tkperf.model.steady_state import Fit, SteadyStateVerdict
 from tkperf.model.units import NOT_MEASURED, unit_for_people
 from tkperf.page.figures import build_figures
+from tkperf.page.figures.joining import open_at_spikes
 from tkperf.page.page import SectionView, TableView
 from tkperf.page.subject import SectionSubject, show_table
 from tkperf.page.tables.results import build_directions, build_matrix, build_stream
@@ -36,7 +37,7 @@ def build_section_view(subject: SectionSubject) -> SectionView:
             *tables,
             *_directions(subject),
         ),
-        charts=charts,
+        charts=open_at_spikes(charts, section.timelines),
         over_time=describe_timelines(section.timelines),
     )
 

@@ -97,7 +97,7 @@ def build_view(
         cells=Cells([subject for of_test in subjects.values() for subject in of_test]),
         cell_charts=build_cell_charts() if details else None,
     )
-    return mark_charts(replace(view, story=choose_story(view.tests, subjects)))
+    return mark_charts(replace(view, story=choose_story(view.tests, result.tests, subjects)))
 
 
 def _device_line(result: RunResult) -> str:

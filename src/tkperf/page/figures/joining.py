@@ -6,9 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from tkperf.model.figures import Figure
+from tkperf.analysis.timeline.findings import Timeline
+from tkperf.model.figures import Figure, FigureKind
+from tkperf.model.quantity import LATENCY_MAX
 from tkperf.page.page import ChartView
 from tkperf.render.charts.vega import has_values
+
+_OVER_TIME = (FigureKind.OVER_TIME, FigureKind.SECONDS, FigureKind.TIMELINE)
 
 
 def name_views(figure: Figure, charts: Iterable[ChartView]) -> Iterator[ChartView]:
@@ -20,6 +24,7 @@ def name_views(figure: Figure, charts: Iterable[ChartView]) -> Iterator[ChartVie
             yield replace(
                 chart,
                 question=figure.question,
+                figure=figure,
                 choice=(*figure.view, *chart.choice),
                 printed=figure.printed,
             )
@@ -45,6 +50,34 @@ def join_charts(charts: Iterable[ChartView], key: str) -> tuple[ChartView, ...]:
         joined.append(_join(views))
         joined += map(_join, _by_question(below.get(name, ())).values())
     return tuple(joined)
+
+
+def open_at_spikes(
+    charts: Iterable[ChartView], timelines: Iterable[Timeline]
+) -> tuple[ChartView, ...]:
+    """Return the charts; those that draw periodic spikes over time show them first."""
+    spiking = {timeline.quantity for timeline in timelines if timeline.spikes is not None}
+    return tuple(open_over_time(chart, spiking) or chart for chart in charts)
+
+
+def open_over_time(chart: ChartView, quantities: set[str]) -> ChartView | None:
+    """Return the chart with the view first that draws these quantities over time; None without such a view.
+
+    A view of the maximum latency alone is best.
+    """
+    views = [view for view in chart.views if view.figure and view.figure.kind in _OVER_TIME]
+    asked = [view for view in views if view.figure and quantities & set(view.figure.quantities)]
+    if not asked:
+        return None
+    best = min(asked, key=lambda view: _distance(view, quantities))
+    return chart.opened_at(best)
+
+
+def _distance(view: ChartView, quantities: set[str]) -> int:
+    """Return the number of quantities that the view draws in addition; more if the maximum is not drawn."""
+    drawn = set(view.figure.quantities) if view.figure else set()
+    lacks = LATENCY_MAX.key in quantities and LATENCY_MAX.key not in drawn
+    return len(drawn) + 10 * lacks
 
 
 def _by_question(charts: Iterable[ChartView]) -> dict[str, list[ChartView]]:

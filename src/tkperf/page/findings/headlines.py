@@ -17,8 +17,9 @@ from tkperf.analysis.characteristics import (
 from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.layout import name_figure
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
+from tkperf.analysis.timeline.findings import Timeline, preferred
 from tkperf.analysis.uncertainty.estimate import Uncertainty
-from tkperf.model.quantity import IOPS, LATENCY_MEAN, Better, Quantity, percentile
+from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Better, Quantity, percentile
 from tkperf.model.units import format_count, format_duration, format_number
 from tkperf.page.findings.choice import (
     choose_cells,
@@ -33,11 +34,13 @@ from tkperf.page.findings.choice import (
 )
 from tkperf.page.findings.data import Headline
 from tkperf.page.findings.words import name_demand, say_value
+from tkperf.page.words.timeline import describe_period
 from tkperf.page.words.uncertainty import describe_share
 
 MOST = 6
 _LEAST_PERCENT = 0.01  # lower values occur for an offered rate that the device kept up with
 _TAIL = percentile(99.9)
+_LEAST_SPIKE_HEIGHT = 2.0  # lower spikes stand with their section
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +64,7 @@ class _Candidate:
 def build_headlines(tests: Sequence[TestResult]) -> tuple[Headline, ...]:
     """Return one headline of each test while there is room, then second ones; in the order of the tests.
 
-    A figure that another test already gives does not repeat.
+    A figure that another test already gives does not repeat. Periodic latency spikes come before all others.
     """
     of_tests = [list(_of_test(test)) for test in tests]
     chosen: dict[tuple[str, str], tuple[int, Headline]] = {}
@@ -75,8 +78,49 @@ def build_headlines(tests: Sequence[TestResult]) -> tuple[Headline, ...]:
                 rest.append((place, one))
     for place, one in sorted(rest, key=lambda of: (of[1].rank, of[0])):
         chosen.setdefault(one.key, (place, one.headline))
-    first_ones = list(chosen.values())[:MOST]
-    return tuple(headline for _, headline in sorted(first_ones, key=lambda one: one[0]))
+    spikes = tuple(_headline_spikes(tests))
+    first_ones = list(chosen.values())[: MOST - len(spikes)]
+    return (*spikes, *(headline for _, headline in sorted(first_ones, key=lambda one: one[0])))
+
+
+def _headline_spikes(tests: Sequence[TestResult]) -> Iterator[Headline]:
+    found = find_highest_spikes(tests)
+    if found is None:
+        return
+    test, section, timeline = found
+    cells = (cell for cell in section.cells if cell.workload == timeline.workload)
+    value = next((cell.value(LATENCY_MAX) for cell in cells), None)
+    if value is None:
+        return
+    yield Headline(
+        test=test.name,
+        section=section.name,
+        label=f"{name_figure(timeline.workload)}, latency spikes {describe_period(timeline)}",
+        key=LATENCY_MAX.key,
+        unit=LATENCY_MAX.unit_in_data,
+        value=value,
+        text=say_value(value, LATENCY_MAX),
+        sure="",
+        verdict=_judge(section),
+        alarm=_is_alarm(section),
+        workload=timeline.workload,
+    )
+
+
+def find_highest_spikes(
+    tests: Sequence[TestResult],
+) -> tuple[TestResult, SectionResult, Timeline] | None:
+    """Return where the maximum latency has the highest periodic spikes over what is around them; None without high ones."""
+    found = [
+        (timeline.spikes.height, (test, section, timeline))
+        for test in tests
+        for section in test.sections
+        for timeline in preferred(section.timelines)
+        if timeline.quantity == LATENCY_MAX.key
+        and timeline.spikes is not None
+        and timeline.spikes.height >= _LEAST_SPIKE_HEIGHT
+    ]
+    return max(found, key=lambda one: one[0])[1] if found else None
 
 
 def _of_test(test: TestResult) -> Iterator[_Candidate]:

@@ -9,10 +9,11 @@ from tkperf.analysis.timeline.drops import Drop
 from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline, preferred
 from tkperf.analysis.timeline.levels import LevelKind, RateLevel
 from tkperf.analysis.timeline.spikes import PeriodicSpikes, describe_chance
-from tkperf.model.quantity import QUANTITIES
+from tkperf.model.quantity import LATENCY_MAX, QUANTITIES
 from tkperf.model.units import format_count, format_duration, format_number
 
 MOST_SENTENCES = 8
+_SAME_PERIOD = 0.01  # share
 
 
 def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
@@ -32,9 +33,26 @@ def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
 
 
 def describe_events(timelines: Sequence[Timeline]) -> Iterator[str]:
-    """Yield sentences for drops and spikes only, without levels."""
-    for timeline in preferred(timelines):
-        yield from _events(timeline)
+    """Yield sentences for drops and spikes only, without levels.
+
+    Spikes that raise the mean as well as the maximum get one sentence.
+    """
+    kept = preferred(timelines)
+    of_maximum = {
+        timeline.workload: timeline.spikes.period
+        for timeline in kept
+        if timeline.spikes is not None and timeline.quantity == LATENCY_MAX.key
+    }
+    for timeline in kept:
+        period = of_maximum.get(timeline.workload)
+        again = (
+            timeline.spikes is not None
+            and timeline.quantity != LATENCY_MAX.key
+            and period is not None
+            and abs(timeline.spikes.period / period - 1) < _SAME_PERIOD
+        )
+        if not again:
+            yield from _events(timeline)
 
 
 def _sentences(timeline: Timeline) -> Iterator[str]:
@@ -119,19 +137,27 @@ def _describe_drops(timeline: Timeline) -> str:
 
 def _describe_spikes(timeline: Timeline, spikes: PeriodicSpikes) -> str:
     """Return ``Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places ...``."""
-    if timeline.recorded is Recorded.ROUNDS:
-        period, first = f"{_number(spikes.period)} rounds", f"in round {spikes.first:.0f}"
-    else:
-        period = f"{_number(spikes.period)} s"
-        if spikes.period >= 120:
-            period += f" ({_number(spikes.period / 60)} min)"
-        first = f"at {format_duration(spikes.first)}"
+    in_rounds = timeline.recorded is Recorded.ROUNDS
+    first = f"in round {spikes.first:.0f}" if in_rounds else f"at {format_duration(spikes.first)}"
+    period = f"{_number(spikes.period)} {'rounds' if in_rounds else 's'}"
+    if spikes.period >= 120 and not in_rounds:
+        period += f" ({_number(spikes.period / 60)} min)"
     label = QUANTITIES[timeline.quantity].label
     return (
         f"{label[0].upper()}{label[1:]} spikes every {period}, first {first}: at {spikes.observed:,} of "
         f"{spikes.expected:,} places, typically {spikes.height:.3g} times what is around them; by "
         f"chance at most {describe_chance(spikes.chance)}"
     )
+
+
+def describe_period(timeline: Timeline) -> str:
+    """Return ``every 13 min``, ``every 7.5 s`` or ``every 13 rounds``; empty without periodic spikes."""
+    if timeline.spikes is None:
+        return ""
+    period = timeline.spikes.period
+    if timeline.recorded is Recorded.ROUNDS:
+        return f"every {_number(period)} rounds"
+    return f"every {_number(period / 60)} min" if period >= 120 else f"every {_number(period)} s"
 
 
 def _number(value: float) -> str:
