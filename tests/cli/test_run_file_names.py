@@ -97,9 +97,11 @@ def test_every_command_that_takes_one_finds_it(folder: Path, words: tuple[str, .
     assert done.returncode == 0, done.stderr
 
 
-def test_nothing_runs_there_to_be_stopped(folder: Path) -> None:
-    """stop, likewise: it is the file that is named in its refusal."""
-    assert_clear(tkperf("stop", "demo"), 2, "demo.tkperf: nothing runs there to be stopped")
+def test_stop_finds_it_by_its_name(folder: Path) -> None:
+    """Of a run that has ended it says how, as attach does."""
+    done = tkperf("stop", "demo")
+    assert done.returncode == 0
+    assert "demo has ended" in done.stderr
 
 
 def test_a_typo_names_the_closest_run_file(folder: Path) -> None:

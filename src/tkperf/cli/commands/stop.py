@@ -10,7 +10,7 @@ import click
 
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import RUN_FILE
-from tkperf.model.errors import RunFileError, UsageError, reason_of
+from tkperf.model.errors import RunFileError, reason_of
 
 if TYPE_CHECKING:
     from tkperf.runfile.writers import Writer
@@ -26,7 +26,7 @@ _EXPLAIN_AFTER_S = 5.0
 def stop(run_file: Path, no_wait: bool) -> None:
     """Ask the run in RUN_FILE to end in order, as Ctrl-C in its terminal would, and wait until it has.
 
-    What was measured is kept, and 'tkperf resume' goes on with it.
+    What was measured is kept, and 'tkperf resume' goes on with it. Of a run that has ended, it says how.
 
     \b
     Examples:
@@ -40,11 +40,8 @@ def stop(run_file: Path, no_wait: bool) -> None:
     record = look_first(run_file).record
     writer = find_writing(run_file)
     if writer is None:
-        raise UsageError(
-            f"{run_file}: nothing runs there to be stopped: "
-            + ("it is an imported result" if record.info.imported else record.status.value)
-            + (f", {record.ended_because}" if record.ended_because else "")
-        )
+        tell(*describe_ended(run_file, record))
+        return
     interrupt(run_file, writer)
     if no_wait:
         tell(f"{plain(record.info.name)} (process {writer.pid}) was asked to end")
