@@ -30,8 +30,8 @@ from pathlib import Path
 
 from handover_gap import loop_device
 
-from tkperf.device.counters import LOOK_EVERY_S, MOST_SELDOM_S, watching
 from tkperf.device.identity import read_identity
+from tkperf.device.kernel_watch import LOOK_EVERY_S, MOST_SELDOM_S, watching
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine

@@ -43,7 +43,7 @@ from tkperf.cli.live import LiveView
 from tkperf.cli.progress import SWITCH_INTERVAL_S
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
-from tkperf.device.target import DriveTarget
+from tkperf.device.targets import DriveTarget
 from tkperf.device.write_cache import WriteCache
 from tkperf.engine import EngineLoad, Execution, Next, OnSample
 from tkperf.engine.device_jobs import DeviceJobs

@@ -20,9 +20,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tkperf.device.drive_log import UnreadError
 from tkperf.device.identity import DeviceIdentity, read_identity
-from tkperf.device.telemetry.drive import UnreadError
-from tkperf.device.telemetry.watch import (
+from tkperf.device.telemetry import (
     LOG_EVERY_S,
     TEMPERATURE_EVERY_S,
     TelemetryWatch,

@@ -103,13 +103,13 @@ def failing_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         if request.param == "that cannot start":
             raise OSError
         if request.param == "for which no thread is left":
-            monkeypatch.setattr("tkperf.system.worker.Thread.start", no_thread)
+            monkeypatch.setattr("tkperf.system.process.threading.Thread.start", no_thread)
         if request.param == "that ends at once":
             return start_module("tkperf.no_such_module")
         started = start_module(module)
         started.send_signal(signal.SIGKILL if request.param == "that is killed" else signal.SIGSTOP)
         return started
 
-    monkeypatch.setattr("tkperf.system.worker.start_module", start)
+    monkeypatch.setattr("tkperf.system.process.start_module", start)
     if request.param == "that hangs":
-        monkeypatch.setattr("tkperf.system.worker.ANSWER_LIMIT_S", 1.0)
+        monkeypatch.setattr("tkperf.system.process.ANSWER_LIMIT_S", 1.0)

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.device.counters import (
+from tkperf.device.identity import read_identity
+from tkperf.device.kernel_watch import (
     CountingFiles,
     DeviceCounters,
     StatFiles,
     seldom_every_s,
     watching,
 )
-from tkperf.device.identity import read_identity
 from tkperf.model.disturbance.io import Counts
 
 # reads, merged, sectors, ms, writes, merged, sectors, ms, in flight, ms, ms, discards, merged, sectors, ms, flushes, ms

@@ -13,7 +13,7 @@ from tkperf.device import device_mapper
 from tkperf.device.device_mapper import Target, create_mapping, read_table, require_device_mapper
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
-from tkperf.device.segments_target import SegmentMapping, build_table
+from tkperf.device.targets import SegmentMapping, build_table
 from tkperf.model.errors import DeviceError, RefusedError
 from tkperf.model.segments import Segments
 

@@ -13,8 +13,7 @@ import pytest
 from tkperf.device.identity import DeviceIdentity, TargetKind, is_same_device
 from tkperf.device.inspection import inspect_device
 from tkperf.device.link import read_link
-from tkperf.device.usage.mounts import read_mounts
-from tkperf.device.usage.system_disks import EFI_GLOBAL_VARIABLES, find_system_disks
+from tkperf.device.usage.mounts import EFI_GLOBAL_VARIABLES, find_system_disks, read_mounts
 from tkperf.model.errors import EngineError
 from tkperf.system.process import Completed
 
@@ -193,7 +192,7 @@ def test_the_disk_that_uefi_booted_from(tmp_path: Path, monkeypatch: pytest.Monk
     write(variables / f"Boot0003-{EFI_GLOBAL_VARIABLES}", b"\x07\0\0\0" + option)
     write(tmp_path / "proc/self/mountinfo", "")
     monkeypatch.setattr(
-        "tkperf.device.usage.system_disks.udev_properties",
+        "tkperf.device.usage.mounts.udev_properties",
         lambda number: {"ID_PART_ENTRY_UUID": str(guid)} if number == "8:17" else {},
     )
     found = find_system_disks(tmp_path / "sys", read_mounts(tmp_path / "proc/self", None))

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.device.fakes import HDPARM, NVME, SCSI, FakeTools
-from tkperf.device.ata import parse_identify
 from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity, read_identity
+from tkperf.device.inspection import parse_identify
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import PurgePlan, PurgeWatch, ata, nvme, run_purge, scsi
 from tkperf.device.purge import method as method_module

@@ -17,7 +17,7 @@ from tests.conftest import run_tool
 from tkperf.device.identity import DeviceIdentity, TargetKind, is_same_device, read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import plan_purge, run_purge
-from tkperf.device.purge.verification import Verification
+from tkperf.device.purge.method import Verification
 from tkperf.device.safety import Reason, find_objections
 from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine

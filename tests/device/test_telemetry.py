@@ -21,10 +21,10 @@ from tests.model.telemetry.documents import (
     attribute,
     sata,
 )
+from tkperf.device import drive_log as drive_module
+from tkperf.device.drive_log import DriveLog, UnreadError
 from tkperf.device.identity import read_identity
-from tkperf.device.telemetry import drive as drive_module
-from tkperf.device.telemetry.drive import DriveLog, UnreadError
-from tkperf.device.telemetry.watch import TelemetryWatch, look_at_telemetry, reading_logs
+from tkperf.device.telemetry import TelemetryWatch, look_at_telemetry, reading_logs
 from tkperf.model.errors import EngineError
 from tkperf.model.telemetry.reading import DriveFacts, Reading
 from tkperf.system.process import Completed
@@ -316,7 +316,7 @@ def test_members_that_answer_slowly_are_left_alone_in_a_purge(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """A purge waits for a limit; then no other drive's log is begun any more, until it is over."""
-    monkeypatch.setattr("tkperf.device.telemetry.watch.PAUSE_LIMIT_S", 0.1)
+    monkeypatch.setattr("tkperf.device.telemetry.PAUSE_LIMIT_S", 0.1)
     watch = watch_of(*(disk.log(tools) for _ in range(5)), log_every_s=3600)
     document = tools.answers["--json"]
 
@@ -342,8 +342,8 @@ def test_a_hanging_tool_holds_nobody_up_for_long(
     """A run's end and a purge wait for a limit; taking what was read never waits."""
     watch = watch_of(nvme.log(tools), log_every_s=3600)
     watch.take()
-    monkeypatch.setattr("tkperf.device.telemetry.watch.FINISH_LIMIT_S", 0.2)
-    monkeypatch.setattr("tkperf.device.telemetry.watch.PAUSE_LIMIT_S", 0.2)
+    monkeypatch.setattr("tkperf.device.telemetry.FINISH_LIMIT_S", 0.2)
+    monkeypatch.setattr("tkperf.device.telemetry.PAUSE_LIMIT_S", 0.2)
 
     def hang() -> dict[str, Any]:
         time.sleep(6)

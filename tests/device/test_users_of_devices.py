@@ -421,7 +421,7 @@ def test_partitions_that_overlap(tmp_path: Path, fake_disk: Path) -> None:
 
 def test_a_loop_device_that_cannot_be_asked_is_known_by_name(tmp_path: Path) -> None:
     """An ordinary user, or no node in /dev: what sysfs says has to do, a deleted name included."""
-    from tkperf.device.usage.loops import find_loops
+    from tkperf.device.usage.kernel import find_loops
 
     image = tmp_path / "image"
     image.write_bytes(b"x")
@@ -443,7 +443,7 @@ def test_a_node_that_is_not_the_loop_device_is_not_believed(
     loop_device: MakeLoop, tmp_path: Path
 ) -> None:
     """A node of that name with other numbers would answer for another device."""
-    from tkperf.device.usage.loops import find_loops
+    from tkperf.device.usage.kernel import find_loops
 
     device = loop_device()
     os.mknod(tmp_path / "loop9", 0o60600, device.stat().st_rdev)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from tkperf.device.counters import LOOK_EVERY_S, MOST_SELDOM_S, look_again_s
+from tkperf.device.kernel_watch import LOOK_EVERY_S, MOST_SELDOM_S, look_again_s
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.disturbance.io import Compared, Counts, Glance, Side, judge_bytes
 from tkperf.model.disturbance.pauses import judge_gap

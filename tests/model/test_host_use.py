@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.device.kernel_log import KernelLog, find_names
+from tkperf.device.kernel_watch import KernelLog, find_names
 from tkperf.model.disturbance.codes import WORDS, DisturbanceCode
 from tkperf.model.disturbance.host import find_trouble, judge_host
 from tkperf.model.host_use import CpuTimes, HostLook, HostUse, Program, compare_looks

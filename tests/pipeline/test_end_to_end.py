@@ -24,7 +24,7 @@ from tkperf.analysis.run_results import analyse
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.purge import plan_purge
-from tkperf.device.target import DriveTarget
+from tkperf.device.targets import DriveTarget
 from tkperf.device.write_cache import WriteCache
 from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine

@@ -14,7 +14,7 @@ from tests.conftest import run_tool
 from tkperf.device.identity import read_identity
 from tkperf.device.inspection import inspect_device
 from tkperf.device.permit import grant_permit, hold_target
-from tkperf.device.usage.loops import LOOP_GET_STATUS64
+from tkperf.device.usage.kernel import LOOP_GET_STATUS64
 from tkperf.model.errors import DeviceError
 from tkperf.pipeline.same_device import require_same_device
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.sysfs import PROC_ROOT, SYS_ROOT, text
-from tkperf.device.usage.exports import find_silent_modules
+from tkperf.device.usage.kernel import find_silent_modules
 from tkperf.device.usage.mounts import read_mounts
 from tkperf.device.usage.processes import is_kernel_thread
 from tkperf.device.usage.survey import Survey, make_survey

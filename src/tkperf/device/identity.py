@@ -22,7 +22,7 @@ from tkperf.device.sysfs import (
     text,
     udev_properties,
 )
-from tkperf.device.usage.loops import ask_backing
+from tkperf.device.usage.kernel import ask_backing
 from tkperf.device.usage.mounts import find_place, read_mounts
 from tkperf.model.errors import DeviceError, reason_of
 

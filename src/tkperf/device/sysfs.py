@@ -1,9 +1,11 @@
-"""Readers of the kernel's own description of block devices, sysfs, and of udev's database."""
+"""Readers of the kernel's description of block devices (sysfs) and of udev's database; the loop that waits for either."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic, sleep
 
 SYS_ROOT = Path("/sys")
 PROC_ROOT = Path("/proc")
@@ -91,3 +93,25 @@ def udev_properties(major_minor: str) -> dict[str, str]:
         return {}
     pairs = (line[2:].partition("=") for line in database.splitlines() if line.startswith("E:"))
     return {key: value for key, _, value in pairs}
+
+
+def wait_until(
+    is_done: Callable[[], bool],
+    *,
+    limit_s: float,
+    every_s: float,
+    progress: Callable[[], object] = lambda: None,
+) -> bool:
+    """Ask until it is done; return False if that takes longer than the limit.
+
+    Args:
+        progress: the limit begins anew whenever its result changes; it is called after ``is_done``.
+    """
+    last, since_s = progress(), monotonic()
+    while not is_done():
+        if (now := progress()) != last:
+            last, since_s = now, monotonic()
+        if monotonic() - since_s > limit_s:
+            return False
+        sleep(every_s)
+    return True

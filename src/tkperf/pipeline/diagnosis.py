@@ -11,7 +11,7 @@ from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.purge import PurgePlan, plan_purge
 from tkperf.device.purge.ata import clear_left_password
 from tkperf.device.safety import Objection, find_data, find_objections
-from tkperf.device.telemetry.watch import look_at_telemetry
+from tkperf.device.telemetry import look_at_telemetry
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.host.audit import Audit
 from tkperf.host.audit.site import DAY_S

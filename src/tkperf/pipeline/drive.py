@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from tkperf.device.counters import watching
 from tkperf.device.file_target import (
     create_file_target,
     describe_dangling,
@@ -19,11 +18,12 @@ from tkperf.device.file_target import (
 )
 from tkperf.device.identity import DeviceIdentity, TargetKind, file_system_of, read_identity
 from tkperf.device.inspection import DeviceFacts, inspect_device
+from tkperf.device.kernel_watch import watching
 from tkperf.device.permit import ErasePermit, refuse_objections
 from tkperf.device.purge import PurgeMethod, plan_purge, refuse_purge_under_way
 from tkperf.device.purge.ata import clear_left_password
-from tkperf.device.target import DriveTarget
-from tkperf.device.telemetry.watch import reading_logs
+from tkperf.device.targets import DriveTarget
+from tkperf.device.telemetry import reading_logs
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.model.errors import DeviceError, RefusedError

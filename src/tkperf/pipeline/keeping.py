@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from tkperf.device.identity import TargetKind
-from tkperf.device.kernel_log import KernelLog
+from tkperf.device.kernel_watch import KernelLog
 from tkperf.host.audit.site import DAY_S
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import Interrupted, RunFileError, TkperfError, UsageError, reason_of

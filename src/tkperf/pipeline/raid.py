@@ -11,9 +11,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tkperf.device.counters import watching
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.inspection import DeviceFacts, inspect_device
+from tkperf.device.kernel_watch import watching
 from tkperf.device.permit import (
     ErasePermit,
     SetPermit,
@@ -26,7 +26,7 @@ from tkperf.device.raid.config import RaidConfig
 from tkperf.device.raid.mdadm import MdadmSet
 from tkperf.device.raid.storcli import ERASE, StorcliSet
 from tkperf.device.raid.target import MdadmTarget, Member, StorcliTarget, create_of
-from tkperf.device.telemetry.watch import reading_logs
+from tkperf.device.telemetry import reading_logs
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.model.errors import DeviceError, Interrupted, TkperfError, UsageError

@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tkperf.device.counters import watching
 from tkperf.device.device_mapper import require_device_mapper
 from tkperf.device.identity import TargetKind
 from tkperf.device.inspection import DeviceFacts
+from tkperf.device.kernel_watch import watching
 from tkperf.device.permit import ErasePermit
-from tkperf.device.segments_target import SegmentMapping, SegmentsTarget, mapping_name
-from tkperf.device.target import DriveTarget
-from tkperf.device.telemetry.watch import reading_logs
+from tkperf.device.targets import DriveTarget, SegmentMapping, SegmentsTarget, mapping_name
+from tkperf.device.telemetry import reading_logs
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.device_jobs import Mapped
 from tkperf.model.errors import DeviceError, TkperfError, UsageError

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.inspection import DeviceFacts, inspect_device
-from tkperf.device.target import NOT_PURGED
+from tkperf.device.targets import NOT_PURGED
 from tkperf.engine import Engine
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import DiskModel

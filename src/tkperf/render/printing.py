@@ -10,7 +10,7 @@ import pickle
 import typst  # noqa: F401 - that it is missing is to be known before anything is written
 
 from tkperf.render.paper import Document
-from tkperf.system.worker import Worker
+from tkperf.system.process import Worker
 
 
 class Printer(Worker):

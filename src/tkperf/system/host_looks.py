@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from tkperf.model.host_use import CpuTimes, HostLook, Program
-from tkperf.system.control_groups import ControlGroups, find_control_groups
+from tkperf.system.host import ControlGroups, find_control_groups
 
 ROOT = Path("/")
 MOST_BYTES = 1 << 18

@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from types import TracebackType
+from typing import IO, Self
 
 from tkperf.model.errors import EngineError, reason_of
 
@@ -280,3 +281,63 @@ def stop_process(process: subprocess.Popen[bytes], *, grace_s: float) -> None:
             process.wait(timeout=grace_s)
         except (subprocess.TimeoutExpired, ProcessLookupError):
             continue
+
+
+# Many times the duration of any of them on a slow machine.
+ANSWER_LIMIT_S = 600.0
+
+
+class Worker:
+    """A worker that takes bytes and returns bytes. Make it early: it gets ready in the background."""
+
+    def __init__(self, module: str) -> None:
+        self._process: Process | None = None
+        self._talk: threading.Thread | None = None
+        self._answer: bytes | None = None
+        with suppress(OSError):
+            self._process = start_module(module)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def send(self, asked: bytes) -> None:
+        """Send the worker all its input. Call it once; it does not wait."""
+        if self._process is None:
+            return
+        talk = threading.Thread(target=self._communicate, args=(self._process, asked), daemon=True)
+        with suppress(RuntimeError):  # no more threads for this user
+            talk.start()
+            self._talk = talk
+
+    def receive(self) -> bytes | None:
+        """Wait for the answer and return it; None: the worker failed, or seems to hang."""
+        if self._talk is not None:
+            self._talk.join()
+        return self._answer
+
+    def close(self) -> None:
+        """End the worker without waiting for its answer."""
+        if self._process is None:
+            return
+        self._process.kill()
+        if self._talk is not None:
+            self._talk.join()
+        with self._process:
+            pass
+
+    def _communicate(self, process: Process, asked: bytes) -> None:
+        with process:  # closes its pipes at the end
+            try:
+                answer, _ = process.communicate(asked, timeout=ANSWER_LIMIT_S)
+            except ProcessTimeout:
+                process.kill()
+                return
+        self._answer = answer if process.returncode == 0 else None

@@ -26,8 +26,7 @@ from tkperf.device.device_mapper import create_mapping
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.safety import find_objections
-from tkperf.device.segments_target import SegmentMapping, SegmentsTarget, build_table
-from tkperf.device.target import DriveTarget
+from tkperf.device.targets import DriveTarget, SegmentMapping, SegmentsTarget, build_table
 from tkperf.device.write_cache import WriteCache
 from tkperf.model.errors import RefusedError
 from tkperf.model.segments import Segments, draw_segments

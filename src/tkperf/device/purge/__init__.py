@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.ata import find_ata_sanitize, in_order, offer_ata
-from tkperf.device.purge.discard import offer_discard, offer_hole_punching
+from tkperf.device.purge.generic import offer_command, offer_discard, offer_hole_punching
 from tkperf.device.purge.method import (
     NO_WATCH,
     Offer,
     PurgeMethod,
     PurgeRefusal,
     PurgeWatch,
+    Verification,
+    look_at,
 )
 from tkperf.device.purge.nvme import find_nvme_sanitize, offer_nvme
 from tkperf.device.purge.scsi import find_scsi_erase, offer_scsi
-from tkperf.device.purge.vendor import offer_command
-from tkperf.device.purge.verification import Verification, look_at
 from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller
 from tkperf.model.errors import DeviceError, RefusedError, UsageError
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from tkperf.device.ata import AtaSecurity, read_security
 from tkperf.device.hold import Handle, Hold
 from tkperf.device.identity import DeviceIdentity
+from tkperf.device.inspection import AtaSecurity, read_security
 from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.method import (
     SANITIZE_LIMIT_S,

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from tkperf.device.hold import Handle
 from tkperf.device.raid.config import RaidConfig
-from tkperf.device.sysfs import number, text
-from tkperf.device.waiting import wait_until
+from tkperf.device.sysfs import number, text, wait_until
 from tkperf.model.errors import DeviceError, EngineError, RefusedError
 from tkperf.model.units import KIB, MIB, format_capacity
 from tkperf.system.process import Completed, find_program, run_command

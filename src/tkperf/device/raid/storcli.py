@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tkperf.device.permit import ControllerPermit
 from tkperf.device.raid.config import RaidConfig
-from tkperf.device.waiting import wait_until
+from tkperf.device.sysfs import wait_until
 from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
 from tkperf.system.process import find_program, run_command
 

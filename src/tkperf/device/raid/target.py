@@ -16,9 +16,9 @@ from typing import Protocol
 from tkperf.device.hold import Handle
 from tkperf.device.permit import ControllerPermit, ErasePermit, SetPermit
 from tkperf.device.purge import PurgeMethod, PurgeWatch, run_purge
-from tkperf.device.purge.verification import Verification
+from tkperf.device.purge.method import Verification
 from tkperf.device.raid.storcli import ERASE_NOTE, StorcliSet
-from tkperf.device.target import NOT_PURGED
+from tkperf.device.targets import NOT_PURGED
 from tkperf.device.write_cache import WriteCache
 from tkperf.model.errors import DeviceError
 from tkperf.model.record import OnNote, OnProgress, PurgeResult

@@ -22,7 +22,7 @@ from tkperf.device.sysfs import (
     number,
     text,
 )
-from tkperf.device.usage.loops import FileId, Loop
+from tkperf.device.usage.kernel import FileId, Loop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

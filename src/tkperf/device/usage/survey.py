@@ -9,9 +9,20 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.sysfs import PROC_ROOT, SYS_ROOT, find_disk
-from tkperf.device.usage.exports import Export, find_exports, find_nfs_opens
-from tkperf.device.usage.locks import Lock, find_locks
-from tkperf.device.usage.loops import FileId, Loop, find_loops
+from tkperf.device.usage.kernel import (
+    Export,
+    FileId,
+    FileState,
+    Lock,
+    Loop,
+    Swap,
+    ask_file_state,
+    find_exports,
+    find_locks,
+    find_loops,
+    find_nfs_opens,
+    find_swaps,
+)
 from tkperf.device.usage.mounts import (
     Mount,
     Place,
@@ -22,10 +33,8 @@ from tkperf.device.usage.mounts import (
     shows,
     unescape,
 )
-from tkperf.device.usage.open_count import FileState, ask_file_state
 from tkperf.device.usage.processes import ProcessSurvey, describe_process, look_at_processes
 from tkperf.device.usage.subject import Subject, find_device_subject
-from tkperf.device.usage.swap import Swap, find_swaps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from tkperf.device.sysfs import number, text
 from tkperf.host.audit.finding import AuditFinding, AuditLevel, Topic
 from tkperf.host.audit.site import AuditedDrive, Site, chosen_of
 from tkperf.model.units import format_capacity
-from tkperf.system.control_groups import ControlGroups, find_control_groups
+from tkperf.system.host import ControlGroups, find_control_groups
 
 # A hypervisor that took more than this share of time since boot took more than rounding explains.
 STOLEN_PCT = 0.1

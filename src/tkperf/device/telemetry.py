@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
+from tkperf.device.drive_log import DriveLog, UnreadError
 from tkperf.device.identity import DeviceIdentity, TargetKind
-from tkperf.device.telemetry.drive import DriveLog, UnreadError
 from tkperf.model.telemetry.reading import DriveFacts, Reading
 
 # docs/telemetry.md has the cost of these, as bench/telemetry.py measured it.

@@ -1,6 +1,6 @@
-"""A drive of which tkperf measures only segments, as the runner sees it (docs/adr/0027).
+"""A drive with its permit, or segments of one, as the runner sees them.
 
-A linear mapping puts the segments one behind the other. So all I/O of fio to the mapping falls into the
+Of some drives tkperf measures only segments (docs/adr/0027). A linear mapping puts the segments one behind the other. So all I/O of fio to the mapping falls into the
 segments, and each place in them is equally likely. The mapping has the kernel's claim on the drive while it
 exists. Preconditioning writes to the drive itself meanwhile.
 """
@@ -9,20 +9,57 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tkperf.device.device_mapper import (
-    NAME_PREFIX,
-    Mapping,
-    Target,
-    create_mapping,
-)
+from tkperf.device.device_mapper import NAME_PREFIX, Mapping, Target, create_mapping
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit, SetPermit, grant_mapping_permit
-from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_node
-from tkperf.device.target import DriveTarget
-from tkperf.device.waiting import wait_until
+from tkperf.device.purge import PurgeMethod, PurgeWatch, run_purge
+from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_node, wait_until
+from tkperf.device.write_cache import WriteCache
 from tkperf.model.errors import DeviceError
-from tkperf.model.record import PurgeResult
+from tkperf.model.record import NO_PURGE, PurgeResult
 from tkperf.model.segments import Segments
+
+NOT_PURGED = PurgeResult(method=NO_PURGE, note="--no-purge")
+
+
+class DriveTarget:
+    """One drive or file during one run."""
+
+    def __init__(self, permit: ErasePermit, method: PurgeMethod | None, cache: WriteCache) -> None:
+        """Take a permit; ``method`` is None if the user wants no purge."""
+        self._permit = permit
+        self._method = method
+        self._cache = cache
+
+    @property
+    def purges(self) -> bool:
+        """Return whether a purge does anything."""
+        return self._method is not None
+
+    def recheck(self) -> None:
+        self._permit.recheck()
+
+    def make_ready_to_fill(self) -> None:
+        """Do nothing: a drive is always ready."""
+
+    def make_ready(self, *, on_progress: Callable[[float | None], None]) -> None:
+        """Do nothing: a drive is always ready."""
+
+    def purge(
+        self,
+        *,
+        on_progress: Callable[[float | None], None],
+        on_note: Callable[[str, str], None],
+    ) -> PurgeResult:
+        if self._method is None:
+            return NOT_PURGED
+        verification = run_purge(
+            self._permit, self._method, watch=PurgeWatch(progress=on_progress, note=on_note)
+        )
+        # Erasing may have reset the drive, and with it its settings.
+        self._cache.apply()
+        return PurgeResult(method=self._method.title, note=verification.text)
+
 
 # udev may have a mapping open for a moment; the kernel then removes it by itself.
 GONE_LIMIT_S = 30.0

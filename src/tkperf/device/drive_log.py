@@ -1,4 +1,4 @@
-"""One drive's log through its bus's tool, which only reads, and never reads another drive's log.
+"""One drive's log, by its bus's tool (nvme-cli, smartctl), and its thermometer. Reads only, and no other drive's log.
 
 A tool gets the kernel's own node of the disk. tkperf checks the node and the drive before and after, and
 compares the serial number in the log with the kernel's.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -23,12 +23,59 @@ from tkperf.device.sysfs import (
     number,
     text,
 )
-from tkperf.device.telemetry.hwmon import Thermometer
 from tkperf.model.errors import EngineError, reason_of
 from tkperf.model.telemetry import nvme, smartctl
-from tkperf.model.telemetry.numbers import LogDocument
+from tkperf.model.telemetry.numbers import LogDocument, read_temperature
 from tkperf.model.telemetry.reading import DriveFacts, Reading
 from tkperf.system.process import PACKAGES, Completed, find_program, run_command
+
+
+class Thermometer:
+    """The first sensor of a disk, which is its composite temperature."""
+
+    def __init__(self, disk: Path) -> None:
+        """Find the sensor of a disk, given its folder in sysfs."""
+        self._folder = next(_find_folders(disk), None)
+
+    @property
+    def name(self) -> str | None:
+        """The name of the kernel's driver; None: there is no thermometer."""
+        return None if self._folder is None else text(self._folder / "name")
+
+    @property
+    def warning_c(self) -> float | None:
+        return self._celsius("temp1_max")
+
+    @property
+    def critical_c(self) -> float | None:
+        return self._celsius("temp1_crit")
+
+    def read_c(self) -> float | None:
+        """Read the temperature; None if there is no thermometer, or the drive does not answer just now."""
+        return self._celsius("temp1_input")
+
+    def _celsius(self, name: str) -> float | None:
+        if self._folder is None:
+            return None
+        thousandths = number(self._folder / name)
+        return None if thousandths is None else read_temperature(thousandths / 1000)
+
+
+def _find_folders(disk: Path) -> Iterator[Path]:
+    """Yield the hwmon folders of a disk.
+
+    For NVMe, older kernels have them below the PCI function, newer ones below the controller.
+    """
+    places = [disk / "device"]
+    controller = find_nvme_controller(disk)
+    if controller is not None:
+        places = [controller, controller / "device"]
+    for place in places:
+        for pattern in ("hwmon[0-9]*", "hwmon/hwmon[0-9]*"):
+            for folder in sorted(place.glob(pattern)):
+                if (folder / "temp1_input").exists():
+                    yield folder
+
 
 # A healthy drive answers within milliseconds, a busy disk within a second or two.
 DRIVE_LOG_LIMIT_S = 10.0
@@ -216,7 +263,7 @@ class NvmeTool:
 
     def find_facts(self, node: str) -> DriveFacts:
         facts = nvme.parse_controller(
-            _json(self._run, ["nvme", "id-ctrl", "-o", "json", node]), drive=self._drive
+            _read_json(self._run, ["nvme", "id-ctrl", "-o", "json", node]), drive=self._drive
         )
         ocp = self._ask_ocp(node)
         self._has_ocp = nvme.is_ocp_log(ocp)
@@ -230,7 +277,7 @@ class NvmeTool:
 
     def read(self, node: str, now_s: Clock) -> Reading:
         at_s = now_s()
-        log = _json(self._run, ["nvme", "smart-log", "-o", "json", node])
+        log = _read_json(self._run, ["nvme", "smart-log", "-o", "json", node])
         reading = nvme.parse_smart_log(log, at_s=at_s, drive=self._drive)
         if self._has_ocp:
             reading = nvme.with_ocp_log(reading, self._ask_ocp(node))
@@ -242,7 +289,7 @@ class NvmeTool:
     def _ask_ocp(self, node: str) -> LogDocument:
         """Read the OCP log; empty if the drive, or this version of nvme-cli, does not have it."""
         try:
-            return _json(self._run, ["nvme", "ocp", "smart-add-log", "-o", "json", node])
+            return _read_json(self._run, ["nvme", "ocp", "smart-add-log", "-o", "json", node])
         except UnreadError as error:
             if error.for_good:
                 raise
@@ -287,7 +334,7 @@ class SmartctlTool:
 
     def _ask(self, node: str) -> LogDocument:
         # Some bits of its exit status only mean that the drive has seen errors.
-        document = _json(
+        document = _read_json(
             self._run, ["smartctl", "--json", "-i", "-A", *self._logs, node], any_status=True
         )
         if failure := smartctl.find_failure(document):
@@ -307,7 +354,7 @@ def _call(run: Run, argv: list[str]) -> Completed:
         raise UnreadError(f"'{argv[0]}' cannot be read: {error}") from error
 
 
-def _json(run: Run, argv: list[str], *, any_status: bool = False) -> LogDocument:
+def _read_json(run: Run, argv: list[str], *, any_status: bool = False) -> LogDocument:
     """Return the JSON object that a tool prints.
 
     Raises:

@@ -1,0 +1,368 @@
+"""Users inside the kernel, which no process shows: loop devices, swap space, exports, locks, leases."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import signal
+import stat
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tkperf.device.sysfs import device_number, exact_text, text
+from tkperf.device.usage.mounts import Mount, unescape
+
+# Device and inode number of a file.
+FileId = tuple[int, int]
+DEV_ROOT = Path("/dev")
+LOOP_GET_STATUS64 = 0x4C05
+# struct loop_info64 of linux/loop.h: begins with lo_device, lo_inode, lo_rdevice, lo_offset, lo_sizelimit.
+_INFO = struct.Struct("=3Q 2Q 4I 64s 64s 32s 2Q")
+DELETED = " (deleted)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopBacking:
+    """The file or device that a loop device reads and writes, as the driver reports it.
+
+    Attributes:
+        file: device and inode of the file behind it; None if that is a block device.
+        device: number of the block device behind it; None if that is a file.
+        offset_bytes: the loop device's beginning in it.
+        size_limit_bytes: the loop device's size in it; 0: all.
+    """
+
+    file: FileId | None
+    device: int | None
+    offset_bytes: int
+    size_limit_bytes: int
+
+    def __str__(self) -> str:
+        if self.file is not None:
+            what = f"inode {self.file[1]} on {_numbers(self.file[0])}"
+        else:
+            what = f"block device {_numbers(self.device or 0)}"
+        limit = f", {self.size_limit_bytes} bytes of it" if self.size_limit_bytes else ""
+        return f"{what} from byte {self.offset_bytes}{limit}"
+
+
+def _numbers(device: int) -> str:
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """A loop device in use.
+
+    Attributes:
+        number: its own device number.
+        backing: device and inode of the file behind it; None if not known, or if the driver reports a device.
+        backing_device: device number if a block device is behind it.
+        says: the name of the file or device behind it, as the kernel remembers it; for people.
+        asked: whether the driver itself answered; otherwise the name was looked up.
+    """
+
+    name: str
+    number: int
+    backing: FileId | None
+    backing_device: int | None
+    says: str
+    asked: bool
+
+
+def find_loops(sys_root: Path, dev_root: Path = DEV_ROOT) -> tuple[Loop, ...]:
+    """Return all loop devices that have a file or device behind them."""
+    loops = []
+    for entry in sorted(sys_root.glob("block/loop*/loop/backing_file")):
+        folder = entry.parent.parent
+        number = device_number(folder)
+        if number is not None:
+            loops.append(_describe(folder.name, number, exact_text(entry) or "", dev_root))
+    return tuple(loops)
+
+
+def _describe(name: str, number: int, says: str, dev_root: Path) -> Loop:
+    asked = _ask(dev_root / name, number)
+    backing, device = _look_up(says) if asked is None else (asked.file, asked.device)
+    return Loop(
+        name=name,
+        number=number,
+        backing=backing,
+        backing_device=device,
+        says=says,
+        asked=asked is not None,
+    )
+
+
+def _ask(node: Path, number: int) -> LoopBacking | None:
+    """Ask the driver about the loop device of that number; None if it cannot be asked."""
+    try:
+        descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISBLK(status.st_mode) or status.st_rdev != number:
+            return None
+        return ask_backing(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def ask_backing(descriptor: int) -> LoopBacking | None:
+    """Ask an open loop device or its partition for its backing; None if it is none, or does not answer.
+
+    The kernel encodes device numbers in this struct (huge_encode_dev) as it does for stat.
+    """
+    try:
+        answer = fcntl.ioctl(descriptor, LOOP_GET_STATUS64, bytes(_INFO.size))
+    except OSError:
+        return None
+    device, inode, block_device, offset_bytes, size_limit_bytes = _INFO.unpack(answer)[:5]
+    return LoopBacking(
+        file=None if block_device else (device, inode),
+        device=block_device or None,
+        offset_bytes=offset_bytes,
+        size_limit_bytes=size_limit_bytes,
+    )
+
+
+def _look_up(says: str) -> tuple[FileId | None, int | None]:
+    """Look up the backing by the name that sysfs shows, which may be a deleted file's."""
+    for name in (says, says.removesuffix(DELETED)):
+        try:
+            status = os.stat(name)
+        except (OSError, ValueError):
+            continue
+        device = status.st_rdev if stat.S_ISBLK(status.st_mode) else None
+        return (status.st_dev, status.st_ino), device
+    return None, None
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Swap space; ``status`` is None if the name leads nowhere, as for a file of another namespace."""
+
+    name: str
+    status: os.stat_result | None
+    is_file: bool
+
+
+def find_swaps(proc_root: Path) -> tuple[Swap, ...]:
+    """Return devices and files in use as swap space; each row has the name, escaped, and the kind."""
+    rows = (row.split() for row in (exact_text(proc_root / "swaps") or "").split("\n")[1:])
+    return tuple(
+        _find_swap(unescape(row[0]), row[1] != "partition") for row in rows if len(row) > 1
+    )
+
+
+def _find_swap(name: str, is_file: bool) -> Swap:
+    for path in (name, name.removesuffix(DELETED)):
+        try:
+            return Swap(name, os.stat(path), is_file)
+        except (OSError, ValueError):
+            continue
+    return Swap(name, None, is_file)
+
+
+# Attributes below sysfs and configfs that name a device or file, with their users.
+EXPORTED_PATHS = {
+    "kernel/config/nvmet/subsystems/*/namespaces/*/device_path": "an NVMe target (nvmet)",
+    "kernel/config/nvmet/subsystems/*/passthru/device_path": "an NVMe target (nvmet)",
+    "kernel/config/target/core/*/*/udev_path": "a SCSI target (LIO)",
+    "kernel/config/usb_gadget/*/functions/mass_storage.*/lun.*/file": "a USB gadget",
+    "class/udc/*/device/gadget*/lun*/file": "a USB gadget",
+    "kernel/scst_tgt/devices/*/filename": "a SCSI target (SCST)",
+    "block/zram*/backing_dev": "zram, as its backing device",
+}
+LIO_INFO = "kernel/config/target/core/*/*/info"
+RNBD_LINKS = "class/rnbd-server/ctl/devices/*/block_dev"
+# Texts of the drivers (target_core_file.c, target_core_iblock.c, target_core_pscsi.c).
+_LIO_FILE = re.compile(r" File: (.+?)  Size: ", re.DOTALL)
+_LIO_NUMBERS = re.compile(r"Major: (\d+) Minor: (\d+)")
+_LIO_ADDRESS = re.compile(r"Channel ID: (\d+) Target ID: (\d+) LUN: (\d+) Host ID: (\d+)")
+_MD_BITMAP = re.compile(r"^(md\S*) :|, file: (\S+)$", re.MULTILINE)
+_NFS_OPEN = re.compile(r'superblock: "([0-9a-f]+):([0-9a-f]+):(\d+)"')
+# Modules that export, and the folders that show their exports.
+EXPORTING_MODULES = {
+    "nvmet": "kernel/config/nvmet",
+    "target_core_mod": "kernel/config/target",
+    "usb_f_mass_storage": "kernel/config/usb_gadget",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """A user in the kernel of a device or file, which it has by path, number or SCSI address."""
+
+    user: str
+    path: str | None = None
+    device: int | None = None
+    scsi_address: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.user} ({self.path})" if self.path else self.user
+
+
+def find_exports(sys_root: Path, proc_root: Path, mounts: tuple[Mount, ...]) -> Iterator[Export]:
+    """Yield all that the kernel exports or uses in this way, whether switched on or not."""
+    for pattern, user in EXPORTED_PATHS.items():
+        for attribute in sorted(sys_root.glob(pattern)):
+            # SCST adds a line about whether this is the default.
+            path = (exact_text(attribute) or "").split("\n")[0]
+            if path.startswith("/"):
+                yield Export(user=user, path=path)
+    for attribute in sorted(sys_root.glob(LIO_INFO)):
+        yield from _parse_lio(exact_text(attribute) or "")
+    for link in sorted(sys_root.glob(RNBD_LINKS)):
+        yield Export(user="a network block device server (rnbd)", device=device_number(link))
+    array = ""
+    for name, path in _MD_BITMAP.findall(exact_text(proc_root / "mdstat") or ""):
+        array = name or array
+        if path:
+            yield Export(user=f"the MD RAID {array}, as its bitmap", path=unescape(path))
+    for mount in mounts:
+        # Mounted from a file without a loop device.
+        if mount.kind == "erofs" and mount.source.startswith("/"):
+            where = f" in the mount namespace of {mount.seen_by}" if mount.seen_by else ""
+            yield Export(user=f"the erofs mounted at {mount.point}{where}", path=mount.source)
+
+
+def _parse_lio(info: str) -> Iterator[Export]:
+    user = "a SCSI target (LIO)"
+    for path in _LIO_FILE.findall(info):
+        yield Export(user=user, path=path)
+    for major, minor in _LIO_NUMBERS.findall(info):
+        yield Export(user=user, device=os.makedev(int(major), int(minor)))
+    for channel, target, unit, host in _LIO_ADDRESS.findall(info):
+        yield Export(user=user, scsi_address=f"{host}:{channel}:{target}:{unit}")
+
+
+def find_nfs_opens(proc_root: Path) -> set[tuple[int, int]]:
+    """Return file system and inode of each file that clients of the NFS server have open."""
+    files = set()
+    for states in proc_root.glob("fs/nfsd/clients/*/states"):
+        for major, minor, inode in _NFS_OPEN.findall(text(states) or ""):
+            files.add((os.makedev(int(major, 16), int(minor, 16)), int(inode)))
+    return files
+
+
+def find_silent_modules(sys_root: Path) -> list[str]:
+    """Return loaded modules that export devices, if configfs is not mounted to show which devices."""
+    return [
+        module
+        for module, folder in EXPORTING_MODULES.items()
+        if (sys_root / "module" / module).exists() and not (sys_root / folder).exists()
+    ]
+
+
+_ROW = re.compile(
+    r"^\d+: (?:-> )?(\S+) +\S+ +\S+ +(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) ", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A lock; ``process`` is None if it belongs to an open file, not to a process."""
+
+    kind: str
+    process: int | None
+
+
+def find_locks(proc_root: Path, files: set[tuple[int, int]]) -> Iterator[Lock]:
+    """Yield locks on files, given by the number of their file system and their inode."""
+    for kind, process, major, minor, inode in _ROW.findall(exact_text(proc_root / "locks") or ""):
+        if (os.makedev(int(major, 16), int(minor, 16)), int(inode)) in files:
+            yield Lock(kind, int(process) if int(process) > 0 else None)
+
+
+# The files of a process that ended may take a moment to close.
+PATIENCE_S = 1.0
+# Kernels before this version also counted descriptors that only look at the name.
+_COUNTS_SINCE = (5, 3)
+# On these, a server grants leases, and may refuse them for its own reasons.
+_SERVER_FILE_SYSTEMS = ("cifs", "smb3")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileState:
+    """State of a file; None means not known.
+
+    Attributes:
+        swap: the kernel uses it as swap space.
+        open_elsewhere: others have it open, mapped or running.
+    """
+
+    swap: bool | None = None
+    open_elsewhere: bool | None = None
+
+
+def ask_file_state(
+    path: str, file: FileId, *, count: bool, swap: bool, file_system: str | None
+) -> FileState:
+    """Ask the kernel about a file; writes nothing, and its times stay.
+
+    Args:
+        file: its device and inode, in case the name leads to another file by now.
+        count: ask if others have it open; the caller must not have it open.
+        swap: ask if it is swap space, which needs it opened for writing.
+        file_system: the type of its file system.
+    """
+    # An overlay would copy the file up, and has no swap files.
+    swap = swap and file_system != "overlay"
+    mode = os.O_WRONLY if swap else os.O_RDONLY
+    try:
+        descriptor = os.open(path, mode | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        # The file is a running program, or another process has a lease on it.
+        busy = error.errno in (errno.ETXTBSY, errno.EWOULDBLOCK)
+        return FileState(open_elsewhere=True if busy else None)
+    try:
+        status = os.fstat(descriptor)
+        if (status.st_dev, status.st_ino) != file:
+            return FileState()
+        count = count and file_system not in _SERVER_FILE_SYSTEMS
+        return FileState(
+            swap=_is_swap(descriptor) if swap else None,
+            open_elsewhere=_is_open_elsewhere(descriptor) if count else None,
+        )
+    finally:
+        os.close(descriptor)
+
+
+def _is_swap(descriptor: int) -> bool | None:
+    """Return whether a file is swap space: the kernel refuses even empty writes (ETXTBSY, see write(2))."""
+    try:
+        os.pwrite(descriptor, b"", 0)
+    except OSError as error:
+        return True if error.errno == errno.ETXTBSY else None
+    return False
+
+
+def _is_open_elsewhere(descriptor: int) -> bool | None:
+    version = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    if version is None or (int(version[1]), int(version[2])) < _COUNTS_SINCE:
+        return None
+    until_s = time.monotonic() + PATIENCE_S
+    # Another open of the file in that instant would send SIGIO, which ends a process; SIGURG does not.
+    fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+    try:
+        while True:
+            try:
+                fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            except OSError as error:
+                if error.errno != errno.EAGAIN:
+                    return None
+                if time.monotonic() > until_s:
+                    return True
+                time.sleep(0.02)
+            else:
+                fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+                return False
+    finally:
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, 0)
