@@ -33,11 +33,10 @@ from handover_gap import loop_device
 from tkperf.device.identity import read_identity
 from tkperf.device.kernel_watch import LOOK_EVERY_S, MOST_SELDOM_S, watching
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
-from tkperf.engine.device_jobs import DeviceJobs
+from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_job import FioTarget, render_step_job
 from tkperf.engine.fio_output import DocumentSplitter, parse_document
-from tkperf.engine.seeds import Seeds
 from tkperf.model.disturbance.io import Counters
 from tkperf.model.measurement import Measurement
 from tkperf.model.record import StepKind

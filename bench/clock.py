@@ -25,10 +25,9 @@ from against_fio import IOENGINE, RANGE, SIZE_BYTES, find_ranks, read_options
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.engine import Next
-from tkperf.engine.device_jobs import DeviceJobs
+from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import choose_clock, find_fio_version
-from tkperf.engine.seeds import Seeds
 from tkperf.model.measurement import Measurement
 from tkperf.model.workload import Step
 

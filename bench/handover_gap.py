@@ -46,11 +46,10 @@ from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.targets import DriveTarget
 from tkperf.device.write_cache import WriteCache
 from tkperf.engine import EngineLoad, Execution, Next, OnSample
-from tkperf.engine.device_jobs import DeviceJobs
+from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_job import FioTarget, render_step_job
 from tkperf.engine.fio_setup import find_fio_version
-from tkperf.engine.seeds import Seeds
 from tkperf.model.figures import generic_section
 from tkperf.model.measurement import Measurement
 from tkperf.model.phases import Continuous, Fill, Idle, Procedure, Purge, Round, SectionOutcome

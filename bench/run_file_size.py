@@ -23,10 +23,9 @@ import numpy as np
 
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
-from tkperf.engine.device_jobs import DeviceJobs
+from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import choose_ioengine, find_fio_version
-from tkperf.engine.seeds import Seeds
 from tkperf.model.histogram import Histogram
 from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample
 from tkperf.model.phases import Continuous

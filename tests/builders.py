@@ -18,7 +18,7 @@ from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.engine.simulation.presets import PRESET_MODELS
+from tkperf.engine.simulation.models import PRESET_MODELS
 from tkperf.model.histogram import BUCKETS, Histogram, bucket_of_ns
 from tkperf.model.measurement import IoStats
 from tkperf.model.record import PurgeResult

@@ -19,9 +19,8 @@ from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import plan_purge, run_purge
 from tkperf.device.purge.method import Verification
 from tkperf.device.safety import Reason, find_objections
-from tkperf.engine.device_jobs import DeviceJobs
+from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
-from tkperf.engine.seeds import Seeds
 from tkperf.model.errors import DeviceError, RefusedError
 from tkperf.model.phases import Fill
 from tkperf.model.workload import Access, ActiveRange, Workload

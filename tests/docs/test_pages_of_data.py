@@ -29,7 +29,7 @@ from tkperf.pipeline.subject import NO_ROOM, USERS_NOT_VISIBLE
 from tkperf.render.export_json import render_json
 from tkperf.render.export_series import READINGS, SECONDS
 from tkperf.render.export_tables import build_comparison_table, build_tables
-from tkperf.runner.telemetry import UNREAD
+from tkperf.runner.run_watch import UNREAD
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/tkperf"

@@ -14,9 +14,8 @@ import pytest
 
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
-from tkperf.engine.device_jobs import DeviceJobs
+from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
-from tkperf.engine.seeds import Seeds
 from tkperf.model.workload import Access, ActiveRange, Workload
 
 # Plays by block size; see fake_fio.py.

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.engine.conftest import workload
+from tkperf.engine.device_jobs import Seeds
 from tkperf.engine.fio_job import FioTarget, render_step_job
-from tkperf.engine.seeds import Seeds
 from tkperf.model.workload import ActiveRange, Step
 
 STEP = Step(workload=workload(jobs=2, io_depth=1, read_percent=50), duration_s=1)

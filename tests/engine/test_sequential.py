@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tkperf.engine.sequential import SequentialCursors
+from tkperf.engine.fio_job import SequentialCursors
 from tkperf.model.workload import Access, ActiveRange, Step, Workload
 
 REGION = 1 << 30

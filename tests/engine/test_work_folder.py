@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.engine import work_folder
-from tkperf.engine.work_folder import OWNER_LOCK, WorkFolder, remove_dead
+from tkperf.engine import device_jobs
+from tkperf.engine.device_jobs import OWNER_LOCK, WorkFolder, remove_dead
 from tkperf.model.errors import EngineError
 
 
@@ -32,8 +32,8 @@ def places(tmp_path: Path) -> list[Path]:
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work_folder, "PLACE_WAIT_S", 0.5)
-    monkeypatch.setattr(work_folder, "TRY_EVERY_S", 0.1)
+    monkeypatch.setattr(device_jobs, "PLACE_WAIT_S", 0.5)
+    monkeypatch.setattr(device_jobs, "TRY_EVERY_S", 0.1)
 
 
 def test_a_removed_folder_is_made_again(places: list[Path]) -> None:
@@ -87,7 +87,7 @@ def killed_run(place: Path) -> Path:
     """The folder that a run killed by SIGKILL left."""
     code = (
         "import sys, os, signal; from pathlib import Path\n"
-        "from tkperf.engine.work_folder import WorkFolder\n"
+        "from tkperf.engine.device_jobs import WorkFolder\n"
         "WorkFolder([Path(sys.argv[1])]).write(lambda f: (f / 'x').mkdir() or (f / 'x/y').touch())\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tkperf.device.purge import ata, nvme, scsi
-from tkperf.engine.simulation.presets import PRESET_MODELS
+from tkperf.engine.simulation.models import PRESET_MODELS
 from tkperf.model import choices
 from tkperf.procedures import SUITES, TESTS, load_profile
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.builders import io_stats
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.engine.simulation.presets import PRESET_MODELS
+from tkperf.engine.simulation.models import PRESET_MODELS
 from tkperf.model.histogram import Histogram
 from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement
 from tkperf.model.phases import Continuous, Fill

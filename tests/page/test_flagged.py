@@ -16,7 +16,7 @@ from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.loads import TimedLoad
 from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.engine.simulation.presets import PRESET_MODELS
+from tkperf.engine.simulation.models import PRESET_MODELS
 from tkperf.model.disturbance.codes import HOST_LIMITED, DisturbanceCode
 from tkperf.model.disturbance.codes import WORDS as WORD
 from tkperf.model.quantity import IOPS

@@ -26,10 +26,9 @@ from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.purge import plan_purge
 from tkperf.device.targets import DriveTarget
 from tkperf.device.write_cache import WriteCache
-from tkperf.engine.device_jobs import DeviceJobs
+from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import choose_clock
-from tkperf.engine.seeds import Seeds
 from tkperf.model.phases import Fill
 from tkperf.model.record import RunStatus, StepKind
 from tkperf.model.units import format_number

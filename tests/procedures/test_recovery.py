@@ -15,7 +15,7 @@ from tests.procedures.test_procedures import drive, run, steadily
 from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.engine.simulation.presets import PRESET_MODELS
+from tkperf.engine.simulation.models import PRESET_MODELS
 from tkperf.engine.simulation.service import Latency, Second
 from tkperf.model.errors import ProfileError
 from tkperf.model.phases import Continuous, Course, Idle, Phase, Procedure, Purge, SectionOutcome

@@ -18,8 +18,8 @@ from tkperf.pipeline.api import resume, run
 from tkperf.pipeline.following import look
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.runfile.reader import RunFile
-from tkperf.runner.delta import Delta
 from tkperf.runner.events import (
+    Delta,
     Event,
     Judged,
     PhaseStarted,

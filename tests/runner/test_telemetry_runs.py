@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from tests.builders import FreeTarget, run_info, view_of
 from tkperf.cli.main import cli
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.engine.simulation.presets import PRESET_MODELS
+from tkperf.engine.simulation.models import PRESET_MODELS
 from tkperf.model.record import RunStatus
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.units import GIB

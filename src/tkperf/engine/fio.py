@@ -13,15 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tkperf.engine import EngineLoad, Execution, Next, OnSample, fio_process
-from tkperf.engine.device_jobs import DeviceJobs
+from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.evidence import StreamWatch, earliest_s, fill_evidence, step_evidence
 from tkperf.engine.fio_job import (
+    SequentialCursors,
     planned_bytes,
 )
 from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, FioReading, Recorder
 from tkperf.engine.fio_process import FioProcess, ignore
-from tkperf.engine.seeds import Seeds
-from tkperf.engine.sequential import SequentialCursors
 from tkperf.engine.waiting import Prepared, Waiting, step_of
 from tkperf.model.errors import LostAtGateError
 from tkperf.model.phases import Continuous, Fill

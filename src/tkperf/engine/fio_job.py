@@ -10,13 +10,12 @@ Choices that hold for every job, with their reasons:
 - ``refill_buffers``: every write carries new random data (PTS User Guide, section 7).
 - ``invalidate=0``: nothing is cached with direct I/O, and the call would delay the start.
 - sequential jobs own disjoint regions of the active range and go on where they stopped, as far as fio
-  can do that (``sequential.py``).
+  can do that (``SequentialCursors``).
 - a mix of block sizes is aligned to 4 KiB (``blockalign``): fio would align it to its smallest block, and
   nearly all 4 KiB writes would be two halves of the units that a drive keeps together.
 - ``clocksource=cpu`` where fio would choose that clock anyway: it leaves out a test at each start, a thread on
   every CPU, within the step before (``fio_setup.py``).
-- ``allow_file_create=0``: if the device vanishes, fio must not measure a file of that name.
-"""
+- ``allow_file_create=0``: if the device vanishes, fio must not measure a file of that name."""
 
 from __future__ import annotations
 
@@ -31,6 +30,9 @@ from tkperf.model.workload import Access, ActiveRange, Arrival, Step, Workload
 
 # The alignment of I/Os of a mix, including smaller ones.
 MIX_ALIGNMENT_BYTES = 4 * KIB
+# A step may run faster than the one before it. Should it run faster still, it goes over the rest of the
+# region a second time, which is harmless.
+SPEED_MARGIN = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,3 +303,61 @@ def _whole_blocks(active_range: ActiveRange, block_size_bytes: int) -> int:
 
 def _text(lines: list[str]) -> str:
     return "\n".join(lines) + "\n"
+
+
+@dataclass(slots=True)
+class _Cursor:
+    next_bytes: tuple[int, ...]
+    bytes_per_s: float
+
+
+class SequentialCursors:
+    """Positions of all sequential streams of a device: each one continues over its steps instead of restarting.
+
+    fio can start a job anywhere in its region, but at the end it wraps to its start, not
+    to the region's beginning (tried with fio 3.33; zonemode and several files do not change that). So a
+    step goes on where the stream stopped if the rest of the region lasts for it, at the speed last seen.
+    Otherwise it starts at the region's beginning, and the rest of the region is passed over. A
+    stream that takes more than about half of its region a step therefore begins each step at the
+    region's beginning: only from there does fio's own wrap go round the whole region.
+
+    The workload identifies each stream. Streams within an area begin at its start; each area is seen once.
+    """
+
+    def __init__(self, active_range: ActiveRange) -> None:
+        self._active_range = active_range
+        self._cursors: dict[Workload, _Cursor] = {}
+
+    def starts_bytes(self, step: Step) -> tuple[int, ...]:
+        """Return the start of each job within its region; empty for random workloads."""
+        workload = step.workload
+        if workload.access is not Access.SEQUENTIAL:
+            return ()
+        cursor = None if step.workload.region else self._cursors.get(workload)
+        if cursor is None:
+            return (0,) * workload.jobs
+        regions = self._regions(workload)
+        needed_bytes = SPEED_MARGIN * cursor.bytes_per_s * step.duration_s / workload.jobs
+        return tuple(
+            position if region.length_bytes - position >= needed_bytes else 0
+            for region, position in zip(regions, cursor.next_bytes, strict=True)
+        )
+
+    def advance(self, step: Step, starts_bytes: Sequence[int], job_bytes: Sequence[int]) -> None:
+        """Note what each job moved in a step that began at ``starts_bytes``."""
+        workload = step.workload
+        if step.workload.region:
+            return
+        positions = []
+        for region, start, moved in zip(
+            self._regions(workload), starts_bytes, job_bytes, strict=True
+        ):
+            # After a wrap the position is the one of fio's own wrap.
+            position = start + moved % (region.length_bytes - start)
+            positions.append(position if position < region.length_bytes else 0)
+        self._cursors[workload] = _Cursor(
+            next_bytes=tuple(positions), bytes_per_s=sum(job_bytes) / step.duration_s
+        )
+
+    def _regions(self, workload: Workload) -> tuple[Region, ...]:
+        return split_regions(self._active_range, workload.jobs, workload.block_size_bytes)

@@ -6,21 +6,27 @@ result made with it says SIMULATED. Time is simulated too: an hour of measuremen
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import numpy as np
 
 from tkperf.engine import EngineLoad, Execution, Next, OnSample
+from tkperf.engine.simulation.flash_drive import FlashDrive
+from tkperf.engine.simulation.hard_disk import HardDisk
 from tkperf.engine.simulation.latency import Draw
-from tkperf.engine.simulation.models import DriveModel
-from tkperf.engine.simulation.presets import build_drive
-from tkperf.engine.simulation.service import Second
-from tkperf.engine.simulation.telemetry import SimulatedTelemetry
+from tkperf.engine.simulation.models import DiskModel, DriveModel, FlashModel
+from tkperf.engine.simulation.service import Second, SimulatedDrive
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.phases import Continuous, Fill
+from tkperf.model.telemetry.reading import DriveFacts, Reading
 from tkperf.model.workload import ActiveRange, Step, Workload
 
+DRIVE_NAME = "simulated drive"
+# The same intervals as for real drives.
+TEMPERATURE_EVERY_S, LOG_EVERY_S = 10.0, 60.0
 SAMPLE_S = 1.0
 # Seconds drawn at a time.
 _DRAWN_TOGETHER = 60
@@ -50,7 +56,7 @@ class SimulatedEngine:
             cold_start_s: a load that was not made ready and let go in time begins so much later.
         """
         self._random = np.random.default_rng(seed)
-        self.drive = build_drive(model, active_range_bytes, self._random)
+        self.drive = _build_drive(model, active_range_bytes, self._random)
         self._active_range_bytes = active_range_bytes
         self._cold_start_s = cold_start_s
         self._clock_s = 0.0
@@ -209,3 +215,95 @@ class SimulatedEngine:
     def _serve(self, workload: Workload, duration_s: float) -> Second:
         """Return the drive's next second, or less."""
         return self.drive.serve(workload, duration_s)
+
+
+def _build_drive(
+    model: DriveModel, active_range_bytes: int, random: np.random.Generator
+) -> SimulatedDrive:
+    """Return a new drive of this model."""
+    match model:
+        case FlashModel():
+            return FlashDrive(model, active_range_bytes, random)
+        case DiskModel():
+            return HardDisk(model, active_range_bytes, random)
+
+
+class SimulatedTelemetry:
+    """Telemetry of a simulated drive, read as time passes; ``clock`` is the simulated one."""
+
+    def __init__(self, drive: SimulatedDrive, clock: Callable[[], float]) -> None:
+        self._drive, self._clock = drive, clock
+        self._readings: deque[Reading] = deque()
+        self._temperature_s = self._log_s = 0.0
+
+    @property
+    def facts(self) -> tuple[DriveFacts, ...]:
+        """Return the facts of the drive; empty where the model has no heat and counts nothing."""
+        report = self._drive.report()
+        if report is None:
+            return ()
+        return (
+            DriveFacts(
+                drive=DRIVE_NAME,
+                sources=("model",),
+                warning_c=report.warning_c,
+                host_unit_bytes=1,
+                nand_unit_bytes=1,
+            ),
+        )
+
+    def pass_to(self, now_s: float) -> None:
+        """Read the drive, now in its state at this time, if a reading is due."""
+        if now_s - self._log_s >= LOG_EVERY_S:
+            self._look(now_s)
+        elif now_s - self._temperature_s >= TEMPERATURE_EVERY_S:
+            self._temperature_s = now_s
+            self._read(now_s, whole=False)
+
+    def take(self) -> Sequence[Reading]:
+        """Return the new readings, as the protocol has it."""
+        taken = list(self._readings)
+        self._readings.clear()
+        return taken
+
+    def take_troubles(self) -> Sequence[str]:
+        """Return nothing: a model has no troubles."""
+        return ()
+
+    def ask(self) -> None:
+        """Read the drive at once, as the protocol has it; it takes no time."""
+        self._look(self._clock())
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Return an empty context: reading a model disturbs nothing."""
+        return nullcontext()
+
+    def finish(self) -> None:
+        """Read the drive for the last time, as the protocol has it."""
+        self.ask()
+
+    def _look(self, now_s: float) -> None:
+        self._log_s = self._temperature_s = now_s
+        self._read(now_s, whole=True)
+
+    def _read(self, now_s: float, *, whole: bool) -> None:
+        """Read the whole log, or the temperature alone."""
+        report = self._drive.report()
+        if report is None:
+            return
+        reading = Reading(
+            at_s=now_s,
+            drive=DRIVE_NAME,
+            source="simulated",
+            temperature_c=round(report.temperature_c, 1),
+        )
+        if whole:
+            reading = replace(
+                reading,
+                host_read_bytes=round(report.host_read_bytes),
+                host_written_bytes=round(report.host_written_bytes),
+                nand_written_bytes=round(report.nand_written_bytes),
+                thermal_1_count=report.throttled_count,
+                throttling=report.throttled,
+            )
+        self._readings.append(reading)

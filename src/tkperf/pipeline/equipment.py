@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from tkperf.device.inspection import DeviceFacts
 from tkperf.device.permit import ErasePermit
 from tkperf.engine import Engine
-from tkperf.engine.device_jobs import DeviceJobs, Mapped
+from tkperf.engine.device_jobs import RUN_SEED_BITS, DeviceJobs, Mapped, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import ChosenEngine, choose_clock, choose_ioengine
-from tkperf.engine.seeds import RUN_SEED_BITS, Seeds
 from tkperf.model.disturbance.io import Counters
 from tkperf.model.record import RunWarning
 from tkperf.model.telemetry.reading import DriveFacts, Telemetry

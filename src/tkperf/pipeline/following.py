@@ -13,8 +13,7 @@ from tkperf.model.errors import RunFileError, reason_of
 from tkperf.model.record import RunRecord, RunStatus
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writers import is_being_written
-from tkperf.runner.delta import Delta, Outline
-from tkperf.runner.events import Event
+from tkperf.runner.events import Delta, Event, Outline
 from tkperf.runner.follow import Follower
 
 # A new file has no tables yet.

@@ -10,8 +10,7 @@ from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.targets import NOT_PURGED
 from tkperf.engine import Engine
 from tkperf.engine.simulated import SimulatedEngine
-from tkperf.engine.simulation.models import DiskModel
-from tkperf.engine.simulation.presets import find_preset
+from tkperf.engine.simulation.models import DiskModel, find_preset
 from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import RunFileError, UsageError
 from tkperf.model.phases import Fill

@@ -36,7 +36,7 @@ from tkperf.runfile.run_rows import RunRows
 from tkperf.runfile.salvage import is_damage
 from tkperf.runfile.schema import require_schema
 from tkperf.runfile.writers import is_being_written
-from tkperf.runner.delta import Delta, Outline
+from tkperf.runner.events import Delta, Outline
 
 # No row of a log has a greater number: SQLite allows none.
 _AFTER_ALL = 2**63 - 1

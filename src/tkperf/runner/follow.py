@@ -21,8 +21,8 @@ from tkperf.model.record import (
     TestRecord,
     UnfinishedStep,
 )
-from tkperf.runner.delta import Delta
 from tkperf.runner.events import (
+    Delta,
     Event,
     Judged,
     Noted,

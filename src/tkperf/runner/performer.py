@@ -43,8 +43,7 @@ from tkperf.runner.events import (
     Warned,
 )
 from tkperf.runner.replay import Resumed
-from tkperf.runner.run_watch import Observations, RunWatch
-from tkperf.runner.telemetry import RunTelemetry
+from tkperf.runner.run_watch import Observations, RunTelemetry, RunWatch
 
 # A step that failed twice fails again. A disturbance is over with the next step or the one after, as a timer's
 # job or a user's look at a file, or it lasts for hours.

@@ -1,9 +1,10 @@
-"""The watch over a run: its steps compared with the device's counters, and the time between them."""
+"""The watch over a run: its steps compared with the device's counters, the time between them, the drives' telemetry."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from tkperf.model.disturbance.codes import (
@@ -26,8 +27,11 @@ from tkperf.model.errors import StepDisturbedError, StepFailedError
 from tkperf.model.host_use import HostLook, HostLooks, HostUse, compare_looks
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.record import RunWarning, StepKind, StepRecord
+from tkperf.model.telemetry.log import TelemetryLog
+from tkperf.model.telemetry.reading import Telemetry
 from tkperf.model.units import format_duration
 from tkperf.model.workload import Access, Workload
+from tkperf.runner.events import Event, TelemetrySeen, Warned
 from tkperf.runner.step_watch import StepWatch
 
 # A step's first and last I/Os lie within this of their planned moments; the watch may hear of the step
@@ -40,6 +44,8 @@ ENDS_WITHIN_S = 1.5
 LOOK_AT_THREADS_S, SELDOM_LOOK_AT_THREADS_S = 1.0, 10.0
 # A step that begins later than this after the last look gets a look of its own.
 FRESH_S = 1.0
+# Code of the warnings about unreadable logs.
+UNREAD = "telemetry"
 # Disturbances that may leave a preconditioned device in another state than asked for.
 ALTERS_A_FILL = (
     DisturbanceCode.FOREIGN_IO,
@@ -346,3 +352,52 @@ def _require_undisturbed(
     raise StepDisturbedError(
         f"{workload} was disturbed: {words}; --strict takes no such result{whole}"
     )
+
+
+@dataclass(slots=True)
+class RunTelemetry:
+    """The telemetry of a run. ``source`` None: there is none. Its times count from ``origin_s``."""
+
+    source: Telemetry | None
+    origin_s: float
+    emit: Callable[[Event], None]
+    _log: TelemetryLog = field(default_factory=TelemetryLog)
+    _test: str | None = None
+
+    def test_begins(self, test: str) -> None:
+        """Read the drive's counters at the beginning of a test. The reading also ends the test before."""
+        self._test = test
+        self._log.test_begins()
+        self._ask()
+
+    def test_ends(self) -> None:
+        self._ask()
+
+    def look(self) -> None:
+        """Hand on the new readings; it takes no time worth mentioning."""
+        if self.source is None:
+            return
+        for text in self.source.take_troubles():
+            warning = RunWarning(code=UNREAD, text=text, test=self._test)
+            self.emit(Warned(warning=warning))
+        for reading in self.source.take():
+            reading = replace(reading, at_s=reading.at_s - self.origin_s)  # noqa: PLW2901 - on the run's clock
+            if self._log.is_news(reading):
+                self.emit(TelemetrySeen(reading=reading))
+            for code, text in self._log.find_warnings(reading):
+                warning = RunWarning(code=code, text=text, test=self._test, at_s=reading.at_s)
+                self.emit(Warned(warning=warning))
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Return a context in which nothing is read: a drive that erases itself is left alone."""
+        return nullcontext() if self.source is None else self.source.paused()
+
+    def finish(self) -> None:
+        """Take the last reading of the run."""
+        if self.source is not None:
+            self.source.finish()
+            self.look()
+
+    def _ask(self) -> None:
+        if self.source is not None:
+            self.source.ask()

@@ -29,8 +29,7 @@ from tkperf.runner.events import (
 )
 from tkperf.runner.performer import Performer, RunParts, RunTarget
 from tkperf.runner.replay import NOTHING, Replay, at_found_demand
-from tkperf.runner.run_watch import RunWatch
-from tkperf.runner.telemetry import RunTelemetry
+from tkperf.runner.run_watch import RunTelemetry, RunWatch
 
 __all__ = ["RunParts", "RunTarget", "execute_run"]
 

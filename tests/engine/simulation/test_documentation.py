@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tkperf.engine.simulation import flash_drive, latency, service, translation
-from tkperf.engine.simulation.models import DiskModel, FlashModel, Misbehaviour
-from tkperf.engine.simulation.presets import PRESET_MODELS
+from tkperf.engine.simulation.models import PRESET_MODELS, DiskModel, FlashModel, Misbehaviour
 
 PAGE = Path(__file__).parents[3] / "docs/simulated-drive.md"
 TEXT = PAGE.read_text(encoding="utf-8")

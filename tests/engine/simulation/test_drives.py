@@ -13,8 +13,7 @@ import pytest
 from tests.engine.simulation.settled import settled_amplification
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.flash_drive import FlashDrive
-from tkperf.engine.simulation.models import DiskModel, DriveModel, FlashModel
-from tkperf.engine.simulation.presets import PRESET_MODELS
+from tkperf.engine.simulation.models import PRESET_MODELS, DiskModel, DriveModel, FlashModel
 from tkperf.model.measurement import Measurement
 from tkperf.model.phases import Fill
 from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Step, Workload, Zone

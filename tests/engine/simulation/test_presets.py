@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tests.engine.simulation.test_drives import MIXED, RANDOM_WRITES, READS, make, measure
-from tkperf.engine.simulation.models import FlashModel
-from tkperf.engine.simulation.presets import PRESET_MODELS, find_preset
+from tkperf.engine.simulation.models import PRESET_MODELS, FlashModel, find_preset
 from tkperf.model.errors import EngineError, UsageError
 from tkperf.model.steady_state import judge
 from tkperf.model.workload import Workload
