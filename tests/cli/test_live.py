@@ -15,9 +15,8 @@ from tests.builders import run_info, work
 from tests.cli.screen import Screen
 from tests.render.test_histories import MIXES, SIZES
 from tests.runfile.runs import a_step
-from tkperf.cli.live import Frame, LiveView
-from tkperf.cli.live_lines import render_lines
-from tkperf.cli.run_words import format_end
+from tkperf.cli.live import Frame, LiveView, render_lines
+from tkperf.cli.results import format_end
 from tkperf.device.identity import TargetKind
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.measurement import NO_IO, IoStats, Sample

@@ -120,7 +120,7 @@ def test_what_is_too_large_for_a_mail_stays_out(
     tmp_path: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both count together; what is left out is named."""
-    monkeypatch.setattr("tkperf.cli.notify.MOST_ATTACHED_BYTES", 10)
+    monkeypatch.setattr("tkperf.cli.ending.MOST_ATTACHED_BYTES", 10)
     server = f"127.0.0.1:{mailbox.server_address[1]}"
     assert run(tmp_path, "-m", "me@example.org", "-s", server).exit_code == 0
     message = email.message_from_bytes(mailbox.mail, policy=email.policy.default)
@@ -200,7 +200,7 @@ def test_trouble_with_a_mail_changes_nothing_else(
     def fails(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("tkperf.cli.notify._send", fails)
+    monkeypatch.setattr("tkperf.cli.ending._send", fails)
     told = tmp_path / "told"
     ran = run(tmp_path, "-m", "me@example.org", "--notify-command", f"touch {told}")
     assert ran.exit_code == 0, ran.output

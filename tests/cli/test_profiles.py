@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.cli.test_bad_input import assert_clear, tkperf
 from tkperf.model.choices import built_in_profiles
 from tkperf.procedures import SUITES, load_profile
-from tkperf.procedures.profiles.explained import explain_keys
+from tkperf.procedures.profiles import explain_keys
 
 QUICK = (resources.files("tkperf.procedures.profiles") / "quick.toml").read_text()
 

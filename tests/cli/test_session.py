@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.cli.test_bad_input import ENV, assert_clear
-from tkperf.cli.awake import kept_awake
 from tkperf.cli.main import cli
+from tkperf.cli.session import kept_awake
 from tkperf.model.errors import RunFileError
 from tkperf.runner.events import Event
 

@@ -36,8 +36,7 @@ HEAVY = {
 # Of ours, what is there for help and completion alone.
 LIGHT = {
     "tkperf", "tkperf.model", "tkperf.model.version", "tkperf.model.choices", "tkperf.model.errors", "tkperf.model.input_files", "tkperf.model.units", "tkperf.model.workload",
-    "tkperf.cli", "tkperf.cli.calling", "tkperf.cli.completion", "tkperf.cli.kinds", "tkperf.cli.main",
-    "tkperf.cli.options", "tkperf.cli.streams", "tkperf.cli.suites",
+    "tkperf.cli", "tkperf.cli.calling", "tkperf.cli.kinds", "tkperf.cli.main", "tkperf.cli.options", "tkperf.cli.streams",
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.cli.commands.ssd import ssd
+from tkperf.cli.commands.suites import ssd
 from tkperf.pipeline.overview import RunOverview
 
 DOCS = Path(__file__).parents[2] / "docs"

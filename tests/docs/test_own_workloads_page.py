@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from tkperf.cli.main import cli
 from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
-from tkperf.procedures.profiles.explained import explain_keys
+from tkperf.procedures.profiles import explain_keys
 
 PAGE = Path(__file__).parents[2] / "docs/own-workloads.md"
 EXAMPLE = PAGE.parent / "examples/database.toml"

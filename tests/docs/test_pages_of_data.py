@@ -16,8 +16,7 @@ import tkperf
 from tests.builders import run_info, simulate
 from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.results import RunResult
-from tkperf.cli.commands.raid import raid
-from tkperf.cli.commands.ssd import ssd
+from tkperf.cli.commands.suites import raid, ssd
 from tkperf.cli.main import COMMANDS
 from tkperf.host.audit import AuditFinding
 from tkperf.model.disturbance.codes import DisturbanceCode

@@ -44,7 +44,7 @@ from tkperf.procedures import (
     parse_profile,
     with_workload,
 )
-from tkperf.procedures.own_workloads.files import parse_workload_file
+from tkperf.procedures.own_workloads import parse_workload_file
 from tkperf.procedures.plan import Case, forecast
 from tkperf.render.export_check import render_check_json
 from tkperf.render.export_json import render_json

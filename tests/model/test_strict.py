@@ -10,7 +10,7 @@ from tkperf.analysis.claims_file import parse_claims
 from tkperf.device.raid.config import load_raid_config
 from tkperf.model.errors import InputFileError
 from tkperf.procedures import parse_profile
-from tkperf.procedures.own_workloads.files import parse_workload_file
+from tkperf.procedures.own_workloads import parse_workload_file
 
 CLAIM = '[[claim]]\ntest = "iops"\nmetric = "iops"\nblock_size = "4k"\nat_least = 1\n'
 RAID = '{"devices": ["/dev/sdb", "/dev/sdc"], "raidlevel": 1, "type": "sw_mdadm"}'

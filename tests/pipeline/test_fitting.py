@@ -12,9 +12,7 @@ import pytest
 
 import tkperf
 from tkperf import make_plan
-from tkperf.cli.commands.hdd import hdd
-from tkperf.cli.commands.raid import raid
-from tkperf.cli.commands.ssd import ssd
+from tkperf.cli.commands.suites import hdd, raid, ssd
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.raid.config import RaidConfig
 from tkperf.model.errors import UsageError

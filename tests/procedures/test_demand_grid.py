@@ -18,8 +18,12 @@ from tkperf.model.phases import Continuous, Phase, Purge, Round, SectionOutcome
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Workload
 from tkperf.procedures import SSD_TESTS, fit_to_sector, load_profile, parse_profile
-from tkperf.procedures.demand_grid import GRID, PRECONDITIONING, WRITES_BETWEEN
-from tkperf.procedures.demand_intensity import DemandIntensityTable
+from tkperf.procedures.demand_intensity import (
+    GRID,
+    PRECONDITIONING,
+    WRITES_BETWEEN,
+    DemandIntensityTable,
+)
 from tkperf.procedures.demand_points import (
     CellMeans,
     DemandPoint,

@@ -21,7 +21,7 @@ from tkperf.model.phases import (
 )
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Access, Workload
-from tkperf.procedures import SSD_TESTS, TESTS, choose_tests, driving, fit_to_sector, load_profile
+from tkperf.procedures import SSD_TESTS, TESTS, choose_tests, fit_to_sector, load_profile, plan
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.procedures.iops import IopsTable
 from tkperf.procedures.profiles import Profile
@@ -60,7 +60,7 @@ def drive(
             case _:
                 return None
 
-    for asked in driving.drive(procedure, lambda phase, _: perform(phase)):
+    for asked in plan.drive(procedure, lambda phase, _: perform(phase)):
         if isinstance(asked, SteadyStateVerdict):
             verdicts.append(asked)
         elif isinstance(asked, SectionOutcome):

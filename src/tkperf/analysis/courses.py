@@ -35,7 +35,7 @@ from tkperf.model.figures import FigureKind
 from tkperf.model.quantity import BACKLOG, IOPS, IOS, QUANTITIES, Measure, Quantity
 from tkperf.model.record import is_as_new
 from tkperf.model.workload import Arrival, Workload
-from tkperf.procedures.offered_rate import ARRIVALS_SPREAD
+from tkperf.procedures.building_blocks import ARRIVALS_SPREAD
 
 LEAST_BEHIND_S = 0.01
 """Time whose offered I/Os may wait without being a backlog: ten times the resolution of fio's clock."""

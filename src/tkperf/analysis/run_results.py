@@ -28,7 +28,7 @@ from tkperf.model.record import (
 from tkperf.model.run_info import RunInfo
 from tkperf.model.tkperf_loops import PROFILE_NAME
 from tkperf.procedures import find_test, known_plan, read_stored_profile
-from tkperf.procedures.demand_grid import GRID, DemandGridTable
+from tkperf.procedures.demand_intensity import GRID, DemandGridTable
 from tkperf.procedures.walk import first_rounds
 
 

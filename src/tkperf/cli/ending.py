@@ -7,24 +7,158 @@ under way here.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.utils import format_datetime, make_msgid
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tkperf.analysis.over_seconds import analyse_opened
+from tkperf.analysis.results import RunResult
 from tkperf.cli.output import write_output
-from tkperf.cli.run_options import RunOptions
-from tkperf.cli.signals import ended_by_signals
-from tkperf.cli.streams import warning_of
-from tkperf.model.errors import UsageError
+from tkperf.cli.run_options import RunOptions, smtp_login
+from tkperf.cli.streams import complain, ended_by_signals, warning_of
+from tkperf.model.errors import EngineError, UsageError, reason_of
+from tkperf.model.units import format_capacity
+from tkperf.render.export_markdown import render_markdown
 from tkperf.render.terminal.console import can_redraw, plain, tell
+from tkperf.runfile.reader import RunFile
+from tkperf.system.process import run_command
 
 if TYPE_CHECKING:
-    from tkperf.analysis.results import RunResult
-    from tkperf.cli.notify import Page
+    import smtplib
+
     from tkperf.model.record import RunRecord
-    from tkperf.runfile.reader import RunFile
+
+SMTP_LIMIT_S = 60.0
+COMMAND_LIMIT_S = 300.0
+# Servers commonly refuse mails above 20-25 MB, a third of which is encoding.
+MOST_ATTACHED_BYTES = 14_000_000
+PORTS = {"none": 25, "starttls": 587, "tls": 465}
+
+Page = str | Exception
+"""A report, or the reason why there is none."""
+
+
+def notify(options: RunOptions, result: RunResult, page: Page) -> None:
+    """Send the mail and run the command that the user asked for about an ended run. Never raises.
+
+    Ctrl-C ends only the mail or the command that is under way; the outcome of the run stays.
+    """
+    if options.mail is not None:
+        with warning_of(f"the mail to {options.mail} was not sent through {options.smtp}"):
+            _send(options, build_mail(options, result, page))
+    if options.notify_command is not None:
+        with warning_of("--notify-command did not end"):
+            _run(options.notify_command, options, result)
+
+
+def build_mail(options: RunOptions, result: RunResult, page: Page) -> EmailMessage:
+    """Build a mail with the results as text, the report and the run file, as far as a mailbox takes them."""
+    missing: list[str] = []
+    attached: list[tuple[str, str, bytes]] = []
+    left_bytes = MOST_ATTACHED_BYTES
+    # The report first, as most readers of the mail open it.
+    for name, kind, read in (
+        (f"{options.name}.html", "text/html", partial(_encoded, page)),
+        (options.run_path.name, "application/vnd.sqlite3", options.run_path.read_bytes),
+    ):
+        try:
+            content = read()
+        except Exception as error:  # of any kind: the mail goes out
+            missing.append(f"{name} is not attached: {reason_of(error)}")
+            continue
+        if len(content) > left_bytes:
+            size = format_capacity(len(content))
+            missing.append(f"{name} is not attached: {size} are too much for a mail")
+            continue
+        left_bytes -= len(content)
+        attached.append((name, kind, content))
+    message = EmailMessage()
+    message["Subject"] = f"tkperf: {result.info.name} {result.status.value}"
+    message["From"] = options.mail_from or f"tkperf@{os.uname().nodename}"
+    message["To"] = options.mail
+    message["Date"] = format_datetime(datetime.now(UTC))
+    message["Message-ID"] = make_msgid(domain=os.uname().nodename)
+    message.set_content("\n".join((render_markdown(result), *missing)))
+    for name, kind, content in attached:
+        maintype, subtype = kind.split("/")
+        message.add_attachment(content, maintype=maintype, subtype=subtype, filename=name)
+    return message
+
+
+def _encoded(page: Page) -> bytes:
+    if isinstance(page, Exception):
+        raise page
+    return page.encode()
+
+
+def _send(options: RunOptions, message: EmailMessage) -> None:
+    import smtplib  # noqa: PLC0415 - few need it
+    import ssl  # noqa: PLC0415
+
+    host, _, port_text = (options.smtp or "localhost").partition(":")
+    port = int(port_text) if port_text else PORTS[options.smtp_tls]
+    context = ssl.create_default_context()
+    server: smtplib.SMTP
+    if options.smtp_tls == "tls":
+        server = smtplib.SMTP_SSL(host, port, timeout=SMTP_LIMIT_S, context=context)
+    else:
+        server = smtplib.SMTP(host, port, timeout=SMTP_LIMIT_S)
+    with server:
+        if options.smtp_tls == "starttls":
+            server.starttls(context=context)
+        login = smtp_login()
+        if login is not None and (options.smtp_tls != "none" or options.smtp_plain_login):
+            _log_in(server, *login)
+        server.send_message(message)
+
+
+def _log_in(server: smtplib.SMTP, user: str, password: str) -> None:
+    """Log in to the mail server.
+
+    Raises:
+        UsageError: the login failed. Its text has nothing of the password, not even as a server's echo.
+    """
+    import smtplib  # noqa: PLC0415
+
+    try:
+        server.login(user, password)
+    except UnicodeError:
+        reason = "only ASCII can be sent"
+    except smtplib.SMTPResponseException as error:
+        reason = f"it answered {error.smtp_code}"
+    except smtplib.SMTPException as error:
+        reason = type(error).__name__
+    else:
+        return
+    raise UsageError(f"the server did not take TKPERF_SMTP_USER and TKPERF_SMTP_PASSWORD: {reason}")
+
+
+def _run(command: str, options: RunOptions, result: RunResult) -> None:
+    """Run the user's command, with the run's values in place of its placeholders."""
+    values = {
+        "{name}": options.name,
+        "{status}": result.status.value,
+        "{run_file}": str(options.run_path.resolve()),
+    }
+    words = shlex.split(command)
+    for placeholder, value in values.items():
+        words = [word.replace(placeholder, value) for word in words]
+    try:
+        done = run_command(words, timeout_s=COMMAND_LIMIT_S)
+    except EngineError as error:
+        complain(f"tkperf: warning: --notify-command: {error}")
+        return
+    if done.status != 0:
+        output = " ".join((done.stderr or done.stdout).split())[:200]
+        complain(f"tkperf: warning: --notify-command ended with status {done.status}: {output}")
+
 
 # Text in the first bytes of each page that tkperf writes.
 OWN_PAGE = b'<meta name="generator" content="tkperf'
@@ -56,8 +190,6 @@ class Ending:
                     write_report(options, page)
                     self.report = options.report_path
             if notified:
-                from tkperf.cli.notify import notify  # noqa: PLC0415 - few need it
-
                 notify(options, result, page)
 
     def say_where(self) -> None:
@@ -113,9 +245,6 @@ def _has_measured(result: RunResult) -> bool:
 
 def _read(options: RunOptions) -> tuple[RunResult, Page]:
     """Return the results with their findings, and the page."""
-    from tkperf.analysis.over_seconds import analyse_opened  # noqa: PLC0415 - only for an end
-    from tkperf.runfile.reader import RunFile  # noqa: PLC0415
-
     with RunFile(options.run_path) as opened, _transient(WRITING):
         record = opened.record()
         result = analyse_opened(opened, record)

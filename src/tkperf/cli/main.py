@@ -32,9 +32,9 @@ class _Listed(NamedTuple):
 
 # The list of commands loads none of them.
 COMMANDS = {
-    "ssd": _Listed("ssd", "ssd", "Run the SSD tests on DEVICE, which is erased."),
-    "hdd": _Listed("hdd", "hdd", "Measure a hard disk area by area; it is overwritten."),
-    "raid": _Listed("raid", "raid", "Make a RAID set of whole drives and measure it."),
+    "ssd": _Listed("suites", "ssd", "Run the SSD tests on DEVICE, which is erased."),
+    "hdd": _Listed("suites", "hdd", "Measure a hard disk area by area; it is overwritten."),
+    "raid": _Listed("suites", "raid", "Make a RAID set of whole drives and measure it."),
     "plan": _Listed(
         "plan", "plan", "How long a run would take and how much it writes; nothing is run."
     ),
@@ -42,10 +42,10 @@ COMMANDS = {
         "sweep", "sweep", "Sweep over demands, block sizes, mixes on DEVICE, which is erased."
     ),
     "resume": _Listed("resume", "resume", "Go on with the run in RUN_FILE, which was cut off."),
-    "attach": _Listed("attach", "attach", "Watch the run in RUN_FILE, which goes on by itself."),
-    "status": _Listed("status", "status", "List runs under way, and those of this folder."),
-    "stop": _Listed("stop", "stop", "End the run in RUN_FILE in order, as Ctrl-C does."),
-    "show": _Listed("show", "show", "The results in RUN_FILE, also during its run."),
+    "attach": _Listed("under_way", "attach", "Watch the run in RUN_FILE, which goes on by itself."),
+    "status": _Listed("under_way", "status", "List runs under way, and those of this folder."),
+    "stop": _Listed("under_way", "stop", "End the run in RUN_FILE in order, as Ctrl-C does."),
+    "show": _Listed("report", "show", "The results in RUN_FILE, also during its run."),
     "report": _Listed("report", "report", "The report of RUN_FILE as HTML or PDF, or its data."),
     "compare": _Listed(
         "compare", "compare_runs", "Compare runs, a cohort of drives, or a drive over time."
@@ -59,10 +59,10 @@ COMMANDS = {
     ),
     "profiles": _Listed("profiles", "profiles", "List the profiles, or explain one."),
     "doctor": _Listed(
-        "doctor", "doctor", "Whether DEVICE could be tested and how; what this machine lacks."
+        "host", "doctor", "Whether DEVICE could be tested and how; what this machine lacks."
     ),
     "tune": _Listed(
-        "tune", "tune", "Settings of this host for measuring DEVICE: shown, set, put back."
+        "host", "tune", "Settings of this host for measuring DEVICE: shown, set, put back."
     ),
     "completion": _Listed("completion", "completion", "Shell completion."),
 }
@@ -158,7 +158,7 @@ def main() -> None:
     # The parent process may ignore SIGCHLD, and tkperf inherits that: then every program seems to end well.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if ASKED_TO_COMPLETE in os.environ:
-        import_module("tkperf.cli.completion")
+        import_module("tkperf.cli.commands.completion")
     exit_code: int = ExitCode.DONE
     try:
         # A command returns nothing; click returns the code of click.exceptions.Exit, also for --help.

@@ -18,8 +18,7 @@ from tkperf.procedures import (
     cross_stimulus_recovery,
     demand_intensity,
     demand_search,
-    hard_disk_iops,
-    hard_disk_throughput,
+    hard_disk,
     host_idle_recovery,
     iops,
     latency,
@@ -31,13 +30,11 @@ from tkperf.procedures import (
     write_saturation,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.procedures.own_workloads import test_of
-from tkperf.procedures.own_workloads.files import read_workload_file
+from tkperf.procedures.own_workloads import read_workload_file, test_of
 from tkperf.procedures.own_workloads.parts import PurgePhase
 from tkperf.procedures.own_workloads.tables import KEY_PREFIX, OwnWorkloadTable, table_types
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.faults import find_fault
-from tkperf.procedures.profiles.tables import TestTable
+from tkperf.procedures.profiles.tables import TestTable, find_fault
 from tkperf.procedures.walk import find_excess, fit_to_sector
 
 __all__ = ["Circumstances", "Profile", "Test", "fit_to_sector"]
@@ -56,8 +53,8 @@ TESTS: tuple[Test, ...] = (
     sweep.TEST,
     latency_over_demand.TEST,
     quality_of_service.TEST,
-    hard_disk_iops.TEST,
-    hard_disk_throughput.TEST,
+    hard_disk.IOPS,
+    hard_disk.THROUGHPUT,
 )
 _TABLES = tuple(table for test in TESTS for table in test.tables)
 

@@ -7,12 +7,14 @@ from typing import Annotated, ClassVar
 
 from tkperf.model.phases import Procedure
 from tkperf.model.workload import Access, Workload
-from tkperf.procedures.demand_grid import DemandGridTable, demand_grid, section_plan
-from tkperf.procedures.demand_grid import describe as describe_grid
+from tkperf.procedures.demand_intensity import (
+    DemandGridTable,
+    demand_grid,
+    describe_grid,
+    section_plan,
+)
 from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import SteadyStateTable, means
-from tkperf.procedures.shares import (
+from tkperf.procedures.mixes_and_sizes import (
     AT_LEAST_ONE,
     BlockShares,
     ZoneShares,
@@ -20,6 +22,8 @@ from tkperf.procedures.shares import (
     find_share_fault,
     zones_of,
 )
+from tkperf.procedures.profiles import Profile
+from tkperf.procedures.profiles.tables import SteadyStateTable, means
 
 
 class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):

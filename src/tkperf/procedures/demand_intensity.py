@@ -1,20 +1,303 @@
-"""DIRTH of the PTS: demand intensity and response time histograms of one random workload."""
+"""DIRTH of the PTS: demand intensity and response time histograms; CBW and ECW share its course."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, ClassVar
 
-from tkperf.model.phases import Procedure
-from tkperf.model.workload import Access
-from tkperf.procedures.demand_grid import (
-    DemandGridTable,
-    demand_grid,
-    section_plan,
+import msgspec
+
+from tkperf.model.figures import (
+    SETTLED,
+    WINDOW,
+    Figure,
+    FigureKind,
+    SectionPlan,
+    asking,
+    drawn,
+    histogram_run,
+    matrices,
+    over_rounds,
 )
-from tkperf.procedures.demand_grid import describe as describe_grid
+from tkperf.model.phases import (
+    Procedure,
+    Purge,
+    Round,
+    RoundAnswer,
+    SectionOutcome,
+)
+from tkperf.model.units import format_count, format_mix
+from tkperf.model.workload import Access, Step, Workload
+from tkperf.procedures import wording
+from tkperf.procedures.building_blocks import (
+    at_each_demand,
+    response_time_histogram,
+    rounds_until_all_steady,
+    slices_of,
+    track_iops,
+    write_until_steady,
+)
+from tkperf.procedures.demand_points import CellMeans, DemandPoint, choose_points, window_means
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.tables import BlockSizeKib, SteadyStateTable, means
+from tkperf.procedures.profiles.tables import (
+    LONGEST_S,
+    MOST_SLICES,
+    BlockSizeKib,
+    Depth,
+    Depths,
+    Jobs,
+    Percent,
+    Seconds,
+    SteadyStateTable,
+    SteppedTable,
+    ThreadCounts,
+    means,
+)
+
+PRECONDITIONING = "Preconditioning by the workload's writes"
+WRITES_BETWEEN = "Writes before each round"
+GRID = "Demand grid"
+_PERCENTILES = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")
+Slices = Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES)]
+Length = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_S)]
+
+
+class DemandGridTable(SteppedTable, frozen=True, kw_only=True):
+    """The grid of ``jobs`` (outer loop) and ``io_depths``, and the phases before and after it.
+
+    ``tracking_jobs`` and ``tracking_io_depth`` are the demand that is judged; preconditioning and the writes
+    before each round use it as well. ``latency_ceiling_ms`` limits the mean latency, for the choice of the
+    maximum and the middle.
+    """
+
+    read_percent: Annotated[Percent, means("R/W mix of the grid, in % of reads")]
+    jobs: Annotated[ThreadCounts, means("thread counts (TC), the outer loop")]
+    io_depths: Annotated[Depths, means("queue depths of each thread (QD), the inner loop")]
+    tracking_jobs: Annotated[
+        Jobs, means("thread count that is judged, and that writes before the grid and its rounds")
+    ]
+    tracking_io_depth: Annotated[Depth, means("queue depth of the same")]
+    slice_s: Annotated[Seconds, means("length of a slice of streams of writes, in s")]
+    round_every_slices: Annotated[
+        Slices, means("the writes before the grid are judged by every n-th slice, from the first")
+    ]
+    writes_before_round_s: Annotated[Seconds, means("length of the writes before a round, in s")]
+    latency_ceiling_ms: Annotated[
+        float,
+        msgspec.Meta(gt=0, le=1e6),
+        means("mean latency that the points Max and Mid stay below, in ms"),
+    ]
+    writes_before_histogram_slices: Annotated[
+        Slices, means("slices of writes before each point's histogram run")
+    ]
+    histogram_s: Annotated[Length, means("length of each point's histogram run, in s")]
+
+    def fault(self, profile: Profile) -> str | None:
+        if self.tracking_jobs not in self.jobs:
+            return f"tracking_jobs: not one of {self.key}.jobs"
+        if self.tracking_io_depth not in self.io_depths:
+            return f"tracking_io_depth: not one of {self.key}.io_depths"
+        return None
+
+
+def writes_section(point: DemandPoint) -> str:
+    return f"{point}: writes before the histogram"
+
+
+def histogram_section(point: DemandPoint) -> str:
+    return f"{point}: response times"
+
+
+def section_plan(name: str) -> SectionPlan:
+    """Plan the display of each part; P1 to P15 are the pages that PTS asks for."""
+    if name == GRID:
+        return _grid_plan()
+    if name == WRITES_BETWEEN:
+        return SectionPlan(
+            name=name,
+            quantities=("iops",),
+            figures=(
+                *matrices("iops"),
+                # P3
+                *asking(SETTLED, over_rounds("iops", "Writes before each round")),
+            ),
+            prepares=True,
+        )
+    if name in map(histogram_section, DemandPoint):
+        return SectionPlan(
+            name=name,
+            quantities=("iops", "latency_mean_us", "p99.9_us", "latency_max_us"),
+            figures=histogram_run(),  # P10, P12, P14
+        )
+    # P1 and P2; P9, P11 and P13 without a window.
+    return SectionPlan(
+        name=name,
+        quantities=("iops", "latency_mean_us"),
+        figures=(
+            *asking("How do the writes change?", drawn(FigureKind.OVER_TIME, "iops")),
+            *WINDOW,
+        ),
+        prepares=True,
+    )
+
+
+def _grid_plan() -> SectionPlan:
+    return SectionPlan(
+        name=GRID,
+        quantities=("iops", "latency_mean_us"),
+        figures=(
+            *matrices(
+                "iops", "megabytes_per_s", "latency_mean_us", *_PERCENTILES, "latency_max_us",
+                "cpu_percent",
+            ),
+            *asking(
+                "What do more IOPS cost in latency?",
+                drawn(  # P7
+                    FigureKind.AGAINST, "latency_mean_us", "iops",
+                    title="Demand intensity: mean latency against IOPS", log=True,
+                ),
+            ),
+            *asking(
+                "What does more demand bring?",
+                drawn(  # P6
+                    FigureKind.OVER_AXIS, "iops", axis="io_depth", log=True, printed=True,
+                    view=("IOPS over queue depth",),
+                ),
+                *_over_demand(),  # P15
+            ),
+            *asking("Was the host at its limit?", drawn(FigureKind.BARS_3D, "cpu_percent")),  # P8
+            *asking(
+                SETTLED, over_rounds("iops", "Steady state convergence", most_threads=True)  # P4
+            ),
+            *WINDOW,  # P5
+        ),
+    )  # fmt: skip
+
+
+def _over_demand() -> tuple[Figure, Figure]:
+    return (
+        drawn(
+            FigureKind.OVER_DEMAND, "iops", printed=True, view=("IOPS over outstanding I/Os",)
+        ),
+        drawn(
+            FigureKind.OVER_DEMAND, "latency_mean_us", log=True, printed=True,
+            view=("latency over outstanding I/Os",),
+        ),
+    )  # fmt: skip
+
+
+def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) -> Procedure:
+    """Purge, write until steady, rounds over the grid until steady, histograms at three points.
+
+    Args:
+        workload: the measured workload, at any demand.
+    """
+    tracked = replace(workload, jobs=table.tracking_jobs, io_depth=table.tracking_io_depth)
+    yield Purge(section=PRECONDITIONING)
+    preconditioned = yield from write_until_steady(
+        profile,
+        PRECONDITIONING,
+        writes_of(tracked),
+        _name(writes_of(tracked)),
+        slice_s=table.slice_s,
+        every=table.round_every_slices,
+    )
+    yield preconditioned
+
+    rounds: list[RoundAnswer] = []
+    grid = yield from rounds_until_all_steady(
+        GRID,
+        at_each_demand(workload, table.jobs, table.io_depths, table.step_s),
+        profile.steady_state,
+        (track_iops(tracked, _name(tracked)),),
+        before_each=_writes_before(table, writes_of(tracked)),
+        results=rounds,
+    )
+    yield SectionOutcome(
+        section=WRITES_BETWEEN,
+        window=grid.window,
+        verdict=None,
+        ended_because=f"{format_count(len(rounds), 'round')}, one stretch of writes before each",
+    )
+    in_window = [rounds[number - 1] for number in grid.window]
+    points = choose_points(window_means(in_window), table.latency_ceiling_ms * 1000)
+    yield replace(grid, ended_because=f"{grid.ended_because}; {points}")
+    reached = grid.verdict is not None and grid.verdict.reached
+    for point, cell in points.at.items():
+        yield from _histogram_at(table, point, cell, steady=reached)
+
+
+def writes_of(workload: Workload) -> Workload:
+    """Return a workload of writes only, with the same blocks."""
+    return replace(workload, read_percent=0)
+
+
+def _name(workload: Workload) -> str:
+    """Return a short name for a workload: only its mix and demand differ here, and a mix of blocks is long."""
+    return f"R/W {format_mix(workload.read_percent)} TC{workload.jobs}/QD{workload.io_depth}"
+
+
+def _writes_before(table: DemandGridTable, writes: Workload) -> Callable[[int], Round]:
+    """Return a function for the writes before each round; their steps are always the same."""
+    steps = (Step(workload=writes, duration_s=table.writes_before_round_s),)
+    return lambda number: Round(section=WRITES_BETWEEN, number=number, steps=steps, repeatable=True)
+
+
+def _histogram_at(
+    table: DemandGridTable, point: DemandPoint, cell: CellMeans, *, steady: bool
+) -> Procedure:
+    """Run writes at the point's demand, then its workload for the histogram of response times."""
+    section, count = writes_section(point), table.writes_before_histogram_slices
+    yield from slices_of(section, writes_of(cell.workload), table.slice_s, count)
+    yield SectionOutcome(
+        section=section,
+        window=(),
+        verdict=None,
+        ended_because=f"ran its full time of {format_count(count, 'slice')}",
+    )
+    histogram = yield from response_time_histogram(
+        cell.workload,
+        table.histogram_s,
+        steady=steady,
+        section=histogram_section(point),
+        ran=f"ran its full time at the grid's {point.lower()}, {cell}",
+    )
+    yield histogram
+
+
+def describe_grid(
+    profile: Profile, circumstances: Circumstances, table: DemandGridTable, blocks: str
+) -> tuple[str, ...]:
+    """Describe the course in words.
+
+    Args:
+        blocks: the measured blocks, without mix and demand.
+    """
+    tracked = f"TC {table.tracking_jobs} / QD {table.tracking_io_depth}"
+    slice_s = table.slice_s
+    judged = wording.judged_slices(slice_s, table.round_every_slices, f"slices of {slice_s:g} s")
+    mix = wording.mixes((table.read_percent,))
+    writes_s = table.writes_before_histogram_slices * slice_s
+    return (
+        *wording.purge(circumstances),
+        f"Preconditioning: {blocks}, R/W 0/100, {tracked}, one unbroken stream until steady state of "
+        f"{judged}, at most {profile.steady_state.max_rounds} of them",
+        wording.at_most_rounds(profile),
+        f"    {blocks}, R/W 0/100, {tracked}, {table.writes_before_round_s:g} s",
+        f"    For TC {wording.numbers(table.jobs)}:",
+        f"        For QD {wording.numbers(table.io_depths)}:",
+        f"            {blocks}, R/W {mix}, {table.step_s:g} s",
+        f"Tracking variable: IOPS at {tracked}",
+        wording.steady_state(profile),
+        "Maximum: the highest IOPS with a mean latency below "
+        f"{table.latency_ceiling_ms:g} ms; minimum: the least demand; middle: below "
+        "that latency the IOPS nearest to half-way between both",
+        "For maximum, middle, minimum, at the point's TC and QD:",
+        f"    {blocks}, R/W 0/100, {writes_s:g} s",
+        f"    {blocks}, R/W {mix}, {table.histogram_s:g} s: response time histogram",
+    )
 
 
 class DemandIntensityTable(DemandGridTable, frozen=True, kw_only=True):

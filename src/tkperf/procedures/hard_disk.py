@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
-from functools import lru_cache
-from typing import Annotated, ClassVar, Self
+from functools import lru_cache, partial
+from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
 
-from tkperf.model.figures import SectionPlan, matrices, over_areas
-from tkperf.model.phases import Interruption, Reply, Round, SectionOutcome, Yielded
-from tkperf.model.units import KIB, format_count
-from tkperf.model.workload import ActiveRange, Step
+from tkperf.model.figures import WHOLE_TEST, SectionPlan, matrices, over_areas
+from tkperf.model.phases import Interruption, Procedure, Reply, Round, SectionOutcome, Yielded
+from tkperf.model.units import KIB, format_block_size, format_count
+from tkperf.model.workload import Access, ActiveRange, Step
+from tkperf.procedures import wording
+from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import (
     MOST_AREAS,
     BlockSizeKib,
@@ -52,7 +55,7 @@ class HardDiskTable(SteppedTable, frozen=True, kw_only=True):
         )
 
 
-def area_plan(name: str, quantity: str) -> SectionPlan:
+def area_plan(quantity: str, name: str) -> SectionPlan:
     """Plan the display of a quantity over the areas."""
     return SectionPlan(
         name=name,
@@ -113,3 +116,81 @@ def cut_into_areas(table: HardDiskTable, active_range_bytes: int) -> tuple[Activ
         ActiveRange(offset_bytes=index * length_bytes, length_bytes=length_bytes)
         for index in range(table.areas)
     )
+
+
+def hard_disk_iops(profile: Profile, active_range_bytes: int) -> Procedure:
+    """Run random reads and writes of small blocks in each area."""
+    table = profile.table(HardDiskTable)
+    steps = tuple(
+        Step(
+            workload=profile.workload(Access.RANDOM, read_percent, block_size_kib),
+            duration_s=table.step_s,
+        )
+        for read_percent in table.iops_read_percents
+        for block_size_kib in table.iops_block_sizes_kib
+    )
+    yield (yield from each_area("IOPS by area", table, active_range_bytes, steps))
+
+
+def describe_iops(profile: Profile, _circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(HardDiskTable)
+    return (
+        f"For each of {table.areas} equal areas of the disk, from its start:",
+        f"    For R/W mix {wording.mixes(table.iops_read_percents)}:",
+        f"        For block size {wording.numbers(table.iops_block_sizes_kib)} KiB:",
+        f"            RND within the area, {wording.demand(profile)}, {table.step_s:g} s",
+    )
+
+
+def hard_disk_throughput(profile: Profile, active_range_bytes: int) -> Procedure:
+    """Run sequential reads, then writes in each area, for each block size."""
+    table = profile.table(HardDiskTable)
+    for block_size_kib in table.throughput_block_sizes_kib:
+        steps = tuple(
+            Step(
+                workload=profile.workload(Access.SEQUENTIAL, read_percent, block_size_kib),
+                duration_s=table.step_s,
+            )
+            for read_percent in (100, 0)
+        )
+        section = f"Throughput by area {format_block_size(round(block_size_kib * KIB))}"
+        yield (yield from each_area(section, table, active_range_bytes, steps))
+
+
+def describe_throughput(profile: Profile, _circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(HardDiskTable)
+    return (
+        f"For block size {wording.numbers(table.throughput_block_sizes_kib)} KiB:",
+        f"    For each of {table.areas} equal areas of the disk, from its start:",
+        f"        SEQ read, then SEQ write within the area, {wording.demand(profile)}, "
+        f"{table.step_s:g} s each",
+    )
+
+
+def _test(**own: Any) -> Test:
+    return Test(
+        source="TKperf 2.2, perfTest/DeviceTests.py",
+        suites=("hdd",),
+        table=HardDiskTable,
+        whole_test=lambda _: WHOLE_TEST[:1],  # nothing is preconditioned
+        shared=(),
+        **own,
+    )
+
+
+IOPS = _test(
+    name="iops",
+    title="IOPS",
+    not_used=("throughput_block_sizes_kib",),
+    procedure=hard_disk_iops,
+    describe=describe_iops,
+    section_plan=partial(area_plan, "iops"),
+)
+THROUGHPUT = _test(
+    name="tp",
+    title="Throughput",
+    not_used=("iops_read_percents", "iops_block_sizes_kib"),
+    procedure=hard_disk_throughput,
+    describe=describe_throughput,
+    section_plan=partial(area_plan, "megabytes_per_s"),
+)

@@ -15,9 +15,8 @@ from tkperf.model.phases import Procedure, Reply, Round, SectionOutcome, Yielded
 from tkperf.model.units import format_count, format_mix
 from tkperf.model.workload import Access, Arrival, Step, Workload
 from tkperf.procedures import random_write_state, wording
-from tkperf.procedures.building_blocks import expect_round
+from tkperf.procedures.building_blocks import describe_missed, expect_round, keeps_up
 from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.procedures.offered_rate import describe_missed, keeps_up
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import (
     BlockSizeKib,

@@ -17,17 +17,45 @@ from tkperf.model.measurement import NO_IO, IoStats, Measurement
 from tkperf.model.phases import (
     Answer,
     Continuous,
+    Course,
     Fill,
     Idle,
     Interruption,
     Phase,
     Procedure,
     Purge,
+    Reply,
     Round,
     Statement,
 )
 from tkperf.model.workload import Step, Workload
-from tkperf.procedures.driving import drive
+
+# Answers a phase. The other argument has the phases that follow it whatever it measures: the rest of its
+# course, at most two of them.
+Answering = Callable[[Phase, Sequence[Phase]], Answer]
+
+
+def drive(procedure: Procedure, answer: Answering) -> Iterator[Phase | Statement]:
+    """Yield every phase and statement of a procedure to its end; ``answer`` is called after each phase is yielded."""
+    reply: Reply = None
+    while True:
+        try:
+            asked = procedure.send(reply)
+        except StopIteration:
+            return
+        if isinstance(asked, Statement):
+            yield asked
+            reply = None
+        elif isinstance(asked, Course):
+            answers = []
+            for position, phase in enumerate(asked.phases):
+                yield phase
+                answers.append(answer(phase, asked.phases[position + 1 : position + 3]))
+            reply = tuple(answers)
+        else:
+            yield asked
+            reply = answer(asked, ())
+
 
 # Rate of a fill before it is measured: a guess, about the rate of a SATA SSD.
 ASSUMED_FILL_BYTES_PER_S = 500e6

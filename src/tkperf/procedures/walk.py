@@ -14,7 +14,7 @@ from tkperf.model.workload import Step, Workload
 from tkperf.procedures.descriptor import Test
 from tkperf.procedures.plan import longest_course
 from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.faults import find_fault
+from tkperf.procedures.profiles.tables import find_fault
 
 MOST_STEPS = 200_000  # of one test, all rounds or areas together
 LONGEST_STREAM_S = 366 * 86400

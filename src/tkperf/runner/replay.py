@@ -27,7 +27,7 @@ from tkperf.model.phases import (
 from tkperf.model.record import GoesOn, LogEntry, PurgeRecord, Resumption, StepRecord, VerdictRecord
 from tkperf.model.units import format_count
 from tkperf.model.workload import Workload
-from tkperf.procedures.driving import drive
+from tkperf.procedures.plan import drive
 from tkperf.procedures.profiles import Profile
 
 

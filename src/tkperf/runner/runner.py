@@ -13,8 +13,7 @@ from tkperf.model.phases import Answer, Phase, Procedure, SectionOutcome, Statem
 from tkperf.model.record import GoesOn, RunStatus, RunWarning
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.procedures import Test
-from tkperf.procedures.driving import drive
-from tkperf.procedures.plan import section_names
+from tkperf.procedures.plan import drive, section_names
 from tkperf.runner.ahead import Ahead
 from tkperf.runner.events import (
     Event,

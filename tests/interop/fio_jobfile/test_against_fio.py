@@ -17,9 +17,8 @@ from tests.interop.fio_jobfile.job_files import JOBS, NAMES, convert_file
 from tkperf.engine.fio_job import FioTarget, count_threads, render_fill_job, render_step_job
 from tkperf.model.workload import ActiveRange, Step, Workload
 from tkperf.procedures import load_profile
-from tkperf.procedures.own_workloads.files import parse_workload_file
-from tkperf.procedures.own_workloads.parts import FillPhase, StreamPhase
-from tkperf.procedures.own_workloads.steps import workload_of
+from tkperf.procedures.own_workloads import parse_workload_file
+from tkperf.procedures.own_workloads.parts import FillPhase, StreamPhase, workload_of
 
 pytestmark = pytest.mark.fio
 

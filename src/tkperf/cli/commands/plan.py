@@ -5,9 +5,7 @@ from __future__ import annotations
 import click
 
 from tkperf.cli.calling import Group
-from tkperf.cli.commands.hdd import hdd
-from tkperf.cli.commands.raid import raid
-from tkperf.cli.commands.ssd import ssd
+from tkperf.cli.commands.suites import hdd, raid, ssd
 
 HELP = """What '{run}' with the same options would come to; nothing runs, is written or asked.
 

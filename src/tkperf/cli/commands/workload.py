@@ -2,14 +2,98 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import click
 
 from tkperf.cli.calling import Command, Group
-from tkperf.cli.commands.workload_from_fio import from_fio
-from tkperf.cli.kinds import InputFile
+from tkperf.cli.kinds import OUTPUT_FILE, InputFile
 from tkperf.cli.options import profile_option
+from tkperf.cli.streams import complain
+from tkperf.model.errors import InputFileError, UsageError
+from tkperf.model.input_files import SETTINGS_BYTES, read_text_input
+
+MOST_REFUSALS_SHOWN = 40
+
+
+@click.command("from-fio", cls=Command)
+@click.argument("job_file", metavar="JOB.fio", type=InputFile(".fio"))
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT_FILE,
+    default="-",
+    metavar="FILE.toml",
+    help="The workload file; default: standard output.",
+)
+@click.option("--name", metavar="NAME", help="Name of the test; default: that of the job file.")
+@click.option(
+    "--without",
+    multiple=True,
+    metavar="OPTION",
+    help="Give up an option of fio that cannot be kept; the report says so. May be given again.",
+)
+@click.option("--force", is_flag=True, help="Replace FILE.toml if it is there.")
+def from_fio(
+    job_file: Path, output: Path, name: str | None, without: tuple[str, ...], force: bool
+) -> None:
+    """Make a workload file of a job file of fio.
+
+    The output and the head of FILE.toml list the options that are carried over, and those that are
+    not. Jobs that wait for each other (stonewall) become phases, in order; those that run at the
+    same time have to be the same load. An option that would give the numbers another meaning is
+    refused, with its reason, and nothing is written; --without gives it up knowingly. Nothing of
+    the job file is run, and its files are not touched: DEVICE is named when the test is run.
+
+    \b
+    Examples:
+      tkperf workload from-fio ssd.fio -o ssd.toml
+      tkperf workload from-fio database.fio -o database.toml --without fsync --without size
+      tkperf ssd D3-S4510 /dev/sdb --test ./ssd.toml
+    """
+    from tkperf.cli.output import STDOUT, Outputs
+    from tkperf.interop.fio_jobfile.convert import (
+        OptionsRefusedError,
+        convert_job_file,
+        name_of_test,
+    )
+    from tkperf.model.units import on_one_line
+    from tkperf.procedures import TAKEN_NAMES
+
+    outputs = Outputs([output], inputs=[job_file])
+    text = read_text_input(
+        job_file, what="job file", limit_bytes=SETTINGS_BYTES, error=InputFileError
+    )
+    try:
+        converted = convert_job_file(
+            text,
+            file=on_one_line(str(job_file)),
+            name=name or name_of_test(job_file.stem, TAKEN_NAMES),
+            read_included=_read_included,
+            without=without,
+        )
+    except OptionsRefusedError as error:
+        for refusal in error.refusals[:MOST_REFUSALS_SHOWN]:
+            complain(f"refused: {on_one_line(str(refusal))}")
+        if len(error.refusals) > MOST_REFUSALS_SHOWN:
+            complain(f"refused: and {len(error.refusals) - MOST_REFUSALS_SHOWN} more")
+        raise
+    if output != STDOUT and output.exists() and not force:
+        raise UsageError(f"{output} is there and is not overwritten: --force replaces it")
+    outputs.write(output, converted.text)
+    if output != STDOUT:  # the workload file on stdout has them as comments
+        for line in converted.options:
+            click.echo(line)
+
+
+def _read_included(wanted: str, by: str) -> tuple[str, str]:
+    """Read an included file from where fio looks for it: here, else in the folder of the including file."""
+    path = Path(by).parent / wanted
+    with suppress(OSError):  # a name too long for any file: reading it reports the error
+        path = Path(wanted) if Path(wanted).exists() else path
+    return str(path), read_text_input(path, what="included file", limit_bytes=SETTINGS_BYTES)
 
 
 @click.group(cls=Group)

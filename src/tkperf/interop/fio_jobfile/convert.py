@@ -22,7 +22,7 @@ from tkperf.interop.fio_jobfile.reading import ALIASES, ReadFile, read_jobs
 from tkperf.model.errors import InputFileError, UsageError, not_known
 from tkperf.model.units import on_one_line
 from tkperf.procedures import load_profile, with_workload
-from tkperf.procedures.own_workloads.files import parse_workload_file
+from tkperf.procedures.own_workloads import parse_workload_file
 from tkperf.procedures.own_workloads.parts import LONGEST_TITLE
 
 ANY_PROFILE, ANY_SUITE = "pts-e-1.1", "ssd"

@@ -27,9 +27,11 @@ from tkperf.procedures.building_blocks import (
     Stream,
     Tracked,
     describe_enough,
+    describe_missed,
     expect_answers,
     expect_measurement,
     expect_round,
+    keeps_up,
     rounds_until_all_steady,
     slices_of,
     stream_outcome,
@@ -37,7 +39,6 @@ from tkperf.procedures.building_blocks import (
     why_not_steady,
     workload_independent_preconditioning,
 )
-from tkperf.procedures.offered_rate import describe_missed, keeps_up
 from tkperf.procedures.own_workloads.parts import (
     FillPhase,
     IdlePhase,
@@ -45,8 +46,10 @@ from tkperf.procedures.own_workloads.parts import (
     PurgePhase,
     RoundsPhase,
     StreamPhase,
+    steps_of,
+    tracked_load,
+    workload_of,
 )
-from tkperf.procedures.own_workloads.steps import steps_of, tracked_load, workload_of
 from tkperf.procedures.own_workloads.tables import OwnWorkloadTable
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import SteadyStateTable

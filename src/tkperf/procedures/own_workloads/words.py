@@ -31,8 +31,8 @@ from tkperf.procedures.own_workloads.parts import (
     PurgePhase,
     RoundsPhase,
     StreamPhase,
+    workload_of,
 )
-from tkperf.procedures.own_workloads.steps import workload_of
 from tkperf.procedures.own_workloads.tables import OwnWorkloadTable
 from tkperf.procedures.profiles import Profile
 

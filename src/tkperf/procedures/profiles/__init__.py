@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,10 +19,9 @@ import msgspec
 from tkperf.model.choices import built_in_profiles, profiles_folder
 from tkperf.model.errors import ProfileError, UsageError, not_known
 from tkperf.model.input_files import SETTINGS_BYTES, is_toml_path, read_text_input
-from tkperf.model.strict import decode_strictly, shallow
-from tkperf.procedures.profiles.faults import find_fault
+from tkperf.model.strict import decode_strictly, describe_values, shallow
 from tkperf.procedures.profiles.ranges import resolve_range
-from tkperf.procedures.profiles.tables import SHARED_TABLES, TestTable
+from tkperf.procedures.profiles.tables import SHARED_TABLES, TestTable, find_fault
 from tkperf.procedures.profiles.tables import Profile as Profile
 
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z")]
@@ -205,3 +205,44 @@ def apply_options(
         return profile
     tests = (table for table in profile.tables.values() if isinstance(table, TestTable))
     return profile.with_tables(*(table.scaled(step_s) for table in tests))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyExplained:
+    """A key of a table: its possible values and its meaning, both in words."""
+
+    name: str
+    values: str
+    meaning: str
+
+
+def explain_keys(table: type[msgspec.Struct]) -> tuple[KeyExplained, ...]:
+    """Return all keys of a table in their order."""
+    info = msgspec.inspect.type_info(table)
+    assert isinstance(info, msgspec.inspect.StructType)
+    return tuple(
+        KeyExplained(name=field.name, values=describe_values(field.type), meaning=_meaning(field))
+        for field in info.fields
+    )
+
+
+def show_value(value: object) -> str:
+    """Return a value for people: ``5``, ``yes``, ``100, 65, 0``; a cell as ``65/64``."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return " ".join(f"{name} {show_value(item)}" for name, item in value.items())
+    if isinstance(value, list | tuple):
+        joint = "; " if any(isinstance(item, dict | list | tuple) for item in value) else ", "
+        return joint.join(map(show_value, value)) or "none"
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
+
+
+def _meaning(field: msgspec.inspect.Field) -> str:
+    """Return the meaning of a key. Adds the default of an optional key, unless its text names it."""
+    if not isinstance(field.type, msgspec.inspect.Metadata):
+        return ""
+    meaning = str((field.type.extra_json_schema or {}).get("description", ""))
+    if field.required or "left out" in meaning:
+        return meaning
+    return f"{meaning}; left out: {show_value(field.default)}"

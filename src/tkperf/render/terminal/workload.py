@@ -11,7 +11,7 @@ from rich.table import Table
 
 from tkperf.procedures import Circumstances, load_profile, own_tests, with_workloads
 from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
-from tkperf.procedures.profiles.explained import explain_keys
+from tkperf.procedures.profiles import explain_keys
 from tkperf.render.terminal.console import open_console, plain
 
 

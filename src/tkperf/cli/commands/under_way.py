@@ -1,9 +1,11 @@
-"""tkperf status: show the progress of runs, from their files and locks alone."""
+"""tkperf status, attach and stop: runs under way, from any terminal."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,17 +13,72 @@ from typing import TYPE_CHECKING
 import click
 
 from tkperf.cli.calling import Command
-from tkperf.cli.kinds import RUN_FILE
+from tkperf.cli.kinds import RUN_FILE, OneOf
+from tkperf.cli.options import VERBOSE
 from tkperf.cli.streams import complain
-from tkperf.model.errors import RunFileError
+from tkperf.model.errors import RunFileError, reason_of
 from tkperf.model.units import format_duration, format_durations
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from tkperf.pipeline.following import FollowedFile
     from tkperf.pipeline.overview import RunOverview
     from tkperf.runfile.writers import Writer
+
+_LOOK_EVERY_S = 0.5
+
+
+@click.command(cls=Command)
+@click.argument("run_file", type=RUN_FILE)
+@click.option(
+    "--progress",
+    type=OneOf(["auto", "live", "plain", "json"]),
+    default="auto",
+    show_default=True,
+    help="Live view, plain lines, or one JSON event a line on stdout.",
+)
+@click.option("-v", "--verbose", is_flag=True, help=VERBOSE)
+def attach(run_file: Path, progress: str, verbose: bool) -> None:
+    """Watch the run in RUN_FILE from any terminal, read-only, until it ends. Ctrl-C ends the watching alone.
+
+    Figures come as the run file gets them: with each step, of a long one once a minute.
+
+    \b
+    Examples:
+      tkperf attach D3-S4510.tkperf
+      ssh testhost tkperf attach D3-S4510.tkperf --progress plain
+    """
+    from tkperf.cli.results import describe_ended
+    from tkperf.cli.streams import ended_by_signals
+    from tkperf.pipeline.following import FollowedFile
+    from tkperf.render.terminal.console import plain, tell
+
+    followed = FollowedFile(run_file)
+    if followed.goes_on:
+        try:
+            with ended_by_signals(once=False):
+                _watch(followed, progress, verbose=verbose)
+        except KeyboardInterrupt:
+            name, file = plain(run_file.stem), plain(run_file)
+            tell(f"no longer watched: {name} goes on; 'tkperf stop {file}' ends it")
+            return
+    tell(*describe_ended(run_file, followed.record))
+
+
+def _watch(followed: FollowedFile, progress: str, *, verbose: bool) -> None:
+    """Show a run until it ends."""
+    from tkperf.cli.progress import open_attached
+
+    with ExitStack() as stack:
+        view = open_attached(progress, stack, verbose=verbose)
+        view.catch_up(followed.first_events())
+        while followed.goes_on:
+            time.sleep(_LOOK_EVERY_S)
+            for event in followed.new_events():
+                view.show(event)
+            view.wait(followed.record)
 
 
 @click.command(cls=Command)
@@ -139,3 +196,57 @@ def _draw(states: Sequence[RunOverview], left_out: Collection[str], width: int) 
 def _keep_end(path: str, most: int) -> str:
     """Shorten a path at its beginning, as its end tells runs apart."""
     return path if len(path) <= most else f"\N{HORIZONTAL ELLIPSIS}{path[-most + 1 :]}"
+
+
+_LOOK_FOR_END_EVERY_S = 0.2
+# Longer than a run takes to end, unless a purge has to finish first or its disk is full.
+_EXPLAIN_AFTER_S = 5.0
+
+
+@click.command(cls=Command)
+@click.argument("run_file", type=RUN_FILE)
+@click.option("--no-wait", is_flag=True, help="Ask only; do not wait until it has ended.")
+def stop(run_file: Path, no_wait: bool) -> None:
+    """Ask the run in RUN_FILE to end in order, as Ctrl-C in its terminal would, and wait until it has.
+
+    What was measured is kept, and 'tkperf resume' goes on with it. Of a run that has ended, it says how.
+
+    \b
+    Examples:
+      tkperf stop D3-S4510.tkperf
+    """
+    from tkperf.cli.results import describe_ended
+    from tkperf.pipeline.following import look_first
+    from tkperf.pipeline.stopping import find_writing, interrupt
+    from tkperf.render.terminal.console import plain, tell
+
+    record = look_first(run_file).record
+    writer = find_writing(run_file)
+    if writer is None:
+        tell(*describe_ended(run_file, record))
+        return
+    interrupt(run_file, writer)
+    if no_wait:
+        tell(f"{plain(record.info.name)} (process {writer.pid}) was asked to end")
+        return
+    _wait(run_file, writer)
+    tell(*describe_ended(run_file, look_first(run_file).record))
+
+
+def _wait(run_file: Path, writer: Writer) -> None:
+    from tkperf.pipeline.stopping import describe_wait, find_writing
+    from tkperf.render.terminal.console import tell
+    from tkperf.runfile.writers import is_being_written
+
+    explain_s: float | None = time.monotonic() + _EXPLAIN_AFTER_S
+    try:
+        while is_being_written(run_file) and find_writing(run_file) == writer:
+            if explain_s is not None and time.monotonic() > explain_s:
+                explain_s = None
+                tell(describe_wait(writer.pid))
+            time.sleep(_LOOK_FOR_END_EVERY_S)
+    except OSError as error:
+        raise RunFileError(f"cannot read {run_file}: {reason_of(error)}") from error
+    except KeyboardInterrupt:
+        tell(f"process {writer.pid} was asked to end and has not ended yet: see tkperf status")
+        raise
