@@ -13,7 +13,7 @@ import tkperf
 from tests.conftest import why_no_loop_devices
 from tkperf.cli.main import cli
 from tkperf.host.audit import Audit, AuditFinding, AuditLevel
-from tkperf.host.tuning.applying import release_settings
+from tkperf.host.tuning import release_settings
 from tkperf.model.errors import DeviceError, RefusedError, UsageError
 from tkperf.pipeline.host_check import audit_for, describe_host, prepared_host
 

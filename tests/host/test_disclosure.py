@@ -13,7 +13,7 @@ from tests.builders import run_info, simulate
 from tests.host.fake_host import NVME, SATA, audit, make_host
 from tkperf.analysis.host import found_settings, host_findings
 from tkperf.analysis.results import RunResult
-from tkperf.host.audit.finding import AuditLevel
+from tkperf.host.audit.site import AuditLevel
 from tkperf.page.disclosure import build_disclosure
 from tkperf.pipeline.host_check import HostState
 from tkperf.render.export_json import render_json

@@ -14,11 +14,17 @@ from pathlib import Path
 import pytest
 
 from tests.host.fake_host import NVME, POLICY, SATA_TWO, drive_of, make_host, site_of
+from tkperf.host import tuning
 from tkperf.host.audit.site import AuditedDrive
-from tkperf.host.tuning import applying
-from tkperf.host.tuning.applying import apply_settings, find_left_behind, release_settings, tuned
-from tkperf.host.tuning.settings import Setting, find_settings
-from tkperf.host.tuning.state import StateFile, own_name
+from tkperf.host.settings import Setting, find_settings
+from tkperf.host.tuning import (
+    StateFile,
+    apply_settings,
+    find_left_behind,
+    own_name,
+    release_settings,
+    tuned,
+)
 from tkperf.model.errors import DeviceError, UsageError
 
 UNTUNED = {
@@ -97,7 +103,7 @@ def test_set_verified_and_put_back(host: Path) -> None:
     assert len(restored.put_back) == 6
     assert values(host) == before
     assert not StateFile(host).path.exists()
-    assert release_settings(root=host) == applying.Restored()
+    assert release_settings(root=host) == tuning.Restored()
 
 
 def test_applied_twice_the_first_values_come_back(host: Path) -> None:
@@ -113,7 +119,7 @@ def test_what_was_is_on_record_before_anything_is_changed(
 ) -> None:
     """A kill between any two writes leaves what puts everything back."""
     before = values(host)
-    real, writes = applying._set, 0
+    real, writes = tuning._set, 0
 
     def killed(root: Path, name: str, value: str) -> str | None:
         nonlocal writes
@@ -122,11 +128,11 @@ def test_what_was_is_on_record_before_anything_is_changed(
             raise KeyboardInterrupt
         return real(root, name, value)
 
-    monkeypatch.setattr(applying, "_set", killed)
+    monkeypatch.setattr(tuning, "_set", killed)
     with pytest.raises(KeyboardInterrupt):
         apply_settings(settings_of(host), root=host)
     assert values(host) != before
-    monkeypatch.setattr(applying, "_set", real)
+    monkeypatch.setattr(tuning, "_set", real)
     assert len(release_settings(root=host).put_back) == 2
     assert values(host) == before
 
@@ -136,8 +142,8 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from tests.host.fake_host import drive_of, site_of
-from tkperf.host.tuning.applying import tuned
-from tkperf.host.tuning.settings import find_settings
+from tkperf.host.tuning import tuned
+from tkperf.host.settings import find_settings
 host = Path(sys.argv[1])
 with tuned(find_settings(site_of(host), [drive_of(host)]), root=host):
     os.kill(os.getpid(), signal.SIGKILL)

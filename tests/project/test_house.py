@@ -39,7 +39,7 @@ ALLOWED = (
 )
 # The same words for something else: keys of fio's documents, programs, commands, quantities, charts.
 OTHER_MEANINGS = {
-    ("interop/fio_counters.py", "lat"),
+    ("interop/fio_result.py", "lat"),
     ("pipeline/diagnosis.py", "fio"),
     ("render/terminal/doctor.py", "fio"),
     ("cli/main.py", "sweep"),

@@ -1,1 +1,1 @@
-"""The host as a place to measure on: what would disturb a run (``audit``), and its settings (``tuning``)."""
+"""The host as a place to measure on: what would disturb a run (``audit``), its ``settings``, their ``tuning``."""

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from tkperf.interop.fio_options import options_of, pattern_of
-from tkperf.interop.left_out import Unusable
+from tkperf.interop.imported import Unusable
 
 # Longest idle time between two status reports of one fio.
 IDLE_MS = 2000.0

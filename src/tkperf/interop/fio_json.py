@@ -12,12 +12,6 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 from tkperf.interop import FIO_TEST
-from tkperf.interop.fio_counters import (
-    Job,
-    build_measurement,
-    describe_uneven_clones,
-    name_of,
-)
 from tkperf.interop.fio_documents import (
     ALL_CLIENTS,
     STOPPED,
@@ -29,17 +23,26 @@ from tkperf.interop.fio_documents import (
     stamp_ms,
 )
 from tkperf.interop.fio_options import options_of
+from tkperf.interop.fio_result import (
+    Job,
+    build_measurement,
+    build_workload,
+    describe_uneven_clones,
+    name_of,
+)
 from tkperf.interop.fio_rounds import build_test
 from tkperf.interop.fio_series import Result, arrange, identify, start_of
-from tkperf.interop.fio_workload import build_workload
 from tkperf.interop.imported import (
     LARGEST_DEMAND,
+    MOST_LISTED,
     ImportedRun,
+    Remarks,
+    Unusable,
+    natural_key,
     one_line,
     readable,
     require_room,
 )
-from tkperf.interop.left_out import MOST_LISTED, Remarks, Unusable, natural_key
 from tkperf.model.errors import UsageError
 
 T = TypeVar("T")

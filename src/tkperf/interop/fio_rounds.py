@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tkperf.interop.fio_series import Result, Series
-from tkperf.interop.imported import describe_rounds, imported_test, readable
-from tkperf.interop.left_out import MOST_LISTED
+from tkperf.interop.imported import MOST_LISTED, describe_rounds, imported_test, readable
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.figures import (
     SETTLED,

@@ -16,8 +16,7 @@ from typing import Any
 
 from tkperf.interop.fio_documents import ALL_CLIENTS
 from tkperf.interop.fio_options import kb_base_of, parse_number, parse_time_s, pattern_of
-from tkperf.interop.imported import readable
-from tkperf.interop.left_out import NaturalKey, Remarks, natural_key, without_numbers
+from tkperf.interop.imported import NaturalKey, Remarks, natural_key, readable, without_numbers
 from tkperf.model.measurement import Measurement
 from tkperf.model.purposes import find_purposes, prepares
 from tkperf.model.workload import Workload

@@ -11,8 +11,8 @@ from pathlib import Path
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.host.audit import Audit, AuditedDrive, AuditFinding, AuditLevel, Site, audit_host
 from tkperf.host.audit.site import DAY_S, find_drive
-from tkperf.host.tuning.applying import find_left_behind, tuned
-from tkperf.host.tuning.settings import find_settings
+from tkperf.host.settings import find_settings
+from tkperf.host.tuning import find_left_behind, tuned
 from tkperf.model.errors import DeviceError, RefusedError
 from tkperf.model.record import RunWarning
 

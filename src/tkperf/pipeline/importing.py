@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tkperf.interop.fio_json import FioResults
-from tkperf.interop.imported import ImportedRun, one_line
-from tkperf.interop.left_out import MOST_LISTED, natural_key
+from tkperf.interop.imported import MOST_LISTED, ImportedRun, natural_key, one_line
 from tkperf.interop.tkperf_xml import parse_tkperf_xml
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import InputFileError, UsageError

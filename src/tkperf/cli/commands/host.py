@@ -77,8 +77,8 @@ def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None
     """
     from tkperf.device.identity import TargetKind, read_identity
     from tkperf.host.audit.site import DAY_S
-    from tkperf.host.tuning.applying import apply_settings
-    from tkperf.host.tuning.settings import find_settings
+    from tkperf.host.settings import find_settings
+    from tkperf.host.tuning import apply_settings
     from tkperf.pipeline.host_check import audit_for, find_drives, make_site
     from tkperf.pipeline.simulation import refuse_simulated
     from tkperf.render.terminal.console import open_console
@@ -121,7 +121,7 @@ def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None
 
 
 def _restore(*, as_json: bool) -> None:
-    from tkperf.host.tuning.applying import release_settings
+    from tkperf.host.tuning import release_settings
     from tkperf.render.terminal.tune import print_restored
 
     restored = release_settings()

@@ -6,7 +6,7 @@
 | ``drives.py`` | the drive's queue and link, and other drives on that link |
 | ``system.py`` | virtual machine, io_uring, services; control groups and limits of the process |
 | ``activity.py`` | pressure and swap; work on drives that runs already, or is due |
-| ``site.py``, ``finding.py`` | the audited host, and the findings |
+| ``site.py`` | the audited host, and the findings |
 
 Each module is pure, except that it reads files below ``Site.root`` and calls tools through ``Site.run``.
 """
@@ -27,8 +27,7 @@ from tkperf.host.audit.drives import (
     count_io,
     find_neighbours,
 )
-from tkperf.host.audit.finding import Audit, AuditFinding, AuditLevel, Topic
-from tkperf.host.audit.site import AuditedDrive, Site
+from tkperf.host.audit.site import Audit, AuditedDrive, AuditFinding, AuditLevel, Site, Topic
 from tkperf.host.audit.system import audit_limits, audit_system
 from tkperf.model.errors import reason_of
 

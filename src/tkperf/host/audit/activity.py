@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from tkperf.device.sysfs import text
-from tkperf.host.audit.finding import AuditFinding, AuditLevel, Topic
-from tkperf.host.audit.site import ADVICE_LIMIT_S, Site
+from tkperf.host.audit.site import ADVICE_LIMIT_S, AuditFinding, AuditLevel, Site, Topic
 from tkperf.model.errors import EngineError
 from tkperf.model.units import format_capacity, format_duration
 

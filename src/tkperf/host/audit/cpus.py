@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tkperf.device.sysfs import find_nvme_controller, find_pci_function, number, text
-from tkperf.host.audit.finding import AuditFinding, AuditLevel, Topic
 from tkperf.host.audit.site import (
     AuditedDrive,
+    AuditFinding,
+    AuditLevel,
     Site,
+    Topic,
     find_place_on_bus,
     format_list,
     parse_list,

@@ -8,8 +8,16 @@ from pathlib import Path
 
 from tkperf.device.link import find_narrower_bridge, read_link
 from tkperf.device.sysfs import SECTOR_BYTES, number, text
-from tkperf.host.audit.finding import MATTERS, AuditFinding, AuditLevel, Topic
-from tkperf.host.audit.site import AuditedDrive, Site, chosen_of, find_place_on_bus
+from tkperf.host.audit.site import (
+    MATTERS,
+    AuditedDrive,
+    AuditFinding,
+    AuditLevel,
+    Site,
+    Topic,
+    chosen_of,
+    find_place_on_bus,
+)
 
 # The I/O size of throughput tests, in KiB (PTS-E 1.1: 1024 KiB).
 LARGEST_IO_KIB = 1024

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tkperf.device.sysfs import number, text
-from tkperf.host.audit.finding import AuditFinding, AuditLevel, Topic
-from tkperf.host.audit.site import AuditedDrive, Site, chosen_of
+from tkperf.host.audit.site import AuditedDrive, AuditFinding, AuditLevel, Site, Topic, chosen_of
 from tkperf.model.units import format_capacity
 from tkperf.system.host import ControlGroups, find_control_groups
 

@@ -12,9 +12,19 @@ from typing import TypeVar
 import msgspec
 
 from tkperf.engine.fio_job import MIX_ALIGNMENT_BYTES
-from tkperf.interop.fio_jobfile import values
-from tkperf.interop.fio_jobfile.options import JobOptions
-from tkperf.interop.fio_jobfile.values import Blocks
+from tkperf.interop.fio_jobfile.options import (
+    DEFAULT_BLOCKS,
+    Blocks,
+    JobOptions,
+    read_arrival,
+    read_blocks,
+    read_needed_flag,
+    read_rates,
+    read_share,
+    read_sizes_bytes,
+    read_time_s,
+    read_zones,
+)
 from tkperf.model.choices import DEEPEST_QUEUE, MOST_JOBS
 from tkperf.model.units import KIB, format_block_size
 from tkperf.model.workload import Access, Arrival, Zone
@@ -59,12 +69,12 @@ def read_load(options: JobOptions) -> JobLoad:
     shares = tuple((size_bytes / KIB, percent) for size_bytes, percent in blocks)
     threads = options.count("numjobs", 1, least=1, most=MOST_JOBS)
     rate_iops = _read_rate(options, read_percent)
-    arrival = options.value("rate_process", values.read_arrival, Arrival.LINEAR)
+    arrival = options.value("rate_process", read_arrival, Arrival.LINEAR)
     if not rate_iops:
         options.leave_out("rate_process")
     zones: tuple[Zone, ...] = ()
     if access is Access.RANDOM:
-        zones = options.value("random_distribution", values.read_zones, zones)
+        zones = options.value("random_distribution", read_zones, zones)
     else:
         options.leave_out("random_distribution")
     begin, end = _read_range(options)
@@ -98,7 +108,7 @@ def _check_direct(options: JobOptions) -> None:
     given = options.given("direct", "buffered")
     is_direct = False
     for name in given:
-        is_on = options.value(name, values.read_needed_flag, name == "buffered")
+        is_on = options.value(name, read_needed_flag, name == "buffered")
         is_direct = is_on is (name == "direct")
     if not is_direct:
         options.refuse(
@@ -144,10 +154,10 @@ def _read_blocks(options: JobOptions, access: Access, read_percent: int) -> Bloc
     names = [*options.given("bs", "bsrange"), *options.given("bssplit")]
     name = names[-1] if names else "bs"
     options.leave_out(*names[:-1])
-    default = values.DEFAULT_BLOCKS
+    default = DEFAULT_BLOCKS
     sides = options.value(
         name,
-        lambda text: values.read_blocks(name, text, options.kb_base),
+        lambda text: read_blocks(name, text, options.kb_base),
         (default, default),
     )
     blocks, *others = _used(sides, read_percent)
@@ -170,7 +180,7 @@ def _check_alignment(
     sizes = [size_bytes for size_bytes, _ in blocks]
     default = min(sizes)
     sides = options.value(
-        "ba", lambda text: values.read_sizes_bytes(text, options.kb_base), (default, default)
+        "ba", lambda text: read_sizes_bytes(text, options.kb_base), (default, default)
     )
     aligned = set(_used(sides, read_percent))
     is_random_mix = len(sizes) > 1 and access is Access.RANDOM
@@ -204,7 +214,7 @@ def _read_io_depth(options: JobOptions) -> int:
 
 def _read_rate(options: JobOptions, read_percent: int) -> int:
     """Return the I/Os a second of one thread, reads and writes together; 0: as fast as the device answers."""
-    rates = options.value("rate_iops", values.read_rates, (0, 0))
+    rates = options.value("rate_iops", read_rates, (0, 0))
     used = _used(rates, read_percent)
     if len(used) == 2 and rates[0] * 100 != read_percent * sum(rates):
         options.refuse(
@@ -226,8 +236,8 @@ def _read_compressible(options: JobOptions, read_percent: int) -> int:
 
 def _read_range(options: JobOptions) -> tuple[int, int]:
     """Return begin and end in percent of the device."""
-    begin = options.value("offset", values.read_percent, 0)
-    end = begin + options.value("size", values.read_percent, 100 - begin)
+    begin = options.value("offset", read_share, 0)
+    end = begin + options.value("size", read_share, 100 - begin)
     if end > 100 or begin >= end:
         options.refuse("size", "with its offset it is nothing, or beyond the device's end")
         return 0, 100
@@ -260,7 +270,7 @@ def _read_times(options: JobOptions) -> tuple[float | None, float]:
     """Return the runtime in s (None if the amount ends the load), and the warm-up in s."""
     times = []
     for name in ("runtime", "ramp_time"):
-        time_s = options.value(name, values.read_time_s, 0.0)
+        time_s = options.value(name, read_time_s, 0.0)
         if round(time_s * 1000) % 100 or time_s > LONGEST_S:
             options.refuse(name, "tkperf's times are multiples of 0.1 s, 30 days at most")
             time_s = 0.0

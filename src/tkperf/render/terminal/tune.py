@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from tkperf.host.audit import Audit, AuditLevel
-from tkperf.host.tuning.applying import Restored
-from tkperf.host.tuning.settings import Setting
+from tkperf.host.settings import Setting
+from tkperf.host.tuning import Restored
 from tkperf.render.terminal.console import open_console, plain
 from tkperf.render.terminal.doctor import LEVEL_STYLES
 
