@@ -22,8 +22,7 @@ import numpy as np
 from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty, build_ratio
 from tkperf.analysis.uncertainty.means import uncertainty_of_mean
 from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
-from tkperf.analysis.uncertainty.series import spread_of_series
-from tkperf.analysis.uncertainty.student import coverage_factor
+from tkperf.analysis.uncertainty.spread import coverage_factor, spread_of_series
 from tkperf.model.histogram import BUCKET_UPPER_NS, REPORTED_PERCENTILES, Histogram
 from tkperf.model.measurement import IoStats
 from tkperf.model.seconds import FloatArray

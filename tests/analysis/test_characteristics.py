@@ -17,9 +17,8 @@ from tkperf.analysis.claims_file import METRICS, parse_claims
 from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import RunResult, SectionResult
-from tkperf.analysis.timeline.drops import Drop
 from tkperf.analysis.timeline.findings import Recorded, Timeline
-from tkperf.analysis.timeline.levels import LevelKind, RateLevel
+from tkperf.analysis.timeline.levels import Drop, LevelKind, RateLevel
 from tkperf.analysis.timeline.spikes import PeriodicSpikes
 from tkperf.model.errors import UsageError
 from tkperf.model.figures import FigureKind, drawn

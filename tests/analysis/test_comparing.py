@@ -563,7 +563,7 @@ def test_who_strays_within_its_own_uncertainty_is_no_outlier() -> None:
     (headline,) = comparison.headlines
     entries = list(headline.entries)
     entries[4] = replace(entries[4], uncertainty=Uncertainty(standard=10, low=60, high=101))
-    from tkperf.analysis.comparing.cohort import build_cohort
+    from tkperf.analysis.comparing.arrangements import build_cohort
 
     unsure = replace(headline, entries=tuple(entries))
     cohort = build_cohort(comparison.names, [drive(f"S{n}") for n in range(6)], [unsure])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tkperf.analysis.comparing.robust import OUTLIER_SCORE, describe_distribution, find_trend
+from tkperf.analysis.comparing.arrangements import OUTLIER_SCORE, describe_distribution, find_trend
 
 values = st.lists(st.floats(min_value=1, max_value=1e6), min_size=6, max_size=12)
 

@@ -13,10 +13,8 @@ import pytest
 import tkperf
 from tests.builders import view_of, work
 from tkperf.analysis.results import SectionResult
-from tkperf.analysis.timeline.drops import find_drops
-from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline
-from tkperf.analysis.timeline.levels import LevelKind, RateLevel, find_levels
-from tkperf.analysis.timeline.search import find_in_seconds
+from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline, find_in_seconds
+from tkperf.analysis.timeline.levels import LevelKind, RateLevel, find_drops, find_levels
 from tkperf.analysis.timeline.series import Series, make_series
 from tkperf.analysis.timeline.spikes import find_periodic_spikes
 from tkperf.analysis.uncertainty.estimate import Basis

@@ -28,10 +28,10 @@ from tkperf.analysis.uncertainty.means import (
     uncertainty_of_median,
 )
 from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
-from tkperf.analysis.uncertainty.series import (
+from tkperf.analysis.uncertainty.spread import (
+    coverage_factor,
     spread_of_series,
 )
-from tkperf.analysis.uncertainty.student import coverage_factor
 from tkperf.model.histogram import BUCKET_UPPER_NS, BUCKETS, REPORTED_PERCENTILES, Histogram
 from tkperf.model.measurement import IoStats
 from tkperf.model.seconds import FloatArray, Seconds

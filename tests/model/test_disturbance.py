@@ -9,8 +9,8 @@ import pytest
 
 from tkperf.device.kernel_watch import LOOK_EVERY_S, MOST_SELDOM_S, look_again_s
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.disturbance.host import judge_gap
 from tkperf.model.disturbance.io import Compared, Counts, Glance, Side, judge_bytes
-from tkperf.model.disturbance.pauses import judge_gap
 from tkperf.model.errors import StepFailedError
 from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample
 from tkperf.model.record import StepKind

@@ -13,7 +13,7 @@ from tests.builders import view_of
 from tests.busy_host import run_beside
 from tests.runfile.runs import a_step
 from tkperf.analysis.comparing.comparison import compare
-from tkperf.analysis.loads import TimedLoad
+from tkperf.analysis.details import TimedLoad
 from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import PRESET_MODELS

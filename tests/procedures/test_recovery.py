@@ -12,7 +12,7 @@ import pytest
 
 from tests.builders import FreeTarget, run_info, view_of
 from tests.procedures.test_procedures import drive, run, steadily
-from tkperf.analysis.loads import loads_by_test
+from tkperf.analysis.details import loads_by_test
 from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import PRESET_MODELS

@@ -25,6 +25,7 @@ from tkperf.analysis.claim_findings import (
     ClaimFinding,
     ClaimState,
     build_finding,
+    explain_not_measured,
     judge_claim,
     limit_of,
 )
@@ -42,7 +43,6 @@ from tkperf.analysis.layout import (
     Axis,
     find_axes,
 )
-from tkperf.analysis.not_measured import explain_not_measured
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.analysis.uncertainty.estimate import (
     NOT_KNOWN,

@@ -1,4 +1,4 @@
-"""Build a run's results from its record: each test, as far as it got."""
+"""Build a run's results from its record: each test, as far as it got, and its resumptions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from tkperf.analysis.courses import with_characteristics
-from tkperf.analysis.results import RESULTS_SCHEMA, CellResult, RunResult, StepHost, TestResult
-from tkperf.analysis.resumptions import find_resumptions, with_resumptions
+from tkperf.analysis.results import (
+    RESULTS_SCHEMA,
+    CellResult,
+    ReplacedTest,
+    ResumptionResult,
+    RunResult,
+    StepHost,
+    TestResult,
+)
 from tkperf.analysis.section_results import build_section
 from tkperf.analysis.telemetry import count_media_errors, find_test_telemetry
 from tkperf.model.disturbance.codes import find_codes
@@ -18,7 +25,9 @@ from tkperf.model.figures import FigureKind, SectionPlan, TestPlan, drawn, gener
 from tkperf.model.phases import Round
 from tkperf.model.quantity import IOS, Direction
 from tkperf.model.record import (
+    GoesOn,
     LeftOut,
+    Resumption,
     RunRecord,
     RunStatus,
     StepKind,
@@ -30,6 +39,70 @@ from tkperf.model.tkperf_loops import PROFILE_NAME
 from tkperf.procedures import find_test, known_plan, read_stored_profile
 from tkperf.procedures.demand_intensity import GRID, DemandGridTable
 from tkperf.procedures.walk import first_rounds
+
+
+def find_resumptions(record: RunRecord) -> tuple[ResumptionResult, ...]:
+    """Return each resumption of a run, in order."""
+    return tuple(_resumption(record, resumption) for resumption in record.resumptions)
+
+
+def with_resumptions(test: TestResult, found: Sequence[ResumptionResult]) -> TestResult:
+    """Return the test with its set-aside writes included, and without the time in which nothing ran."""
+    of_test = [each for each in found if each.test == test.name]
+    again_bytes = sum(each.set_aside_written_bytes for each in of_test)
+    paused_s = sum(each.resumed_s - each.stopped_s for each in of_test)
+    written_bytes, duration_s = test.written_bytes, test.duration_s
+    return replace(
+        test,
+        written_bytes=None if written_bytes is None else written_bytes + again_bytes,
+        written_again_bytes=again_bytes,
+        duration_s=None if duration_s is None else duration_s - paused_s,
+    )
+
+
+def _resumption(record: RunRecord, resumption: Resumption) -> ResumptionResult:
+    aside = _set_aside(record, resumption)
+    earlier = [test for test in record.earlier if test.id in resumption.repeated_ids]
+    written_bytes = resumption.cut_off_written_bytes + sum(
+        step.measurement.write.bytes for step in aside
+    )
+    return ResumptionResult(
+        resumed_utc=resumption.resumed_utc,
+        stopped_s=resumption.stopped_s,
+        resumed_s=resumption.resumed_s,
+        interrupted=resumption.was_interrupted,
+        because=resumption.because,
+        test=resumption.test,
+        section=resumption.section,
+        goes_on=resumption.goes_on.value,
+        again=resumption.again,
+        accepted=resumption.goes_on is GoesOn.WHERE_IT_STOPPED,
+        set_aside_steps=len(aside),
+        set_aside_written_bytes=written_bytes,
+        repeated=resumption.repeated,
+        added=resumption.added,
+        changes=resumption.changes,
+        cut_off=resumption.cut_off,
+        replaced=tuple(
+            ReplacedTest(
+                name=test.name,
+                complete=test.status is RunStatus.COMPLETE,
+                outcomes=test.outcomes,
+                written_bytes=sum(step.measurement.write.bytes for step in test.steps),
+            )
+            for test in earlier
+        ),
+    )
+
+
+def _set_aside(record: RunRecord, resumption: Resumption) -> tuple[StepRecord, ...]:
+    """Return the steps that this interruption set aside; steps of earlier interruptions are left out."""
+    for test in (*record.tests, *record.earlier):
+        if test.id == resumption.test_id:
+            return tuple(
+                step for sequence, step in test.set_aside if resumption.sets_aside(sequence)
+            )
+    return ()
 
 
 def analyse(record: RunRecord) -> RunResult:

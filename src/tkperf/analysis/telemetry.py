@@ -13,11 +13,11 @@ from tkperf.model.telemetry.judge import (
     EDGE_S,
     by_drive,
     find_amplification,
+    find_pauses,
     find_span,
     find_throttling,
     growth,
 )
-from tkperf.model.telemetry.marking import find_pauses
 from tkperf.model.telemetry.reading import DriveFacts, Reading
 
 

@@ -25,8 +25,7 @@ from tkperf.device.sysfs import (
 )
 from tkperf.model.errors import EngineError, reason_of
 from tkperf.model.telemetry import nvme, smartctl
-from tkperf.model.telemetry.numbers import LogDocument, read_temperature
-from tkperf.model.telemetry.reading import DriveFacts, Reading
+from tkperf.model.telemetry.reading import DriveFacts, LogDocument, Reading, read_temperature
 from tkperf.system.process import PACKAGES, Completed, find_program, run_command
 
 

@@ -223,7 +223,7 @@ def _behind_us(window: Window) -> float | None:
 
 
 def _not_by_rounds(_window: Window) -> None:
-    """Return None: the seconds of the rounds give the value (``analysis/waits.py``), not their totals."""
+    """Return None: the seconds of the rounds give the value (``analysis/over_seconds.py``), not their totals."""
     return
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.analysis.details import CellDetail
-from tkperf.analysis.host_facts import HOST_FACTS
+from tkperf.analysis.host import HOST_FACTS
 from tkperf.analysis.results import CellResult, RoundResult
 from tkperf.model.quantity import IOPS, THROUGHPUT, Direction
 from tkperf.model.units import NOT_MEASURED, format_number

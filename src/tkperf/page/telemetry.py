@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tkperf.analysis.loads import LoadsOfTest, TimedLoad
+from tkperf.analysis.details import LoadsOfTest, TimedLoad
 from tkperf.analysis.results import RunResult
 from tkperf.model.record import StepKind
 from tkperf.model.telemetry.course import TelemetryCourse, find_telemetry_course, parse_drives
-from tkperf.model.telemetry.marking import find_pauses
+from tkperf.model.telemetry.judge import find_pauses
 from tkperf.model.telemetry.reading import Reading
 from tkperf.page.page import ChartView
 from tkperf.page.wording import NOT_KNOWN_TEXT

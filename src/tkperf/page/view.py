@@ -7,8 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tkperf.analysis.claim_findings import Checked
-from tkperf.analysis.details import CellDetail
-from tkperf.analysis.loads import LoadsOfTest
+from tkperf.analysis.details import CellDetail, LoadsOfTest
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.analysis.selection import SelectedPart
 from tkperf.model.telemetry.reading import Reading

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from tkperf.analysis.loads import LoadsOfTest
+from tkperf.analysis.details import LoadsOfTest
 from tkperf.analysis.results import TestResult
 from tkperf.model.figures import DONE, TABLE_KINDS, Figure, FigureKind
 from tkperf.model.measurement import TOO_FEW_IOS

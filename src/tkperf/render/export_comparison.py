@@ -6,10 +6,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from tkperf.analysis.comparing.cohort import Cohort
+from tkperf.analysis.comparing.arrangements import Cohort, History
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import ComparedRow, Entry
-from tkperf.analysis.comparing.history import History
 from tkperf.analysis.results import RunResult
 from tkperf.page.comparison.findings import find_common_notices, find_findings
 from tkperf.page.comparison.telemetry import find_telemetry_differences

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from tkperf.analysis.host_facts import HOST_FACTS
+from tkperf.analysis.host import HOST_FACTS
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.model.disturbance.codes import DisturbanceCode, find_codes
 from tkperf.model.measurement import Sample

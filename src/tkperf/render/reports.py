@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tkperf.analysis.claim_findings import Checked
-from tkperf.analysis.details import build_details
-from tkperf.analysis.loads import loads_by_test
+from tkperf.analysis.details import build_details, loads_by_test
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.selection import Selection, find_selected_parts
 from tkperf.model.record import RunRecord

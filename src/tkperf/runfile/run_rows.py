@@ -21,7 +21,7 @@ from tkperf.model.record import (
     TestRecord,
     VerdictRecord,
 )
-from tkperf.model.telemetry.marking import with_throttled_steps
+from tkperf.model.telemetry.judge import with_throttled_steps
 from tkperf.runfile.facts import RunEnd, parse_run_facts
 from tkperf.runfile.limits import (
     MOST_RESUMPTIONS,

@@ -14,20 +14,20 @@ from tkperf.model.disturbance.codes import (
     find_codes,
     find_doubtful,
 )
-from tkperf.model.disturbance.host import judge_host
-from tkperf.model.disturbance.io import Counters, find_refutation, judge_bytes
-from tkperf.model.disturbance.pauses import (
+from tkperf.model.disturbance.host import (
     COLD_START_LIMIT_S,
     HANDOVER_LIMIT_S,
     judge_gap,
+    judge_host,
     judge_idle,
     judge_stops,
 )
+from tkperf.model.disturbance.io import Counters, find_refutation, judge_bytes
 from tkperf.model.errors import StepDisturbedError, StepFailedError
 from tkperf.model.host_use import HostLook, HostLooks, HostUse, compare_looks
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.record import RunWarning, StepKind, StepRecord
-from tkperf.model.telemetry.log import TelemetryLog
+from tkperf.model.telemetry.judge import TelemetryLog
 from tkperf.model.telemetry.reading import Telemetry
 from tkperf.model.units import format_duration
 from tkperf.model.workload import Access, Workload

@@ -15,8 +15,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from tkperf.model.disturbance.host import LEAST_IDLE_S, LEAST_STOP_S, LEAST_SUSPENDED_S
 from tkperf.model.disturbance.io import TIMING_S, Compared, Counts, Glance, Side
-from tkperf.model.disturbance.pauses import LEAST_IDLE_S, LEAST_STOP_S, LEAST_SUSPENDED_S
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.workload import Workload
 

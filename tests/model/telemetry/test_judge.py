@@ -12,9 +12,14 @@ from tkperf.analysis.run_results import analyse
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.record import RunRecord, RunStatus, TestRecord
 from tkperf.model.telemetry.course import find_telemetry_course, parse_drives
-from tkperf.model.telemetry.judge import find_amplification, find_span, find_throttling, growth
-from tkperf.model.telemetry.log import TelemetryLog
-from tkperf.model.telemetry.marking import with_throttled_steps
+from tkperf.model.telemetry.judge import (
+    TelemetryLog,
+    find_amplification,
+    find_span,
+    find_throttling,
+    growth,
+    with_throttled_steps,
+)
 from tkperf.model.telemetry.reading import DriveFacts, Reading
 from tkperf.page.words.run import find_notices
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tkperf.analysis.cell_results import find_window_steps, is_whole_stream
 from tkperf.analysis.results import CellResult, CellUncertainty, SectionResult
+from tkperf.analysis.section_results import find_window_steps, is_whole_stream
 from tkperf.analysis.timeline.series import has_idle
 from tkperf.analysis.uncertainty.estimate import (
     COUNT,
@@ -21,7 +21,7 @@ from tkperf.analysis.uncertainty.means import (
     uncertainty_of_mean,
 )
 from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
-from tkperf.analysis.uncertainty.series import Spread
+from tkperf.analysis.uncertainty.spread import Spread
 from tkperf.model.histogram import Histogram
 from tkperf.model.quantity import (
     CPU,

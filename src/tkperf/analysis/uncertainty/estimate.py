@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import exp, hypot, inf, isclose, log
 
-from tkperf.analysis.uncertainty.series import Spread
-from tkperf.analysis.uncertainty.student import coverage_factor
+from tkperf.analysis.uncertainty.spread import Spread, coverage_factor
 
 NOT_KNOWN = "not known"
 EXTREME = "an extreme: another measurement may have any greater or smaller one"

@@ -14,7 +14,7 @@ from tkperf.analysis.uncertainty.estimate import (
     build_from_resolution,
     build_from_spread,
 )
-from tkperf.analysis.uncertainty.series import Spread, spread_of_few, spread_of_series
+from tkperf.analysis.uncertainty.spread import Spread, spread_of_few, spread_of_series
 from tkperf.model.seconds import FloatArray, Seconds
 
 # So many rounds are a series in which neighbours may be correlated.

@@ -17,8 +17,7 @@ import numpy as np
 
 from tkperf.analysis.uncertainty.estimate import Basis, Interval, Uncertainty
 from tkperf.analysis.uncertainty.means import spread_of_rounds
-from tkperf.analysis.uncertainty.series import PREDICTED, Spread
-from tkperf.analysis.uncertainty.student import coverage_factor
+from tkperf.analysis.uncertainty.spread import PREDICTED, Spread, coverage_factor
 from tkperf.model.histogram import (
     BUCKET_LOWER_NS,
     BUCKET_UPPER_NS,

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tkperf.model.telemetry.judge import by_drive, find_amplification, find_throttling, growth
-from tkperf.model.telemetry.numbers import count, read_temperature, read_word, rows
-from tkperf.model.telemetry.reading import DriveFacts, Reading
+from tkperf.model.telemetry.reading import (
+    DriveFacts,
+    Reading,
+    count,
+    read_temperature,
+    read_word,
+    rows,
+)
 
 # A reading a little outside the stretch is still valid at its ends.
 _BEYOND_S = 60.0

@@ -1,12 +1,19 @@
-"""Judge readings: changes between two of them, times in which the drive was throttled, its write amplification."""
+"""Judge readings: changes between two of them, throttled times and steps, write amplification, warnings.
+
+A drive's log covers a minute, so its data may arrive only after a step was kept: steps are marked when a run is read.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
+from itertools import islice, pairwise, takewhile
 from operator import attrgetter
+from typing import Protocol
 
+from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.model.record import RunRecord, StepRecord, TestRecord
 from tkperf.model.telemetry.reading import TEMPERATURE_WARNING, DriveFacts, Reading
 
 # A counter may be off by one step at both ends: with fewer steps a ratio is off by over 5 %.
@@ -134,3 +141,136 @@ def _nearest(readings: Sequence[Reading], at_s: float) -> Reading | None:
     """Return the reading requested at a moment; None if none came in time."""
     near = [reading for reading in readings if abs(reading.at_s - at_s) <= EDGE_S]
     return min(near, key=lambda reading: abs(reading.at_s - at_s), default=None)
+
+
+def with_throttled_steps(record: RunRecord) -> RunRecord:
+    """Return the run with a mark on each step in which a drive was throttled, or may have been."""
+    stretches = find_stretches(record)
+    if not stretches:
+        return record
+    tests = tuple(_test(test, stretches) for test in record.tests)
+    return replace(record, tests=tests)
+
+
+def find_stretches(record: RunRecord) -> list[list[Throttled]]:
+    """Return the stretches in which each drive was throttled."""
+    stretches: dict[str, list[Throttled]] = {}
+    for stretch in find_throttling(record.telemetry, find_pauses(record.resumptions)):
+        stretches.setdefault(stretch.drive, []).append(stretch)
+    return list(stretches.values())
+
+
+def is_throttled(stretches: Sequence[Sequence[Throttled]], began_s: float, ended_s: float) -> bool:
+    """Return whether any drive was throttled in this time, or may have been."""
+    return any(any(_overlapping(of_drive, began_s, ended_s)) for of_drive in stretches)
+
+
+class Pause(Protocol):
+    """A resumption, as a record or a result has it."""
+
+    @property
+    def stopped_s(self) -> float: ...
+
+    @property
+    def resumed_s(self) -> float: ...
+
+
+def find_pauses(resumptions: Iterable[Pause]) -> tuple[tuple[float, float], ...]:
+    """Return (begin, end) of each pause of the run."""
+    return tuple((resumption.stopped_s, resumption.resumed_s) for resumption in resumptions)
+
+
+def _test(test: TestRecord, stretches: Sequence[Sequence[Throttled]]) -> TestRecord:
+    return replace(test, steps=tuple(_step(step, stretches) for step in test.steps))
+
+
+def _overlapping(
+    stretches: Sequence[Throttled], began_s: float, ended_s: float
+) -> Iterator[Throttled]:
+    """Yield the overlapping stretches of one drive, which are in order: a day may have one for each minute."""
+    first = bisect_right(stretches, began_s, key=lambda stretch: stretch.ended_s)
+    yield from takewhile(lambda stretch: stretch.began_s < ended_s, islice(stretches, first, None))
+
+
+def _step(step: StepRecord, stretches: Sequence[Sequence[Throttled]]) -> StepRecord:
+    began_s, duration_s = step.started_s, step.measurement.duration_s
+    ended_s = began_s + duration_s
+    found = [
+        Disturbance(
+            code=DisturbanceCode.THROTTLED,
+            text=f"{stretch.drive} was throttled between two readings of its log: {stretch.because}",
+            started_s=max(began_s, stretch.began_s),
+            duration_s=min(ended_s, stretch.ended_s) - max(began_s, stretch.began_s),
+            share=(min(ended_s, stretch.ended_s) - max(began_s, stretch.began_s)) / duration_s,
+        )
+        for of_drive in stretches
+        for stretch in _overlapping(of_drive, began_s, ended_s)
+    ]
+    return replace(step, disturbances=(*(step.disturbances or ()), *found)) if found else step
+
+
+# A constant temperature is kept this often; a change by a degree is kept at once.
+STILL_S = 60.0
+LEAST_CHANGE_C = 1.0
+
+THROTTLED = "throttled"
+MEDIA_ERRORS = "media-errors"
+
+
+@dataclass(slots=True)
+class TelemetryLog:
+    """Receives each reading in the order of its time."""
+
+    _kept: dict[str, Reading] = field(default_factory=dict)
+    _full: dict[str, Reading] = field(default_factory=dict)
+    _warned: set[tuple[str, str]] = field(default_factory=set)
+
+    def test_begins(self) -> None:
+        """Begin a test: each drive and kind gives one warning in a test."""
+        self._warned = set()
+
+    def is_news(self, reading: Reading) -> bool:
+        """Return whether a reading is worth keeping; if so, it counts as kept."""
+        kept = self._kept.get(reading.drive)
+        temperature_c = reading.temperature_c
+        if kept is not None and reading.is_full and kept.is_full and reading.at_s <= kept.at_s:
+            return False
+        still = (
+            not reading.is_full
+            and kept is not None
+            and kept.temperature_c is not None
+            and temperature_c is not None
+            and abs(temperature_c - kept.temperature_c) < LEAST_CHANGE_C
+            and reading.at_s - kept.at_s < STILL_S
+        )
+        if not still:
+            self._kept[reading.drive] = reading
+        return not still
+
+    def find_warnings(self, reading: Reading) -> Iterator[tuple[str, str]]:
+        """Yield code and text of the news in a full reading since the full one before, once a test."""
+        if not reading.is_full:
+            return
+        before = self._full.get(reading.drive)
+        self._full[reading.drive] = reading
+        if before is None:
+            return
+        for code, text in _find_news(before, reading):
+            if (reading.drive, code) not in self._warned:
+                self._warned.add((reading.drive, code))
+                yield code, f"{reading.drive} {text}"
+
+
+def _find_news(before: Reading, after: Reading) -> Iterable[tuple[str, str]]:
+    if because := find_heat(before, after):
+        yield (
+            THROTTLED,
+            f"was throttled between {before.at_s:.0f} s and {after.at_s:.0f} s after the run's start: "
+            f"{because}; steps of that time are marked",
+        )
+    if errors := growth(before, after, "media_errors"):
+        yield (
+            MEDIA_ERRORS,
+            f"counted {errors:,} more media error{'s' * (errors != 1)} between {before.at_s:.0f} s and "
+            f"{after.at_s:.0f} s after the run's start: data that it could not read or keep whole",
+        )

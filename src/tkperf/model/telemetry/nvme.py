@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from tkperf.model.telemetry.numbers import (
+from tkperf.model.telemetry.reading import (
+    DATA_UNIT_BYTES,
+    KELVIN_OF_0_C,
+    DriveFacts,
     LogDocument,
+    Reading,
     count,
     read_temperature,
     read_word,
     scaled,
     table,
 )
-from tkperf.model.telemetry.reading import DATA_UNIT_BYTES, KELVIN_OF_0_C, DriveFacts, Reading
 
 SOURCE = "nvme"
 # "get-feature:0x02 (Power Management), Current value:0x00000000"; newer versions write it in JSON.

@@ -11,8 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tkperf.model.telemetry import nvme
-from tkperf.model.telemetry.numbers import (
+from tkperf.model.telemetry.reading import (
+    DATA_UNIT_BYTES,
+    DriveFacts,
     LogDocument,
+    Reading,
     count,
     read_temperature,
     read_word,
@@ -20,7 +23,6 @@ from tkperf.model.telemetry.numbers import (
     scaled,
     table,
 )
-from tkperf.model.telemetry.reading import DATA_UNIT_BYTES, DriveFacts, Reading
 
 SOURCE = "smartctl"
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "GB": 10**9}

@@ -6,12 +6,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import log
 
-from tkperf.analysis.comparing.cohort import Cohort, CohortFigure, Outlier
+from tkperf.analysis.comparing.arrangements import (
+    FEWEST_IN_TREND,
+    FEWEST_SCORED,
+    OUTLIER_SCORE,
+    Cohort,
+    CohortFigure,
+    History,
+    HistoryFigure,
+    Outlier,
+)
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import BEYOND_NOISE, Change, ComparedRow, Entry
-from tkperf.analysis.comparing.history import History, HistoryFigure
-from tkperf.analysis.comparing.robust import FEWEST_IN_TREND, FEWEST_SCORED, OUTLIER_SCORE
-from tkperf.analysis.uncertainty.student import COVERAGE_PERCENT, COVERED
+from tkperf.analysis.uncertainty.spread import COVERAGE_PERCENT, COVERED
 from tkperf.model.quantity import PERCENTILES, Better
 from tkperf.model.units import format_count
 from tkperf.page.comparison.telemetry import find_telemetry_differences

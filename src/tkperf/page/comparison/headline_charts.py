@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
+from tkperf.analysis.comparing.arrangements import History, HistoryFigure, find_trend
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import Change, ComparedRow
-from tkperf.analysis.comparing.history import History, HistoryFigure
-from tkperf.analysis.comparing.robust import find_trend
 from tkperf.page.comparison.findings import describe_trend
 from tkperf.page.comparison.tables import MOST_ACROSS, describe_exactly
 from tkperf.page.comparison.words import describe_loads, name_headlines, name_reference

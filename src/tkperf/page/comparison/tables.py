@@ -6,13 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from tkperf.analysis.comparing.cohort import Cohort
+from tkperf.analysis.comparing.arrangements import (
+    FEWEST_IN_TREND,
+    FEWEST_SCORED,
+    OUTLIER_SCORE,
+    Cohort,
+    History,
+)
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison
 from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
-from tkperf.analysis.comparing.history import History
-from tkperf.analysis.comparing.robust import FEWEST_IN_TREND, FEWEST_SCORED, OUTLIER_SCORE
 from tkperf.analysis.layout import arrange, listing_axes
-from tkperf.analysis.uncertainty.student import COVERED
+from tkperf.analysis.uncertainty.spread import COVERED
 from tkperf.model.quantity import Measure
 from tkperf.model.units import NOT_MEASURED, format_number
 from tkperf.page.comparison.words import (

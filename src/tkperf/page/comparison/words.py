@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from tkperf.analysis.comparing.comparison import Arrangement, Comparison
+from tkperf.analysis.comparing.comparison import Arrangement, Comparison, find_candidates
 from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
-from tkperf.analysis.comparing.headlines import find_candidates
 from tkperf.analysis.layout import ACCESS, BLOCKS, DEPTH, JOBS, MIX, find_axes, name_figure
 from tkperf.model.units import format_count
 from tkperf.page.words.uncertainty import INTERVAL, describe_share

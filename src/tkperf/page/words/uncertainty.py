@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import floor, isfinite, log10
 
 from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Uncertainty
-from tkperf.analysis.uncertainty.student import COVERAGE_PERCENT, COVERED
+from tkperf.analysis.uncertainty.spread import COVERAGE_PERCENT, COVERED
 from tkperf.model.quantity import Measure
 from tkperf.model.units import format_count, format_exact, format_number, format_to_place
 

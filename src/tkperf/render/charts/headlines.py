@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tkperf.analysis.comparing.history import FirmwareChange
-from tkperf.analysis.comparing.robust import Trend
+from tkperf.analysis.comparing.arrangements import FirmwareChange, Trend
 from tkperf.render.charts.vega import NEUTRAL, PALETTE, Row, Spec, build_frame, tooltip
 
 _LINE_PX = 14

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tkperf.analysis.loads import LoadsOfTest, TimedLoad
+from tkperf.analysis.details import LoadsOfTest, TimedLoad
 from tkperf.model.quantity import LATENCY_MAX, Quantity
 from tkperf.model.seconds import Column, FloatArray, reduce_to_columns
 from tkperf.page.naming import describe_together

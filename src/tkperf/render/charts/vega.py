@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tkperf.analysis.results import CellResult
-from tkperf.analysis.uncertainty.student import COVERED
+from tkperf.analysis.uncertainty.spread import COVERED
 from tkperf.model.quantity import Quantity
 from tkperf.model.units import NOT_MEASURED
 from tkperf.page.words.uncertainty import describe_interval

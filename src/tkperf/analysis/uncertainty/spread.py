@@ -1,4 +1,4 @@
-"""Uncertainty of a mean of correlated values in time: from few rounds, and from many values by blocking.
+"""Spread of a mean of correlated values in time, from few rounds or from many values; the coverage factor.
 
 Each spread has two quantities: for the mean of ``FURTHER`` times as many values that follow, which a single figure
 promises, and for the level around which the values stray, by which two figures are compared.
@@ -21,12 +21,66 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from math import hypot, sqrt
+from math import atan2, cos, hypot, inf, pi, sin, sqrt
+from statistics import NormalDist
 
 import numpy as np
 
-from tkperf.analysis.uncertainty.student import coverage_factor
 from tkperf.model.seconds import FloatArray
+
+COVERAGE_PERCENT = 95
+COVERED = f"{COVERAGE_PERCENT} %"
+"""The coverage of every interval, for people."""
+_MANY = 100  # degrees of freedom; above it an expansion is exact to six digits
+
+
+@cache
+def coverage_factor(degrees_of_freedom: float = inf) -> float:
+    """Return the factor of a standard uncertainty for a two-sided coverage of 95 %.
+
+    It follows from the distribution's finite series (Abramowitz and Stegun, 26.7.3 and 26.7.4); for many degrees
+    of freedom from its expansion around the normal distribution (26.7.5).
+
+    Args:
+        degrees_of_freedom: a whole number, or infinite.
+
+    Raises:
+        ValueError: fewer than one.
+    """
+    n = degrees_of_freedom
+    if n < 1:
+        raise ValueError("nothing is known of the spread of a single value")
+    normal = NormalDist().inv_cdf(0.5 + COVERAGE_PERCENT / 200)
+    if n == inf:
+        return normal
+    if n > _MANY:
+        z = normal
+        return (
+            z
+            + (z**3 + z) / (4 * n)
+            + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
+            + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
+        )
+    low, high = 0.0, 100.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = _covered(middle, int(n)) < COVERAGE_PERCENT / 100
+        low, high = (middle, high) if below else (low, middle)
+    return high
+
+
+def _covered(t: float, n: int) -> float:
+    """Return the share of Student's t with n degrees of freedom between -t and t."""
+    angle = atan2(t, sqrt(n))
+    odd = n % 2
+    term = cos(angle) if odd else 1.0
+    total = term if n > 1 else 0.0
+    for k in range(3 if odd else 2, n - 1, 2):
+        term *= cos(angle) ** 2 * (k - 1) / k
+        total += term
+    total *= sin(angle)
+    return 2 / pi * (angle + total) if odd else total
+
 
 LEAST_FOR_SERIES = 4
 _LEAST_DEGREES = 3

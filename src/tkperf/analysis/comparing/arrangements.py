@@ -1,0 +1,373 @@
+"""Cohorts of drives of one model, and histories of one drive: distributions, outliers, trends.
+
+The statistics assume no distribution, and one odd value changes little; docs/method.md, cohorts and history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from math import comb, factorial
+from statistics import median, quantiles
+
+from tkperf.analysis.comparing.entries import Change, ComparedRow, judge_change
+from tkperf.analysis.uncertainty.spread import COVERAGE_PERCENT
+
+OUTLIER_SCORE = 3.5
+"""Limit of the modified z-score (Iglewicz, Hoaglin 1993; NIST/SEMATECH 1.3.5.17)."""
+FEWEST_SCORED = 5
+"""Fewest runs that can show an outlier."""
+FEWEST_IN_TREND = 5
+"""Fewest runs with an interval of 95 %: each order of four values has a chance of 1 in 24."""
+# Standard deviation of normally distributed values, as a multiple of the median (or the mean) of their
+# absolute deviations from the middle.
+_SIGMAS_OF_MAD = 1.4826
+_SIGMAS_OF_MEAN = 1.2533
+_BEYOND = (100 - COVERAGE_PERCENT) / 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """Distribution of one figure over runs, in its unit.
+
+    Attributes:
+        spread: estimate of the standard deviation, from the median absolute deviation (MAD).
+        median_low, median_high: interval that covers the median of all such drives with 95 %;
+            None with fewer than six values.
+        lower_quartile, upper_quartile: half of the values lie between them.
+        scores: modified z-score of each value; None with fewer than five values.
+    """
+
+    count: int
+    median: float
+    median_low: float | None
+    median_high: float | None
+    spread: float
+    lowest: float
+    lower_quartile: float
+    upper_quartile: float
+    highest: float
+    scores: tuple[float, ...] | None
+
+
+def describe_distribution(values: Sequence[float]) -> Distribution:
+    """Return the distribution of two or more values."""
+    ordered, middle = sorted(values), median(values)
+    rank = _rank_of_median(len(values))
+    lower, _, upper = quantiles(values, n=4, method="inclusive")
+    strays = [abs(value - middle) for value in values]
+    return Distribution(
+        count=len(values),
+        median=middle,
+        median_low=None if rank is None else ordered[rank],
+        median_high=None if rank is None else ordered[-1 - rank],
+        spread=_SIGMAS_OF_MAD * median(strays),
+        lowest=ordered[0],
+        lower_quartile=lower,
+        upper_quartile=upper,
+        highest=ordered[-1],
+        scores=_scores(values, middle, strays) if len(values) >= FEWEST_SCORED else None,
+    )
+
+
+def _scores(values: Sequence[float], middle: float, strays: Sequence[float]) -> tuple[float, ...]:
+    """0.6745 (x - median) / MAD; the mean absolute deviation replaces a MAD of 0."""
+    sigma = _SIGMAS_OF_MAD * median(strays) or _SIGMAS_OF_MEAN * sum(strays) / len(strays)
+    return tuple((value - middle) / sigma if sigma else 0.0 for value in values)
+
+
+def _rank_of_median(count: int) -> int | None:
+    """Return how many values the interval leaves out at either end; each value is below the median by one half."""
+    below, rank = 0.0, None
+    for number in range(count // 2):
+        below += comb(count, number) / 2**count
+        if below > _BEYOND:
+            break
+        rank = number
+    return rank
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """A straight line by Theil and Sen's method.
+
+    Attributes:
+        slope: median of the slopes of all pairs, per unit of the places.
+        low, high: interval of 95 % of the slope; None with too few values, or with two at one place.
+        at: place of the line's ``level``, the median of the places.
+    """
+
+    slope: float
+    low: float | None
+    high: float | None
+    at: float
+    level: float
+
+    @property
+    def beyond_noise(self) -> bool | None:
+        """Return whether the interval excludes 0; None without an interval."""
+        if self.low is None or self.high is None:
+            return None
+        return self.low > 0 or self.high < 0
+
+
+def find_trend(places: Sequence[float], values: Sequence[float]) -> Trend | None:
+    """Return Theil and Sen's estimate; None without two places.
+
+    Sen (1968): the interval leaves out as many of the ordered slopes at either end as Kendall's tau
+    allows pairs out of order by chance.
+    """
+    pairs = combinations(zip(places, values, strict=True), 2)
+    slopes = sorted((y - b) / (x - a) for (a, b), (x, y) in pairs if x != a)
+    if not slopes:
+        return None
+    slope, at = median(slopes), median(places)
+    tied = len(set(places)) < len(places)
+    rank = None if tied else _rank_of_slopes(len(values))
+    return Trend(
+        slope=slope,
+        low=None if rank is None else slopes[rank],
+        high=None if rank is None else slopes[-1 - rank],
+        at=at,
+        level=median(y - slope * (x - at) for x, y in zip(places, values, strict=True)),
+    )
+
+
+def _rank_of_slopes(count: int) -> int | None:
+    """Return how many slopes the interval leaves out at either end; None if there is no interval."""
+    orders, most = 0, _BEYOND * factorial(count)
+    for left_out, found in enumerate(_inversions(count)):
+        orders += found
+        if orders > most:
+            return left_out - 1 if left_out else None
+    return None
+
+
+def _inversions(count: int) -> list[int]:
+    """Count the orders of so many values that have 0, 1, 2 ... pairs out of order."""
+    found = [1]
+    for number in range(2, count + 1):
+        longer, running = [], 0
+        for place in range(len(found) + number - 1):
+            running += found[place] if place < len(found) else 0
+            running -= found[place - number] if place >= number else 0
+            longer.append(running)
+        found = longer
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlier:
+    """A run beyond the limit of the modified z-score; its own uncertainty does not reach the median."""
+
+    name: str
+    value: float
+    score: float
+    from_median_percent: float
+    change: Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CohortFigure:
+    """A headline figure over the drives.
+
+    Attributes:
+        own_percent: the median over the runs of half the 95 % interval of a single run's figure; None: not known.
+    """
+
+    row: ComparedRow
+    distribution: Distribution
+    own_percent: float | None
+    outliers: tuple[Outlier, ...]
+
+    @property
+    def spread_percent(self) -> float | None:
+        """The spread in percent of the median; unknown (None) if more than half of the runs agree."""
+        spread = self.distribution.spread
+        return 100 * spread / abs(self.distribution.median) if spread else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cohort:
+    """A cohort and its figures.
+
+    Attributes:
+        model: None if the drives differ in it or it is not known.
+        distinct: each run has a serial number of its own.
+    """
+
+    model: str | None
+    distinct: bool
+    figures: tuple[CohortFigure, ...]
+
+
+def build_cohort(
+    names: Sequence[str], devices: Sequence[Mapping[str, object]], rows: Sequence[ComparedRow]
+) -> Cohort:
+    """Return the cohort of these runs; ``devices`` are the recorded facts of each run's drive."""
+    models = {device.get("model") for device in devices}
+    serials = [device.get("serial") for device in devices]
+    (model,) = models if len(models) == 1 else (None,)
+    figures = (_cohort_figure(names, row) for row in rows)
+    return Cohort(
+        model=None if model is None else str(model),
+        distinct=all(serials) and len(set(serials)) == len(serials),
+        figures=tuple(figure for figure in figures if figure is not None),
+    )
+
+
+def _cohort_figure(names: Sequence[str], row: ComparedRow) -> CohortFigure | None:
+    known = [
+        (name, entry, entry.value)
+        for name, entry in zip(names, row.entries, strict=True)
+        if entry.value is not None
+    ]
+    if len(known) < 2 or not median([value for _, _, value in known]):
+        return None
+    distribution = describe_distribution([value for _, _, value in known])
+    middle = distribution.median
+    scores = distribution.scores or (0.0,) * len(known)
+    halves = [
+        100 * half / abs(value)
+        for _, entry, value in known
+        if value
+        and entry.uncertainty is not None
+        and (half := entry.uncertainty.of_level.expanded) is not None
+    ]
+    outliers = tuple(
+        Outlier(
+            name=name,
+            value=value,
+            score=score,
+            from_median_percent=100 * (value / middle - 1),
+            change=judge_change(value / middle, row.quantity, within_noise=False),
+        )
+        for (name, entry, value), score in zip(known, scores, strict=True)
+        if abs(score) > OUTLIER_SCORE
+        and not (entry.uncertainty is not None and entry.uncertainty.of_level.covers(middle))
+    )
+    return CohortFigure(
+        row=row,
+        distribution=distribution,
+        own_percent=median(halves) if halves else None,
+        outliers=tuple(sorted(outliers, key=lambda one: -abs(one.score))),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """Unit of time of a trend."""
+
+    label: str
+    days: float
+
+
+# The first that the runs span is used.
+_PERIODS = (
+    Period(label="year", days=365.0),
+    Period(label="30 days", days=30.0),
+    Period(label="day", days=1.0),
+    Period(label="hour", days=1 / 24),
+)
+_MINUTE = Period(label="minute", days=1 / 1440)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryFigure:
+    """Trend of a headline figure.
+
+    Attributes:
+        trend: trend of the values in percent of their median, per period since the first run;
+            None: fewer than two values.
+        change: better, worse, or within noise.
+    """
+
+    row: ComparedRow
+    median: float
+    trend: Trend | None
+    change: Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirmwareChange:
+    """A change of firmware between two runs.
+
+    Attributes:
+        name: first run with the new firmware.
+        day: middle between the two runs, in days since 1970.
+    """
+
+    name: str
+    day: float
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """History of a drive; ``days`` are the starts of the runs, in days since 1970."""
+
+    serial: str | None
+    period: Period
+    days: tuple[float, ...]
+    figures: tuple[HistoryFigure, ...]
+    firmware: tuple[FirmwareChange, ...]
+
+
+def build_history(
+    names: Sequence[str],
+    devices: Sequence[Mapping[str, object]],
+    days: Sequence[float],
+    rows: Sequence[ComparedRow],
+) -> History:
+    """Return the history of runs in the order of their dates; ``devices`` are the facts of the drive in each run."""
+    spanned = days[-1] - days[0]
+    period = next((each for each in _PERIODS if spanned >= each.days), _MINUTE)
+    serials = {device.get("serial") for device in devices}
+    (serial,) = serials if len(serials) == 1 else (None,)
+    return History(
+        serial=None if serial is None else str(serial),
+        period=period,
+        days=tuple(days),
+        figures=tuple(_history_figure(row, days, period) for row in rows),
+        firmware=tuple(_find_changes(names, [one.get("firmware") for one in devices], days)),
+    )
+
+
+def _history_figure(row: ComparedRow, days: Sequence[float], period: Period) -> HistoryFigure:
+    known = [
+        ((day - days[0]) / period.days, entry.value)
+        for day, entry in zip(days, row.entries, strict=True)
+        if entry.value is not None
+    ]
+    middle = median([value for _, value in known])
+    trend = (
+        find_trend([place for place, _ in known], [100 * value / middle for _, value in known])
+        if middle
+        else None
+    )
+    return HistoryFigure(row=row, median=middle, trend=trend, change=_judge(row, trend))
+
+
+def _judge(row: ComparedRow, trend: Trend | None) -> Change:
+    if trend is None or trend.beyond_noise is None:
+        return Change.CANNOT_BE_TOLD
+    rises = 2.0 if trend.slope > 0 else 0.5
+    return judge_change(rises, row.quantity, within_noise=not trend.beyond_noise)
+
+
+def _find_changes(
+    names: Sequence[str], firmware: Sequence[object], days: Sequence[float]
+) -> list[FirmwareChange]:
+    """Find changes between successive runs with a known firmware."""
+    known = [
+        (name, str(version), day)
+        for name, version, day in zip(names, firmware, days, strict=True)
+        if version
+    ]
+    return [
+        FirmwareChange(name=name, day=(last + day) / 2, before=before, after=after)
+        for (_, before, last), (name, after, day) in pairwise(known)
+        if before != after
+    ]
