@@ -56,7 +56,7 @@ def test_the_sentences_made_of_parts_are_those_of_the_code() -> None:
     }
     source = Path(__file__).parents[2] / "src/tkperf/device"
     safety = (source / "safety.py").read_text(encoding="utf-8")
-    disks = (source / "usage/system_disks.py").read_text(encoding="utf-8")
+    disks = (source / "usage/mounts.py").read_text(encoding="utf-8")
     assert said["holder"] == {"… is used by … (…)"}
     assert 'f"{node.name} is used by {holder.name} ({kind})"' in safety
     for text in said["system-disk"]:
