@@ -48,7 +48,7 @@ def judge(execution: Execution, plan: Plan) -> str | None:
 def wait_for(engine: FioEngine, step: Step) -> FioProcess:
     """The fio that a step is made ready with."""
     engine._waiting.prepare(step)
-    return engine._waiting._prepared[step].process
+    return engine._waiting._prepared[step]
 
 
 def waiting(gate: Gate) -> list[int]:
@@ -196,9 +196,9 @@ def test_slices_shorter_than_fios_reports_are_one_stream(
     started: list[Step] = []
     start_step = DeviceJobs.start_step
 
-    def start(jobs: DeviceJobs, step: Step, *given: Any) -> FioProcess:
+    def start(jobs: DeviceJobs, step: Step, *given: Any, **wait: Any) -> FioProcess:
         started.append(step)
-        return start_step(jobs, step, *given)
+        return start_step(jobs, step, *given, **wait)
 
     monkeypatch.setattr(DeviceJobs, "start_step", start)
     phase = Continuous(section="S", number=1, workload=workload(), duration_s=0.3, longest_s=3.0)

@@ -14,15 +14,15 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from tkperf.device.permit import ErasePermit
 from tkperf.engine import EngineLoad
-from tkperf.engine.fio_job import FioTarget, count_threads, render_fill_job, render_step_job
+from tkperf.engine.fio_job import FioTarget, render_fill_job, render_step_job
 from tkperf.engine.fio_process import FioProcess
 from tkperf.engine.gate import Gate
 from tkperf.model.errors import EngineError, reason_of
@@ -42,8 +42,8 @@ RUN_SEED_BITS = 48
 # fio reads a signed number of 64 bits.
 _JOB_SEED_BITS = 62
 
-# Makes the job file from the paths of the written devices and the gate's command.
-Render = Callable[[Sequence[str], str], str]
+# Makes the job file from the targets and the gate's command; None: as anyone can run it again.
+Render = Callable[[Sequence[FioTarget], str | None], str]
 
 
 class Seeds:
@@ -143,52 +143,56 @@ class DeviceJobs:
         targets = self._fill_targets(phase)
         return phase.passes * sum(target.active_range.length_bytes for target in targets)
 
-    def fill_text(self, phase: Fill, seed: int) -> str:
-        return render_fill_job(phase.workload, phase.passes, self._fill_targets(phase), seed=seed)
-
-    def step_text(self, step: Step, seed: int, starts_bytes: tuple[int, ...] = ()) -> str:
-        return render_step_job(step, self._target, starts_bytes=starts_bytes, seed=seed)
-
     def start_fill(self, phase: Fill, seed: int) -> FioProcess:
         """Start the fio of a fill, on its way to its gate. Raises as ``start_step`` does."""
 
-        def render(paths: Sequence[str], prerun: str) -> str:
-            targets = [
-                replace(target, path=path)
-                for target, path in zip(self._fill_targets(phase), paths, strict=True)
-            ]
+        def render(targets: Sequence[FioTarget], prerun: str | None) -> str:
             return render_fill_job(phase.workload, phase.passes, targets, prerun=prerun, seed=seed)
 
-        return self._start(self._fill_permits, render)
+        return self._start(self._fill_permits, self._fill_targets(phase), render)
 
-    def start_step(self, step: Step, seed: int, starts_bytes: tuple[int, ...] = ()) -> FioProcess:
+    def start_step(
+        self, step: Step, seed: int, starts_bytes: tuple[int, ...] = (), *, wait: bool = True
+    ) -> FioProcess:
         """Start the fio of a step, on its way to its gate.
+
+        Args:
+            starts_bytes: the start of each sequential job within its region.
+            wait: for room for the job file, if there is none; False: there will be another try.
 
         Raises:
             RefusedError: the permit is not in use.
             EngineError: fio cannot be started, or its job cannot be written anywhere.
         """
 
-        def render(paths: Sequence[str], prerun: str) -> str:
-            target = replace(self._target, path=paths[0])
+        def render(targets: Sequence[FioTarget], prerun: str | None) -> str:
             return render_step_job(
-                step, target, starts_bytes=starts_bytes, prerun=prerun, seed=seed
+                step, targets[0], starts_bytes=starts_bytes, prerun=prerun, seed=seed
             )
 
-        return self._start((self._permit,), render)
-
-    def impatient(self) -> AbstractContextManager[None]:
-        """Return a context in which nothing waits for room for a job file: there will be another try."""
-        return self._folder.impatient()
+        return self._start(
+            (self._permit,), (self._target,), render, starts_bytes=starts_bytes, wait=wait
+        )
 
     def close(self) -> None:
         self._folder.close()
 
-    def _start(self, permits: Sequence[ErasePermit], render: Render) -> FioProcess:
+    def _start(
+        self,
+        permits: Sequence[ErasePermit],
+        targets: Sequence[FioTarget],
+        render: Render,
+        *,
+        starts_bytes: tuple[int, ...] = (),
+        wait: bool = True,
+    ) -> FioProcess:
         self._started += 1
         name = f"{self._started:05d}"
         # The very devices that the permits hold, even if their names come to mean others.
-        paths = [permit.path for permit in permits]
+        held_targets = [
+            replace(target, path=permit.path)
+            for target, permit in zip(targets, permits, strict=True)
+        ]
         held = {id(permit): permit for permit in (self._permit, *self._fill_permits)}
         inherit = [lock for permit in held.values() for lock in permit.locks]
 
@@ -197,20 +201,20 @@ class DeviceJobs:
             folder.mkdir(exist_ok=True)
             gate = Gate(folder, "gate")
             try:
-                job_text = render(paths, gate.command)
                 return FioProcess(
-                    job_text,
+                    render(held_targets, gate.command),
                     folder,
                     gate,
                     self._permit.identity.path,
-                    threads=count_threads(job_text),
+                    shown_job=render(targets, None),
+                    starts_bytes=starts_bytes,
                     inherit=inherit,
                 )
             except BaseException:
                 gate.close()
                 raise
 
-        return self._folder.write(start_in)
+        return self._folder.write(start_in, wait=wait)
 
     def _fill_targets(self, phase: Fill) -> tuple[FioTarget, ...]:
         if self._members or phase.length_bytes is None:
@@ -225,26 +229,16 @@ class WorkFolder:
     def __init__(self, places: Sequence[Path] | None = None) -> None:
         self._places = _places() if places is None else tuple(places)
         self._made: list[tuple[Path, int]] = []
-        self._patience_s = PLACE_WAIT_S
         for place in self._places:
             remove_dead(place)
 
-    @contextmanager
-    def impatient(self) -> Iterator[None]:
-        """Try every place only once within this context: there will be another time."""
-        self._patience_s = 0.0
-        try:
-            yield
-        finally:
-            self._patience_s = PLACE_WAIT_S
-
-    def write(self, make: Callable[[Path], Made]) -> Made:
-        """Return the result of ``make`` in a folder that takes it. Try all places, again and again.
+    def write(self, make: Callable[[Path], Made], *, wait: bool = True) -> Made:
+        """Return the result of ``make`` in a folder that takes it. Try all places, again and again with ``wait``.
 
         Raises:
-            EngineError: no place could be written to for PLACE_WAIT_S.
+            EngineError: no place could be written to, for PLACE_WAIT_S.
         """
-        patience_s = self._patience_s
+        patience_s = PLACE_WAIT_S if wait else 0.0
         until_s = time.monotonic() + patience_s
         while True:
             reasons = []

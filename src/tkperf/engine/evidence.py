@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 from tkperf.engine.fio_job import split_regions
-from tkperf.engine.fio_output import NOTHING_YET, FioReading
+from tkperf.engine.fio_output import NOTHING_YET, FioReading, JobReading
 from tkperf.engine.fio_process import FioProcess
 from tkperf.model.plausibility import Evidence, JobSeen
 from tkperf.model.workload import Access, ActiveRange, Step, Workload
@@ -14,18 +16,16 @@ from tkperf.model.workload import Access, ActiveRange, Step, Workload
 def step_evidence(process: FioProcess, step: Step, active_range: ActiveRange) -> Evidence:
     """Return the evidence of a timed step that has ended."""
     workload = step.workload
-    span = step.workload.region or active_range
-    tells_depth = workload.access is Access.RANDOM or _holds_a_full_queue(workload, span)
-    jobs = tuple(
-        JobSeen(
-            ios=job.ios,
-            bytes=job.bytes,
-            elapsed_s=job.elapsed_s,
-            reached_depth=job.reached(workload.io_depth) if tells_depth else None,
+    shows_depth = workload.access is Access.RANDOM or _holds_a_full_queue(
+        workload, workload.region or active_range
+    )
+    jobs = [
+        replace(
+            _job_seen(job), reached_depth=job.reached(workload.io_depth) if shows_depth else None
         )
         for job in process.last.jobs
-    )
-    return _at_the_clocks(process, jobs, NOTHING_YET)
+    ]
+    return _at_the_clocks(process, jobs)
 
 
 def _holds_a_full_queue(workload: Workload, span: ActiveRange) -> bool:
@@ -40,16 +40,15 @@ def _holds_a_full_queue(workload: Workload, span: ActiveRange) -> bool:
 
 def fill_evidence(process: FioProcess, planned_bytes: tuple[int, ...]) -> Evidence:
     """Return the evidence of a fill that has ended; each of its jobs was to write its ``planned_bytes``."""
-    jobs = tuple(
-        JobSeen(
-            ios=job.ios,
-            bytes=job.bytes,
-            elapsed_s=job.elapsed_s,
-            planned_bytes=planned,
-        )
+    jobs = [
+        replace(_job_seen(job), planned_bytes=planned)
         for job, planned in zip(process.last.jobs, planned_bytes, strict=True)
-    )
-    return _at_the_clocks(process, jobs, NOTHING_YET)
+    ]
+    return _at_the_clocks(process, jobs)
+
+
+def _job_seen(job: JobReading) -> JobSeen:
+    return JobSeen(ios=job.ios, bytes=job.bytes, elapsed_s=job.elapsed_s)
 
 
 class StreamWatch:
@@ -68,16 +67,9 @@ class StreamWatch:
             if ios:
                 self._active_until_s[number] = now.elapsed_s
             silent_s = now.elapsed_s - self._active_until_s.get(number, -math.inf)
-            jobs.append(
-                JobSeen(
-                    ios=ios,
-                    bytes=job.bytes - (before.bytes if before else 0),
-                    elapsed_s=job.elapsed_s,
-                    reached_depth=None,
-                    silent_s=silent_s,
-                )
-            )
-        return _at_the_clocks(process, tuple(jobs), origin)
+            moved = job.bytes - (before.bytes if before else 0)
+            jobs.append(replace(_job_seen(job), ios=ios, bytes=moved, silent_s=silent_s))
+        return _at_the_clocks(process, jobs, origin)
 
 
 def earliest_s(process: FioProcess, origin: FioReading = NOTHING_YET) -> float:
@@ -90,11 +82,13 @@ def earliest_s(process: FioProcess, origin: FioReading = NOTHING_YET) -> float:
     return process.released_s + origin.elapsed_s
 
 
-def _at_the_clocks(process: FioProcess, jobs: tuple[JobSeen, ...], origin: FioReading) -> Evidence:
+def _at_the_clocks(
+    process: FioProcess, jobs: Sequence[JobSeen], origin: FioReading = NOTHING_YET
+) -> Evidence:
     last = process.last
     stamped = last.wall_clock_s - process.released_wall_clock_s - origin.elapsed_s
     return Evidence(
-        jobs=jobs,
+        jobs=tuple(jobs),
         own_clock_s=process.last_at_s - earliest_s(process, origin),
         wall_clock_s=stamped if last.wall_clock_s else None,
         stopped=process.was_stopped(),

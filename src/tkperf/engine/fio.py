@@ -15,14 +15,12 @@ from dataclasses import dataclass, replace
 from tkperf.engine import EngineLoad, Execution, Next, OnSample, fio_process
 from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.evidence import StreamWatch, earliest_s, fill_evidence, step_evidence
-from tkperf.engine.fio_job import (
-    SequentialCursors,
-    planned_bytes,
-)
+from tkperf.engine.fio_job import SequentialCursors, planned_bytes
 from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, FioReading, Recorder
 from tkperf.engine.fio_process import FioProcess, ignore
-from tkperf.engine.waiting import Prepared, Waiting, step_of
+from tkperf.engine.waiting import Waiting, step_of
 from tkperf.model.errors import LostAtGateError
+from tkperf.model.measurement import Measurement
 from tkperf.model.phases import Continuous, Fill
 from tkperf.model.plausibility import Evidence
 from tkperf.model.workload import Access, Step, Workload
@@ -54,7 +52,6 @@ class _Stream:
     phase: Continuous
     process: FioProcess
     step: Step
-    job_text: str
     watch: StreamWatch
     planned_s: float = 0.0
     cut: FioReading = NOTHING_YET
@@ -83,7 +80,7 @@ class FioEngine:
         self.seeds = seeds
         self._jobs = jobs
         self._cpus = cpus
-        self._waiting = Waiting(self._prepare)
+        self._waiting = Waiting(lambda load: self._start_load(load, wait=False))
         self._then: Next | None = None
         self._last_io_s: float | None = None
         self._current: FioProcess | None = None
@@ -105,10 +102,10 @@ class FioEngine:
             # The end of a fill cannot be foreseen: prepare twice as early.
             rate = reading.write.bytes / reading.elapsed_s if reading.elapsed_s else 0.0
             if total_bytes - reading.write.bytes < 2 * self._waiting.ahead_s * rate:
-                self._prepare_next(then, phase.workload)
+                self._prepare(_loads_of(then), phase.workload)
 
         if total_bytes <= SHORT_FILL_BYTES:
-            self._prepare_next(then, phase.workload)
+            self._prepare(_loads_of(then), phase.workload)
         process.read_while(
             lambda: not process.jobs_ended,
             on_reading,
@@ -118,23 +115,20 @@ class FioEngine:
         self._choose_by_totals(process, recorder, then)
         process.read_to_end(recorder, still_s=fio_process.LONGEST_OVERRUN_S)
         self._prepare_after_next(then)
-        job_text = self._jobs.fill_text(phase, seed)
-        evidence = fill_evidence(process, planned_bytes(job_text))
-        return self._execution(process, recorder, job_text, evidence)
+        evidence = fill_evidence(process, planned_bytes(process.shown_job))
+        return self._ended(process, recorder, evidence)
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
         self._end_stream()
-        prepared = self._take(step, then)
-        process = self._current = prepared.process
+        process = self._current = self._take(step, then)
         recorder = Recorder(on_sample)
         self._run_out(process, step, then, recorder)
         if step.workload.access is Access.SEQUENTIAL:
             job_bytes = [job.bytes for job in process.last.jobs]
-            self._cursors.advance(step, prepared.starts_bytes, job_bytes)
+            self._cursors.advance(step, process.starts_bytes, job_bytes)
         self._prepare_after_next(then)
-        job_text = self._jobs.step_text(step, prepared.seed, prepared.starts_bytes)
         evidence = step_evidence(process, step, self._jobs.active_range)
-        return self._execution(process, recorder, job_text, evidence)
+        return self._ended(process, recorder, evidence)
 
     def measure_slice(
         self, phase: Continuous, *, then: Next | None, on_sample: OnSample
@@ -149,25 +143,14 @@ class FioEngine:
         else:
             self._run_to_cut(stream, phase.duration_s, then, recorder)
         stream.cut = process.last
-        # By now fio has reported when it really began.
-        started_s = process.began_s + origin.elapsed_s
         measurement = recorder.measurement(process.last, self._cpus)
         if then and not is_last and (load := then.choose(measurement)):
             process.interrupt()
             process.wait_for_jobs(time.monotonic() + LONGEST_REPORT_S, ignore)
             self._let_go(load, process, ignore)
         self._prepare_after_next(then)
-        self._last_io_s = started_s + measurement.duration_s
-        return Execution(
-            measurement=measurement,
-            started_s=started_s,
-            ended_s=self._last_io_s,
-            job_file=stream.job_text,
-            output=process.document,
-            evidence=stream.watch.slice_evidence(process, origin),
-            handed_over_s=self._waiting.let_go_s,
-            earliest_s=earliest_s(process, origin),
-        )
+        evidence = stream.watch.slice_evidence(process, origin)
+        return self._execution(process, measurement, evidence, origin)
 
     def idle(self, duration_s: float, *, then: Next | None) -> None:
         self._end_stream()
@@ -175,7 +158,7 @@ class FioEngine:
         began_s = time.monotonic() if self._last_io_s is None else self._last_io_s
         ends_s = began_s + duration_s
         _sleep_until(ends_s - self._waiting.ahead_s)
-        for load in then.loads if then else ():
+        for load in _loads_of(then):
             self._waiting.prepare(load)
         _sleep_until(ends_s)
         if then and then.certain:
@@ -211,7 +194,7 @@ class FioEngine:
             return process.began_s + step.duration_s - time.monotonic()
 
         self._read_until_left(process, left_s, self._waiting.ahead_s, recorder)
-        self._prepare_next(then, step.workload)
+        self._prepare(_loads_of(then), step.workload)
         load = self._choose_early(process, left_s, then, recorder)
         if self._read_until_left(process, left_s, QUIET_BEFORE_HANDOVER_S, recorder):
             time.sleep(max(0.0, left_s()))
@@ -277,7 +260,7 @@ class FioEngine:
         if then:
             ahead_s = stream.planned_s - self._waiting.ahead_s
             process.read_until(process.began_s + ahead_s, recorder)
-            self._prepare_next(then, stream.phase.workload)
+            self._prepare(then.loads, stream.phase.workload)
         cut_s = stream.planned_s - STATUS_INTERVAL_S / 2
         if slice_s < STATUS_INTERVAL_S:
             process.read_until(process.began_s + stream.planned_s, recorder)
@@ -313,24 +296,14 @@ class FioEngine:
             self._current.release()
         return self._current
 
-    def _prepare(self, load: EngineLoad) -> Prepared:
-        """Start the fio of a load, on its way to its gate. It is tried once, as there is another time."""
-        with self._jobs.impatient():
-            return self._start_load(load)
-
-    def _start_load(self, load: EngineLoad) -> Prepared:
+    def _start_load(self, load: EngineLoad, *, wait: bool = True) -> FioProcess:
         step = step_of(load)
         # A stream begins at the start of its jobs' regions; a step goes on where the one before ended.
         starts_bytes = self._cursors.starts_bytes(step) if load is step else ()
-        seed = self.seeds.next_of(load)
-        process = self._jobs.start_step(step, seed, starts_bytes)
-        return Prepared(load, seed, starts_bytes, process)
+        return self._jobs.start_step(step, self.seeds.next_of(load), starts_bytes, wait=wait)
 
-    def _prepare_next(self, then: Next | None, under_way: Workload) -> None:
-        """Prepare the possible next loads, except loads that go on where the current one has yet to stop."""
-        self._prepare_loads(then.loads if then else (), under_way)
-
-    def _prepare_loads(self, loads: Sequence[EngineLoad], under_way: Workload) -> None:
+    def _prepare(self, loads: Sequence[EngineLoad], under_way: Workload) -> None:
+        """Make loads ready that may follow, except loads that go on where the current one has yet to stop."""
         for load in loads:
             goes_on = isinstance(load, Step) and load.workload == under_way
             if not (goes_on and under_way.access is Access.SEQUENTIAL):
@@ -348,23 +321,18 @@ class FioEngine:
             return
         step = step_of(under_way)
         if step.duration_s <= self._waiting.ahead_s:
-            self._prepare_loads(then.afterwards.get(under_way, ()), step.workload)
+            self._prepare(then.afterwards.get(under_way, ()), step.workload)
 
-    def _take(self, load: EngineLoad, then: Next | None) -> Prepared:
+    def _take(self, load: EngineLoad, then: Next | None) -> FioProcess:
         """Return the process of a load, after its gate has opened. Discard all that cannot follow it."""
-        prepared = self._waiting.take(load)
+        process = self._waiting.take(load)
         self._waiting.stop_io()
-        if prepared is None:
-            prepared = self._start_load(load)
-        if prepared.process.released_s is None:
-            step, seed, starts_bytes = step_of(load), prepared.seed, prepared.starts_bytes
-            prepared.process = self._begin(
-                lambda: self._jobs.start_step(step, seed, starts_bytes), prepared.process
-            )
+        if process is None or process.released_s is None:
+            process = self._begin(lambda: self._start_load(load), process)
         self.seeds.take(load)
-        self._waiting.note_start(prepared.process)
-        self._waiting.discard(but=then.loads if then else ())
-        return prepared
+        self._waiting.note_start(process)
+        self._waiting.discard(but=_loads_of(then))
+        return process
 
     def _stream_for(self, phase: Continuous, then: Next | None) -> _Stream:
         stream = self._stream
@@ -376,15 +344,9 @@ class FioEngine:
             step = replace(step, duration_s=stream.step.duration_s - stream.planned_s)
             phase = replace(phase, longest_s=step.duration_s)
         self._end_stream()
-        prepared = self._take(phase, then)
+        process = self._take(phase, then)
         self._current = None
-        self._stream = _Stream(
-            phase=phase,
-            process=prepared.process,
-            step=step,
-            job_text=self._jobs.step_text(step, prepared.seed),
-            watch=StreamWatch(),
-        )
+        self._stream = _Stream(phase=phase, process=process, step=step, watch=StreamWatch())
         return self._stream
 
     def _end_stream(self) -> None:
@@ -397,23 +359,36 @@ class FioEngine:
             self._last_io_s = time.monotonic()
         process.stop()
 
-    def _execution(
-        self, process: FioProcess, recorder: Recorder, job_text: str, evidence: Evidence
-    ) -> Execution:
+    def _ended(self, process: FioProcess, recorder: Recorder, evidence: Evidence) -> Execution:
         measurement = recorder.measurement(process.last, self._cpus)
         process.stop()
         self._current = None
-        self._last_io_s = process.began_s + measurement.duration_s
+        return self._execution(process, measurement, evidence)
+
+    def _execution(
+        self,
+        process: FioProcess,
+        measurement: Measurement,
+        evidence: Evidence,
+        origin: FioReading = NOTHING_YET,
+    ) -> Execution:
+        # By now fio has reported when it really began.
+        started_s = process.began_s + origin.elapsed_s
+        self._last_io_s = started_s + measurement.duration_s
         return Execution(
             measurement=measurement,
-            started_s=process.began_s,
+            started_s=started_s,
             ended_s=self._last_io_s,
-            job_file=job_text,
+            job_file=process.shown_job,
             output=process.document,
             evidence=evidence,
             handed_over_s=self._waiting.let_go_s,
-            earliest_s=earliest_s(process),
+            earliest_s=earliest_s(process, origin),
         )
+
+
+def _loads_of(then: Next | None) -> tuple[EngineLoad, ...]:
+    return then.loads if then else ()
 
 
 def _sleep_until(moment_s: float) -> None:

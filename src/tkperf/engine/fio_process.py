@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from tkperf.engine.fio_job import count_threads
 from tkperf.engine.fio_output import (
     NOTHING_YET,
     DocumentSplitter,
@@ -64,6 +65,8 @@ class FioProcess:
     Readings come through ``on_reading`` while one of the waiting methods runs.
 
     Attributes:
+        shown_job: the job as anyone can run it again, without the gate.
+        starts_bytes: the start of each sequential job within its region; empty for other jobs.
         last: the newest reading, taken in at ``last_at_s``.
         document: the JSON it came from.
         start_took_s: the time from the start until all threads had come to the gate, set at the release.
@@ -78,14 +81,14 @@ class FioProcess:
         gate: Gate,
         device: str,
         *,
-        threads: int,
+        shown_job: str,
+        starts_bytes: tuple[int, ...] = (),
         inherit: Sequence[int] = (),
     ) -> None:
         """Start fio.
 
         Args:
             folder: fio's own folder; ``stop`` removes it.
-            threads: the number of job threads that come to the gate.
             inherit: descriptors that fio gets, such as the lock on the device.
 
         Raises:
@@ -95,8 +98,10 @@ class FioProcess:
         job_path = folder / "job.fio"
         job_path.write_text(job_text, encoding="utf-8")
         self._gate = gate
-        self._threads = threads
+        self._threads = count_threads(job_text)
         self._device = device
+        self.shown_job = shown_job
+        self.starts_bytes = starts_bytes
         self.last: FioReading = NOTHING_YET
         self.last_at_s = 0.0
         self.document = b""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass
 
 from tkperf.engine import EngineLoad
 from tkperf.engine.fio_process import FioProcess
@@ -21,16 +20,6 @@ START_MARGIN = 2.0
 GATE_POLL_S = 0.005
 
 
-@dataclass(slots=True)
-class Prepared:
-    """A fio process for a load. ``starts_bytes`` has the starts of its sequential jobs; empty for a random load."""
-
-    load: EngineLoad
-    seed: int
-    starts_bytes: tuple[int, ...]
-    process: FioProcess
-
-
 def step_of(load: EngineLoad) -> Step:
     """Return the step that fio is started with: for a stream, one as long as the stream may last."""
     if isinstance(load, Step):
@@ -41,9 +30,9 @@ def step_of(load: EngineLoad) -> Step:
 class Waiting:
     """The waiting processes: at most one for each load; at most one of them is let go at a time."""
 
-    def __init__(self, start: Callable[[EngineLoad], Prepared]) -> None:
+    def __init__(self, start: Callable[[EngineLoad], FioProcess]) -> None:
         self._start = start
-        self._prepared: dict[EngineLoad, Prepared] = {}
+        self._prepared: dict[EngineLoad, FioProcess] = {}
         self._start_took_s = 0.0
 
     @property
@@ -64,20 +53,16 @@ class Waiting:
     @property
     def let_go_load(self) -> EngineLoad | None:
         """Return the load that was let go, if one was."""
-        return next(
-            (
-                load
-                for load, prepared in self._prepared.items()
-                if prepared.process.released_s is not None
-            ),
-            None,
-        )
+        return next((load for load in self._prepared if self._is_let_go(load)), None)
 
     @property
     def let_go_s(self) -> float | None:
         """Return when a load was let go, on the monotonic clock; None if none was."""
         load = self.let_go_load
-        return None if load is None else self._prepared[load].process.released_s
+        return None if load is None else self._prepared[load].released_s
+
+    def _is_let_go(self, load: EngineLoad) -> bool:
+        return self._prepared[load].released_s is not None
 
     def prepare(self, load: EngineLoad) -> None:
         """Start the fio of a load, unless it waits already. A failed start is tried again later."""
@@ -94,32 +79,31 @@ class Waiting:
         Args:
             keep_up: takes in the output of the current load until a moment; False: that load has ended.
         """
-        prepared = self._prepared.get(load)
-        if prepared is None or prepared.process.released_s is not None:
+        process = self._prepared.get(load)
+        if process is None or process.released_s is not None:
             return
         self.stop_io()
         until_s = time.monotonic() + self.ahead_s
-        while not prepared.process.at_gate:
+        while not process.at_gate:
             now_s = time.monotonic()
-            if now_s > until_s or prepared.process.lost_at_gate:
+            if now_s > until_s or process.lost_at_gate:
                 return
             if not keep_up(now_s + GATE_POLL_S):
                 time.sleep(GATE_POLL_S)
         with suppress(LostAtGateError):  # the engine starts it again
-            prepared.process.release()
+            process.release()
 
-    def take(self, load: EngineLoad) -> Prepared | None:
+    def take(self, load: EngineLoad) -> FioProcess | None:
         """Return the process that waits, or was let go, for a load. The others stay until ``discard``."""
         return self._prepared.pop(load, None)
 
     def discard(self, *, but: Collection[EngineLoad] = ()) -> None:
         """Stop all processes, also one that was let go, except for the loads in ``but``."""
         for load in [load for load in self._prepared if load not in but]:
-            self._prepared.pop(load).process.stop()
+            self._prepared.pop(load).stop()
 
     def stop_io(self) -> None:
         """Stop a process that was let go by a wrong guess; the others go on waiting."""
-        for load, prepared in list(self._prepared.items()):
-            if prepared.process.released_s is not None:
-                prepared.process.stop()
-                del self._prepared[load]
+        for load in list(self._prepared):
+            if self._is_let_go(load):
+                self._prepared.pop(load).stop()
