@@ -27,7 +27,7 @@ from tkperf.model.record import RunStatus
 from tkperf.model.workload import Access, Zone
 from tkperf.page.check import find_check_warnings
 from tkperf.page.view import build_view
-from tkperf.pipeline.claims import read_and_check
+from tkperf.pipeline.api import read_and_check
 from tkperf.render.export_check import render_check_json, render_junit
 from tkperf.render.terminal.check import print_checked
 from tkperf.runfile.writer import RunFileWriter

@@ -20,8 +20,8 @@ from tkperf import make_plan
 from tkperf.model.errors import TkperfError
 from tkperf.pipeline.api import run
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
-from tkperf.runfile.opening import require_resumable
 from tkperf.runfile.schema import VERSION
+from tkperf.runfile.writer import require_resumable
 
 SHORT = Path(__file__).parents[1] / "short.toml"
 GOLDEN = Path(__file__).parents[1] / "golden"

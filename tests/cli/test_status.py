@@ -14,7 +14,7 @@ from tkperf.model.record import RunStatus, StepKind
 from tkperf.page.remarks import find_badges
 from tkperf.page.words.flags import describe_counts
 from tkperf.pipeline.api import run
-from tkperf.pipeline.overview import read_overview
+from tkperf.pipeline.following import read_overview
 from tkperf.runfile.reader import read_run
 from tkperf.runner.events import RunEnded, StepEnded, TestEnded
 

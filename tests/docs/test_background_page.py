@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tkperf.cli.commands.suites import ssd
-from tkperf.pipeline.overview import RunOverview
+from tkperf.pipeline.following import RunOverview
 
 DOCS = Path(__file__).parents[2] / "docs"
 UNIT = DOCS / "examples/tkperf@.service"

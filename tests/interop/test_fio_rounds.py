@@ -25,7 +25,7 @@ from tkperf.interop.imported import ImportedRun
 from tkperf.model.errors import UsageError
 from tkperf.model.figures import FigureKind
 from tkperf.model.quantity import IOPS
-from tkperf.runfile.opening import connect_to_write
+from tkperf.runfile.writer import connect_to_write
 
 Files = Sequence[tuple[str, str]]
 
@@ -458,7 +458,7 @@ def test_an_import_is_few_transactions(tmp_path: Path, monkeypatch: pytest.Monke
         db.set_trace_callback(statements.append)
         return db
 
-    monkeypatch.setattr("tkperf.runfile.opening.connect_to_write", open_traced)
+    monkeypatch.setattr("tkperf.runfile.writer.connect_to_write", open_traced)
     for name, text in numbered(40):
         (tmp_path / name).write_text(text)
     assert import_files(tmp_path, *tmp_path.glob("*.json")).exit_code == 0

@@ -27,7 +27,7 @@ from tkperf.model.units import KIB
 from tkperf.page.page import FactBlocks, ReportView
 from tkperf.page.page_header import build_page_header
 from tkperf.page.user_facts import NO_USER_FACTS
-from tkperf.pipeline.run_info import (
+from tkperf.pipeline.disclosure import (
     FILE_NOTICE,
     NO_PURGE_NOTICE,
     SIMULATED_NOTICE,

@@ -12,7 +12,7 @@ from tkperf.model.record import RunStatus
 from tkperf.pipeline import keeping
 from tkperf.pipeline.api import resume
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
-from tkperf.runfile import backlog, opening
+from tkperf.runfile import backlog, writer
 
 
 def interrupt(*_: object, **__: object) -> None:
@@ -40,7 +40,7 @@ def test_a_stop_while_the_file_is_made_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its tables are written and synced, which takes the most of that time."""
-    monkeypatch.setattr(opening, "connect_to_write", interrupt)
+    monkeypatch.setattr(writer, "connect_to_write", interrupt)
     with pytest.raises(KeyboardInterrupt):
         begin(tmp_path)
     assert list(tmp_path.iterdir()) == []

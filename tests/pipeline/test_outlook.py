@@ -9,9 +9,16 @@ import pytest
 import tkperf
 from tkperf.engine.fio_setup import read_bytes_per_s
 from tkperf.model.errors import EngineError, UsageError
-from tkperf.pipeline.endurance import parse_rating
-from tkperf.pipeline.outlook import PURGE, look_out
-from tkperf.pipeline.rates import ASSUMED, RateSource, parse_rate, probe_rates, read_rates
+from tkperf.pipeline.outlook import (
+    ASSUMED,
+    PURGE,
+    RateSource,
+    look_out,
+    parse_rate,
+    parse_rating,
+    probe_rates,
+    read_rates,
+)
 from tkperf.pipeline.run_plan import RunPlan
 
 CAPACITY_BYTES = 240_057_409_536  # of sim:sata-ssd

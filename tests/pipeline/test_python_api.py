@@ -13,8 +13,7 @@ from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
 from tkperf.model.errors import DeviceError, RefusedError, RunFileError, UsageError
-from tkperf.pipeline.outlook import look_out
-from tkperf.pipeline.rates import parse_rate
+from tkperf.pipeline.outlook import look_out, parse_rate
 
 DOCUMENT = Path(__file__).parents[2] / "docs/python-api.md"
 

@@ -13,7 +13,7 @@ from tkperf.model.errors import UsageError
 from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOutcome
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Access, ActiveRange, Arrival, BlockShare, Workload, Zone
-from tkperf.pipeline.alterations import Changes, find_changes
+from tkperf.pipeline.disclosure import Changes, find_changes
 from tkperf.pipeline.fitting import choose_profile
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.run_plan import plan_run

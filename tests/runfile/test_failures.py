@@ -20,11 +20,10 @@ from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.run_results import analyse
 from tkperf.model.errors import RunFileError
 from tkperf.model.record import RunStatus
-from tkperf.runfile import opening, statements
-from tkperf.runfile.opening import require_resumable
+from tkperf.runfile import statements, writer
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.run_rows import ENDED_BY_KILL
-from tkperf.runfile.writer import RunFileWriter
+from tkperf.runfile.writer import RunFileWriter, require_resumable
 from tkperf.runner.events import RunEnded, RunStarted, StepEnded, TestStarted
 
 
@@ -59,7 +58,7 @@ def test_a_file_that_could_not_be_made_does_not_stand_in_the_way(
         raise sqlite3.OperationalError("database or disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(opening, "create_tables", fail)
+        patch.setattr(writer, "create_tables", fail)
         with pytest.raises(RunFileError, match=r"cannot create .*disk is full"):
             RunFileWriter(tmp_path / "a.tkperf")
     assert list(tmp_path.iterdir()) == []

@@ -11,8 +11,8 @@ import pytest
 from tests.runfile.runs import a_run
 from tests.runfile.test_failures import half_written
 from tkperf.model.errors import RefusedError, RunFileError
-from tkperf.runfile.opening import require_resumable
 from tkperf.runfile.reader import RunFile, read_run
+from tkperf.runfile.writer import require_resumable
 
 __all__ = ["half_written"]  # a fixture
 NOBODY = 65534

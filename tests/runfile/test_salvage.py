@@ -15,9 +15,8 @@ from tests.runfile.runs import a_step
 from tkperf.cli.main import cli
 from tkperf.model.errors import RunFileError
 from tkperf.model.record import RunRecord, RunStatus, RunWarning, StepRecord
-from tkperf.runfile.opening import PAGE_BYTES
 from tkperf.runfile.reader import RunFile
-from tkperf.runfile.writer import RunFileWriter
+from tkperf.runfile.writer import PAGE_BYTES, RunFileWriter
 from tkperf.runner.events import RunEnded, RunStarted, StepEnded, TestEnded, TestStarted, Warned
 
 # First bytes of SQLite's pages (fileformat2.html, 1.6); an overflow page begins with a page number.

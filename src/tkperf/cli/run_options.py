@@ -14,11 +14,17 @@ from typing import Any
 from tkperf.device.raid.config import load_raid_config
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import UsageError
-from tkperf.pipeline.endurance import Rating, parse_rating
-from tkperf.pipeline.names import require_name
-from tkperf.pipeline.outlook import Outlook, look_out
-from tkperf.pipeline.rates import ASSUMED, Rates, parse_rate, read_rates
-from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.outlook import (
+    ASSUMED,
+    Outlook,
+    Rates,
+    Rating,
+    look_out,
+    parse_rate,
+    parse_rating,
+    read_rates,
+)
+from tkperf.pipeline.request import RunRequest, require_name
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.system.process import find_program
 

@@ -23,11 +23,11 @@ from tkperf.cli.streams import complain, ended_by_signals
 from tkperf.device.identity import TargetKind
 from tkperf.model.errors import EngineError, RunFileError, UsageError, reason_of
 from tkperf.model.record import RunNote
+from tkperf.pipeline.disclosure import RunTitle
 from tkperf.pipeline.fitting import choose_profile
 from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
-from tkperf.pipeline.run_info import RunTitle
 from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.render.terminal.console import plain, tell
 from tkperf.runner.events import Noted, Observer

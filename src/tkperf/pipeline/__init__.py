@@ -5,11 +5,13 @@
 | module | step |
 |---|---|
 | ``request.py`` | the request; refuses what no device can do |
-| ``run_plan.py`` | looks at everything, changes nothing, and finds what is wrong |
-| ``fitting.py``, ``alterations.py`` | the profile on this device; the numbers that the options change |
-| ``drive.py``, ``segments.py``, ``raid.py``, ``simulation.py`` | the subjects of a run: ``subject.py`` |
+| ``run_plan.py`` | looks at everything, changes nothing, and finds what is wrong; ``outlook.py`` adds time and bytes |
+| ``fitting.py`` | the profile on this device |
+| ``subject.py`` | the subject of a run, and its equipment while permits are held: ``drive.py``, ``raid.py``, ``simulation.py`` |
 | ``consent.py`` | the one rule by which data may be destroyed, and the permit it yields |
-| ``equipment.py`` | the engine and the target of a run, while permits are held |
-| ``keeping.py``, ``run_info.py`` | executes, and keeps everything in the run file |
+| ``host_check.py`` | the host: audited, refused or tuned |
+| ``keeping.py``, ``disclosure.py`` | executes, and keeps everything in the run file |
+| ``resume.py``, ``resumption.py`` | the plan of a run that goes on; the differences between then and now |
+| ``following.py``, ``run_state.py`` | runs of other processes, by their files; a run by its events |
 | ``api.py`` | all steps in one call |
 """

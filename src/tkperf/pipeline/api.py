@@ -8,14 +8,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tkperf.analysis.claim_findings import Checked
+from tkperf.analysis.claims import check_claims
+from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult
 from tkperf.model.errors import UsageError
+from tkperf.model.input_files import CLAIMS_BYTES, read_text_input
 from tkperf.pipeline.consent import Ask, Consent
+from tkperf.pipeline.disclosure import RunTitle
 from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.resume import ResumePlan
-from tkperf.pipeline.run_info import RunTitle
 from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.events import Observer
@@ -132,3 +136,24 @@ def resume(
     with plan.plan.subject.open(plan.plan.fitted, Consent(confirm=confirm, ask=ask)) as equipment:
         keep_resumed(plan, equipment, destination, tuple(sys.argv), watch=watch)
     return load(path)
+
+
+def require_claims(claims_file: Path) -> None:
+    """Raise UsageError if a claims file cannot be read, whatever run it is for."""
+    text = read_text_input(claims_file, what="the claims", limit_bytes=CLAIMS_BYTES)
+    parse_claims(text, file=str(claims_file))
+
+
+def read_and_check(claims_file: Path, result: RunResult) -> Checked:
+    """Read a claims file and check a run against it.
+
+    Raises:
+        UsageError, RunFileError: the file, or the baseline that it names, cannot be read or checks nothing.
+    """
+    text = read_text_input(claims_file, what="the claims", limit_bytes=CLAIMS_BYTES)
+    return check_claims(
+        parse_claims(text, file=str(claims_file)),
+        result,
+        load=load,
+        folder=claims_file.parent,
+    )

@@ -20,18 +20,17 @@ from tkperf.model.host_use import HostLooks
 from tkperf.model.record import RunWarning
 from tkperf.model.run_info import RunInfo
 from tkperf.model.units import format_capacity, format_duration
-from tkperf.pipeline.equipment import Equipment, go_on_with_seed
+from tkperf.pipeline.disclosure import RunTitle, build_run_info
 from tkperf.pipeline.fitting import Fitted
-from tkperf.pipeline.going_on import build_resumed
 from tkperf.pipeline.host_check import HostState, prepared_host
-from tkperf.pipeline.names import require_name
+from tkperf.pipeline.request import require_name
 from tkperf.pipeline.resume import ResumePlan
-from tkperf.pipeline.run_info import RunTitle, build_run_info
+from tkperf.pipeline.resumption import build_resumed
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.simulation import relive
-from tkperf.runfile.opening import describe_existing
-from tkperf.runfile.own import SQLITE_ENDINGS
-from tkperf.runfile.writer import RunFileWriter
+from tkperf.pipeline.subject import Equipment, go_on_with_seed
+from tkperf.runfile.writer import RunFileWriter, describe_existing
+from tkperf.runfile.writers import SQLITE_ENDINGS
 from tkperf.runner.events import Event, Observer
 from tkperf.runner.replay import Resumed
 from tkperf.runner.runner import RunParts, execute_run
@@ -151,7 +150,7 @@ def keep_run(
     def run(host: HostState) -> RunParts:
         return _run(
             equipment,
-            info=build_run_info(plan, title, equipment, host),
+            info=build_run_info(plan.request, title, equipment, host),
             warnings=(*plan.warnings, *equipment.warnings),
             strict=plan.request.strict,
         )

@@ -33,10 +33,9 @@ from tkperf.model.errors import DeviceError, Interrupted, TkperfError, UsageErro
 from tkperf.model.record import RunWarning
 from tkperf.pipeline.consent import Consent, permit_controller_drives, permitted
 from tkperf.pipeline.drive import choose_purge
-from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_equipment
 from tkperf.pipeline.fitting import Fitted, fit
 from tkperf.pipeline.request import RunRequest
-from tkperf.pipeline.subject import find_unseen
+from tkperf.pipeline.subject import Equipment, find_ioengine, find_unseen, fio_equipment
 
 
 @dataclass(frozen=True, slots=True)

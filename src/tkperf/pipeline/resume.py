@@ -23,17 +23,16 @@ from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import LogEntry, RunRecord, RunStatus, RunWarning, TestRecord
 from tkperf.model.run_info import RunInfo
 from tkperf.model.version import __version__
-from tkperf.pipeline.alterations import find_changes
+from tkperf.pipeline.disclosure import describe_alterations, find_changes
 from tkperf.pipeline.drive import measurable
 from tkperf.pipeline.request import RunRequest, find_type_fault
-from tkperf.pipeline.run_info import describe_alterations
+from tkperf.pipeline.resumption import require_same_device
 from tkperf.pipeline.run_plan import RunPlan, plan_run
-from tkperf.pipeline.same_device import require_same_device
 from tkperf.procedures import SUITES, Test, find_test, load_profile, read_stored_profile
 from tkperf.procedures.profiles import Profile
-from tkperf.runfile.opening import require_resumable
-from tkperf.runfile.own import FileStamp, state_of
 from tkperf.runfile.reader import RunFile
+from tkperf.runfile.writer import require_resumable
+from tkperf.runfile.writers import FileStamp, state_of
 from tkperf.runner.replay import NOTHING, Replay, at_found_demand, replay
 
 # Options whose numbers the stored profile has.

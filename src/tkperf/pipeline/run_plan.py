@@ -11,13 +11,12 @@ from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import RefusedError
 from tkperf.model.record import RunWarning
 from tkperf.model.workload import ActiveRange
-from tkperf.pipeline.alterations import Changes, find_changes
-from tkperf.pipeline.drive import DriveSubject, ScratchFileSubject
+from tkperf.pipeline.disclosure import Changes, find_changes
+from tkperf.pipeline.drive import DriveSubject, ScratchFileSubject, SegmentsSubject
 from tkperf.pipeline.fitting import Fitted, TestPhases, choose_profile, fit
 from tkperf.pipeline.host_check import audit_for, refuse_unfit, refuse_untunable, warn_of_host
 from tkperf.pipeline.raid import MegaRaidSubject, SoftwareRaidSubject
 from tkperf.pipeline.request import RunRequest
-from tkperf.pipeline.segments import SegmentsSubject
 from tkperf.pipeline.simulation import SimulatedSubject
 from tkperf.pipeline.subject import RunSubject
 from tkperf.procedures.profiles import Profile

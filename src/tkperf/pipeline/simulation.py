@@ -25,9 +25,9 @@ from tkperf.model.record import (
 )
 from tkperf.model.workload import Step
 from tkperf.pipeline.consent import Consent
-from tkperf.pipeline.equipment import Equipment
 from tkperf.pipeline.fitting import Fitted, refuse_segments
 from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.subject import Equipment
 from tkperf.procedures.profiles import Profile
 
 

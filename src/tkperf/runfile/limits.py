@@ -14,8 +14,7 @@ from pathlib import Path
 
 from tkperf.model.errors import RunFileError
 from tkperf.model.units import GIB, MIB, format_capacity
-from tkperf.runfile.own import journal_of, may_roll_back, others_can_lay
-from tkperf.runfile.writers import is_being_written
+from tkperf.runfile.writers import is_being_written, journal_of, may_roll_back, others_can_lay
 
 MOST_FILE_BYTES = 2 * GIB
 # For one reading, in memory at once: values, text and blobs, JSON; unpacked histograms with

@@ -30,12 +30,18 @@ from tkperf.runfile.columns import (
 )
 from tkperf.runfile.limits import ExcessError, Meter, open_metered, text_or_bytes
 from tkperf.runfile.log_rows import step_name
-from tkperf.runfile.own import OwnContent, journal_of, read_own, require_own, state_of
 from tkperf.runfile.rows import BAD_ROW
 from tkperf.runfile.run_rows import RunRows
 from tkperf.runfile.salvage import is_damage
 from tkperf.runfile.schema import require_schema
-from tkperf.runfile.writers import is_being_written
+from tkperf.runfile.writers import (
+    OwnContent,
+    is_being_written,
+    journal_of,
+    read_own,
+    require_own,
+    state_of,
+)
 from tkperf.runner.events import Delta, Outline
 
 # No row of a log has a greater number: SQLite allows none.

@@ -22,7 +22,6 @@ from tkperf.model.record import (
     VerdictRecord,
 )
 from tkperf.model.telemetry.judge import with_throttled_steps
-from tkperf.runfile.facts import RunEnd, parse_run_facts
 from tkperf.runfile.limits import (
     MOST_RESUMPTIONS,
     MOST_SECTIONS,
@@ -34,12 +33,14 @@ from tkperf.runfile.log_rows import LogRows
 from tkperf.runfile.rows import (
     BAD_ROW,
     Columns,
+    RunEnd,
     TestRow,
     convert,
     parse_note,
     parse_plan,
     parse_reading,
     parse_resumption,
+    parse_run_facts,
     parse_test,
     parse_warning,
     stand_in_test,

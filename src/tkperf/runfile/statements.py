@@ -19,10 +19,10 @@ from tkperf.runfile.columns import (
     encode_seconds,
     possible_samples,
 )
-from tkperf.runfile.facts import mend_fact
 from tkperf.runfile.rows import (
     BAD_ROW,
     Columns,
+    mend_fact,
     parse_note,
     parse_outcome,
     parse_purge,

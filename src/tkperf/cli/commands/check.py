@@ -102,8 +102,7 @@ def _check_one(
     from tkperf.cli.output import STDOUT, Outputs
     from tkperf.model.errors import ClaimsNotMetError
     from tkperf.model.units import format_count
-    from tkperf.pipeline.api import load
-    from tkperf.pipeline.claims import read_and_check
+    from tkperf.pipeline.api import load, read_and_check
     from tkperf.render.export_check import render_check_json, render_junit
     from tkperf.render.terminal.check import print_checked
     from tkperf.render.terminal.console import OutputConsole
@@ -141,8 +140,7 @@ def _check_many(
     from tkperf.cli.output import STDOUT, Outputs
     from tkperf.model.errors import ClaimsNotMetError
     from tkperf.page.check import CheckedFile, build_check_matrix, build_check_page
-    from tkperf.pipeline.api import load
-    from tkperf.pipeline.claims import read_and_check, require_claims
+    from tkperf.pipeline.api import load, read_and_check, require_claims
     from tkperf.render.export_check import (
         render_matrix_json,
         render_matrix_junit,

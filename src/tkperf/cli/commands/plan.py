@@ -34,8 +34,7 @@ def _add(command: click.Command, device: str) -> None:
 
     def look(*, no_probe: bool, as_json: bool, **options: object) -> None:
         from tkperf.cli.run_options import given_rates, rating_of, read_options
-        from tkperf.pipeline.outlook import look_out
-        from tkperf.pipeline.rates import ASSUMED, probe_rates
+        from tkperf.pipeline.outlook import ASSUMED, look_out, probe_rates
         from tkperf.pipeline.run_plan import plan_run
         from tkperf.render.export_plan import render_plan_json
         from tkperf.render.terminal.plan import print_plan

@@ -133,7 +133,7 @@ def report(
     from tkperf.analysis.telemetry import place_readings
     from tkperf.cli.output import Outputs, files_in
     from tkperf.page.user_facts import UserFacts, parse_facts
-    from tkperf.pipeline.claims import read_and_check
+    from tkperf.pipeline.api import read_and_check
     from tkperf.render.export_json import render_json
     from tkperf.render.export_markdown import render_markdown
     from tkperf.render.export_series import build_points, render_line_protocol, render_openmetrics

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from tkperf.pipeline.following import FollowedFile
-    from tkperf.pipeline.overview import RunOverview
+    from tkperf.pipeline.following import FollowedFile, RunOverview
     from tkperf.runfile.writers import Writer
 
 _LOOK_EVERY_S = 0.5
@@ -94,7 +93,7 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
       tkperf status
       tkperf status D3-S4510.tkperf --json | jq '.runs[0].remaining_longest_s'
     """
-    from tkperf.pipeline.overview import find_run_files, read_overview
+    from tkperf.pipeline.following import find_run_files, read_overview
     from tkperf.render.terminal.console import open_console
 
     states: list[RunOverview] = []
@@ -216,8 +215,7 @@ def stop(run_file: Path, no_wait: bool) -> None:
       tkperf stop D3-S4510.tkperf
     """
     from tkperf.cli.results import describe_ended
-    from tkperf.pipeline.following import look_first
-    from tkperf.pipeline.stopping import find_writing, interrupt
+    from tkperf.pipeline.following import find_writing, interrupt, look_first
     from tkperf.render.terminal.console import plain, tell
 
     record = look_first(run_file).record
@@ -234,7 +232,7 @@ def stop(run_file: Path, no_wait: bool) -> None:
 
 
 def _wait(run_file: Path, writer: Writer) -> None:
-    from tkperf.pipeline.stopping import describe_wait, find_writing
+    from tkperf.pipeline.following import describe_wait, find_writing
     from tkperf.render.terminal.console import tell
     from tkperf.runfile.writers import is_being_written
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from tkperf.model.units import format_capacity, format_durations
-from tkperf.pipeline.endurance import MUCH_OF_A_LIFE
-from tkperf.pipeline.outlook import Outlook
+from tkperf.pipeline.outlook import MUCH_OF_A_LIFE, Outlook
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.procedures import Circumstances
 
