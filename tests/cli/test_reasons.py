@@ -86,7 +86,7 @@ PROVOKED: dict[str, tuple[Callable[[Path], tuple[object, ...]], int, str]] = {
     "page over a folder": (
         lambda folder: ("report", folder / "run.tkperf", "-o", folder),
         2,
-        "it is a folder; name a file",
+        "is a directory",
     ),
     "page in a file": (
         lambda folder: ("report", folder / "run.tkperf", "-o", f"{binary(folder / 'f')}/x.html"),
@@ -96,7 +96,7 @@ PROVOKED: dict[str, tuple[Callable[[Path], tuple[object, ...]], int, str]] = {
     "tables in a file": (
         lambda folder: ("report", folder / "run.tkperf", "--csv", binary(folder / "f")),
         2,
-        "it is a file; name a folder",
+        "is a file",
     ),
     "device that loops": (
         lambda folder: ("doctor", loop(folder / "l")),

@@ -25,7 +25,7 @@ from tkperf.page.naming import Naming, name_links
 from tkperf.page.page import ChartView, ReportView
 from tkperf.page.view import build_view
 from tkperf.procedures import Test
-from tkperf.procedures.building_blocks import rounds_until_steady
+from tkperf.procedures.building_blocks import rounds_until_steady, track_iops
 from tkperf.procedures.profiles import Profile
 from tkperf.render.charts.rounds import split_axes
 from tkperf.render.html import render_view
@@ -53,17 +53,9 @@ def made_up_test(workloads: Sequence[Workload]) -> Test:
 
     def procedure(profile: Profile, _length_bytes: int) -> Procedure:
         yield Purge(section="Grid")
-        yield (
-            yield from rounds_until_steady(
-                "Grid",
-                tuple(Step(workload=each, duration_s=1) for each in workloads),
-                profile.steady_state,
-                tracking="IOPS of the first",
-                unit="IOPS",
-                workload=workloads[0],
-                tracked_value=lambda seen: seen.iops,
-            )
-        )
+        steps = tuple(Step(workload=each, duration_s=1) for each in workloads)
+        tracked = track_iops(workloads[0], "The first's")
+        yield (yield from rounds_until_steady("Grid", steps, profile.steady_state, (tracked,)))
         for number in range(1, 4):
             yield Continuous(
                 section=STREAM, number=number, workload=workloads[0], duration_s=2, longest_s=6

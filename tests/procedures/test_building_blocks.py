@@ -18,7 +18,7 @@ from tkperf.procedures.building_blocks import (
     Stream,
     Tracked,
     find_decisive,
-    rounds_until_all_steady,
+    rounds_until_steady,
     stream_until,
     track_iops,
 )
@@ -62,7 +62,7 @@ def two_variables(first: Callable[[int], float], second: Callable[[int], float])
         Tracked(tracking="A", unit="IOPS", workload=STEPS[0].workload, value=value(first)),
         Tracked(tracking="B", unit="us", workload=STEPS[0].workload, value=value(second)),
     ]
-    return drive(rounds_until_all_steady("S", STEPS, RULES, tracked), answer)
+    return drive(rounds_until_steady("S", STEPS, RULES, tracked), answer)
 
 
 def test_the_window_is_steady_when_all_variables_are() -> None:
@@ -99,7 +99,7 @@ def test_rounds_after_an_interruption_are_counted_from_it() -> None:
         return {STEPS[0].workload: measured(1000 * 2 ** (phase.number % 3))}
 
     _, outcome = drive(
-        rounds_until_all_steady("S", STEPS, RULES, (track_iops(STEPS[0].workload, "W"),)), answer
+        rounds_until_steady("S", STEPS, RULES, (track_iops(STEPS[0].workload, "W"),)), answer
     )
     assert max(asked) == 30
     assert outcome.ended_because.startswith(
@@ -116,16 +116,8 @@ def test_nothing_tracked_is_a_mistake() -> None:
 def until(answer: Callable[[Continuous], Measurement], **how: Any) -> tuple[list[Any], Stream]:
     part = stream_until(
         "S",
-        workload(),
-        **{
-            "slice_s": 60.0,
-            "max_slices": 40,
-            "rules": RULES,
-            "tracking": "IOPS",
-            "unit": "IOPS",
-            "tracked_value": lambda seen: seen.iops,
-            **how,
-        },
+        track_iops(workload(), "W"),
+        **{"slice_s": 60.0, "max_slices": 40, "rules": RULES, **how},
     )
     said, stream = drive(part, answer)
     return [each for each in said if isinstance(each, Continuous)], stream

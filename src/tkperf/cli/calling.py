@@ -1,8 +1,4 @@
-"""Calls of commands: options under headings, and a wrong call reported in one line, then the usage.
-
-The form of click's messages changes from one version to the next, so this module has its own message for each kind
-of mistake. To a ``UsageError`` from further down it adds the usage as notes.
-"""
+"""Calls of commands: options under headings, and the usage after the message of a wrong call."""
 
 from __future__ import annotations
 
@@ -43,29 +39,20 @@ class Heading(StrEnum):
 class HeadedOption(click.Option):
     """An option that the help lists under a heading."""
 
-    def __init__(self, *names: Any, heading: Heading, **settings: Any) -> None:
-        super().__init__(*names, **settings)
+    def __init__(self, heading: Heading, *names: str, **settings: Any) -> None:
+        super().__init__(names, **settings)
         self.heading = heading
 
 
-def option_about(heading: Heading) -> Callable[..., Callable[[Function], Function]]:
-    """Return ``click.option`` for options under a heading."""
-
-    def option(*names: str, **settings: Any) -> Callable[[Function], Function]:
-        return click.option(*names, cls=HeadedOption, heading=heading, **settings)
-
-    return option
-
-
 class Command(click.Command):
-    """A command that reports wrong calls in tkperf's words."""
+    """A command with headings in its help, which guesses the option that a wrong call meant."""
 
     # ``describe_excess`` describes arguments that are too many.
     allow_extra_args = True
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = tuple(args)
-        with in_our_words(ctx, given):
+        with _with_usage(ctx, given):
             if not ctx.resilient_parsing:
                 _refuse_slips(ctx, given)
             super().parse_args(ctx, args)
@@ -74,7 +61,7 @@ class Command(click.Command):
         return ctx.args
 
     def invoke(self, ctx: click.Context) -> Any:
-        with in_our_words(ctx):
+        with _with_usage(ctx):
             return super().invoke(ctx)
 
     def describe_excess(self, words: Sequence[str]) -> str:
@@ -93,12 +80,12 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of commands that reports wrong calls in tkperf's words."""
+    """A group of commands, which guesses the command that a wrong call meant."""
 
     command_class = Command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        with in_our_words(ctx, tuple(args)):
+        with _with_usage(ctx, tuple(args)):
             return super().parse_args(ctx, args)
 
     def resolve_command(
@@ -141,61 +128,25 @@ def usage_of(ctx: click.Context) -> tuple[str, str]:
 
 
 @contextmanager
-def in_our_words(ctx: click.Context, given: Sequence[str] = ()) -> Iterator[None]:
-    """Report mistakes from reading or running a call in tkperf's words, with the usage as notes."""
+def _with_usage(ctx: click.Context, given: Sequence[str] = ()) -> Iterator[None]:
+    """Add the usage to mistakes from reading or running a call, and a guess to an unknown option."""
     try:
         yield
-    except click.exceptions.NoArgsIsHelpError:
-        raise
-    except click.UsageError as error:
+    except click.NoSuchOption as error:
         where = error.ctx or ctx
-        raise _WrongCallError(describe(error, where, given), where) from error
+        # For -nj click names -n, the first letter that it does not know.
+        typed = (word.partition("=")[0] for word in given if word.startswith(error.option_name))
+        name = next(typed, error.option_name)
+        text = f"there is no option {name[:40]}{guess(name, _options_of(where))}"
+        raise click.UsageError(text, where) from error
+    except click.UsageError as error:
+        error.ctx = error.ctx or ctx
+        raise
     except UsageError as error:
         if not isinstance(error, InputFileError) and not getattr(error, "__notes__", ()):
             for line in usage_of(ctx):
                 error.add_note(line)
         raise
-
-
-class _WrongCallError(click.UsageError):
-    """A wrong call, already in tkperf's words."""
-
-
-def describe(error: click.UsageError, ctx: click.Context, given: Sequence[str]) -> str:
-    """Return the message for a wrong call: ``-nj '0': not a whole number from 1 to 1,024``."""
-    if isinstance(error, click.NoSuchOption):
-        # For -nj click names -n, the first letter that it does not know.
-        typed = (word.partition("=")[0] for word in given if word.startswith(error.option_name))
-        name = next(typed, error.option_name)
-        return f"there is no option {name[:40]}{guess(name, _options_of(ctx))}"
-    if isinstance(error, click.MissingParameter):
-        return _describe_missing(ctx)
-    if isinstance(error, click.BadOptionUsage):
-        option = _options_of(ctx).get(error.option_name)
-        needs = "takes no value" if option is None or option.is_flag else "needs a value"
-        return f"{error.option_name} {needs}"
-    if isinstance(error, click.BadParameter) and error.param is not None:
-        return f"{_as_given(error.param, given)} {error.message}"
-    return error.message
-
-
-def _describe_missing(ctx: click.Context) -> str:
-    """Return the message for all parameters that a call lacks, not only the first."""
-    # click reads given parameters before missing ones.
-    names = [
-        _as_given(param, ())
-        for param in ctx.command.get_params(ctx)
-        if param.required and ctx.params.get(str(param.name)) is None
-    ]
-    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing"
-
-
-def _as_given(param: click.Parameter, given: Sequence[str]) -> str:
-    """Return an option as the user typed it, an argument as the usage names it."""
-    if isinstance(param, click.Argument):
-        return param.human_readable_name
-    typed = [word.partition("=")[0] for word in given]
-    return next((name for name in param.opts if name in typed), param.opts[0])
 
 
 def _options_of(ctx: click.Context) -> dict[str, click.Option]:

@@ -1,8 +1,4 @@
-"""Kinds of values on the command line, with tkperf's error messages and shell completion.
-
-Completion offers only files of the right kind. An error follows the option's name:
-``-nj '0': not a whole number from 1 to 1,024``.
-"""
+"""Kinds of values on the command line, with shell completion that offers only files of the right kind."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from tkperf.cli.calling import offer
 from tkperf.model.choices import PRESETS, RUN_FILE_SUFFIX, SIMULATED
-from tkperf.model.errors import UsageError, choose_from
+from tkperf.model.errors import UsageError
 from tkperf.model.input_files import TEXT_BYTES, read_input
 
 _DEVICES = "/dev/"
@@ -27,44 +23,14 @@ _START_OF_A_RUN_FILE = b"SQLite format 3\0"
 _MOST_NAMED = 5
 
 
-class Whole(click.IntRange):
-    """A whole number within limits."""
-
-    def _describe_range(self) -> str:  # click's, for the help: 1<=x<=1024
-        return f"{self.min:,} to {self.max:,}"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
-            self.fail(f"'{str(value)[:40]}': not a whole number from {self.min:,} to {self.max:,}")
-
-
 class Number(click.FloatRange):
-    """A number within limits."""
-
-    def _describe_range(self) -> str:
-        return f"{self.min:g} to {self.max:,}"
+    """A number within limits, which NaN is not."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        try:
-            number = float(super().convert(value, param, ctx))
-        except click.BadParameter:
-            number = float("nan")
+        number = float(super().convert(value, param, ctx))
         if isnan(number):
-            self.fail(f"'{str(value)[:40]}': not a number from {self.min:,g} to {self.max:,g}")
+            self.fail("NaN is no number", param, ctx)
         return number
-
-
-class OneOf(click.Choice[str]):
-    """One of a few words."""
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        known = [str(choice) for choice in self.choices]
-        if value in known:
-            return str(value)
-        text = str(value)
-        return self.fail(f"'{text[:40]}': {choose_from(text, known)}")
 
 
 class InputFile(click.ParamType[Path]):
@@ -89,35 +55,6 @@ class RunFolder(InputFile):
     name = "folder"
 
     def shell_complete(self, ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
-        return _folders(incomplete)
-
-
-class OutputFile(click.Path):
-    """An output file; ``-`` is stdout."""
-
-    def __init__(self) -> None:
-        super().__init__(dir_okay=False, readable=False, path_type=Path, allow_dash=True)
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
-            self.fail(f"'{value}': it is a folder; name a file")
-
-
-class OutputFolder(click.Path):
-    """An output folder, made if it does not exist."""
-
-    def __init__(self) -> None:
-        super().__init__(file_okay=False, readable=False, path_type=Path)
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
-            self.fail(f"'{value}': it is a file; name a folder")
-
-    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
         return _folders(incomplete)
 
 
@@ -180,8 +117,9 @@ class ProfileName(click.ParamType[str]):
 
 
 RUN_FILE = RunFileArgument()
-OUTPUT_FILE = OutputFile()
-OUTPUT_FOLDER = OutputFolder()
+# Made if it does not exist; of a file, - is stdout.
+OUTPUT_FILE = click.Path(dir_okay=False, readable=False, path_type=Path, allow_dash=True)
+OUTPUT_FOLDER = click.Path(file_okay=False, readable=False, path_type=Path)
 
 
 def _folders(begun: str) -> list[CompletionItem]:

@@ -173,7 +173,7 @@ def main() -> None:
         exit_code = ExitCode.WRONG_USE
     except click.UsageError as error:
         usage = () if error.ctx is None else usage_of(error.ctx)
-        exit_code = _fail(error.message, ExitCode.WRONG_USE, usage)
+        exit_code = _fail(error.format_message(), ExitCode.WRONG_USE, usage)
     except click.ClickException as error:
         exit_code = _fail(error.format_message(), ExitCode.WRONG_USE)
     except Exception:

@@ -1,23 +1,24 @@
-"""Options of the commands that run tests, in the groups of their help."""
+"""Options of the commands that run tests, in the groups of their help; options that several commands share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
 
-from tkperf.cli.calling import Command, Function, Heading, offer, option_about
+from tkperf.cli.calling import Command, Function, HeadedOption, Heading, offer
 from tkperf.cli.kinds import (
+    OUTPUT_FILE,
+    OUTPUT_FOLDER,
     RUN_FILE,
     Device,
     Number,
-    OneOf,
     ProfileName,
     RunFolder,
     TextOf,
-    Whole,
     offer_files,
 )
 from tkperf.model.choices import (
@@ -34,31 +35,36 @@ from tkperf.model.choices import (
 from tkperf.model.errors import guess, not_known
 from tkperf.model.input_files import is_toml_path
 
-VERBOSE = "With plain progress a line for every step and second, too."
+on_test = partial(HeadedOption, Heading.TEST)
+on_target = partial(HeadedOption, Heading.TARGET)
+_on_output = partial(HeadedOption, Heading.OUTPUT)
+_on_mail = partial(HeadedOption, Heading.MAIL)
+_for_tkperf = partial(HeadedOption, Heading.TKPERF)
 
-_test_option = option_about(Heading.TEST)
-_target_option = option_about(Heading.TARGET)
-_output_option = option_about(Heading.OUTPUT)
-_mail_option = option_about(Heading.MAIL)
-_tkperf_option = option_about(Heading.TKPERF)
-
-
-def run_arguments(function: Function) -> Function:
-    """Add the arguments NAME and DEVICE of a run."""
-    return _apply(function, click.argument("name"), click.argument("device", type=Device()))
-
-
-size_option = _target_option(
-    "--size", metavar="SIZE", help="Create DEVICE as a scratch file of this size."
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="As a JSON document for programs."
 )
 
 
-def profile_option(
-    default: str, names: Sequence[str] | None = None
-) -> Callable[[Function], Function]:
+def output_file(name: str, text: str, *others: str) -> Callable[[Function], Function]:
+    """Return the option ``--NAME FILE`` for an output; its value is the parameter ``NAME_file``."""
+    names = (*others, f"--{name}", f"{name.replace('-', '_')}_file")
+    return click.option(*names, type=OUTPUT_FILE, metavar="FILE", help=text)
+
+
+def output_folder(name: str, text: str) -> Callable[[Function], Function]:
+    """Return the option ``--NAME DIR`` for outputs; its value is the parameter ``NAME_folder``."""
+    return click.option(f"--{name}", f"{name}_folder", type=OUTPUT_FOLDER, metavar="DIR", help=text)
+
+
+RUN_ARGUMENTS = (click.Argument(["name"]), click.Argument(["device"], type=Device()))
+SIZE = on_target("--size", metavar="SIZE", help="Create DEVICE as a scratch file of this size.")
+
+
+def profile_option(default: str, names: Sequence[str] | None = None) -> HeadedOption:
     """Return the option --profile. ``names`` are the shipped profiles that the command can use; default: all."""
     offered = names or built_in_profiles()
-    return _test_option(
+    return on_test(
         "--profile",
         default=default,
         show_default=True,
@@ -69,317 +75,219 @@ def profile_option(
     )
 
 
-def demand_options(function: Function) -> Function:
-    """Add options for the demand on the device: threads and outstanding I/Os."""
-    return _apply(
-        function,
-        _test_option(
-            "-nj",
-            "--numjobs",
-            "jobs",
-            type=Whole(1, MOST_JOBS),
-            metavar="N",
-            help="Threads (TC) of every test to which the profile gives none of its own.",
-        ),
-        _test_option(
-            "-iod",
-            "--iodepth",
-            "io_depth",
-            type=Whole(1, DEEPEST_QUEUE),
-            metavar="N",
-            help="Outstanding I/Os of each thread (QD), likewise.",
-        ),
-    )
-
-
-auto_demand_option = _test_option(
+DEMAND = (
+    on_test(
+        "-nj", "--numjobs", "jobs", type=click.IntRange(1, MOST_JOBS), metavar="N",
+        help="Threads (TC) of every test to which the profile gives none of its own.",
+    ),
+    on_test(
+        "-iod", "--iodepth", "io_depth", type=click.IntRange(1, DEEPEST_QUEUE), metavar="N",
+        help="Outstanding I/Os of each thread (QD), likewise.",
+    ),
+)  # fmt: skip
+AUTO_DEMAND = on_test(
     "--auto-demand",
     is_flag=True,
     help="Find TC and QD first: purge, precondition, try demands in short steps, take the least that "
     "comes within 5 % of the best IOPS. The result has all that was measured.",
 )
-
-
-def load_options(function: Function) -> Function:
-    """Add options for the load on the device, except the demand."""
-    return _apply(
-        function,
-        _test_option(
-            "-rt",
-            "--runtime",
-            "step_s",
-            metavar="SECONDS",
-            type=Number(1, LONGEST_STEP_S),
-            help="Length of each step and of each slice of a stream, whose longest time stays "
-            "(in 20,000 slices at most).",
-        ),
-        _test_option(
-            "--active-range",
-            metavar="SHARE|SIZE",
-            help="Part of the device to use, e.g. 75% or 16GiB; default: the profile's.",
-        ),
-        _test_option(
-            "--engine",
-            "ioengine",
-            type=OneOf(IO_ENGINES),
-            help="fio's I/O engine; default io_uring where it works, else libaio.",
-        ),
-        _tkperf_option(
-            "-rfb",
-            "--refill-buffers",
-            is_flag=True,
-            expose_value=False,
-            help="Fresh random data for every write: always on.",
-        ),
-        _test_option(
-            "--no-telemetry",
-            "telemetry",
-            is_flag=True,
-            flag_value=False,
-            default=True,
-            help="Do not read temperature and SMART / NVMe logs during the run.",
-        ),
-        _target_option(
-            "--write-cache",
-            type=OneOf(WRITE_CACHE),
-            help="The drive's volatile write cache during the run; default: the profile's.",
-        ),
-    )
-
-
-strict_option = _test_option(
+# The load, except the demand.
+LOAD = (
+    on_test(
+        "-rt", "--runtime", "step_s", metavar="SECONDS", type=Number(1, LONGEST_STEP_S),
+        help="Length of each step and of each slice of a stream, whose longest time stays "
+        "(in 20,000 slices at most).",
+    ),
+    on_test(
+        "--active-range", metavar="SHARE|SIZE",
+        help="Part of the device to use, e.g. 75% or 16GiB; default: the profile's.",
+    ),
+    on_test(
+        "--engine", "ioengine", type=click.Choice(IO_ENGINES),
+        help="fio's I/O engine; default io_uring where it works, else libaio.",
+    ),
+    _for_tkperf(
+        "-rfb", "--refill-buffers", is_flag=True, expose_value=False,
+        help="Fresh random data for every write: always on.",
+    ),
+    on_test(
+        "--no-telemetry", "telemetry", is_flag=True, flag_value=False, default=True,
+        help="Do not read temperature and SMART / NVMe logs during the run.",
+    ),
+    on_target(
+        "--write-cache", type=click.Choice(WRITE_CACHE),
+        help="The drive's volatile write cache during the run; default: the profile's.",
+    ),
+)  # fmt: skip
+STRICT = on_test(
     "--strict",
     is_flag=True,
     help="Refuse a host that is not fit to measure on; measure a step that was disturbed again at once, "
     "and end the run, which can be resumed, if it is disturbed each time.",
 )
+# A host that disturbs a measurement: refuse, accept or tune it.
+TRUST = (
+    STRICT,
+    on_test(
+        "--accept-disturbed", is_flag=True,
+        help="Let a window be steady although a tracked value in it was disturbed or limited by the "
+        "host; every result will say so.",
+    ),
+    on_test(
+        "--tune", is_flag=True,
+        help="Set CPU governor and DEVICE's queue for the run and put them back in the end; 'tkperf "
+        "tune DEVICE' shows what.",
+    ),
+)  # fmt: skip
 
 
-def trust_options(function: Function) -> Function:
-    """Add options for a host that disturbs a measurement: refuse, accept or tune it."""
-    return _apply(
-        function,
-        strict_option,
-        _test_option(
-            "--accept-disturbed",
-            is_flag=True,
-            help="Let a window be steady although a tracked value in it was disturbed or limited by the "
-            "host; every result will say so.",
-        ),
-        _test_option(
-            "--tune",
-            is_flag=True,
-            help="Set CPU governor and DEVICE's queue for the run and put them back in the end; 'tkperf "
-            "tune DEVICE' shows what.",
-        ),
-    )
+def purge_command(text: str) -> HeadedOption:
+    return on_target("--purge-command", metavar="COMMAND", help=text)
 
 
-def purge_command_option(text: str) -> Callable[[Function], Function]:
-    return _target_option("--purge-command", metavar="COMMAND", help=text)
-
-
-def purge_options(function: Function) -> Function:
-    """Add options for the purge, which puts the device in as-new state."""
-    return _apply(
-        function,
-        _target_option(
-            "--purge",
-            "purge_method",
-            type=OneOf(PURGES),
-            metavar="METHOD",
-            help="Purge by this method, not by the first the device offers; 'tkperf doctor "
-            "DEVICE' lists what it offers.",
-        ),
-        purge_command_option("Purge by a vendor's tool; {device} in it becomes the device."),
-        _target_option("--no-purge", is_flag=True, help="Skip purging; every result will say so."),
-    )
-
-
-def consent_options(function: Function) -> Function:
-    return _apply(
-        function,
-        _target_option(
-            "-ft",
-            "--force-test",
-            "--force",
-            "force",
-            is_flag=True,
-            help="Do not ask before erasing a device without recognisable data, or a file of which no "
-            "byte was written. Never skips the check that it is unused.",
-        ),
-        _target_option(
-            "--yes-destroy",
-            metavar="ID",
-            help="Confirm beforehand: the serial number, or the path of a file, partition or loop device; "
-            "for a RAID set those of all its members, with commas.",
-        ),
-    )
-
-
-def outlook_options(function: Function) -> Function:
-    """Add options with facts of the device, for the estimates of time and amount before a run."""
-    return _apply(
-        function,
-        _target_option(
-            "--rated",
-            metavar="TBW|DWPD",
-            help="The drive's endurance, as 600TBW or 1DWPD: tkperf shows the run's share of it.",
-        ),
-        _target_option(
-            "--warranty-years",
-            type=Number(0.5, 20),
-            metavar="YEARS",
-            help="How long a rating in DWPD holds; default 5.",
-        ),
-        _target_option(
-            "--rate",
-            metavar="RATE",
-            help="How fast it writes large blocks, as 530MB/s; default: assume "
-            "500MB/s; 'tkperf plan' reads DEVICE for 10 s instead.",
-        ),
-        _target_option(
-            "--like",
-            type=RUN_FILE,
-            metavar="RUN_FILE",
-            help="As fast as this earlier run of the same model was.",
-        ),
-    )
-
-
-def result_options(function: Function) -> Function:
-    """Add options for the output folder, the report's texts, and the views."""
-    return _apply(
-        view_options(function),
-        _output_option(
-            "--output",
-            "folder",
-            type=RunFolder(),
-            default=Path(),
-            metavar="DIR",
-            help="Folder for NAME.tkperf, NAME.log and NAME.html; default: here.",
-        ),
-        _output_option(
-            "-dsc",
-            "--description",
-            metavar="FILE",
-            type=TextOf("the description"),
-            help="Text about the device for the report.",
-        ),
-        _output_option(
-            "-fm",
-            "--feature-matrix",
-            metavar="FILE",
-            type=TextOf("the feature matrix"),
-            help="Feature matrix of the device for the report.",
-        ),
-        _tkperf_option(
-            "-i",
-            "--interface",
-            metavar="NAME",
-            expose_value=False,
-            help="The device's interface: tkperf finds it out.",
-        ),
-    )
-
-
-def view_options(function: Function) -> Function:
-    """Add options for the views of a run, and for the notification of its end."""
-    return _apply(
-        function,
-        _output_option(
-            "--progress",
-            type=OneOf(["auto", "live", "plain", "json"]),
-            default="auto",
-            show_default=True,
-            help="Live view, plain lines, or one JSON event a line on stdout.",
-        ),
-        _mail_option(
-            "-m",
-            "--mail",
-            metavar="ADDRESS",
-            help="Mail results, report and run file there when the run has ended.",
-        ),
-        _mail_option("--mail-from", metavar="ADDRESS", help="Sender of the mail."),
-        _mail_option(
-            "-s",
-            "--smtp",
-            metavar="HOST[:PORT]",
-            help="Mail server; default localhost. User and password: TKPERF_SMTP_USER, "
-            "TKPERF_SMTP_PASSWORD in the environment.",
-        ),
-        _mail_option(
-            "--smtp-tls",
-            type=OneOf(["none", "starttls", "tls"]),
-            default="none",
-            show_default=True,
-            help="How the connection to the mail server is encrypted.",
-        ),
-        _mail_option(
-            "--smtp-plain-login",
-            is_flag=True,
-            help="Send user and password without encryption, for all on the way to read.",
-        ),
-        _mail_option(
-            "--notify-command",
-            metavar="COMMAND",
-            help="Run this when the run has ended; {name}, {status}, {run_file} are filled in.",
-        ),
-        _output_option(
-            "--detach",
-            is_flag=True,
-            help="Leave the terminal once everything is confirmed and the run has begun; it then goes "
-            "on without it. 'tkperf attach', 'status' and 'stop' reach it.",
-        ),
-        _output_option("-v", "--verbose", is_flag=True, help=VERBOSE),
-        _output_option(
-            "--no-report",
-            is_flag=True,
-            help="Do not write NAME.html, the report, when the run has ended.",
-        ),
-        _output_option(
-            "-q",
-            "--quiet",
-            is_flag=True,
-            help="No plan and no progress: only the question, grave warnings, results and errors.",
-        ),
-        _output_option("-d", "--debug", is_flag=True, help="Every fio job in the log file."),
-    )
-
-
-def _apply(function: Function, *options: Callable[[Function], Function]) -> Function:
-    """Decorate a function so that the help lists the options in the given order."""
-    for option in reversed(options):
-        function = option(function)
-    return function
-
+PURGE = (
+    on_target(
+        "--purge", "purge_method", type=click.Choice(PURGES), metavar="METHOD",
+        help="Purge by this method, not by the first the device offers; 'tkperf doctor "
+        "DEVICE' lists what it offers.",
+    ),
+    purge_command("Purge by a vendor's tool; {device} in it becomes the device."),
+    on_target("--no-purge", is_flag=True, help="Skip purging; every result will say so."),
+)  # fmt: skip
+CONSENT = (
+    on_target(
+        "-ft", "--force-test", "--force", "force", is_flag=True,
+        help="Do not ask before erasing a device without recognisable data, or a file of which no "
+        "byte was written. Never skips the check that it is unused.",
+    ),
+    on_target(
+        "--yes-destroy", metavar="ID",
+        help="Confirm beforehand: the serial number, or the path of a file, partition or loop device; "
+        "for a RAID set those of all its members, with commas.",
+    ),
+)  # fmt: skip
+# Facts of the device, for the estimates of time and amount before a run.
+OUTLOOK = (
+    on_target(
+        "--rated", metavar="TBW|DWPD",
+        help="The drive's endurance, as 600TBW or 1DWPD: tkperf shows the run's share of it.",
+    ),
+    on_target(
+        "--warranty-years", type=Number(0.5, 20), metavar="YEARS",
+        help="How long a rating in DWPD holds; default 5.",
+    ),
+    on_target(
+        "--rate", metavar="RATE",
+        help="How fast it writes large blocks, as 530MB/s; default: assume "
+        "500MB/s; 'tkperf plan' reads DEVICE for 10 s instead.",
+    ),
+    on_target(
+        "--like", type=RUN_FILE, metavar="RUN_FILE",
+        help="As fast as this earlier run of the same model was.",
+    ),
+)  # fmt: skip
+PROGRESS = _on_output(
+    "--progress",
+    type=click.Choice(["auto", "live", "plain", "json"]),
+    default="auto",
+    show_default=True,
+    help="Live view, plain lines, or one JSON event a line on stdout.",
+)
+VERBOSE = _on_output(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="With plain progress a line for every step and second, too.",
+)
+# The views of a run, and the notification of its end.
+VIEWS = (
+    PROGRESS,
+    _on_mail(
+        "-m", "--mail", metavar="ADDRESS",
+        help="Mail results, report and run file there when the run has ended.",
+    ),
+    _on_mail("--mail-from", metavar="ADDRESS", help="Sender of the mail."),
+    _on_mail(
+        "-s", "--smtp", metavar="HOST[:PORT]",
+        help="Mail server; default localhost. User and password: TKPERF_SMTP_USER, "
+        "TKPERF_SMTP_PASSWORD in the environment.",
+    ),
+    _on_mail(
+        "--smtp-tls", type=click.Choice(["none", "starttls", "tls"]), default="none", show_default=True,
+        help="How the connection to the mail server is encrypted.",
+    ),
+    _on_mail(
+        "--smtp-plain-login", is_flag=True,
+        help="Send user and password without encryption, for all on the way to read.",
+    ),
+    _on_mail(
+        "--notify-command", metavar="COMMAND",
+        help="Run this when the run has ended; {name}, {status}, {run_file} are filled in.",
+    ),
+    _on_output(
+        "--detach", is_flag=True,
+        help="Leave the terminal once everything is confirmed and the run has begun; it then goes "
+        "on without it. 'tkperf attach', 'status' and 'stop' reach it.",
+    ),
+    VERBOSE,
+    _on_output(
+        "--no-report", is_flag=True, help="Do not write NAME.html, the report, when the run has ended."
+    ),
+    _on_output(
+        "-q", "--quiet", is_flag=True,
+        help="No plan and no progress: only the question, grave warnings, results and errors.",
+    ),
+    _on_output("-d", "--debug", is_flag=True, help="Every fio job in the log file."),
+)  # fmt: skip
+# The output folder, the report's texts, and the views.
+RESULT = (
+    _on_output(
+        "--output", "folder", type=RunFolder(), default=Path(), metavar="DIR",
+        help="Folder for NAME.tkperf, NAME.log and NAME.html; default: here.",
+    ),
+    _on_output(
+        "-dsc", "--description", metavar="FILE", type=TextOf("the description"),
+        help="Text about the device for the report.",
+    ),
+    _on_output(
+        "-fm", "--feature-matrix", metavar="FILE", type=TextOf("the feature matrix"),
+        help="Feature matrix of the device for the report.",
+    ),
+    _for_tkperf(
+        "-i", "--interface", metavar="NAME", expose_value=False,
+        help="The device's interface: tkperf finds it out.",
+    ),
+    *VIEWS,
+)  # fmt: skip
 
 _LIST_GOES_ON = f"{__name__}.list_goes_on"
 
 
-def suite_command(suite: str, flags: tuple[str, ...]) -> type[click.Command]:
-    """Return a command that takes TKperf's ``-ssdt iops lat`` as well as ``-ssdt iops,lat``."""
+class SuiteCommand(Command):
+    """A command that takes TKperf's ``-ssdt iops lat`` as well as ``-ssdt iops,lat``."""
 
-    names = (*tests_of(suite), ALL_TESTS)
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        flags, names = self._tests()
+        words = expand_lists(args, flags, names)
+        # For completion: the last word belongs to a list that may go on.
+        ctx.meta[_LIST_GOES_ON] = len(words) > 1 and words[-2] in flags
+        return super().parse_args(ctx, words)
 
-    class SuiteCommand(Command):
-        def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-            words = expand_lists(args, flags, names)
-            # For completion: the last word belongs to a list that may go on.
-            ctx.meta[_LIST_GOES_ON] = len(words) > 1 and words[-2] in flags
-            return super().parse_args(ctx, words)
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        offered = super().shell_complete(ctx, incomplete)
+        if ctx.meta.get(_LIST_GOES_ON) and not incomplete.startswith("-"):
+            offered += _complete_tests(self._tests()[1], incomplete, ctx.params.get("tests") or ())
+        return offered
 
-        def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-            offered = super().shell_complete(ctx, incomplete)
-            if ctx.meta.get(_LIST_GOES_ON) and not incomplete.startswith("-"):
-                offered += _complete_tests(names, incomplete, ctx.params.get("tests") or ())
-            return offered
+    def describe_excess(self, words: Sequence[str]) -> str:
+        hints = [guess(word, self._tests()[1]) for word in words]
+        return super().describe_excess(words) + next(filter(None, hints), "")
 
-        def describe_excess(self, words: Sequence[str]) -> str:
-            hints = [guess(word, tests_of(suite)) for word in words]
-            return super().describe_excess(words) + next(filter(None, hints), "")
-
-    return SuiteCommand
+    def _tests(self) -> tuple[Collection[str], Collection[str]]:
+        """Return the flags of the option for the tests to run, and the names that it takes."""
+        option = next(param for param in self.params if isinstance(param.type, _TestNames))
+        assert isinstance(option.type, _TestNames)
+        return option.opts, option.type.names
 
 
 class _TestNames(click.ParamType[tuple[str, ...]]):
@@ -388,19 +296,19 @@ class _TestNames(click.ParamType[tuple[str, ...]]):
     name = "tests"
 
     def __init__(self, suite: str) -> None:
-        self._names = (*tests_of(suite), ALL_TESTS)
+        self.names = (*tests_of(suite), ALL_TESTS)
 
     def convert(self, value: str, param: object, ctx: object) -> tuple[str, ...]:
         names = tuple(name.strip() for name in value.split(",") if name.strip())
         for name in names or ("",):
-            if name not in self._names and not is_toml_path(name):
-                raise not_known("test", name, self._names)
+            if name not in self.names and not is_toml_path(name):
+                raise not_known("test", name, self.names)
         return names
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        return _complete_tests(self._names, incomplete)
+        return _complete_tests(self.names, incomplete)
 
 
 def _complete_tests(
@@ -414,7 +322,7 @@ def _complete_tests(
     return named if named or comma else offer_files(begun, (".toml",))
 
 
-def tests_option(suite: str, flags: tuple[str, ...]) -> Callable[[Function], Function]:
+def tests_option(suite: str, *flags: str) -> HeadedOption:
     """Return the option for the tests to run, with the suite's tests in its help."""
     tests = tests_of(suite)
     by_default = [name for name, test in tests.items() if test.by_default]
@@ -422,7 +330,7 @@ def tests_option(suite: str, flags: tuple[str, ...]) -> Callable[[Function], Fun
     choices = f"{', '.join(by_default)} by default"
     if others:
         choices += f"; also {', '.join(others)}"
-    return option_about(Heading.TEST)(
+    return on_test(
         *flags,
         "tests",
         type=_TestNames(suite),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import sqrt
 
@@ -60,6 +60,33 @@ def at_each_demand(
     )
 
 
+def at_each_mix_and_size(
+    profile: Profile,
+    access: Access,
+    read_percents: Sequence[int],
+    block_sizes_kib: Sequence[float],
+    step_s: float,
+    jobs: int | None = None,
+    io_depth: int | None = None,
+) -> tuple[Step, ...]:
+    """Return the steps of a round: each R/W mix (the outer loop) at each block size."""
+    return tuple(
+        Step(
+            workload=profile.workload(access, read_percent, block_size_kib, jobs, io_depth),
+            duration_s=step_s,
+        )
+        for read_percent in read_percents
+        for block_size_kib in block_sizes_kib
+    )
+
+
+def unjudged(section: str, because: str, window: Iterable[int] = ()) -> SectionOutcome:
+    """Return the outcome of a section that no rule for steady state ended."""
+    return SectionOutcome(
+        section=section, window=tuple(window), verdict=None, ended_because=because
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
     """Course of a stream; ``verdict`` is the last one, None if nothing was judged."""
@@ -94,21 +121,6 @@ def rounds_until_steady(
     section: str,
     steps: tuple[Step, ...],
     rules: SteadyStateTable,
-    *,
-    tracking: str,
-    unit: str,
-    workload: Workload,
-    tracked_value: Callable[[Measurement], float],
-) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run ``rounds_until_all_steady`` with one tracking variable."""
-    tracked = Tracked(tracking=tracking, unit=unit, workload=workload, value=tracked_value)
-    return rounds_until_all_steady(section, steps, rules, (tracked,))
-
-
-def rounds_until_all_steady(
-    section: str,
-    steps: tuple[Step, ...],
-    rules: SteadyStateTable,
     tracked: Sequence[Tracked],
     *,
     before_each: Callable[[int], Phase] | None = None,
@@ -128,23 +140,21 @@ def rounds_until_all_steady(
     Raises:
         ValueError: nothing is tracked.
     """
-    series = [_Series() for _ in tracked]
+    series = [_Series(variable=variable, rules=rules) for variable in tracked]
     number = 1
     while True:
         answer = None if before_each is None else (yield before_each(number))
         if not isinstance(answer, Interruption):
             answer = yield Round(section=section, number=number, steps=steps, repeatable=True)
         if isinstance(answer, Interruption):
-            series = [_Series() for _ in tracked]
+            series = [_Series(variable=variable, rules=rules) for variable in tracked]
             continue
         result = expect_round(answer)
         if results is not None:
             results.append(result)
         verdicts = []
-        for variable, so_far in zip(tracked, series, strict=True):
-            measured = result[variable.workload]
-            so_far.add(number, variable.value(measured), measured)
-            verdict = so_far.judge(rules, tracking=variable.tracking, unit=variable.unit)
+        for so_far in series:
+            verdict = so_far.judge(number, result[so_far.variable.workload])
             yield verdict
             verdicts.append(verdict)
         number += 1
@@ -160,26 +170,27 @@ def rounds_until_all_steady(
     )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Series:
-    """Tracked values of rounds or slices so far, each with any influence from outside the device."""
+    """Values of a tracking variable so far, each with any influence from outside the device."""
 
+    variable: Tracked
+    rules: SteadyStateTable
     numbers: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
     doubts: list[str | None] = field(default_factory=list)
 
-    def add(self, number: int, value: float, measured: Measurement) -> None:
+    def judge(self, number: int, measured: Measurement) -> SteadyStateVerdict:
+        """Add the value of a round or slice, and return the verdict."""
         self.numbers.append(number)
-        self.values.append(value)
+        self.values.append(self.variable.value(measured))
         self.doubts.append(measured.doubt)
-
-    def judge(self, rules: SteadyStateTable, *, tracking: str, unit: str) -> SteadyStateVerdict:
         return judge(
             self.numbers,
             self.values,
-            tracking=tracking,
-            unit=unit,
-            criteria=rules.criteria,
+            tracking=self.variable.tracking,
+            unit=self.variable.unit,
+            criteria=self.rules.criteria,
             doubts=self.doubts,
         )
 
@@ -191,12 +202,8 @@ def as_many_rounds_as(
     last_round = first.window[-1]
     for number in range(1, last_round + 1):
         yield Round(section=section, number=number, steps=steps)
-    return SectionOutcome(
-        section=section,
-        window=first.window,
-        verdict=None,
-        ended_because=f"{format_count(last_round, 'round')}, as many as {first.section}",
-    )
+    because = f"{format_count(last_round, 'round')}, as many as {first.section}"
+    return unjudged(section, because, first.window)
 
 
 def find_tracked(steps: Sequence[Step], read_percent: int, block_size_kib: float) -> Workload:
@@ -232,20 +239,17 @@ def _why_ended(verdict: SteadyStateVerdict, rounds: Sequence[int], *, named: boo
 
 def stream_until(
     section: str,
-    workload: Workload,
+    tracked: Tracked,
     *,
     slice_s: float,
     max_slices: int,
     rules: SteadyStateTable,
-    tracking: str,
-    unit: str,
-    tracked_value: Callable[[Measurement], float],
     judge_every: int | None = 1,
     enough_bytes: float = float("inf"),
     warm_up_slices: int = 0,
     results: list[Measurement] | None = None,
 ) -> Generator[Yielded, Reply, Stream]:
-    """Run one uninterrupted stream until it is steady, has written enough, or slices run out.
+    """Run the tracked workload as one uninterrupted stream until it is steady, has written enough, or slices run out.
 
     Args:
         judge_every: interval n of judged slices: 1, 1 + n, 1 + 2n ...; None: no slice is judged.
@@ -254,16 +258,15 @@ def stream_until(
         results: gets the measurement of each slice after the warm-up.
     """
     written_bytes = 0
-    judged = _Series()
+    judged = _Series(variable=tracked, rules=rules)
     verdict: SteadyStateVerdict | None = None
-    for phase in slices_of(section, workload, slice_s, max_slices, warm_ups=warm_up_slices):
+    for phase in slices_of(section, tracked.workload, slice_s, max_slices, warm_ups=warm_up_slices):
         measured = expect_measurement((yield phase))
         written_bytes += measured.write.bytes
         if results is not None and not phase.warm_up:
             results.append(measured)
         if not phase.warm_up and judge_every and (phase.number - 1) % judge_every == 0:
-            judged.add(phase.number, tracked_value(measured), measured)
-            verdict = judged.judge(rules, tracking=tracking, unit=unit)
+            verdict = judged.judge(phase.number, measured)
             yield verdict
         steady = verdict is not None and verdict.reached
         if not phase.warm_up and (steady or written_bytes >= enough_bytes):
@@ -295,13 +298,10 @@ def write_until_steady(
     """
     stream = yield from stream_until(
         section,
-        workload,
+        track_iops(workload, name),
         slice_s=slice_s,
         max_slices=1 + every * (profile.steady_state.max_rounds - 1),
         rules=profile.steady_state,
-        tracking=f"{name} IOPS",
-        unit="IOPS",
-        tracked_value=lambda slice_: slice_.iops,
         judge_every=every,
     )
     return stream_outcome(section, stream, why_not_steady(stream))
@@ -348,12 +348,7 @@ def response_time_histogram(
         ran: the end of the run, in words.
     """
     yield from slices_of(section, workload, duration_s, 1)
-    return SectionOutcome(
-        section=section,
-        window=(1,),
-        verdict=None,
-        ended_because=ran + ("" if steady else ", NOT after steady state"),
-    )
+    return unjudged(section, ran + ("" if steady else ", NOT after steady state"), (1,))
 
 
 def expect_round(answer: Reply) -> RoundAnswer:

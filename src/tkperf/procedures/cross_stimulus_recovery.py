@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Annotated, ClassVar
 
 import msgspec
 
 from tkperf.model.figures import Figure, FigureKind, SectionPlan, asking, distributed, drawn
-from tkperf.model.phases import Course, Procedure, Purge, SectionOutcome
+from tkperf.model.phases import Course, Procedure, Purge
 from tkperf.model.units import format_duration
 from tkperf.model.workload import Access, Workload
 from tkperf.procedures import wording
-from tkperf.procedures.building_blocks import slices_of
+from tkperf.procedures.building_blocks import slices_of, unjudged
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import (
@@ -72,17 +71,12 @@ def cross_stimulus_recovery(profile: Profile, _active_range_bytes: int) -> Proce
     yield Purge(section=names[0])
     for name, workload, group in zip(names, workloads, table.groups, strict=True):
         yield Course(phases=tuple(slices_of(name, workload, table.slice_s, group.slices)))
-        yield SectionOutcome(
-            section=name,
-            window=(),
-            verdict=None,
-            ended_because=f"ran its full time of {_length(table, group)}",
-        )
+        yield unjudged(name, f"ran its full time of {_length(table, group)}")
 
 
 def _workload(profile: Profile, table: CrossStimulusRecoveryTable, group: AccessGroup) -> Workload:
-    load = profile.workload(group.access, group.read_percent, group.block_size_kib)
-    return replace(load, jobs=table.jobs, io_depth=table.io_depth)
+    size_kib = group.block_size_kib
+    return profile.workload(group.access, group.read_percent, size_kib, table.jobs, table.io_depth)
 
 
 def _length(table: CrossStimulusRecoveryTable, group: AccessGroup) -> str:

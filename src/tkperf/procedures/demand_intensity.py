@@ -25,7 +25,6 @@ from tkperf.model.phases import (
     Purge,
     Round,
     RoundAnswer,
-    SectionOutcome,
 )
 from tkperf.model.units import format_count, format_mix
 from tkperf.model.workload import Access, Step, Workload
@@ -33,9 +32,10 @@ from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     at_each_demand,
     response_time_histogram,
-    rounds_until_all_steady,
+    rounds_until_steady,
     slices_of,
     track_iops,
+    unjudged,
     write_until_steady,
 )
 from tkperf.procedures.demand_points import CellMeans, DemandPoint, choose_points, window_means
@@ -207,7 +207,7 @@ def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) ->
     yield preconditioned
 
     rounds: list[RoundAnswer] = []
-    grid = yield from rounds_until_all_steady(
+    grid = yield from rounds_until_steady(
         GRID,
         at_each_demand(workload, table.jobs, table.io_depths, table.step_s),
         profile.steady_state,
@@ -215,12 +215,8 @@ def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) ->
         before_each=_writes_before(table, writes_of(tracked)),
         results=rounds,
     )
-    yield SectionOutcome(
-        section=WRITES_BETWEEN,
-        window=grid.window,
-        verdict=None,
-        ended_because=f"{format_count(len(rounds), 'round')}, one stretch of writes before each",
-    )
+    because = f"{format_count(len(rounds), 'round')}, one stretch of writes before each"
+    yield unjudged(WRITES_BETWEEN, because, grid.window)
     in_window = [rounds[number - 1] for number in grid.window]
     points = choose_points(window_means(in_window), table.latency_ceiling_ms * 1000)
     yield replace(grid, ended_because=f"{grid.ended_because}; {points}")
@@ -251,12 +247,7 @@ def _histogram_at(
     """Run writes at the point's demand, then its workload for the histogram of response times."""
     section, count = writes_section(point), table.writes_before_histogram_slices
     yield from slices_of(section, writes_of(cell.workload), table.slice_s, count)
-    yield SectionOutcome(
-        section=section,
-        window=(),
-        verdict=None,
-        ended_because=f"ran its full time of {format_count(count, 'slice')}",
-    )
+    yield unjudged(section, f"ran its full time of {format_count(count, 'slice')}")
     histogram = yield from response_time_histogram(
         cell.workload,
         table.histogram_s,

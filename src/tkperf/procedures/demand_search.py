@@ -26,7 +26,7 @@ from tkperf.model.workload import Access
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     at_each_demand,
-    rounds_until_all_steady,
+    rounds_until_steady,
     track_iops,
     workload_independent_preconditioning,
 )
@@ -91,7 +91,7 @@ def demand_search(profile: Profile, _active_range_bytes: int) -> Procedure:
     steps = at_each_demand(workload, table.jobs, table.io_depths, table.step_s)
     greatest = max((step.workload for step in steps), key=lambda load: load.total_outstanding_ios)
     rounds: list[RoundAnswer] = []
-    outcome = yield from rounds_until_all_steady(
+    outcome = yield from rounds_until_steady(
         SECTION,
         steps,
         profile.steady_state,

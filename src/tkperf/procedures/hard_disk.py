@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -19,6 +19,7 @@ from tkperf.model.phases import Interruption, Procedure, Reply, Round, SectionOu
 from tkperf.model.units import KIB, format_block_size, format_count
 from tkperf.model.workload import Access, ActiveRange, Step
 from tkperf.procedures import wording
+from tkperf.procedures.building_blocks import at_each_mix_and_size, unjudged
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import (
@@ -27,7 +28,6 @@ from tkperf.procedures.profiles.tables import (
     BlockSizesKib,
     Percents,
     SteppedTable,
-    addressable,
     means,
 )
 
@@ -44,15 +44,6 @@ class HardDiskTable(SteppedTable, frozen=True, kw_only=True):
     iops_read_percents: Annotated[Percents, means("R/W mixes of random steps, in % of reads")]
     iops_block_sizes_kib: Annotated[BlockSizesKib, means("block sizes of random steps")]
     throughput_block_sizes_kib: Annotated[BlockSizesKib, means("block sizes of sequential steps")]
-
-    def fitted(self, logical_block_bytes: int) -> Self:
-        return msgspec.structs.replace(
-            self,
-            iops_block_sizes_kib=addressable(self.iops_block_sizes_kib, logical_block_bytes),
-            throughput_block_sizes_kib=addressable(
-                self.throughput_block_sizes_kib, logical_block_bytes
-            ),
-        )
 
 
 def area_plan(quantity: str, name: str) -> SectionPlan:
@@ -83,12 +74,8 @@ def each_area(
         )
         while isinstance((yield measured), Interruption):
             pass
-    return SectionOutcome(
-        section=section,
-        window=tuple(range(1, len(areas) + 1)),
-        verdict=None,
-        ended_because=f"all {format_count(len(areas), 'area')} measured",
-    )
+    because = f"all {format_count(len(areas), 'area')} measured"
+    return unjudged(section, because, range(1, len(areas) + 1))
 
 
 @lru_cache(maxsize=16)
@@ -121,13 +108,8 @@ def cut_into_areas(table: HardDiskTable, active_range_bytes: int) -> tuple[Activ
 def hard_disk_iops(profile: Profile, active_range_bytes: int) -> Procedure:
     """Run random reads and writes of small blocks in each area."""
     table = profile.table(HardDiskTable)
-    steps = tuple(
-        Step(
-            workload=profile.workload(Access.RANDOM, read_percent, block_size_kib),
-            duration_s=table.step_s,
-        )
-        for read_percent in table.iops_read_percents
-        for block_size_kib in table.iops_block_sizes_kib
+    steps = at_each_mix_and_size(
+        profile, Access.RANDOM, table.iops_read_percents, table.iops_block_sizes_kib, table.step_s
     )
     yield (yield from each_area("IOPS by area", table, active_range_bytes, steps))
 
@@ -146,12 +128,8 @@ def hard_disk_throughput(profile: Profile, active_range_bytes: int) -> Procedure
     """Run sequential reads, then writes in each area, for each block size."""
     table = profile.table(HardDiskTable)
     for block_size_kib in table.throughput_block_sizes_kib:
-        steps = tuple(
-            Step(
-                workload=profile.workload(Access.SEQUENTIAL, read_percent, block_size_kib),
-                duration_s=table.step_s,
-            )
-            for read_percent in (100, 0)
+        steps = at_each_mix_and_size(
+            profile, Access.SEQUENTIAL, (100, 0), (block_size_kib,), table.step_s
         )
         section = f"Throughput by area {format_block_size(round(block_size_kib * KIB))}"
         yield (yield from each_area(section, table, active_range_bytes, steps))

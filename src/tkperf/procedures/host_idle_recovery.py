@@ -9,12 +9,13 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from tkperf.model.figures import DONE, WINDOW, Figure, FigureKind, SectionPlan, asking, drawn
-from tkperf.model.phases import Continuous, Course, Idle, Phase, Procedure, Purge, SectionOutcome
+from tkperf.model.phases import Continuous, Course, Idle, Phase, Procedure, Purge
 from tkperf.model.units import format_count
 from tkperf.model.workload import Access, Workload
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     slices_of,
+    unjudged,
     write_until_steady,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
@@ -101,14 +102,10 @@ def host_idle_recovery(profile: Profile, _active_range_bytes: int) -> Procedure:
     # {write, idle} so many times, then writes without a pause (PTS-E 1.1, HIR, wait states)
     for idle_s in table.idle_s:
         yield Course(phases=tuple(_bursts(table, workload, idle_s)))
-        yield _ran_its_time(wait_state(idle_s), f"{bursts}, {idle_s:g} s idle after each")
+        yield unjudged(wait_state(idle_s), f"{bursts}, {idle_s:g} s idle after each")
         without = slices_of(baseline(idle_s), workload, table.burst_s, table.baseline_slices)
         yield Course(phases=tuple(without))
-        yield _ran_its_time(baseline(idle_s), writes)
-
-
-def _ran_its_time(section: str, because: str) -> SectionOutcome:
-    return SectionOutcome(section=section, window=(), verdict=None, ended_because=because)
+        yield unjudged(baseline(idle_s), writes)
 
 
 def _bursts(table: HostIdleRecoveryTable, workload: Workload, idle_s: float) -> Iterator[Phase]:

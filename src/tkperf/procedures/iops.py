@@ -17,11 +17,12 @@ from tkperf.model.figures import (
     over_rounds,
 )
 from tkperf.model.phases import Procedure, Purge
-from tkperf.model.workload import Access, Step
+from tkperf.model.workload import Access
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
+    at_each_mix_and_size,
     find_tracked,
-    rounds_until_all_steady,
+    rounds_until_steady,
     track_iops,
     workload_independent_preconditioning,
 )
@@ -86,13 +87,8 @@ def iops(profile: Profile, _active_range_bytes: int) -> Procedure:
     yield Purge(section=SECTION)
     yield workload_independent_preconditioning(profile, SECTION)
 
-    steps = tuple(
-        Step(
-            workload=profile.workload(Access.RANDOM, read_percent, block_size_kib),
-            duration_s=table.step_s,
-        )
-        for read_percent in table.read_percents
-        for block_size_kib in table.block_sizes_kib
+    steps = at_each_mix_and_size(
+        profile, Access.RANDOM, table.read_percents, table.block_sizes_kib, table.step_s
     )
     cells = (
         (table.tracking_read_percent, table.tracking_block_size_kib),
@@ -100,7 +96,7 @@ def iops(profile: Profile, _active_range_bytes: int) -> Procedure:
     )
     loads = [find_tracked(steps, *cell) for cell in cells]
     tracked = [track_iops(load, f"RND {load.mix_and_size}") for load in loads]
-    yield (yield from rounds_until_all_steady(SECTION, steps, profile.steady_state, tracked))
+    yield (yield from rounds_until_steady(SECTION, steps, profile.steady_state, tracked))
 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -21,10 +20,12 @@ from tkperf.model.figures import (
 )
 from tkperf.model.phases import Procedure, Purge
 from tkperf.model.units import format_mix
-from tkperf.model.workload import Access, Step
+from tkperf.model.workload import Access
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     HISTOGRAM_SECTION,
+    Tracked,
+    at_each_mix_and_size,
     find_tracked,
     mean_latency_us,
     response_time_histogram,
@@ -106,35 +107,25 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
     yield Purge(section=SECTION)
     yield workload_independent_preconditioning(profile, SECTION)
 
-    steps = tuple(
-        Step(
-            workload=replace(
-                profile.workload(Access.RANDOM, read_percent, block_size_kib),
-                jobs=table.jobs,
-                io_depth=table.io_depth,
-            ),
-            duration_s=table.step_s,
-        )
-        for read_percent in table.read_percents
-        for block_size_kib in table.block_sizes_kib
-    )
-    tracked = find_tracked(steps, table.tracking_read_percent, table.tracking_block_size_kib)
-    outcome = yield from rounds_until_steady(
-        SECTION,
-        steps,
-        profile.steady_state,
-        tracking=f"RND {tracked.mix_and_size} mean latency",
+    steps = at_each_mix_and_size(
+        profile, Access.RANDOM, table.read_percents, table.block_sizes_kib, table.step_s,
+        table.jobs, table.io_depth,
+    )  # fmt: skip
+    load = find_tracked(steps, table.tracking_read_percent, table.tracking_block_size_kib)
+    tracked = Tracked(
+        tracking=f"RND {load.mix_and_size} mean latency",
         unit="us",
-        workload=tracked,
-        tracked_value=mean_latency_us,
+        workload=load,
+        value=mean_latency_us,
     )
+    outcome = yield from rounds_until_steady(SECTION, steps, profile.steady_state, (tracked,))
     yield outcome
     if not table.histogram_s:
         return
 
     # After steady state the tracked workload runs again (docs/method.md has its source).
     reached = outcome.verdict is not None and outcome.verdict.reached
-    yield (yield from response_time_histogram(tracked, table.histogram_s, steady=reached))
+    yield (yield from response_time_histogram(load, table.histogram_s, steady=reached))
 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:

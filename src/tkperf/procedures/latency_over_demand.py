@@ -15,7 +15,7 @@ from tkperf.model.phases import Procedure, Reply, Round, SectionOutcome, Yielded
 from tkperf.model.units import format_count, format_mix
 from tkperf.model.workload import Access, Arrival, Step, Workload
 from tkperf.procedures import random_write_state, wording
-from tkperf.procedures.building_blocks import describe_missed, expect_round, keeps_up
+from tkperf.procedures.building_blocks import describe_missed, expect_round, keeps_up, unjudged
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import (
@@ -152,10 +152,8 @@ def latency_over_demand(profile: Profile, _active_range_bytes: int) -> Procedure
     table = profile.table(LatencyOverDemandTable)
     yield (yield from write_randomly(STATE_SECTION, profile, table))
     for read_percent in table.read_percents:
-        unbounded = replace(
-            profile.workload(Access.RANDOM, read_percent, table.block_size_kib),
-            jobs=table.jobs,
-            io_depth=table.io_depth,
+        unbounded = profile.workload(
+            Access.RANDOM, read_percent, table.block_size_kib, table.jobs, table.io_depth
         )
         yield (yield from raise_demand(section_name(read_percent), unbounded, table))
 
@@ -182,12 +180,7 @@ def raise_demand(
         levels.append(Level(workload=offered, measured=expect_round(answer)[offered]))
         kept_up = levels[-1].is_kept_up(table.kept_up_percent)
         missed = [] if kept_up else [*missed, levels[-1]]
-    return SectionOutcome(
-        section=section,
-        window=tuple(range(1, len(levels) + 1)),
-        verdict=None,
-        ended_because=_why_ended(levels, missed, table),
-    )
+    return unjudged(section, _why_ended(levels, missed, table), range(1, len(levels) + 1))
 
 
 def choose_increment(saturated_iops: float, table: LatencyOverDemandTable) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated
 
 import msgspec
 
@@ -16,7 +16,6 @@ from tkperf.procedures.profiles.tables import (
     Percent,
     Percents,
     SteppedTable,
-    addressable,
     find_size_fault,
     means,
 )
@@ -49,10 +48,6 @@ class MixesAndSizes(SteppedTable, frozen=True, kw_only=True):
         if self.tracking_block_size_kib not in self.block_sizes_kib:
             return f"tracking_block_size_kib: not one of {self.key}.block_sizes_kib"
         return None
-
-    def fitted(self, logical_block_bytes: int) -> Self:
-        kept = addressable(self.block_sizes_kib, logical_block_bytes)
-        return msgspec.structs.replace(self, block_sizes_kib=kept)
 
     @property
     def tracked(self) -> str:

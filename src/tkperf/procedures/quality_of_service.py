@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Self
 
 import msgspec
@@ -14,7 +14,7 @@ from tkperf.model.quantity import PERCENTILES
 from tkperf.model.units import format_count, format_mix
 from tkperf.model.workload import Access
 from tkperf.procedures import random_write_state, wording
-from tkperf.procedures.building_blocks import workload_independent_preconditioning
+from tkperf.procedures.building_blocks import unjudged, workload_independent_preconditioning
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import (
@@ -129,10 +129,8 @@ def rounds_in_one_stream(
     stream: _Stream, profile: Profile, table: QualityOfServiceTable
 ) -> Generator[Yielded, Reply, SectionOutcome]:
     """Run rounds of a warm-up and a measured slice, without any pause in between."""
-    workload = replace(
-        profile.workload(stream.access, stream.read_percent, table.block_size_kib),
-        jobs=table.jobs,
-        io_depth=table.io_depth,
+    workload = profile.workload(
+        stream.access, stream.read_percent, table.block_size_kib, table.jobs, table.io_depth
     )
     longest_s = table.rounds * (table.warm_up_s + table.measured_s)
     yield Course(
@@ -149,12 +147,8 @@ def rounds_in_one_stream(
             for duration_s, warm_up in ((table.warm_up_s, True), (table.measured_s, False))
         )
     )
-    return SectionOutcome(
-        section=stream.section,
-        window=tuple(range(1, table.rounds + 1)),
-        verdict=None,
-        ended_because=f"all {format_count(table.rounds, 'round')} were run",
-    )
+    because = f"all {format_count(table.rounds, 'round')} were run"
+    return unjudged(stream.section, because, range(1, table.rounds + 1))
 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:

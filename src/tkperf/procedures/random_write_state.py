@@ -13,6 +13,7 @@ from tkperf.model.workload import Access
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     slices_of,
+    unjudged,
     workload_independent_preconditioning,
 )
 from tkperf.procedures.descriptor import Circumstances
@@ -53,10 +54,7 @@ def write_randomly(
     workload = profile.workload(Access.RANDOM, 0, table.precondition_block_size_kib)
     count, slice_s = table.precondition_slices, table.precondition_slice_s
     yield Course(phases=tuple(slices_of(section, workload, slice_s, count)))
-    lasted = format_duration(count * slice_s)
-    return SectionOutcome(
-        section=section, window=(), verdict=None, ended_because=f"ran its full time of {lasted}"
-    )
+    return unjudged(section, f"ran its full time of {format_duration(count * slice_s)}")
 
 
 def section_plan(name: str) -> SectionPlan:

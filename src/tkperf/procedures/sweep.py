@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from math import prod
-from typing import Annotated, ClassVar, Self
-
-import msgspec
+from typing import Annotated, ClassVar
 
 from tkperf.model.figures import (
     SETTLED,
@@ -24,7 +22,7 @@ from tkperf.model.units import KIB
 from tkperf.model.workload import Access, Step, Workload
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
-    rounds_until_all_steady,
+    rounds_until_steady,
     track_iops,
     workload_independent_preconditioning,
 )
@@ -36,7 +34,6 @@ from tkperf.procedures.profiles.tables import (
     Percents,
     SteppedTable,
     ThreadCounts,
-    addressable,
     means,
 )
 
@@ -84,10 +81,6 @@ class SweepTable(SteppedTable, frozen=True, kw_only=True):
             self.jobs,
             self.io_depths,
         )
-
-    def fitted(self, logical_block_bytes: int) -> Self:
-        kept = addressable(self.block_sizes_kib, logical_block_bytes)
-        return msgspec.structs.replace(self, block_sizes_kib=kept)
 
 
 def section_plan(name: str) -> SectionPlan:
@@ -150,7 +143,7 @@ def sweep(profile: Profile, _active_range_bytes: int) -> Procedure:
     yield workload_independent_preconditioning(profile, SECTION)
     steps = combine_steps(table)
     tracked = find_hardest(steps)
-    outcome = yield from rounds_until_all_steady(
+    outcome = yield from rounds_until_steady(
         SECTION, steps, profile.steady_state, (track_iops(tracked, str(tracked)),)
     )
     yield outcome

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import replace
-from typing import Annotated, ClassVar, Literal, Self
-
-import msgspec
+from typing import Annotated, ClassVar, Literal
 
 from tkperf.model.figures import (
     SETTLED,
@@ -22,10 +19,12 @@ from tkperf.model.figures import (
 )
 from tkperf.model.phases import Procedure, Purge, Reply, SectionOutcome, Yielded
 from tkperf.model.units import KIB, format_block_size
-from tkperf.model.workload import Access, Step, Workload
+from tkperf.model.workload import Access
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
+    Tracked,
     as_many_rounds_as,
+    at_each_mix_and_size,
     rounds_until_steady,
     workload_independent_preconditioning,
 )
@@ -36,7 +35,6 @@ from tkperf.procedures.profiles.tables import (
     Depth,
     Jobs,
     SteppedTable,
-    addressable,
     means,
 )
 
@@ -62,10 +60,6 @@ class ThroughputTable(SteppedTable, frozen=True, kw_only=True):
     io_depth: Annotated[
         Depth | None, means("queue depth of each thread (QD); left out: the shared demand")
     ] = None
-
-    def fitted(self, logical_block_bytes: int) -> Self:
-        kept = addressable(self.block_sizes_kib, logical_block_bytes)
-        return msgspec.structs.replace(self, block_sizes_kib=kept)
 
 
 def section_plan(name: str) -> SectionPlan:
@@ -117,39 +111,24 @@ def _one_block_size(
     yield Purge(section=section)
     if table.precondition:
         own = block_size_kib if table.fill_block_size == "own" else None
-        writes = _workload(profile, 0, own or profile.preconditioning.block_size_kib)
+        size_kib = own or profile.preconditioning.block_size_kib
+        writes = profile.workload(Access.SEQUENTIAL, 0, size_kib, table.jobs, table.io_depth)
         yield workload_independent_preconditioning(profile, section, writes)
 
-    steps = tuple(
-        Step(
-            workload=_workload(profile, read_percent, block_size_kib),
-            duration_s=table.step_s,
-        )
-        for read_percent in (100, 0)
-    )
+    steps = at_each_mix_and_size(
+        profile, Access.SEQUENTIAL, (100, 0), (block_size_kib,), table.step_s,
+        table.jobs, table.io_depth,
+    )  # fmt: skip
     if judged_by is not None:
         return (yield from as_many_rounds_as(judged_by, section, steps))
     written = steps[1].workload
-    return (
-        yield from rounds_until_steady(
-            section,
-            steps,
-            profile.steady_state,
-            tracking=f"SEQ {written.mix_and_size} MB/s",
-            unit="MB/s",
-            workload=written,
-            tracked_value=lambda measured: measured.megabytes_per_s,
-        )
+    tracked = Tracked(
+        tracking=f"SEQ {written.mix_and_size} MB/s",
+        unit="MB/s",
+        workload=written,
+        value=lambda measured: measured.megabytes_per_s,
     )
-
-
-def _workload(profile: Profile, read_percent: int, block_size_kib: float) -> Workload:
-    """Return a workload, at the test's own demand if the profile gives one."""
-    table = profile.table(ThroughputTable)
-    shared = profile.workload(Access.SEQUENTIAL, read_percent, block_size_kib)
-    return replace(
-        shared, jobs=table.jobs or shared.jobs, io_depth=table.io_depth or shared.io_depth
-    )
+    return (yield from rounds_until_steady(section, steps, profile.steady_state, (tracked,)))
 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from tkperf.procedures.building_blocks import (
     response_time_histogram,
     stream_outcome,
     stream_until,
+    track_iops,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
@@ -154,13 +155,10 @@ def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
     yield Purge(section=SECTION)
     stream = yield from stream_until(
         SECTION,
-        workload,
+        track_iops(workload, str(workload)),
         slice_s=table.slice_s,
         max_slices=table.max_slices,
         rules=profile.steady_state,
-        tracking=f"{workload} IOPS",
-        unit="IOPS",
-        tracked_value=lambda slice_: slice_.iops,
         judge_every=table.round_every_slices or None,
         enough_bytes=table.capacity_multiple * active_range_bytes,
     )

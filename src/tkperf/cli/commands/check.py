@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from tkperf.cli.calling import Command
-from tkperf.cli.kinds import OUTPUT_FILE, RUN_FILE, InputFile, offer_files
+from tkperf.cli.kinds import RUN_FILE, InputFile, offer_files
+from tkperf.cli.options import json_option, output_file
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import RunFileError, UsageError
+
+if TYPE_CHECKING:
+    from tkperf.cli.output import Outputs
 
 
 @click.command(cls=Command)
@@ -24,20 +29,10 @@ from tkperf.model.errors import RunFileError, UsageError
     ),
 )
 @click.argument("claims_file", type=InputFile(".toml"))
-@click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
-@click.option(
-    "--junit",
-    type=OUTPUT_FILE,
-    metavar="FILE",
-    help="Also as JUnit XML, for CI systems; - is stdout.",
-)
-@click.option("--html", type=OUTPUT_FILE, metavar="FILE", help="Of several runs: also as a page.")
-@click.option(
-    "--markdown",
-    type=OUTPUT_FILE,
-    metavar="FILE",
-    help="Of several runs: also for wikis and mails.",
-)
+@json_option
+@output_file("junit", "Also as JUnit XML, for CI systems; - is stdout.")
+@output_file("html", "Of several runs: also as a page.")
+@output_file("markdown", "Of several runs: also for wikis and mails.")
 @click.option(
     "--require-confidence",
     is_flag=True,
@@ -47,10 +42,8 @@ def check(
     run_files: tuple[Path, ...],
     claims_file: Path,
     as_json: bool,
-    junit: Path | None,
-    html: Path | None,
-    markdown: Path | None,
     require_confidence: bool,
+    **files: Path | None,
 ) -> None:
     """Check the claims in CLAIMS_FILE against RUN_FILES: met, not met, or not measured.
 
@@ -83,23 +76,36 @@ def check(
       run = "last-firmware.tkperf"
       within_percent = 5
     """
-    if len(run_files) > 1:
-        _check_many(
-            run_files, claims_file, as_json=as_json, junit=junit, html=html, markdown=markdown,
-            require_confidence=require_confidence,
-        )  # fmt: skip
-        return
-    if html is not None or markdown is not None:
+    from tkperf.cli.output import STDOUT, Outputs
+
+    several = len(run_files) > 1
+    if not several and (files["html_file"] is not None or files["markdown_file"] is not None):
         raise UsageError(
             "--html and --markdown are for several runs: tkperf report --claims shows those of one"
         )
-    _check_one(run_files[0], claims_file, as_json, junit, require_confidence)
+    outputs = Outputs(
+        (*files.values(), STDOUT if as_json else None), inputs=(*run_files, claims_file)
+    )
+    work = _Work(claims_file, as_json, require_confidence, outputs, **files)
+    if several:
+        _check_many(run_files, work)
+    else:
+        _check_one(run_files[0], work)
 
 
-def _check_one(
-    run_file: Path, claims_file: Path, as_json: bool, junit: Path | None, require_confidence: bool
-) -> None:
-    from tkperf.cli.output import STDOUT, Outputs
+class _Work(NamedTuple):
+    """Claims to check, and the outputs of the answer."""
+
+    claims_file: Path
+    as_json: bool
+    require_confidence: bool
+    outputs: Outputs
+    junit_file: Path | None
+    html_file: Path | None
+    markdown_file: Path | None
+
+
+def _check_one(run_file: Path, work: _Work) -> None:
     from tkperf.model.errors import ClaimsNotMetError
     from tkperf.model.units import format_count
     from tkperf.pipeline.api import load, read_and_check
@@ -107,37 +113,27 @@ def _check_one(
     from tkperf.render.terminal.check import print_checked
     from tkperf.render.terminal.console import OutputConsole
 
-    outputs = Outputs((junit, STDOUT if as_json else None), inputs=(run_file, claims_file))
     result = load(run_file)
-    checked = read_and_check(claims_file, result)
-    if as_json:
+    checked = read_and_check(work.claims_file, result)
+    if work.as_json:
         click.echo(render_check_json(checked, result))
-    elif not outputs.on_stdout:
+    elif not work.outputs.on_stdout:
         print_checked(checked, result, OutputConsole(emoji=False))
-    if junit is not None:
-        outputs.write(junit, render_junit(checked, result, confirmed=require_confidence))
+    if work.junit_file is not None:
+        junit = render_junit(checked, result, confirmed=work.require_confidence)
+        work.outputs.write(work.junit_file, junit)
     claims = format_count(len(checked.findings), "claim")
     if missed := len(checked.unmet):
         raise ClaimsNotMetError(
             f"{run_file}: {missed} of {claims} not met, not measured or cannot be told"
         )
-    if require_confidence and (doubted := len(checked.unconfirmed)):
+    if work.require_confidence and (doubted := len(checked.unconfirmed)):
         raise ClaimsNotMetError(
             f"{run_file}: {doubted} of {claims} met, but not beyond the uncertainty"
         )
 
 
-def _check_many(
-    run_files: tuple[Path, ...],
-    claims_file: Path,
-    *,
-    as_json: bool,
-    junit: Path | None,
-    html: Path | None,
-    markdown: Path | None,
-    require_confidence: bool,
-) -> None:
-    from tkperf.cli.output import STDOUT, Outputs
+def _check_many(run_files: tuple[Path, ...], work: _Work) -> None:
     from tkperf.model.errors import ClaimsNotMetError
     from tkperf.page.check import CheckedFile, build_check_matrix, build_check_page
     from tkperf.pipeline.api import load, read_and_check, require_claims
@@ -150,36 +146,27 @@ def _check_many(
     from tkperf.render.terminal.check import print_matrix
     from tkperf.render.terminal.console import open_console
 
-    outputs = Outputs(
-        (junit, html, markdown, STDOUT if as_json else None), inputs=(*run_files, claims_file)
-    )
-    require_claims(claims_file)  # an error there is not that of each run
+    require_claims(work.claims_file)  # an error there is not that of each run
     files = []
     for path in run_files:
         try:
-            files.append(
-                CheckedFile(file=str(path), checked=read_and_check(claims_file, load(path)))
-            )
+            checked = read_and_check(work.claims_file, load(path))
+            files.append(CheckedFile(file=str(path), checked=checked))
         except (RunFileError, UsageError) as error:
             files.append(CheckedFile(file=str(path), error=str(error)))
     matrix = build_check_matrix(files)
-    if as_json:
+    if work.as_json:
         click.echo(render_matrix_json(matrix, files))
-    elif not outputs.on_stdout:
+    elif not work.outputs.on_stdout:
         print_matrix(matrix, open_console())
-    if junit is not None:
-        outputs.write(junit, render_matrix_junit(files, confirmed=require_confidence))
-    if markdown is not None:
-        outputs.write(markdown, render_matrix_markdown(matrix))
-    if html is not None:
-        outputs.write(html, render_html(build_check_page(matrix)))
-    doubted = require_confidence and any(
-        not finding.is_confirmed
-        for one in files
-        if one.checked is not None
-        for finding in one.checked.findings
-    )
+    if work.junit_file is not None:
+        junit = render_matrix_junit(files, confirmed=work.require_confidence)
+        work.outputs.write(work.junit_file, junit)
+    if work.markdown_file is not None:
+        work.outputs.write(work.markdown_file, render_matrix_markdown(matrix))
+    if work.html_file is not None:
+        work.outputs.write(work.html_file, render_html(build_check_page(matrix)))
     if not all(row.passes for row in matrix.rows):
         raise ClaimsNotMetError(matrix.banner)
-    if doubted:
+    if work.require_confidence and any(one.checked and one.checked.unconfirmed for one in files):
         raise ClaimsNotMetError(f"{matrix.banner}, but not all beyond the uncertainty")

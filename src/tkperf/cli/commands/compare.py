@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tkperf.cli.calling import Command
-from tkperf.cli.kinds import OUTPUT_FILE, OUTPUT_FOLDER, RUN_FILE, OneOf
+from tkperf.cli.kinds import OUTPUT_FOLDER, RUN_FILE
+from tkperf.cli.options import output_file
 from tkperf.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,39 +34,15 @@ ARRANGEMENTS = ("runs", "cohort", "history")
 @click.option(
     "--as",
     "wanted",
-    type=OneOf(ARRANGEMENTS),
+    type=click.Choice(ARRANGEMENTS),
     help="How to compare them: each against the first (runs), drives of one model (cohort), one "
     "drive over its dates (history). By default from three runs on by their models and serial numbers.",
 )
-@click.option(
-    "--csv",
-    "csv_file",
-    type=OUTPUT_FILE,
-    metavar="FILE",
-    help="Also as CSV. Of each FILE: - is stdout.",
-)
-@click.option(
-    "--html",
-    "html_file",
-    type=OUTPUT_FILE,
-    metavar="FILE",
-    help="Also as one HTML file with plots.",
-)
-@click.option(
-    "--pdf",
-    "pdf_file",
-    type=OUTPUT_FILE,
-    metavar="FILE",
-    help="Also as PDF.",
-)
-@click.option("--json", "json_file", type=OUTPUT_FILE, metavar="FILE", help="Also as JSON.")
-@click.option(
-    "--markdown",
-    "markdown_file",
-    type=OUTPUT_FILE,
-    metavar="FILE",
-    help="Also as Markdown, for wikis and mails.",
-)
+@output_file("csv", "Also as CSV. Of each FILE: - is stdout.")
+@output_file("html", "Also as one HTML file with plots.")
+@output_file("pdf", "Also as PDF.")
+@output_file("json", "Also as JSON.")
+@output_file("markdown", "Also as Markdown, for wikis and mails.")
 @click.option(
     "-f",
     "--folder",

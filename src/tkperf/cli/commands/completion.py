@@ -15,11 +15,10 @@ from click.shell_completion import (
 )
 
 from tkperf.cli.calling import Command
-from tkperf.cli.kinds import OneOf
 
 
 @click.command(cls=Command)
-@click.argument("shell", type=OneOf(["bash", "zsh", "fish"]))
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
     """Print the completion script of a shell.

@@ -11,13 +11,14 @@ import click
 
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import Device
+from tkperf.cli.options import json_option
 from tkperf.model.errors import DeviceError, UsageError
 
 
 @click.command(cls=Command)
 @click.argument("device", required=False, type=Device(simulated=False))
 @click.option("--unlock", is_flag=True, help="Clear an ATA password that a cut-off purge left.")
-@click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
+@json_option
 def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
     """What tkperf knows of DEVICE, whether it could be tested, and what this machine lacks.
 
@@ -61,7 +62,7 @@ def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
 @click.argument("device", required=False, type=Device(simulated=False))
 @click.option("--apply", "apply_", is_flag=True, help="Set them, as root, until --restore.")
 @click.option("--restore", is_flag=True, help="Put back what was before; needs no DEVICE.")
-@click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
+@json_option
 def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None:
     """Show what tkperf would set on this host to measure DEVICE; --apply sets it, --restore puts it back.
 

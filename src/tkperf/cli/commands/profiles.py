@@ -6,6 +6,7 @@ import click
 
 from tkperf.cli.calling import Command, Group
 from tkperf.cli.kinds import ProfileName
+from tkperf.cli.options import json_option
 from tkperf.model.choices import built_in_profiles
 from tkperf.model.errors import closest, not_known
 from tkperf.model.input_files import is_toml_path
@@ -24,7 +25,7 @@ class _Profiles(Group):
 
 
 @click.group(cls=_Profiles, invoke_without_command=True)
-@click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
+@json_option
 @click.pass_context
 def profiles(context: click.Context, as_json: bool) -> None:
     """List the profiles that come with tkperf: each holds the numbers of one specification.
@@ -46,7 +47,7 @@ def profiles(context: click.Context, as_json: bool) -> None:
 
 @profiles.command(cls=Command)
 @click.argument("name", type=ProfileName(built_in_profiles()))
-@click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
+@json_option
 def show(name: str, as_json: bool) -> None:
     """Explain a profile key by key, and say what each of its tests would do.
 

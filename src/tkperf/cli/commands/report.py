@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tkperf.cli.calling import Command
-from tkperf.cli.kinds import OUTPUT_FILE, OUTPUT_FOLDER, RUN_FILE, InputFile
+from tkperf.cli.kinds import RUN_FILE, InputFile
+from tkperf.cli.options import json_option, output_file, output_folder
 from tkperf.cli.streams import complain
 from tkperf.model.errors import UsageError
 
@@ -24,22 +25,13 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("run_file", type=RUN_FILE)
-@click.option(
+@output_file(
+    "html",
+    "The HTML file; by default next to the run file, if nothing else is asked for.",
     "-o",
     "--output",
-    "--html",
-    "html",
-    type=OUTPUT_FILE,
-    metavar="FILE",
-    help="The HTML file; by default next to the run file, if nothing else is asked for.",
 )
-@click.option(
-    "--pdf",
-    "pdf_file",
-    type=OUTPUT_FILE,
-    metavar="FILE",
-    help="For print, with the PTS's page header.",
-)
+@output_file("pdf", "For print, with the PTS's page header.")
 @click.option(
     "--claims",
     "claims_file",
@@ -64,46 +56,16 @@ if TYPE_CHECKING:
     help="A fact that no tool can find out, in the HTML and PDF; may be repeated. NAME is Test sponsor, "
     "Reference test platform, Manufacturer, NAND type, Motherboard or Note.",
 )
-@click.option(
-    "--csv",
-    "csv_folder",
-    type=OUTPUT_FOLDER,
-    metavar="DIR",
-    help="Tables as CSV: cells, rounds, slices, verdicts, histograms, every second.",
-)
-@click.option(
-    "--parquet",
-    "parquet_folder",
-    type=OUTPUT_FOLDER,
-    metavar="DIR",
-    help="The same tables as Parquet.",
-)
-@click.option(
-    "--json", "json_file", type=OUTPUT_FILE, metavar="FILE", help="As tkperf show --json."
-)
-@click.option(
-    "--xml", "xml_file", type=OUTPUT_FILE, metavar="FILE", help="TKperf's format, for tkperf-cmp."
-)
-@click.option(
-    "--markdown", "markdown_file", type=OUTPUT_FILE, metavar="FILE", help="For wikis and mails."
-)
-@click.option(
-    "--openmetrics",
-    "openmetrics_file",
-    type=OUTPUT_FILE,
-    metavar="FILE",
-    help="Every second with its time, for Prometheus and Grafana.",
-)
-@click.option(
-    "--line-protocol",
-    "line_protocol_file",
-    type=OUTPUT_FILE,
-    metavar="FILE",
-    help="The same for InfluxDB and others.",
-)
+@output_folder("csv", "Tables as CSV: cells, rounds, slices, verdicts, histograms, every second.")
+@output_folder("parquet", "The same tables as Parquet.")
+@output_file("json", "As tkperf show --json.")
+@output_file("xml", "TKperf's format, for tkperf-cmp.")
+@output_file("markdown", "For wikis and mails.")
+@output_file("openmetrics", "Every second with its time, for Prometheus and Grafana.")
+@output_file("line-protocol", "The same for InfluxDB and others.")
 def report(
     run_file: Path,
-    html: Path | None,
+    html_file: Path | None,
     pdf_file: Path | None,
     claims_file: Path | None,
     histograms: tuple[str, ...],
@@ -154,12 +116,12 @@ def report(
     series_files = (openmetrics_file, line_protocol_file)
     files = (pdf_file, json_file, xml_file, markdown_file, *series_files)
     others = (csv_folder, parquet_folder, *files)
-    if html is None and (not any(others) or (selections and pdf_file is None)):
-        html = run_file.with_suffix(".html")
+    if html_file is None and (not any(others) or (selections and pdf_file is None)):
+        html_file = run_file.with_suffix(".html")
     with ExitStack() as stack:
         stack.enter_context(_without_looking_for_garbage())
         # Everything that may fail comes first, so that nothing is written then.
-        if html is not None or pdf_file is not None:
+        if html_file is not None or pdf_file is not None:
             require_packages()
         if parquet_folder is not None:
             require_parquet()
@@ -174,12 +136,12 @@ def report(
         csv_files = files_in(csv_folder, (f"{table.name}.csv" for table in tables()))
         parquet_files = files_in(parquet_folder, (f"{table.name}.parquet" for table in tables()))
         outputs = Outputs(
-            (html, *files, *csv_files, *parquet_files),
+            (html_file, *files, *csv_files, *parquet_files),
             inputs=(run_file, claims_file),
             folders=(csv_folder, parquet_folder),
         )
         checked = None if claims_file is None else read_and_check(claims_file, result)
-        paged = html is not None or pdf_file is not None
+        paged = html_file is not None or pdf_file is not None
         view = build_run_view(opened, record, result, checked, selections, told) if paged else None
         xml = None if xml_file is None else _render_xml(result)
         began_s = require_time(result) if any(series_files) else 0.0
@@ -207,8 +169,8 @@ def report(
         if view is not None:
             if printer is not None:
                 print_run_pdf(view, result, printer)
-            if html is not None:
-                outputs.write(html, render_html(view))
+            if html_file is not None:
+                outputs.write(html_file, render_html(view))
             if printer is not None and pdf_file is not None:
                 outputs.write(pdf_file, printer.finish())
 
@@ -260,7 +222,7 @@ def require_time(result: RunResult) -> float:
 
 @click.command(cls=Command)
 @click.argument("run_file", type=RUN_FILE)
-@click.option("--json", "as_json", is_flag=True, help="A documented JSON document instead.")
+@json_option
 def show(run_file: Path, as_json: bool) -> None:
     """Print the results in RUN_FILE again; also while its run goes on.
 

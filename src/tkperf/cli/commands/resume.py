@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
-from tkperf.cli.calling import Command, Heading, option_about
+from tkperf.cli.calling import Command
 from tkperf.cli.kinds import RUN_FILE, Device
-from tkperf.cli.options import (
-    consent_options,
-    purge_command_option,
-    strict_option,
-    view_options,
-)
+from tkperf.cli.options import CONSENT, STRICT, VIEWS, on_test, purge_command
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import UsageError
-
-_test_option = option_about(Heading.TEST)
 
 
 def _split(_ctx: object, _param: object, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -28,45 +22,33 @@ def _split(_ctx: object, _param: object, given: tuple[str, ...]) -> tuple[str, .
     return tuple(dict.fromkeys(names))
 
 
-@click.command(cls=Command)
-@click.argument("run_file", type=RUN_FILE)
-@click.argument("device", required=False, type=Device())
-@_test_option(
-    "--accept-interruption",
-    "accept",
-    is_flag=True,
-    help="Go on where it stopped, also within a stream or a steady-state window; all that spans the "
-    "interruption is marked. Purges and fills are done anew all the same.",
-)
-@_test_option(
-    "--repeat",
-    metavar="TEST,...",
-    multiple=True,
-    callback=_split,
-    help="Measure a test of the run again; what was measured before is kept and named.",
-)
-@_test_option(
-    "--test",
-    "add",
-    metavar="TEST,...",
-    multiple=True,
-    callback=_split,
-    help="Measure another test, too, by the run's own profile and options.",
-)
-@strict_option
-@purge_command_option("The run's --purge-command again: none is taken from its file.")
-@consent_options
-@view_options
-def resume(
-    run_file: Path,
-    device: str | None,
-    accept: bool,
-    repeat: tuple[str, ...],
-    add: tuple[str, ...],
-    strict: bool,
-    purge_command: str | None,
-    **options: Any,
-) -> None:
+_TESTS = (
+    on_test(
+        "--accept-interruption", "accept", is_flag=True,
+        help="Go on where it stopped, also within a stream or a steady-state window; all that spans the "
+        "interruption is marked. Purges and fills are done anew all the same.",
+    ),
+    on_test(
+        "--repeat", metavar="TEST,...", multiple=True, callback=_split,
+        help="Measure a test of the run again; what was measured before is kept and named.",
+    ),
+    on_test(
+        "--test", "add", metavar="TEST,...", multiple=True, callback=_split,
+        help="Measure another test, too, by the run's own profile and options.",
+    ),
+)  # fmt: skip
+
+
+@click.command(
+    cls=Command,
+    params=[
+        click.Argument(["run_file"], type=RUN_FILE),
+        click.Argument(["device"], required=False, type=Device()),
+        *_TESTS, STRICT, purge_command("The run's --purge-command again: none is taken from its file."),
+        *CONSENT, *VIEWS,
+    ],
+)  # fmt: skip
+def resume(run_file: Path, **options: Any) -> None:
     """Go on with the run in RUN_FILE after a kill, a crash, a power cut, Ctrl-C or an error.
 
     Everything is as the run was begun with: profile, options, tests, device. DEVICE says where the
@@ -87,12 +69,12 @@ def resume(
 
     if run_file.suffix != RUN_FILE_SUFFIX and os.path.exists(run_file):  # noqa: PTH110 # False also for names too long
         raise UsageError(f"RUN_FILE {run_file}: a run goes on in its run file, NAME.tkperf")
-    request = ResumeRequest(
-        path=run_file, device=device, accept=accept, repeat=repeat, add=add, strict=strict,
-        purge_command=purge_command,
-    )  # fmt: skip
-
+    asked = {
+        field.name: options.pop(field.name)
+        for field in fields(ResumeRequest)
+        if field.name in options
+    }
     run_options = RunOptions(
         name=run_file.stem, folder=run_file.parent, command_line=tuple(sys.argv), **options
     )
-    resume_session(request, run_options)
+    resume_session(ResumeRequest(path=run_file, **asked), run_options)

@@ -4,41 +4,49 @@ from __future__ import annotations
 
 import click
 
-from tkperf.cli.calling import Heading, option_about
 from tkperf.cli.kinds import InputFile
 from tkperf.cli.options import (
-    auto_demand_option,
-    consent_options,
-    demand_options,
-    load_options,
-    outlook_options,
+    AUTO_DEMAND,
+    CONSENT,
+    DEMAND,
+    LOAD,
+    OUTLOOK,
+    PURGE,
+    RESULT,
+    RUN_ARGUMENTS,
+    SIZE,
+    TRUST,
+    SuiteCommand,
+    on_target,
     profile_option,
-    purge_options,
-    result_options,
-    run_arguments,
-    size_option,
-    suite_command,
     tests_option,
-    trust_options,
 )
-from tkperf.model.choices import HDD_PROFILES
+from tkperf.model.choices import DEFAULT_PROFILES, HDD_PROFILES
 
-SSD_FLAGS = ("-ssdt", "--ssd-type", "--test")
+_SSD_FLAGS = ("-ssdt", "--ssd-type", "--test")
+_RAID = (
+    on_target(
+        "-c", "--config", "raid", required=True, metavar="FILE", type=InputFile(".json"),
+        help="raid.json: devices, raidlevel, type (sw_mdadm or hw_lsi), stripsize ...",
+    ),
+    on_target("--remove-set", is_flag=True, help="Take the set down again after the run."),
+)  # fmt: skip
 
 
-@click.command(cls=suite_command("ssd", SSD_FLAGS))
-@run_arguments
-@tests_option("ssd", SSD_FLAGS)
-@profile_option("pts-e-1.1")
-@demand_options
-@auto_demand_option
-@load_options
-@size_option
-@purge_options
-@trust_options
-@consent_options
-@outlook_options
-@result_options
+def _run(suite: str, options: dict[str, object]) -> None:
+    from tkperf.cli.run_options import read_options
+    from tkperf.cli.session import run_session
+
+    run_session(*read_options(suite, options))
+
+
+@click.command(
+    cls=SuiteCommand,
+    params=[
+        *RUN_ARGUMENTS, tests_option("ssd", *_SSD_FLAGS), profile_option(DEFAULT_PROFILES["ssd"]),
+        *DEMAND, AUTO_DEMAND, *LOAD, SIZE, *PURGE, *TRUST, *CONSENT, *OUTLOOK, *RESULT,
+    ],
+)  # fmt: skip
 def ssd(**options: object) -> None:
     """Run the SSD tests on DEVICE and keep everything in NAME.tkperf. DEVICE is erased.
 
@@ -53,26 +61,17 @@ def ssd(**options: object) -> None:
       tkperf ssd D3-S4510-lat /dev/sdb -ssdt lat --output results/
       tkperf ssd nightly /dev/sdb --yes-destroy PHYH850500YA960L --progress plain
     """
-    from tkperf.cli.run_options import read_options
-    from tkperf.cli.session import run_session
-
-    run_session(*read_options("ssd", options))
+    _run("ssd", options)
 
 
-HDD_FLAGS = ("-hddt", "--hdd-type", "--test")
-
-
-@click.command(cls=suite_command("hdd", HDD_FLAGS))
-@run_arguments
-@tests_option("hdd", HDD_FLAGS)
-@profile_option("tkperf-2.2", HDD_PROFILES)
-@demand_options
-@load_options
-@size_option
-@trust_options
-@consent_options
-@outlook_options
-@result_options
+@click.command(
+    cls=SuiteCommand,
+    params=[
+        *RUN_ARGUMENTS, tests_option("hdd", "-hddt", "--hdd-type", "--test"),
+        profile_option(DEFAULT_PROFILES["hdd"], HDD_PROFILES),
+        *DEMAND, *LOAD, SIZE, *TRUST, *CONSENT, *OUTLOOK, *RESULT,
+    ],
+)  # fmt: skip
 def hdd(**options: object) -> None:
     """Measure a hard disk over the areas from its start to its end. DEVICE is overwritten.
 
@@ -86,38 +85,17 @@ def hdd(**options: object) -> None:
       tkperf hdd ST4000-tp /dev/sdc -hddt tp -rt 10
       tkperf hdd look ./scratch.img --size 1GiB --profile quick
     """
-    from tkperf.cli.run_options import read_options
-    from tkperf.cli.session import run_session
-
-    run_session(*read_options("hdd", options))
+    _run("hdd", options)
 
 
-_target_option = option_about(Heading.TARGET)
-RAID_FLAGS = ("-ssdt", "--ssd-type", "--test")
-
-
-@click.command(cls=suite_command("raid", RAID_FLAGS))
-@run_arguments
-@_target_option(
-    "-c",
-    "--config",
-    "raid",
-    required=True,
-    metavar="FILE",
-    type=InputFile(".json"),
-    help="raid.json: devices, raidlevel, type (sw_mdadm or hw_lsi), stripsize ...",
-)
-@_target_option("--remove-set", is_flag=True, help="Take the set down again after the run.")
-@tests_option("raid", RAID_FLAGS)
-@profile_option("pts-e-1.1")
-@demand_options
-@auto_demand_option
-@load_options
-@purge_options
-@trust_options
-@consent_options
-@outlook_options
-@result_options
+@click.command(
+    cls=SuiteCommand,
+    params=[
+        *RUN_ARGUMENTS, *_RAID, tests_option("raid", *_SSD_FLAGS),
+        profile_option(DEFAULT_PROFILES["raid"]),
+        *DEMAND, AUTO_DEMAND, *LOAD, *PURGE, *TRUST, *CONSENT, *OUTLOOK, *RESULT,
+    ],
+)  # fmt: skip
 def raid(**options: object) -> None:
     """Make a RAID set of whole drives and run the SSD tests on it. All its members are erased.
 
@@ -137,7 +115,4 @@ def raid(**options: object) -> None:
       tkperf raid R5 /dev/md0 -c raid.json -nj 4 -iod 32
       tkperf raid R1 /dev/md0 -c raid.json -ssdt iops --yes-destroy SERIAL1,SERIAL2 --remove-set
     """
-    from tkperf.cli.run_options import read_options
-    from tkperf.cli.session import run_session
-
-    run_session(*read_options("raid", options))
+    _run("raid", options)

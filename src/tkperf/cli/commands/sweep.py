@@ -7,17 +7,17 @@ from typing import Any
 
 import click
 
-from tkperf.cli.calling import Command, Heading, option_about
-from tkperf.cli.kinds import OneOf
+from tkperf.cli.calling import Command
 from tkperf.cli.options import (
-    consent_options,
-    load_options,
+    CONSENT,
+    LOAD,
+    PURGE,
+    RESULT,
+    RUN_ARGUMENTS,
+    SIZE,
+    TRUST,
+    on_test,
     profile_option,
-    purge_options,
-    result_options,
-    run_arguments,
-    size_option,
-    trust_options,
 )
 from tkperf.model.errors import UsageError
 from tkperf.model.units import KIB, parse_size_bytes
@@ -66,65 +66,38 @@ def _size_kib(word: str) -> float:
     return size_bytes / KIB
 
 
-_test_option = option_about(Heading.TEST)
 _WHOLE_NUMBERS = _Values(_whole, "1,2,4")
+_LISTS = (
+    on_test("--threads", "jobs", type=_WHOLE_NUMBERS, metavar="N,N...", help="Thread counts (TC)."),
+    on_test(
+        "--depth", "io_depths", type=_WHOLE_NUMBERS, metavar="N,N...",
+        help="Outstanding I/Os of each thread (QD).",
+    ),
+    on_test(
+        "--block-size", "block_sizes_kib", type=_Values(_size_kib, "512,4k,128k,1m"), metavar="SIZE,SIZE...",
+        help="Block sizes, as fio writes them: 512,4k,1m.",
+    ),
+    on_test(
+        "--mix", "read_percents", type=_Values(_read_percent, "100,70,0 or 100/0,70/30"), metavar="R/W,R/W...",
+        help="Read/write mixes: 100/0,65/35, or their shares of reads alone.",
+    ),
+    on_test(
+        "--compressibility", "compressible_percents", type=_Values(_whole, "0,50,90"),
+        metavar="PERCENT,PERCENT...",
+        help="How much of the data a drive's compression could save; 0 is random data.",
+    ),
+    on_test("--access", type=click.Choice([access.value for access in Access]), help="Order of the addresses."),
+)  # fmt: skip
 
 
-@click.command(cls=Command)
-@run_arguments
-@_test_option(
-    "--threads", "jobs", type=_WHOLE_NUMBERS, metavar="N,N...", help="Thread counts (TC)."
-)
-@_test_option(
-    "--depth",
-    "io_depths",
-    type=_WHOLE_NUMBERS,
-    metavar="N,N...",
-    help="Outstanding I/Os of each thread (QD).",
-)
-@_test_option(
-    "--block-size",
-    "block_sizes_kib",
-    type=_Values(_size_kib, "512,4k,128k,1m"),
-    metavar="SIZE,SIZE...",
-    help="Block sizes, as fio writes them: 512,4k,1m.",
-)
-@_test_option(
-    "--mix",
-    "read_percents",
-    type=_Values(_read_percent, "100,70,0 or 100/0,70/30"),
-    metavar="R/W,R/W...",
-    help="Read/write mixes: 100/0,65/35, or their shares of reads alone.",
-)
-@_test_option(
-    "--compressibility",
-    "compressible_percents",
-    type=_Values(_whole, "0,50,90"),
-    metavar="PERCENT,PERCENT...",
-    help="How much of the data a drive's compression could save; 0 is random data.",
-)
-@_test_option(
-    "--access",
-    type=OneOf([access.value for access in Access]),
-    help="Order of the addresses.",
-)
-@profile_option("pts-e-1.1")
-@load_options
-@size_option
-@purge_options
-@trust_options
-@consent_options
-@result_options
-def sweep(
-    profile: str,
-    jobs: tuple[float, ...] | None,
-    io_depths: tuple[float, ...] | None,
-    block_sizes_kib: tuple[float, ...] | None,
-    read_percents: tuple[float, ...] | None,
-    compressible_percents: tuple[float, ...] | None,
-    access: str | None,
-    **options: object,
-) -> None:
+@click.command(
+    cls=Command,
+    params=[
+        *RUN_ARGUMENTS, *_LISTS, profile_option("pts-e-1.1"),
+        *LOAD, SIZE, *PURGE, *TRUST, *CONSENT, *RESULT,
+    ],
+)  # fmt: skip
+def sweep(profile: str, **options: Any) -> None:
     """Measure every combination of the values given and keep everything in NAME.tkperf. DEVICE is erased.
 
     Purge and preconditioning, then rounds of all combinations until the one that is hardest on the
@@ -144,22 +117,8 @@ def sweep(
     from tkperf.procedures import load_profile, with_numbers
     from tkperf.procedures.sweep import TEST, SweepTable
 
-    given = {
-        "jobs": jobs,
-        "io_depths": io_depths,
-        "block_sizes_kib": block_sizes_kib,
-        "read_percents": read_percents,
-        "compressible_percents": compressible_percents,
-        "access": access,
-    }
-    numbers = {key: value for key, value in given.items() if value is not None}
-    run_session(
-        *read_options(
-            TEST.suites[0],
-            {
-                **options,
-                "tests": (TEST.name,),
-                "profile": with_numbers(load_profile(profile), SweepTable, **numbers),
-            },
-        )
-    )
+    numbers = {str(option.name): options.pop(str(option.name)) for option in _LISTS}
+    numbers = {key: value for key, value in numbers.items() if value is not None}
+    changed = with_numbers(load_profile(profile), SweepTable, **numbers)
+    options |= {"tests": (TEST.name,), "profile": changed}
+    run_session(*read_options(TEST.suites[0], options))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tkperf.cli.calling import Command
-from tkperf.cli.kinds import RUN_FILE, OneOf
-from tkperf.cli.options import VERBOSE
+from tkperf.cli.kinds import RUN_FILE
+from tkperf.cli.options import PROGRESS, VERBOSE, json_option
 from tkperf.cli.streams import complain
 from tkperf.model.errors import RunFileError, reason_of
 from tkperf.model.units import format_duration, format_durations
@@ -29,16 +29,7 @@ if TYPE_CHECKING:
 _LOOK_EVERY_S = 0.5
 
 
-@click.command(cls=Command)
-@click.argument("run_file", type=RUN_FILE)
-@click.option(
-    "--progress",
-    type=OneOf(["auto", "live", "plain", "json"]),
-    default="auto",
-    show_default=True,
-    help="Live view, plain lines, or one JSON event a line on stdout.",
-)
-@click.option("-v", "--verbose", is_flag=True, help=VERBOSE)
+@click.command(cls=Command, params=[click.Argument(["run_file"], type=RUN_FILE), PROGRESS, VERBOSE])
 def attach(run_file: Path, progress: str, verbose: bool) -> None:
     """Watch the run in RUN_FILE from any terminal, read-only, until it ends. Ctrl-C ends the watching alone.
 
@@ -82,7 +73,7 @@ def _watch(followed: FollowedFile, progress: str, *, verbose: bool) -> None:
 
 @click.command(cls=Command)
 @click.argument("run_files", nargs=-1, type=RUN_FILE)
-@click.option("--json", "as_json", is_flag=True, help="A documented JSON document instead.")
+@json_option
 def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     """Tell how runs stand: of RUN_FILES, or of all that run on this machine and all in this folder.
 

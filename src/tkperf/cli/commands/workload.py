@@ -1,4 +1,4 @@
-"""tkperf workload: explain files that describe the user's own tests."""
+"""tkperf workload: explain files that describe the user's own tests, or make one of a fio job file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from tkperf.cli.calling import Command, Group
 from tkperf.cli.kinds import OUTPUT_FILE, InputFile
-from tkperf.cli.options import profile_option
+from tkperf.cli.options import json_option, profile_option
 from tkperf.cli.streams import complain
 from tkperf.model.errors import InputFileError, UsageError
 from tkperf.model.input_files import SETTINGS_BYTES, read_text_input
@@ -118,10 +118,11 @@ def keys() -> None:
     list_keys()
 
 
-@workload.command(cls=Command)
-@click.argument("file", type=InputFile(".toml"))
-@profile_option("pts-e-1.1")
-@click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
+@workload.command(
+    cls=Command,
+    params=[click.Argument(["file"], type=InputFile(".toml")), profile_option("pts-e-1.1")],
+)
+@json_option
 def show(**options: Any) -> None:
     """Check a workload file, say what it would do.
 

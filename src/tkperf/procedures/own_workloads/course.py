@@ -32,10 +32,11 @@ from tkperf.procedures.building_blocks import (
     expect_measurement,
     expect_round,
     keeps_up,
-    rounds_until_all_steady,
+    rounds_until_steady,
     slices_of,
     stream_outcome,
     stream_until,
+    unjudged,
     why_not_steady,
     workload_independent_preconditioning,
 )
@@ -109,7 +110,7 @@ def _rounds(phase: RoundsPhase, setting: _Setting) -> Generator[Yielded, Reply, 
         yield Course(phases=tuple(replace(warm_up, number=number) for number in numbers))
     results: list[RoundAnswer] = []
     if phase.rounds is None:
-        outcome = yield from rounds_until_all_steady(
+        outcome = yield from rounds_until_steady(
             phase.section,
             steps,
             setting.rules,
@@ -119,12 +120,8 @@ def _rounds(phase: RoundsPhase, setting: _Setting) -> Generator[Yielded, Reply, 
         )
     else:
         results += yield from _so_many_rounds(phase, replace(warm_up, warm_up=False), phase.rounds)
-        outcome = SectionOutcome(
-            section=phase.section,
-            window=tuple(range(1, phase.rounds + 1)),
-            verdict=None,
-            ended_because=f"ran its {format_count(phase.rounds, 'round')}",
-        )
+        because = f"ran its {format_count(phase.rounds, 'round')}"
+        outcome = unjudged(phase.section, because, range(1, phase.rounds + 1))
     window = [results[number - 1] for number in outcome.window]
     measured = {step.workload: [result[step.workload] for result in window] for step in steps}
     return _with_missed_rates(outcome, measured)
@@ -155,19 +152,20 @@ def _so_many_rounds(
 
 
 def _tracked(phase: RoundsPhase, setting: _Setting) -> list[Tracked]:
-    tracked = []
-    for variable in phase.tracked:
-        workload = setting.workload(tracked_load(variable, phase, setting.loads))
-        quantity = QUANTITIES[variable.quantity]
-        tracked.append(
-            Tracked(
-                tracking=f"{workload} {quantity.label}",
-                unit=quantity.unit_in_data,
-                workload=workload,
-                value=partial(_value, quantity, workload),
-            )
-        )
-    return tracked
+    return [
+        _track(variable.quantity, setting.workload(tracked_load(variable, phase, setting.loads)))
+        for variable in phase.tracked
+    ]
+
+
+def _track(key: str, workload: Workload) -> Tracked:
+    quantity = QUANTITIES[key]
+    return Tracked(
+        tracking=f"{workload} {quantity.label}",
+        unit=quantity.unit_in_data,
+        workload=workload,
+        value=partial(_value, quantity, workload),
+    )
 
 
 def _value(quantity: Quantity, workload: Workload, measured: Measurement) -> float:
@@ -181,18 +179,14 @@ def _stream(phase: StreamPhase, setting: _Setting) -> Generator[Yielded, Reply, 
     workload = setting.workload(setting.loads[phase.load])
     if phase.tracked is None and phase.written_multiple is None:
         return (yield from _whole_stream(phase, workload))
-    quantity = QUANTITIES[phase.tracked or "iops"]
     enough_bytes = (phase.written_multiple or float("inf")) * setting.active_range_bytes
     slices: list[Measurement] = []
     stream = yield from stream_until(
         phase.section,
-        workload,
+        _track(phase.tracked or "iops", workload),
         slice_s=phase.slice_s,
         max_slices=phase.slices,
         rules=setting.rules,
-        tracking=f"{workload} {quantity.label}",
-        unit=quantity.unit_in_data,
-        tracked_value=lambda slice_: _value(quantity, workload, slice_),
         judge_every=None if phase.tracked is None else phase.judged_every,
         enough_bytes=enough_bytes,
         warm_up_slices=phase.warm_up_slices,
@@ -221,12 +215,7 @@ def _whole_stream(
     warm_ups, count = phase.warm_up_slices, phase.slices
     phases = tuple(slices_of(phase.section, workload, phase.slice_s, count, warm_ups=warm_ups))
     answers = expect_answers((yield Course(phases=phases)))
-    outcome = SectionOutcome(
-        section=phase.section,
-        window=(),
-        verdict=None,
-        ended_because=_ran_its_time(phase),
-    )
+    outcome = unjudged(phase.section, _ran_its_time(phase))
     slices = [expect_measurement(answer) for answer in answers[warm_ups:]]
     return _with_missed_rates(outcome, {workload: slices})
 

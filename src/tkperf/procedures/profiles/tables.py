@@ -228,7 +228,12 @@ class TestTable(ProfileTable, frozen=True, kw_only=True):
 
         A list that would become empty stays unchanged: the test then cannot run.
         """
-        return self
+        kept = {
+            name: addressable(getattr(self, name), logical_block_bytes)
+            for name in self.__struct_fields__
+            if name.endswith("block_sizes_kib")
+        }
+        return msgspec.structs.replace(self, **kept)
 
 
 class SteppedTable(TestTable, frozen=True, kw_only=True):
@@ -305,14 +310,21 @@ class Profile:
     def write_cache(self) -> WriteCacheTable:
         return self.table(WriteCacheTable)
 
-    def workload(self, access: Access, read_percent: int, block_size_kib: float) -> Workload:
-        """Return a workload at the profile's demand intensity."""
+    def workload(
+        self,
+        access: Access,
+        read_percent: int,
+        block_size_kib: float,
+        jobs: int | None = None,
+        io_depth: int | None = None,
+    ) -> Workload:
+        """Return a workload at a test's own demand intensity, by default the profile's."""
         return Workload(
             access=access,
             read_percent=read_percent,
             block_size_bytes=round(block_size_kib * KIB),
-            jobs=self.demand.jobs,
-            io_depth=self.demand.io_depth,
+            jobs=jobs or self.demand.jobs,
+            io_depth=io_depth or self.demand.io_depth,
         )
 
     def at_demand(self, jobs: int, io_depth: int) -> Profile:
