@@ -154,7 +154,7 @@ def test_a_sequential_sweep_is_sequential() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ("--threads 1,x", "--threads '1,x': 'x' is not a whole number"),
+        ("--threads 1,x", "'--threads': '1,x': 'x' is not a whole number"),
         ("--threads 0", "table sweep, key jobs: 0 is not allowed, it takes a whole number, 1 to"),
         ("--threads 1,1", "table sweep.jobs: a value occurs twice"),
         ("--depth 65537", "table sweep, key io_depths: 65537 is not allowed, it takes a whole number, 1 to 65,536"),

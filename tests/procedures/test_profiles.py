@@ -40,8 +40,13 @@ from tkperf.procedures.own_workloads.parts import (
     StreamPhase,
 )
 from tkperf.procedures.plan import Case, forecast
-from tkperf.procedures.profiles import Profile, apply_options, explain_keys, show_value
-from tkperf.procedures.profiles.ranges import resolve_range
+from tkperf.procedures.profiles import (
+    Profile,
+    apply_options,
+    explain_keys,
+    resolve_range,
+    show_value,
+)
 from tkperf.procedures.profiles.tables import SHARED_TABLES, ProfileTable
 from tkperf.procedures.throughput import ThroughputTable
 from tkperf.procedures.walk import find_excess

@@ -20,7 +20,7 @@ from tkperf.pipeline.host_check import HostState
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.subject import Equipment
 from tkperf.procedures import Test, find_shipped_namesake, fit_to_sector
-from tkperf.procedures.profiles.ranges import resolve_active_range
+from tkperf.procedures.profiles import resolve_active_range
 from tkperf.procedures.profiles.tables import TestTable
 from tkperf.system.host import read_host
 

@@ -48,8 +48,7 @@ from tkperf.pipeline.subject import (
     warn_of_link,
     warn_of_room,
 )
-from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.ranges import resolve_active_range, resolve_range
+from tkperf.procedures.profiles import Profile, resolve_active_range, resolve_range
 
 
 class DriveSubject:

@@ -28,8 +28,12 @@ from tkperf.model.workload import Access, ActiveRange, Workload
 from tkperf.pipeline.request import RunRequest
 from tkperf.procedures import Test, choose_tests, fit_to_sector, load_profile, with_workloads
 from tkperf.procedures.plan import Case, phases_ahead
-from tkperf.procedures.profiles import Profile, apply_options
-from tkperf.procedures.profiles.ranges import resolve_active_range, with_range_to_fill
+from tkperf.procedures.profiles import (
+    Profile,
+    apply_options,
+    resolve_active_range,
+    with_range_to_fill,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,8 +26,7 @@ from tkperf.model.errors import UsageError, not_known
 from tkperf.model.input_files import is_toml_path
 from tkperf.model.units import parse_size_bytes
 from tkperf.procedures import SUITES
-from tkperf.procedures.profiles import Profile
-from tkperf.procedures.profiles.ranges import resolve_range
+from tkperf.procedures.profiles import Profile, resolve_range
 
 _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES = 2**62, 512
 
