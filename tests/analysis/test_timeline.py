@@ -13,7 +13,7 @@ import pytest
 import tkperf
 from tests.builders import view_of, work
 from tkperf.analysis.results import SectionResult
-from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline, find_in_seconds
+from tkperf.analysis.timeline.findings import SEARCHED, Bursts, Recorded, Timeline, find_timelines
 from tkperf.analysis.timeline.levels import LevelKind, RateLevel, find_drops, find_levels
 from tkperf.analysis.timeline.series import Series, make_series
 from tkperf.analysis.timeline.spikes import find_periodic_spikes
@@ -31,6 +31,19 @@ SHIPPED = Path(tkperf.__file__).parent / "procedures" / "profiles"
 
 def rounds(values: FloatArray) -> Series:
     return make_series(np.arange(1.0, values.size + 1), values)
+
+
+def find_in_seconds(seconds: Seconds, *, as_new: bool) -> list[Timeline]:
+    return list(
+        find_timelines(
+            work(),
+            Recorded.SECONDS,
+            seconds.start_s,
+            seconds.duration_s,
+            {key: getattr(seconds, key) for key in SEARCHED},
+            as_new=as_new,
+        )
+    )
 
 
 def correlated(random: Generator, count: int, correlation: float) -> FloatArray:
@@ -268,9 +281,7 @@ def test_seconds_of_a_long_step_tell_drops_apart_from_the_transition() -> None:
         latency_mean_us=np.full(600, 100.0),
         latency_max_us=np.full(600, 400.0),
     )
-    found = {
-        each.quantity: each for each in find_in_seconds(work(), seconds, as_new=True, levels=True)
-    }
+    found = {each.quantity: each for each in find_in_seconds(seconds, as_new=True)}
     assert [each.kind for each in found["iops"].levels] == [LevelKind.FRESH, LevelKind.STEADY]
     assert [each.start for each in found["iops"].drops] == [500]
     assert found["latency_max_us"].spikes is None
@@ -289,7 +300,6 @@ def test_the_end_of_a_burst_after_idle_time_is_no_drop(seconds: int, stall_at: i
     if stall_at is not None:
         rate[stall_at : stall_at + 3] = 100
     found = find_in_seconds(
-        work(),
         Seconds(
             start_s=at.astype(float),
             duration_s=np.ones(seconds),
@@ -298,7 +308,6 @@ def test_the_end_of_a_burst_after_idle_time_is_no_drop(seconds: int, stall_at: i
             latency_max_us=np.full(seconds, 400.0),
         ),
         as_new=False,
-        levels=True,
     )
     drops = [drop.start for each in found for drop in each.drops]
     assert drops == ([] if stall_at is None else [stall_at])

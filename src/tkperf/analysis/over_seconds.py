@@ -12,7 +12,7 @@ from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
 from tkperf.analysis.section_results import find_window_steps, is_whole_stream
-from tkperf.analysis.timeline.findings import Recorded, Timeline, find_in_seconds
+from tkperf.analysis.timeline.findings import SEARCHED, Recorded, Timeline, find_timelines
 from tkperf.analysis.timeline.series import has_idle
 from tkperf.analysis.uncertainty.cells import needs_seconds, with_uncertainty
 from tkperf.model.quantity import LATENCY_MEAN, LATENCY_WITH_WAIT
@@ -211,9 +211,14 @@ def _find(
         timeline.recorded is not Recorded.SECONDS and timeline.levels
         for timeline in section.timelines
     )
-    return find_in_seconds(
-        steps[0].workload,
-        seconds,
-        as_new=is_as_new(section.purge, section.filled_bytes),
-        levels=not of_slices,
+    return tuple(
+        find_timelines(
+            steps[0].workload,
+            Recorded.SECONDS,
+            seconds.start_s,
+            seconds.duration_s,
+            {key: getattr(seconds, key) for key in SEARCHED},
+            as_new=is_as_new(section.purge, section.filled_bytes),
+            levels=not of_slices,
+        )
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from tkperf.analysis.results import CellResult, RoundResult, SectionResult, SliceResult
-from tkperf.analysis.timeline.findings import Recorded, Track, find_timelines
+from tkperf.analysis.timeline.findings import SEARCHED, Recorded, Timeline, find_timelines
 from tkperf.model.disturbance.codes import find_codes
 from tkperf.model.figures import SectionPlan
 from tkperf.model.histogram import Histogram
@@ -262,8 +262,11 @@ def build_section(
         ),
         fill_workload=fills[-1].workload if fills else None,
         window_verdicts=_window_verdicts(ended, given),
-        timelines=find_timelines(
-            _tracks(rounds, slices, areas=bool(in_areas)), as_new=is_as_new(purge, filled_bytes)
+        # Areas are no course in time.
+        timelines=tuple(
+            _find_timelines(
+                () if in_areas else rounds, slices, as_new=is_as_new(purge, filled_bytes)
+            )
         ),
     )
 
@@ -291,33 +294,22 @@ def _window_verdicts(
     return tuple(record.verdict for record in given if record.number == given[-1].number)
 
 
-def _tracks(
-    rounds: Sequence[RoundResult], slices: Sequence[SliceResult], *, areas: bool
-) -> Iterator[Track]:
-    """Yield the figures of each workload over its slices, or over its rounds; areas are no course in time."""
-    for stream in dict.fromkeys(slice_result.values.workload for slice_result in slices):
-        of_stream = [
-            slice_result for slice_result in slices if slice_result.values.workload == stream
-        ]
-        yield Track(
-            workload=stream,
-            recorded=Recorded.SLICES,
-            place=tuple(slice_result.start_s for slice_result in of_stream),
-            width=tuple(slice_result.duration_s for slice_result in of_stream),
-            figures=tuple(slice_result.values.all for slice_result in of_stream),
-        )
-    by_workload: dict[Workload, list[tuple[int, Figures]]] = {}
-    for round_result in () if areas else rounds:
-        for cell in round_result.cells:
-            by_workload.setdefault(cell.workload, []).append((round_result.number, cell.all))
-    for workload, numbered in by_workload.items():
-        yield Track(
-            workload=workload,
-            recorded=Recorded.ROUNDS,
-            place=tuple(float(number) for number, _ in numbered),
-            width=(0.0,) * len(numbered),
-            figures=tuple(figures for _, figures in numbered),
-        )
+def _find_timelines(
+    rounds: Sequence[RoundResult], slices: Sequence[SliceResult], *, as_new: bool
+) -> Iterator[Timeline]:
+    """Yield the findings in the course of each workload over its slices, or over its rounds."""
+    courses: dict[tuple[Workload, Recorded], list[tuple[float, float, Figures]]] = {}
+    for one in slices:
+        of_slice = one.start_s, one.duration_s, one.values.all
+        courses.setdefault((one.values.workload, Recorded.SLICES), []).append(of_slice)
+    for one_round in rounds:
+        for cell in one_round.cells:
+            of_round = float(one_round.number), 0.0, cell.all
+            courses.setdefault((cell.workload, Recorded.ROUNDS), []).append(of_round)
+    for (workload, recorded), measured in courses.items():
+        place, width, figures = zip(*measured, strict=True)
+        values = {key: [each[key] for each in figures] for key in SEARCHED}
+        yield from find_timelines(workload, recorded, place, width, values, as_new=as_new)
 
 
 def _disturbed_in(steps: Sequence[StepRecord]) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from tkperf.analysis.timeline.levels import (
     BACK,
-    LEAST_FOR_LEVELS,
     NEARLY_NOTHING,
     Drop,
     LevelKind,
@@ -21,8 +20,8 @@ from tkperf.analysis.timeline.levels import (
 )
 from tkperf.analysis.timeline.series import Series, has_idle, make_series
 from tkperf.analysis.timeline.spikes import LEAST_FOR_SPIKES, PeriodicSpikes, find_periodic_spikes
-from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Figures
-from tkperf.model.seconds import FloatArray, Seconds
+from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN
+from tkperf.model.seconds import FloatArray
 from tkperf.model.workload import Workload
 
 
@@ -90,97 +89,52 @@ def preferred(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
         if not (coarse and (timeline.workload, timeline.quantity) in finer):
             kept.append(timeline)
         elif timeline.levels:
-            kept.append(_without_drops(timeline))
+            kept.append(replace(timeline, drops=(), spikes=None, bursts=None))
     return tuple(kept)
 
 
-def _without_drops(timeline: Timeline) -> Timeline:
-    return Timeline(
-        workload=timeline.workload,
-        quantity=timeline.quantity,
-        recorded=timeline.recorded,
-        values=timeline.values,
-        levels=timeline.levels,
-        settled=timeline.settled,
-    )
-
-
 SPIKING = (LATENCY_MAX, LATENCY_MEAN)
+SEARCHED = (IOPS.key, *(quantity.key for quantity in SPIKING))
+"""Keys of the quantities in whose course something is sought."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Track:
-    """Figures of one workload, in the order of measurement."""
-
-    workload: Workload
-    recorded: Recorded
-    place: tuple[float, ...]
-    width: tuple[float, ...]
-    figures: tuple[Figures, ...]
-
-    @property
-    def has_idle(self) -> bool:
-        """Return whether its slices are bursts."""
-        return self.recorded is Recorded.SLICES and has_idle(self.place, self.width)
-
-    def series(self, key: str) -> Series:
-        """Return the series of one quantity."""
-        return make_series(self.place, [figures[key] for figures in self.figures], self.width)
-
-
-def find_timelines(tracks: Iterable[Track], *, as_new: bool) -> tuple[Timeline, ...]:
-    """Return the findings in each workload's IOPS and latencies over rounds or slices.
+def find_timelines(
+    workload: Workload,
+    recorded: Recorded,
+    place: Sequence[float] | FloatArray,
+    width: Sequence[float] | FloatArray,
+    values: Mapping[str, Sequence[float | None] | FloatArray],
+    *,
+    as_new: bool,
+    levels: bool = True,
+) -> Iterator[Timeline]:
+    """Yield the findings in a workload's IOPS and latencies over rounds, slices or seconds.
 
     Args:
-        tracks: figures of the workloads.
+        place, width: start and length of each value.
+        values: of each quantity in ``SEARCHED``, by its key; None or NaN: not measured.
         as_new: the series begin on a purged device without any writes since.
+        levels: report levels, too; without, they only separate drops from transitions.
     """
-    return tuple(timeline for track in tracks for timeline in _find(track, as_new))
-
-
-def find_in_seconds(
-    workload: Workload, seconds: Seconds, *, as_new: bool, levels: bool
-) -> tuple[Timeline, ...]:
-    """Return the findings in the seconds of a long step or of a stream.
-
-    Args:
-        workload: workload of the step.
-        seconds: the seconds.
-        as_new: they begin on a purged device without any writes since.
-        levels: report levels, too, because slices do not give them.
-    """
-
-    def series(key: str) -> Series:
-        return make_series(seconds.start_s, getattr(seconds, key), seconds.duration_s)
-
-    about = Timeline(workload=workload, quantity="", recorded=Recorded.SECONDS, values=0)
-    timelines = list(_spikes(about, {quantity.key: series(quantity.key) for quantity in SPIKING}))
-    rate = series(IOPS.key)
-    if len(rate) >= LEAST_FOR_LEVELS:
-        # Levels separate drops from transitions even if slices already report them.
-        levels_of_rate = find_levels(rate, as_new=as_new)
-        timelines.insert(
-            0,
-            _rate(
-                about, rate, levels_of_rate if levels else None, _sudden_drops(rate, levels_of_rate)
-            ),
-        )
-    return tuple(timelines)
-
-
-def _find(track: Track, as_new: bool) -> Iterator[Timeline]:
-    about = Timeline(workload=track.workload, quantity="", recorded=track.recorded, values=0)
-    rate = track.series(IOPS.key)
-    if track.has_idle:
+    about = Timeline(workload=workload, quantity=IOPS.key, recorded=recorded, values=0)
+    rate = make_series(place, values[IOPS.key], width)
+    about = replace(about, values=len(rate))
+    if recorded is Recorded.SLICES and has_idle(place, width):
         if len(rate):
-            yield replace(
-                about, quantity=IOPS.key, values=len(rate), bursts=_summarise(rate.values)
-            )
+            yield replace(about, bursts=_summarise(rate.values))
         return
-    if len(rate) >= LEAST_FOR_LEVELS:
-        levels = find_levels(rate, as_new=as_new)
-        yield _rate(about, rate, levels, _sudden_drops(rate, levels))
-    yield from _spikes(about, {quantity.key: track.series(quantity.key) for quantity in SPIKING})
+    if (found := find_levels(rate, as_new=as_new)) is not None:
+        yield replace(
+            about,
+            levels=found.phases if levels else (),
+            settled=found.settled if levels else None,
+            drops=_sudden_drops(rate, found),
+        )
+    for quantity in SPIKING:
+        latency = make_series(place, values[quantity.key], width)
+        if len(latency) >= LEAST_FOR_SPIKES:
+            spikes = find_periodic_spikes(latency)
+            yield replace(about, quantity=quantity.key, values=len(latency), spikes=spikes)
 
 
 def _summarise(values: FloatArray) -> Bursts:
@@ -189,23 +143,10 @@ def _summarise(values: FloatArray) -> Bursts:
     )
 
 
-def _rate(
-    about: Timeline, series: Series, levels: Levels | None, drops: tuple[Drop, ...]
-) -> Timeline:
-    return replace(
-        about,
-        quantity=IOPS.key,
-        values=len(series),
-        levels=() if levels is None else levels.phases,
-        settled=None if levels is None else levels.settled,
-        drops=drops,
-    )
-
-
-def _sudden_drops(series: Series, levels: Levels | None) -> tuple[Drop, ...]:
+def _sudden_drops(series: Series, levels: Levels) -> tuple[Drop, ...]:
     """Return the drops that are not part of the transition from the first level to the steady one."""
-    last = None if levels is None else levels.phases[-1]
-    steady = last if last is not None and last.kind is LevelKind.STEADY else None
+    last = levels.phases[-1]
+    steady = last if last.kind is LevelKind.STEADY else None
     return tuple(drop for drop in find_drops(series) if not _is_transition(drop, steady))
 
 
@@ -215,10 +156,3 @@ def _is_transition(drop: Drop, steady: RateLevel | None) -> bool:
         return not drop.recovered and drop.least > NEARLY_NOTHING * drop.before
     falls_to_it = not drop.recovered and steady.value < BACK * drop.before
     return drop.start <= steady.start or falls_to_it
-
-
-def _spikes(about: Timeline, series: dict[str, Series]) -> Iterator[Timeline]:
-    for key, of_quantity in series.items():
-        if len(of_quantity) >= LEAST_FOR_SPIKES:
-            spikes = find_periodic_spikes(of_quantity)
-            yield replace(about, quantity=key, values=len(of_quantity), spikes=spikes)

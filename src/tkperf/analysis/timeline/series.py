@@ -38,7 +38,9 @@ class Series:
         return float(np.median(np.diff(self.place))) if len(self) > 1 else 1.0
 
 
-def has_idle(starts_s: Sequence[float], durations_s: Sequence[float]) -> bool:
+def has_idle(
+    starts_s: Sequence[float] | FloatArray, durations_s: Sequence[float] | FloatArray
+) -> bool:
     """Return whether the device was idle between two neighbours, so that they form no course."""
     ends_s = (start + duration for start, duration in zip(starts_s, durations_s, strict=True))
     return any(start - end > _IDLE_S for start, end in zip(starts_s[1:], ends_s, strict=False))
@@ -55,12 +57,7 @@ def make_series(
         ValueError: the lengths differ.
     """
     places = np.asarray(place, dtype=float)
-    measured = np.array(
-        [np.nan if value is None else value for value in values]
-        if not isinstance(values, np.ndarray)
-        else values,
-        dtype=float,
-    )
+    measured = np.array(values, dtype=float)  # of None, too, it makes NaN
     widths = np.zeros(places.size) if width is None else np.asarray(width, dtype=float)
     if not places.size == measured.size == widths.size:
         raise ValueError("a series needs one place and one width for each value")
