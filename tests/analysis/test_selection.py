@@ -46,7 +46,7 @@ Known = tuple[RunResult, RunRecord, tuple[CellDetail, ...]]
 
 
 def choose(run_file: RunFile, known: Known, text: str) -> SelectedPart:
-    (chosen,) = find_selected_parts([parse_selection(text)], *known, run_file.samples)
+    (chosen,) = find_selected_parts([parse_selection(text)], known[0], known[2], run_file.samples)
     return chosen
 
 

@@ -13,7 +13,7 @@ from tests.builders import view_of
 from tests.busy_host import run_beside
 from tests.runfile.runs import a_step
 from tkperf.analysis.comparing.comparison import compare
-from tkperf.analysis.details import TimedLoad
+from tkperf.analysis.details import TimedStep
 from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import PRESET_MODELS
@@ -221,7 +221,7 @@ def test_no_line_is_drawn_over_an_interruption() -> None:
     starts_s = [*range(0, 100, 10), *range(20_000, 20_300, 10), 40_000]
     record = a_step()
     loads = tuple(
-        TimedLoad(
+        TimedStep(
             step=replace(record, measurement=replace(record.measurement, duration_s=10.0)),
             start_s=float(start_s),
             seconds=Seconds(),

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tkperf.analysis.results import RunResult, SectionResult
-from tkperf.analysis.section_results import starts_of_slices
+from tkperf.analysis.section_results import starts_of_slices, starts_without_gaps
 from tkperf.model.disturbance.codes import DisturbanceCode, find_codes
 from tkperf.model.disturbance.host import COLD_START_LIMIT_S
-from tkperf.model.host_use import HostUse
-from tkperf.model.measurement import NO_IO, IoStats, Measurement, add_all
+from tkperf.model.measurement import IoStats, Measurement, add_all
 from tkperf.model.quantity import Direction, Quantity, Window
 from tkperf.model.record import RunRecord, StepKind, StepRecord, key_of
 from tkperf.model.seconds import Seconds, join
@@ -19,34 +18,50 @@ from tkperf.model.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """A round, area or slice within the time of a cell, with the use of the host meanwhile.
+class TimedStep:
+    """A step at its place in the time of its cell, or of its test.
 
     Attributes:
+        start_s: from the first I/O of the cell or test.
+        seconds: the samples, from the step's own first I/O.
         judged: it is in the verdict's window.
-        host: use of the host; None: not recorded.
     """
 
-    number: int
+    step: StepRecord
     start_s: float
-    end_s: float
-    judged: bool
-    read: IoStats = NO_IO
-    write: IoStats = NO_IO
-    host_limited: bool | None = None
-    disturbances: tuple[DisturbanceCode, ...] | None = None
-    host: HostUse | None = None
-    rates_known: bool = True
+    seconds: Seconds
+    judged: bool = False
+
+    @property
+    def number(self) -> int:
+        """Return the number of the round, area or slice."""
+        return self.step.number
 
     @property
     def measurement(self) -> Measurement:
-        """Return the whole measurement of the part."""
-        return Measurement(
-            duration_s=self.end_s - self.start_s,
-            read=self.read,
-            write=self.write,
-            rates_known=self.rates_known,
-        )
+        return self.step.measurement
+
+    @property
+    def end_s(self) -> float:
+        return self.start_s + self.measurement.duration_s
+
+    @property
+    def host_limited(self) -> bool | None:
+        return self.measurement.host_limited
+
+    @property
+    def disturbances(self) -> tuple[DisturbanceCode, ...] | None:
+        """Return the kinds of disturbance; None: the step was not watched."""
+        found = self.step.disturbances
+        return None if found is None else find_codes(disturbance.code for disturbance in found)
+
+    @property
+    def is_fill(self) -> bool:
+        return self.step.kind is StepKind.FILL
+
+    def value(self, quantity: Quantity) -> float | None:
+        """Return a quantity of the whole step; None: not measured."""
+        return quantity.combine(Window(rounds=(self.measurement,), workload=self.step.workload))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +79,12 @@ class CellDetail:
     test: str
     section: str
     workload: Workload
-    parts: tuple[Part, ...]
+    parts: tuple[TimedStep, ...]
     seconds: Seconds
     read: IoStats
     write: IoStats
     job_file: str
-    counted: tuple[Part, ...] = ()
+    counted: tuple[TimedStep, ...] = ()
 
     @property
     def whole(self) -> IoStats:
@@ -119,46 +134,29 @@ def _details(
         # All I/Os of a stream count, also its slices outside the window.
         stream = members[0][0].kind is StepKind.CONTINUOUS
         whole = stream or not window
-        counted = [step for step, _ in members if whole or step.number in window]
         steps_of_cell = [step for step, _ in members]
-        starts_s = (starts_of_slices if stream else _starts_s)(steps_of_cell)
+        starts_s = (starts_of_slices if stream else starts_without_gaps)(steps_of_cell)
         parts = tuple(
-            Part(
-                number=step.number,
+            TimedStep(
+                step=step,
                 start_s=start_s,
-                end_s=start_s + step.measurement.duration_s,
+                seconds=samples,
                 judged=verdict is not None and verdict.judged and step.number in verdict.rounds,
-                read=step.measurement.read,
-                write=step.measurement.write,
-                host_limited=step.measurement.host_limited,
-                disturbances=None
-                if step.disturbances is None
-                else find_codes(disturbance.code for disturbance in step.disturbances),
-                host=step.host,
-                rates_known=step.measurement.rates_known,
             )
-            for (step, _), start_s in zip(members, starts_s, strict=True)
+            for (step, samples), start_s in zip(members, starts_s, strict=True)
         )
+        counted = tuple(part for part in parts if whole or part.number in window)
         yield CellDetail(
             test=test,
             section=name,
             workload=workload,
             parts=parts,
             seconds=join([samples for _, samples in members], starts_s),
-            read=add_all(step.measurement.read for step in counted),
-            write=add_all(step.measurement.write for step in counted),
+            read=add_all(part.measurement.read for part in counted),
+            write=add_all(part.measurement.write for part in counted),
             job_file=members[0][0].job_file,
-            counted=tuple(part for part in parts if whole or part.number in window),
+            counted=counted,
         )
-
-
-def _starts_s(steps: Sequence[StepRecord]) -> list[float]:
-    """Return the start of each step when all follow each other without gaps."""
-    starts_s, at_s = [], 0.0
-    for step in steps:
-        starts_s.append(at_s)
-        at_s += step.measurement.duration_s
-    return starts_s
 
 
 # Longest gap between two loads that are back to back; in a longer one the device was left alone.
@@ -166,43 +164,10 @@ BACK_TO_BACK_S = COLD_START_LIMIT_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimedLoad:
-    """One step of a test. ``start_s`` counts from the test's first I/O, ``seconds`` from the step's own."""
-
-    step: StepRecord
-    start_s: float
-    seconds: Seconds
-
-    @property
-    def end_s(self) -> float:
-        return self.start_s + self.step.measurement.duration_s
-
-    @property
-    def host_limited(self) -> bool | None:
-        return self.step.measurement.host_limited
-
-    @property
-    def disturbances(self) -> tuple[DisturbanceCode, ...] | None:
-        """Return the kinds of disturbance; None: the step was not watched."""
-        found = self.step.disturbances
-        return None if found is None else find_codes(disturbance.code for disturbance in found)
-
-    @property
-    def is_fill(self) -> bool:
-        return self.step.kind is StepKind.FILL
-
-    def value(self, quantity: Quantity) -> float | None:
-        """Return a quantity of the whole step; None: not measured."""
-        return quantity.combine(
-            Window(rounds=(self.step.measurement,), workload=self.step.workload)
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadsOfTest:
     """Loads of a test, in the order in which they began."""
 
-    loads: tuple[TimedLoad, ...]
+    loads: tuple[TimedStep, ...]
 
     def of_sections(self, names: Sequence[str]) -> LoadsOfTest:
         """Return only the loads of these sections, without fills."""
@@ -215,15 +180,15 @@ class LoadsOfTest:
     def fills(self) -> LoadsOfTest:
         return LoadsOfTest(loads=tuple(load for load in self.loads if load.is_fill))
 
-    def stretches(self) -> Iterator[tuple[TimedLoad, ...]]:
+    def stretches(self) -> Iterator[tuple[TimedStep, ...]]:
         """Yield the loads that follow each other in one section; a fill is separate from the loads that it prepares."""
         return _split(self.loads, lambda before, after: _name(before) != _name(after))
 
-    def without_gaps(self, longest_s: float) -> Iterator[tuple[TimedLoad, ...]]:
+    def without_gaps(self, longest_s: float) -> Iterator[tuple[TimedStep, ...]]:
         """Yield the loads that follow each other, cut where nothing was measured for longer than ``longest_s``."""
         return _split(self.loads, lambda before, after: after.start_s - before.end_s > longest_s)
 
-    def changes(self) -> Iterator[tuple[tuple[TimedLoad, ...], tuple[TimedLoad, ...]]]:
+    def changes(self) -> Iterator[tuple[tuple[TimedStep, ...], tuple[TimedStep, ...]]]:
         """Yield the loads before and after each change of load between two sections, back to back."""
         for before, after in pairwise(self.stretches()):
             loads = before[-1].step.workload, after[0].step.workload
@@ -233,10 +198,10 @@ class LoadsOfTest:
 
 
 def _split(
-    loads: Iterable[TimedLoad], parts: Callable[[TimedLoad, TimedLoad], bool]
-) -> Iterator[tuple[TimedLoad, ...]]:
+    loads: Iterable[TimedStep], parts: Callable[[TimedStep, TimedStep], bool]
+) -> Iterator[tuple[TimedStep, ...]]:
     """Yield the loads in order, cut wherever ``parts`` separates two neighbours."""
-    stretch: list[TimedLoad] = []
+    stretch: list[TimedStep] = []
     for load in loads:
         if stretch and parts(stretch[-1], load):
             yield tuple(stretch)
@@ -246,7 +211,7 @@ def _split(
         yield tuple(stretch)
 
 
-def _name(load: TimedLoad) -> tuple[str, bool]:
+def _name(load: TimedStep) -> tuple[str, bool]:
     return load.step.section, load.is_fill
 
 
@@ -266,7 +231,7 @@ def loads_by_test(
         if starts_s and (len(starts_s) == 1 or starts_s[0] < starts_s[-1]):
             loads_of_tests[test.name] = LoadsOfTest(
                 loads=tuple(
-                    TimedLoad(step=step, start_s=step.started_s - starts_s[0], seconds=of_step)
+                    TimedStep(step=step, start_s=step.started_s - starts_s[0], seconds=of_step)
                     for step, of_step in zip(test.steps, samples, strict=True)
                 )
             )

@@ -78,11 +78,16 @@ def starts_of_slices(slices: Sequence[StepRecord]) -> list[float]:
         return []
     first = slices[0]
     if len(slices) > 1 and slices[-1].started_s <= first.started_s:
-        ends_s = accumulate((step.measurement.duration_s for step in slices), initial=0.0)
-        return list(ends_s)[:-1]
+        return starts_without_gaps(slices)
     # The first slices may be lost: the planned duration gives their time.
     before_s = (first.number - 1) * (first.planned_s or first.measurement.duration_s)
     return [before_s + step.started_s - first.started_s for step in slices]
+
+
+def starts_without_gaps(steps: Sequence[StepRecord]) -> list[float]:
+    """Return the start of each step when all follow each other without gaps."""
+    ends_s = accumulate((step.measurement.duration_s for step in steps), initial=0.0)
+    return list(ends_s)[:-1]
 
 
 def build_window_cells(

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tkperf.analysis.details import CellDetail, Part
+from tkperf.analysis.details import CellDetail, TimedStep
 from tkperf.analysis.layout import AXES
 from tkperf.analysis.results import RunResult
 from tkperf.model.errors import UsageError
-from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample
-from tkperf.model.record import RunRecord, StepKind, StepRecord, key_of
+from tkperf.model.measurement import Measurement, Sample, add_all
+from tkperf.model.record import StepRecord
 from tkperf.model.units import format_window
 from tkperf.model.workload import Workload
 
@@ -103,7 +103,6 @@ def parse_selection(text: str) -> Selection:
 def find_selected_parts(
     selections: Sequence[Selection],
     result: RunResult,
-    record: RunRecord,
     details: Sequence[CellDetail],
     samples: Samples,
 ) -> tuple[SelectedPart, ...]:
@@ -115,13 +114,12 @@ def find_selected_parts(
     Raises:
         UsageError: a selection finds nothing, or more than one workload.
     """
-    return tuple(_find(selection, result, record, details, samples) for selection in selections)
+    return tuple(_find(selection, result, details, samples) for selection in selections)
 
 
 def _find(
     asked: Selection,
     result: RunResult,
-    record: RunRecord,
     details: Sequence[CellDetail],
     samples: Samples,
 ) -> SelectedPart:
@@ -153,7 +151,7 @@ def _find(
         section=detail.section,
         workload=detail.workload,
         words=asked.words,
-        measurement=_measured(asked, detail, record, samples),
+        measurement=_measured(asked, detail, samples),
         coarse=asked.seconds is not None,
     )
 
@@ -204,50 +202,34 @@ def _has_part(detail: CellDetail, asked: Selection) -> bool:
     return asked.rounds is None or bool(_rounds(detail, asked.rounds))
 
 
-def _rounds(detail: CellDetail, rounds: tuple[int, int]) -> list[Part]:
+def _rounds(detail: CellDetail, rounds: tuple[int, int]) -> list[TimedStep]:
     first, last = rounds
     within = [part for part in detail.parts if first <= part.number <= last]
     return within if {first, last} <= {part.number for part in within} else []
 
 
-def _overlaps(part: Part, seconds: tuple[float, float]) -> bool:
+def _overlaps(part: TimedStep, seconds: tuple[float, float]) -> bool:
     return part.start_s < seconds[1] and part.end_s > seconds[0]
 
 
-def _measured(
-    asked: Selection, detail: CellDetail, record: RunRecord, samples: Samples
-) -> Measurement:
+def _measured(asked: Selection, detail: CellDetail, samples: Samples) -> Measurement:
+    pieces: Sequence[Measurement | Sample]
     if asked.seconds is None:
         parts = detail.parts if asked.rounds is None else _rounds(detail, asked.rounds)
-        return _join((part.end_s - part.start_s, part.read, part.write) for part in parts)
-    steps = _steps_of(detail, record)
-    from_s, to_s = asked.seconds
-    within = [
-        sample
-        for part, step in zip(detail.parts, steps, strict=True)
-        if _overlaps(part, asked.seconds)
-        for sample in samples(detail.test, step)
-        if from_s <= part.start_s + sample.start_s < to_s
-    ]
-    if not within:
+        pieces = [part.measurement for part in parts]
+    else:
+        from_s, to_s = asked.seconds
+        pieces = [
+            sample
+            for part in detail.parts
+            if _overlaps(part, asked.seconds)
+            for sample in samples(detail.test, part.step)
+            if from_s <= part.start_s + sample.start_s < to_s
+        ]
+    if not pieces:
         raise UsageError(f"--histogram '{asked.text}': no second of these was kept")
-    return _join((sample.duration_s, sample.read, sample.write) for sample in within)
-
-
-def _steps_of(detail: CellDetail, record: RunRecord) -> list[StepRecord]:
-    """Return the steps behind the parts of a cell, in their order."""
-    (test,) = (test for test in record.tests if test.name == detail.test)
-    return [
-        step
-        for step in test.steps
-        if step.section == detail.section
-        and step.kind not in (StepKind.FILL, StepKind.WARM_UP)
-        and key_of(step.kind, step.workload) == detail.workload
-    ]
-
-
-def _join(pieces: Iterator[tuple[float, IoStats, IoStats]]) -> Measurement:
-    duration_s, read, write = 0.0, NO_IO, NO_IO
-    for piece_s, piece_read, piece_write in pieces:
-        duration_s, read, write = duration_s + piece_s, read + piece_read, write + piece_write
-    return Measurement(duration_s=duration_s, read=read, write=write)
+    return Measurement(
+        duration_s=sum(piece.duration_s for piece in pieces),
+        read=add_all(piece.read for piece in pieces),
+        write=add_all(piece.write for piece in pieces),
+    )

@@ -167,7 +167,7 @@ def _rounds(
 
 def _host(detail: CellDetail, areas: int | None) -> TableView | None:
     """Return a table of the host's work during each round, area or slice of a cell; None without any known fact."""
-    parts = [(part, part.host) for part in detail.parts if part.host is not None]
+    parts = [(part, use) for part in detail.parts if (use := part.step.host) is not None]
     of = "area" if areas else "round or slice"
     title = f"Host during each {of}"
     if len(parts) > MOST_HOST_ROWS:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tkperf.analysis.details import CellDetail, Part
+from tkperf.analysis.details import CellDetail, TimedStep
 from tkperf.analysis.results import CellResult, SliceResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.histogram import coarse_edges_ns, coarsen
@@ -192,11 +192,11 @@ def _stretches(places: Iterable[int]) -> Stretches:
     return tuple(found)
 
 
-def _parts_of(scope: _Scope, detail: CellDetail) -> list[Part]:
+def _parts_of(scope: _Scope, detail: CellDetail) -> list[TimedStep]:
     return [part for stretch in scope.parts for part in detail.parts[slice(*stretch)]]
 
 
-def _sum(parts: Sequence[Part], direction: Direction = Direction.ALL) -> IoStats:
+def _sum(parts: Sequence[TimedStep], direction: Direction = Direction.ALL) -> IoStats:
     return add_all(stats_of(part.measurement, direction) for part in parts)
 
 
@@ -227,7 +227,7 @@ def _whole_stream(slices: Sequence[SliceResult], detail: CellDetail) -> Figures:
     return figures if counted else figures | {IOS.key: None}
 
 
-def list_numbers(parts: Sequence[Part]) -> str:
+def list_numbers(parts: Sequence[TimedStep]) -> str:
     """Return the numbers of parts: ``2 to 6``, ``1, 4``."""
     numbers = [part.number for part in parts]
     if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tkperf.analysis.details import LoadsOfTest, TimedLoad
+from tkperf.analysis.details import LoadsOfTest, TimedStep
 from tkperf.analysis.results import RunResult
 from tkperf.model.record import StepKind
 from tkperf.model.telemetry.course import TelemetryCourse, find_telemetry_course, parse_drives
@@ -85,7 +85,7 @@ def find_section_courses(
     result: RunResult, loads: LoadsOfTest | None, readings: Sequence[Reading]
 ) -> dict[str, TelemetryCourse]:
     """Return the drives' reports of each section that is a stream, by its name."""
-    streams: dict[str, list[TimedLoad]] = {}
+    streams: dict[str, list[TimedStep]] = {}
     for load in () if loads is None else loads.loads:
         if load.step.kind is StepKind.CONTINUOUS:
             streams.setdefault(load.step.section, []).append(load)
@@ -94,7 +94,7 @@ def find_section_courses(
 
 
 def _find(
-    result: RunResult, loads: Sequence[TimedLoad], readings: Sequence[Reading]
+    result: RunResult, loads: Sequence[TimedStep], readings: Sequence[Reading]
 ) -> TelemetryCourse | None:
     ends_s = [load.step.started_s + load.step.measurement.duration_s for load in loads]
     facts = parse_drives(result.info.device)

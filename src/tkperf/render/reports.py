@@ -72,7 +72,7 @@ def build_run_view(
     seconds = {test.name: opened.seconds(test) for test in record.tests}
     result = replace(result, left_out=tuple(opened.left_out))
     details = build_details(result, record, seconds)
-    chosen = find_selected_parts(selections, result, record, details, opened.samples_left)
+    chosen = find_selected_parts(selections, result, details, opened.samples_left)
     loads = loads_by_test(record, seconds)
     return build_view(
         result,

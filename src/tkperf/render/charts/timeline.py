@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tkperf.analysis.details import LoadsOfTest, TimedLoad
+from tkperf.analysis.details import LoadsOfTest, TimedStep
 from tkperf.model.quantity import LATENCY_MAX, Quantity
 from tkperf.model.seconds import Column, FloatArray, reduce_to_columns
 from tkperf.page.naming import describe_together
@@ -42,7 +42,7 @@ class Curve:
     """Loads that form one line. Times of a chart count from ``origin_s``."""
 
     name: str
-    loads: tuple[TimedLoad, ...]
+    loads: tuple[TimedStep, ...]
     origin_s: float = 0.0
 
 
