@@ -211,9 +211,9 @@ class FioEngine:
         self, process: FioProcess, left_s: Callable[[], float], until_s: float, recorder: Recorder
     ) -> bool:
         """Take in readings until ``until_s`` seconds are left. Return False if fio ended before."""
-        while process.ended_s is None and (more_s := left_s() - until_s) > 0:
+        while not process.ended and (more_s := left_s() - until_s) > 0:
             process.read_until(time.monotonic() + more_s, recorder)
-        return process.ended_s is None
+        return not process.ended
 
     def _choose_early(
         self,
@@ -234,7 +234,7 @@ class FioEngine:
 
     def _choose_by_totals(self, process: FioProcess, recorder: Recorder, then: Next | None) -> None:
         """Let go the next load after the last I/O, while fio is still on its way to its last document."""
-        if then is None or process.ended_s is not None:
+        if then is None or process.ended:
             return
         load: EngineLoad | None = then.loads[0]
         if not then.certain:
@@ -273,7 +273,7 @@ class FioEngine:
             recorder,
             until_s=time.monotonic() + slice_s + fio_process.LONGEST_OVERRUN_S,
         )
-        if process.ended_s is not None:
+        if process.ended:
             process.read_to_end(recorder)  # raises if fio did not end well
 
     # The running processes: at most one that measures, or one stream; others wait at their gates.
@@ -353,7 +353,7 @@ class FioEngine:
         if self._stream is None:
             return
         process, self._stream = self._stream.process, None
-        if process.ended_s is None and not process.jobs_ended:
+        if not process.ended and not process.jobs_ended:
             process.interrupt()
             process.wait_for_jobs(time.monotonic() + LONGEST_DRAIN_S, ignore)
             self._last_io_s = time.monotonic()

@@ -109,12 +109,11 @@ class FioProcess:
         self.began_s = self.start_took_s = 0.0
         self._began = False
         self.released_wall_clock_s = 0.0
-        self.ended_s: float | None = None
+        self.ended = False
         self._stopped = False
         self._lost: str | None = None
         # Threads of fio's other than job threads; None: unknown.
         self._other_tasks: int | None = None
-        self._documents = 0
         self._process = start_process(
             [
                 "fio",
@@ -157,7 +156,7 @@ class FioProcess:
                 raise LostAtGateError(self._lost)
             if self._process.poll() is not None:
                 self._gate.close()  # its helpers hold the ends of its pipes
-                self.read_to_end(ignore, ended_at_gate=True)
+                self.read_to_end(ignore)
             if self._gate.lost:
                 self.stop()
                 raise LostAtGateError(
@@ -211,26 +210,25 @@ class FioProcess:
 
         fio itself takes 15 to 35 ms from there to its exit.
         """
-        if self.ended_s is not None:
+        if self.ended:
             return True
         if self.released_s is None or self._other_tasks is None:
             return False
         return self._count_tasks() <= self._other_tasks
 
-    def report_now(self, deadline_s: float, on_reading: OnReading) -> bool:
-        """Have fio report at once, and take the report in. Return False if it has not come by the deadline.
+    def report_now(self, deadline_s: float, on_reading: OnReading) -> None:
+        """Have fio report at once, and take the report in if it comes by the deadline.
 
         fio's helper thread reports within 2 ms, also while fio is busy ending.
         """
-        if self.released_s is None or self.ended_s is not None:
-            return False
-        documents_before = self._documents
+        if self.released_s is None or self.ended:
+            return
+        before = self.document
         self._process.send_signal(signal.SIGUSR1)
-        while self._documents == documents_before and self.ended_s is None:
+        while self.document is before and not self.ended:
             if (left_s := deadline_s - time.monotonic()) <= 0:
-                break
+                return
             self._read(left_s, on_reading)
-        return self._documents > documents_before
 
     def wait_for_jobs(self, deadline_s: float, on_reading: OnReading) -> bool:
         """Take in output until every job thread is gone. Return False if some are left at the deadline."""
@@ -242,14 +240,14 @@ class FioProcess:
 
     def interrupt(self) -> None:
         """Ask fio to end its jobs: they finish their outstanding I/O. ``stop`` has to follow."""
-        if self.ended_s is None:
+        if not self.ended:
             self._process.send_signal(signal.SIGINT)
 
     def read_until(self, deadline_s: float, on_reading: OnReading) -> bool:
         """Take in fio's output until a moment on the monotonic clock. Return False if fio ended before."""
-        while self.ended_s is None and (left_s := deadline_s - time.monotonic()) > 0:
+        while not self.ended and (left_s := deadline_s - time.monotonic()) > 0:
             self._read(left_s, on_reading)
-        return self.ended_s is None
+        return not self.ended
 
     def read_while(
         self,
@@ -271,7 +269,7 @@ class FioProcess:
             EngineError: fio printed nothing for LONGEST_SILENCE_S and was stopped.
             StepFailedError: fio went on beyond ``until_s``, or moved no byte for ``still_s``, and was stopped.
         """
-        while self.ended_s is None and wanted():
+        while not self.ended and wanted():
             self._read(every_s(), on_reading)
             now_s = time.monotonic()
             if now_s - self._silent_since_s > LONGEST_SILENCE_S:
@@ -295,22 +293,33 @@ class FioProcess:
         raise kind(f"fio on {self._device} {what}; check the kernel log")
 
     def read_to_end(
-        self,
-        on_reading: OnReading,
-        *,
-        until_s: float = FOREVER,
-        still_s: float = FOREVER,
-        ended_at_gate: bool = False,
+        self, on_reading: OnReading, *, until_s: float = FOREVER, still_s: float = FOREVER
     ) -> None:
         """Take in fio's output until it exits, and judge the exit.
 
         Raises:
             EngineError: fio was silent, its exit failed, or a job has an error.
             StepFailedError: as ``read_while`` raises it, or fio was killed.
-            LostAtGateError: with ``ended_at_gate``, fio was killed, or exited with 0 and no job error.
+            LostAtGateError: before the release, fio was killed, or exited with 0 and no job error.
         """
         self.read_while(lambda: True, on_reading, until_s=until_s, still_s=still_s)
-        self._require_success(ended_at_gate=ended_at_gate)
+        try:
+            status = self._process.wait(timeout=30)
+        except ProcessTimeout:
+            self.stop()
+            raise EngineError(f"fio on {self._device} closed its output but did not exit") from None
+        finally:
+            self._gate.close()
+        fault = find_fio_fault(
+            status,
+            self.last.errors,
+            device=self._device,
+            has_result=bool(self.document),
+            ended_at_gate=self.released_s is None,
+            output=self._pipes.quote(),
+        )
+        if fault is not None:
+            raise fault
 
     def was_stopped(self) -> bool:
         """Return whether a signal stopped fio since the last call, or since its release."""
@@ -333,19 +342,16 @@ class FioProcess:
                 stream.close()
         self._pipes.forget()
         shutil.rmtree(self._folder, ignore_errors=True)
-        if self.ended_s is None:
-            self.ended_s = time.monotonic()
+        self.ended = True
 
     def _read(self, longest_s: float, on_reading: OnReading) -> None:
         documents = self._pipes.read(longest_s)
         self._look_for_stops()
-        if self._pipes.ended:
-            self.ended_s = time.monotonic()
+        self.ended = self.ended or self._pipes.ended
         for document in documents:
             self._silent_since_s = self.last_at_s = time.monotonic()
             before, self.document = self.last, document
             self.last = parse_document(document)
-            self._documents += 1
             if len(self.last.jobs) != self._threads:
                 raise StepFailedError(
                     f"fio on {self._device} reports {format_count(len(self.last.jobs), 'job')} "
@@ -374,25 +380,6 @@ class FioProcess:
         )
         if late_s > LATE_S:
             self.began_s = self.released_s + late_s
-
-    def _require_success(self, *, ended_at_gate: bool) -> None:
-        try:
-            status = self._process.wait(timeout=30)
-        except ProcessTimeout:
-            self.stop()
-            raise EngineError(f"fio on {self._device} closed its output but did not exit") from None
-        finally:
-            self._gate.close()
-        fault = find_fio_fault(
-            status,
-            self.last.errors,
-            device=self._device,
-            has_result=bool(self.document),
-            ended_at_gate=ended_at_gate,
-            output=self._pipes.quote(),
-        )
-        if fault is not None:
-            raise fault
 
 
 class FioPipes:

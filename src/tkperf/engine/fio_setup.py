@@ -6,7 +6,6 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -80,6 +79,20 @@ def choose_clock(root: Path = Path("/")) -> ChosenClock:
     return ChosenClock(words="the CPU's (TSC), tested before the run", clocksource="cpu")
 
 
+class _ProbeRead(msgspec.Struct, frozen=True):
+    io_bytes: int = 0
+    runtime: int = 0
+
+
+class _ProbeJob(msgspec.Struct):
+    error: int
+    read: _ProbeRead = _ProbeRead()
+
+
+class _Probe(msgspec.Struct):
+    jobs: list[_ProbeJob]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenEngine:
     """The I/O engine of fio; ``instead_of`` names the one tried before, with the reason why it does not work here."""
@@ -122,7 +135,7 @@ def _why_not(path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: in
         f"--iodepth={io_depth}",
         timeout_s=60,
     )
-    error = None if job is None else job["error"]
+    error = None if job is None else job.error
     if answer.status == 0 and error == 0:
         return None
     words = _find_words(answer)
@@ -147,13 +160,13 @@ def read_bytes_per_s(path: str, capacity_bytes: int, *, seconds: int = PROBE_S) 
         "--time_based",
         timeout_s=seconds + 60,
     )
-    if answer.status == 0 and (bytes_per_s := _rate_of(job)) > 0:
-        return bytes_per_s
+    if answer.status == 0 and job and not job.error and job.read.io_bytes and job.read.runtime:
+        return job.read.io_bytes / (job.read.runtime / 1000)
     raise EngineError(f"fio cannot read {path}: {_find_words(answer) or 'it says nothing'}")
 
 
-def _read(path: str, *options: str, timeout_s: float) -> tuple[Completed, dict[str, Any] | None]:
-    """Read from a device without a permit. Return fio's answer, with its job's JSON if it printed one.
+def _read(path: str, *options: str, timeout_s: float) -> tuple[Completed, _ProbeJob | None]:
+    """Read from a device without a permit. Return fio's answer, with its job's result if it printed one.
 
     Options keep fio from writing, and from flushing what other programs have not written yet, as it
     otherwise does before it opens a device.
@@ -176,19 +189,10 @@ def _read(path: str, *options: str, timeout_s: float) -> tuple[Completed, dict[s
     )
     _, brace, document = answer.stdout.partition("{")
     try:
-        job = msgspec.json.decode(brace + document)["jobs"][0]
-        return answer, {**job, "error": int(job["error"])}
-    except (msgspec.DecodeError, KeyError, IndexError, TypeError, ValueError):
-        return answer, None
-
-
-def _rate_of(job: dict[str, Any] | None) -> float:
-    """Return the bytes a second that a job read; 0 if it failed, or reports none."""
-    try:
-        read = job["read"] if job and not job["error"] else {}
-        return float(read["io_bytes"] / (read["runtime"] / 1000))
-    except (KeyError, TypeError, ZeroDivisionError):
-        return 0.0
+        jobs = msgspec.json.decode(brace + document, type=_Probe).jobs
+    except msgspec.DecodeError:
+        jobs = []
+    return answer, jobs[0] if jobs else None
 
 
 def _find_words(answer: Completed) -> str:
