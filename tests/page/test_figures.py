@@ -38,8 +38,7 @@ STREAM = "Endless"
 ALL_KINDS_OF_A_GRID = (
     drawn(FigureKind.BARS_3D, IOPS.key),
     drawn(FigureKind.BARS_3D, CPU.key),
-    drawn(FigureKind.HEAT_MAP, IOPS.key),
-    drawn(FigureKind.HEAT_MAP, LATENCY_MAX.key),
+    drawn(FigureKind.MATRIX, LATENCY_MAX.key),
     drawn(FigureKind.AGAINST, LATENCY_MEAN.key, IOPS.key),
     drawn(FigureKind.OVER_DEMAND, IOPS.key),
     drawn(FigureKind.OVER_AXIS, IOPS.key, axis="io_depth"),

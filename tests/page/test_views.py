@@ -22,7 +22,6 @@ from tkperf.model.figures import (
     WHOLE_TEST,
     Figure,
     FigureKind,
-    SectionPlan,
     TestPlan,
     asking,
     drawn,
@@ -227,8 +226,8 @@ def test_a_fill_of_a_single_second_has_no_chart_of_its_own(tmp_path: Path) -> No
     assert "iopspreconditioning" not in keys
 
 
-def test_a_plan_of_an_older_version_is_read(run: Path) -> None:
-    """Without questions: each figure is a chart; quantities over all sections are bars, as they were."""
+def test_a_plan_without_questions_has_a_chart_for_each_figure(run: Path) -> None:
+    """None is a view of another, and a test that nobody knows is shown by the plan in its file."""
     stored = {
         "title": "Of another version",
         "sections": [
@@ -239,7 +238,6 @@ def test_a_plan_of_an_older_version_is_read(run: Path) -> None:
                     {"kind": "matrix", "quantities": ["megabytes_per_s"], "title": "",
                      "read_percents": None, "log": False, "apart": False, "axis": "",
                      "most_threads": False, "groups": []},
-                    {"kind": "heat map", "quantities": ["megabytes_per_s"]},
                     {"kind": "over rounds", "quantities": ["megabytes_per_s"], "title": "W",
                      "read_percents": [0]},
                     {"kind": "over rounds", "quantities": ["megabytes_per_s"], "title": "R",
@@ -247,7 +245,6 @@ def test_a_plan_of_an_older_version_is_read(run: Path) -> None:
                 ],
             }
         ],
-        "over_sections": ["megabytes_per_s"],
         "figures": [{"kind": "timeline", "quantities": ["megabytes_per_s"]}],
     }  # fmt: skip
     plan = parse_plan(json.dumps(stored))
@@ -259,30 +256,6 @@ def test_a_plan_of_an_older_version_is_read(run: Path) -> None:
     first, _ = test.sections
     assert [chart.key for chart in first.charts] == ["tp0convergence", "tp0convergence2"]
     assert all(not chart.others for chart in first.charts)
-    assert [chart.key for chart in test.charts] == ["tp2d"]
-
-
-def test_a_known_test_of_an_older_version_is_shown_as_now(run: Path) -> None:
-    """Where its plan has the same sections of the same quantities: its charts are views now."""
-    with RunFile(run) as file:
-        record = file.record()
-    iops = record.tests[0]
-    assert iops.plan is not None
-    old = replace(
-        iops.plan,
-        sections=(
-            SectionPlan(
-                name="IOPS", quantities=("iops",), figures=(drawn(FigureKind.BARS_3D, "iops"),)
-            ),
-        ),
-    )
-    now = analyse(replace(record, tests=(replace(iops, plan=old),)))
-    assert now.tests[0].sections[0].plan == iops.plan.sections[0]
-    others = replace(
-        old, sections=(replace(old.sections[0], quantities=("megabytes_per_s",)),)
-    )  # fmt: skip
-    then = analyse(replace(record, tests=(replace(iops, plan=others),)))
-    assert then.tests[0].sections[0].plan == others.sections[0]
 
 
 def chart(key: str, *choice: str, below: bool = False) -> ChartView:

@@ -21,7 +21,7 @@ from tkperf.analysis.section_results import build_section
 from tkperf.analysis.telemetry import count_media_errors, find_test_telemetry
 from tkperf.model.disturbance.codes import find_codes
 from tkperf.model.errors import ProfileError
-from tkperf.model.figures import FigureKind, SectionPlan, TestPlan, drawn, generic_section
+from tkperf.model.figures import SectionPlan, TestPlan, generic_section
 from tkperf.model.phases import Round
 from tkperf.model.quantity import IOS, Direction
 from tkperf.model.record import (
@@ -211,31 +211,9 @@ def _without_counts(cell: CellResult) -> dict[str, Any]:
 def _plan(suite: str, test: TestRecord) -> TestPlan:
     """Return the plan that shows the test; a section without a plan is shown by its recorded steps."""
     names = list(dict.fromkeys(step.section for step in test.steps))
-    stored = test.plan
-    planned = names if stored is None else [section.name for section in stored.sections]
-    plan = known_plan(suite, test.name, planned)
-    if plan is None or (stored is not None and not _is_about_the_same(stored, plan)):
-        plan = stored or TestPlan(title=test.name)
-    return replace(
-        plan,
-        sections=tuple(plan.section(name) or _recorded(test.steps, name) for name in names),
-        over_sections=(),
-        figures=(
-            *(drawn(FigureKind.OVER_AXIS, quantity) for quantity in plan.over_sections),
-            *plan.figures,
-        ),
-    )
-
-
-def _is_about_the_same(stored: TestPlan, known: TestPlan) -> bool:
-    """Return whether this version measures the same in each section; if so, it shows the test by its own plan.
-
-    Older versions had a separate chart that is now a view of another.
-    """
-    of_stored = [(section.name, section.quantities) for section in stored.sections]
-    return stored.title == known.title and of_stored == [
-        (section.name, section.quantities) for section in known.sections
-    ]
+    plan = test.plan or known_plan(suite, test.name, names) or TestPlan(title=test.name)
+    sections = tuple(plan.section(name) or _recorded(test.steps, name) for name in names)
+    return replace(plan, sections=sections)
 
 
 def _recorded(steps: Sequence[StepRecord], name: str) -> SectionPlan:

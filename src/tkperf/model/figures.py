@@ -18,7 +18,7 @@ class FigureKind(StrEnum):
     ``AGAINST`` draws one quantity over another, a point for each cell; ``OVER_DEMAND`` quantities over the
     total number of outstanding I/Os. ``SECTIONS`` and the kinds after it show a whole test and place its loads by
     recorded start times. If a whole test has a figure of another kind, the figure shows all its sections
-    together. Only plans of older versions contain ``HEAT_MAP``; it shows the same as a matrix.
+    together.
     """
 
     MATRIX = "matrix"
@@ -27,7 +27,6 @@ class FigureKind(StrEnum):
     WINDOW = "window"
     OVER_AXIS = "over an axis"
     BARS_3D = "3-D bars"
-    HEAT_MAP = "heat map"
     AGAINST = "one quantity against another"
     OVER_DEMAND = "over outstanding I/Os"
     OVER_TIME = "over time"
@@ -62,7 +61,7 @@ class Figure:
         groups: for a figure of a whole test, sections that follow each other: a timeline has a chart for
             each group, an overlaid figure a curve for each; empty: all sections.
         question: the question that the chart answers; figures of a section with one question are views of one
-            chart. Empty, as in plans of older versions: a separate chart.
+            chart. Empty: a separate chart.
         view: the name of the figure among the views, a choice for each switch, such as ``("time", "linear")``.
         printed: whether the figure is printed along with others of its chart, because the specification asks for
             a separate plot. If a chart has no such figure, its first is printed.
@@ -82,7 +81,7 @@ class Figure:
     printed: bool = False
 
 
-TABLE_KINDS = {FigureKind.MATRIX, FigureKind.LISTING, FigureKind.SECTIONS, FigureKind.HEAT_MAP}
+TABLE_KINDS = {FigureKind.MATRIX, FigureKind.LISTING, FigureKind.SECTIONS}
 """Kinds that are no charts, so they answer no question of their own."""
 
 SETTLED = "Did it settle from round to round?"
@@ -174,7 +173,6 @@ class TestPlan:
 
     Attributes:
         sections: in their order; outputs show any other section by its recorded values.
-        over_sections: in plans of older versions, keys of quantities drawn over all sections.
         figures: of the whole test.
     """
 
@@ -182,7 +180,6 @@ class TestPlan:
 
     title: str
     sections: tuple[SectionPlan, ...] = ()
-    over_sections: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = WHOLE_TEST
 
     def section(self, name: str) -> SectionPlan | None:

@@ -29,7 +29,6 @@ BUILD: dict[FigureKind, Callable[[SectionSubject, Figure], Views]] = {
     FigureKind.WINDOW: over_time.show_window,
     FigureKind.OVER_AXIS: cells.show_over_axis,
     FigureKind.BARS_3D: cells.show_bars_3d,
-    FigureKind.HEAT_MAP: cells.show_heat_map,
     FigureKind.AGAINST: cells.show_against,
     FigureKind.OVER_DEMAND: cells.show_over_demand,
     FigureKind.OVER_TIME: over_time.show_over_time,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED
 from tkperf.analysis.layout import OFFERED, Axis, arrange
 from tkperf.analysis.results import SectionResult
-from tkperf.model.figures import Figure, matrix_keys
+from tkperf.model.figures import Figure
 from tkperf.model.quantity import IOPS
 from tkperf.page.naming import Naming, capitalise, describe_axes, describe_curves
 from tkperf.page.page import ChartView, Views
@@ -101,13 +99,6 @@ def show_bars_3d(subject: SectionSubject, figure: Figure) -> Views:
                 f"{describe_axes(layout.row_titles)} to the back."
             )
             yield ChartView(key="3d", text=text, spec=spec)
-
-
-def show_heat_map(subject: SectionSubject, figure: Figure) -> Views:
-    """Yield the matrix of each quantity that no matrix of the plan already shows."""
-    shown = matrix_keys(subject.section.plan)
-    quantities = tuple(key for key in figure.quantities if key not in shown)
-    yield from show_matrix(subject, replace(figure, quantities=quantities))
 
 
 def show_against(subject: SectionSubject, figure: Figure) -> Views:
