@@ -42,14 +42,14 @@ def objections() -> dict[str, set[str]]:
         if isinstance(function, ast.FunctionDef):
             said, told_until = sentences(function), 0
             for call in calls(function, "Objection"):
-                given = {each.arg: each.value for each in call.keywords}
-                texts = [template(given["text"])]
-                if isinstance(given["text"], ast.Name):
+                reason, text = call.args
+                texts = [template(text)]
+                if isinstance(text, ast.Name):
                     # Both where a branch chooses one.
                     texts = [each for line, each in said if told_until < line < call.lineno]
                 told_until = call.lineno
-                for reason in reasons(given["reason"]):
-                    found.setdefault(reason, set()).update(texts)
+                for name in reasons(reason):
+                    found.setdefault(name, set()).update(texts)
     return found
 
 

@@ -85,7 +85,7 @@ def test_security_erase_leaves_no_password(
     best = chosen(ata.offer_ata(drive))
     assert best.name == "ata-security-erase-enhanced"
     found = run_purge(permit, best, watch=PurgeWatch(note=note))
-    assert found.text == "verified: all 128 samples read as zeros"
+    assert found == "verified: all 128 samples read as zeros"
     assert notes == [("ata-password-set", 0), ("ata-password-cleared", 1)]
     assert not tools.state["enabled"]
     assert len(tools.commanded("--security-erase-enhanced")) == 1
@@ -178,7 +178,7 @@ def test_sanitize_is_preferred_and_watched(
     best = chosen(ata.offer_ata(drive))
     assert best.name == "ata-sanitize-block"
     found = run_purge(permit, best, watch=PurgeWatch(progress=seen.append))
-    assert found.text == "verified: none of 128 samples holds its former data"
+    assert found == "verified: none of 128 samples holds its former data"
     assert seen == [0.25, 0.25]
     assert tools.commanded(ata.CONSENT)
 
@@ -231,7 +231,7 @@ def test_nvme_sanitize(
     assert best.name == "nvme-sanitize-block"
     seen: list[float | None] = []
     found = run_purge(permit, best, watch=PurgeWatch(progress=seen.append))
-    assert found.text == "verified: all 128 samples read as zeros"
+    assert found == "verified: all 128 samples read as zeros"
     assert seen == [0.5, 0.5]
     assert "--sanact=start-block-erase" in tools.commanded("sanitize")[0]
 
@@ -304,7 +304,7 @@ def test_scsi_sanitize(tools: FakeTools, drive: DeviceIdentity, permit: ErasePer
     assert best.name == "scsi-sanitize-block"
     seen: list[float | None] = []
     found = run_purge(permit, best, watch=PurgeWatch(progress=seen.append))
-    assert found.text == "verified: none of 128 samples holds its former data"
+    assert found == "verified: none of 128 samples holds its former data"
     assert seen == [0.405, 0.405]
 
 

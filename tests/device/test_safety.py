@@ -17,7 +17,6 @@ from tests.conftest import run_tool
 from tkperf.device.identity import DeviceIdentity, TargetKind, is_same_device, read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import plan_purge, run_purge
-from tkperf.device.purge.method import Verification
 from tkperf.device.safety import Reason, find_objections
 from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
@@ -32,7 +31,7 @@ def reasons(path: Path) -> set[Reason]:
     return {objection.reason for objection in find_objections(read_identity(path))}
 
 
-def purge(permit: ErasePermit) -> Verification:
+def purge(permit: ErasePermit) -> str:
     """By the method tkperf would choose."""
     method = plan_purge(permit.identity).choose(None, device=permit.identity.path)
     return run_purge(permit, method)
@@ -62,7 +61,7 @@ def test_a_free_device_has_nothing_against_it(loop_device: MakeLoop) -> None:
     identity = read_identity(device)
     assert find_objections(identity) == ()
     permit = grant_permit(hold_target(identity), confirmed_id=str(device)).redeem()
-    assert "all 128 samples read as zeros" in purge(permit).text
+    assert "all 128 samples read as zeros" in purge(permit)
     permit.release()
     assert device.read_bytes().count(0) == 64 << 20
 

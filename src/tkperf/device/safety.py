@@ -49,8 +49,10 @@ class Reason(StrEnum):
     UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Objection:
+    """A reason not to erase a device, with its sentence for people."""
+
     reason: Reason
     text: str
 
@@ -75,12 +77,9 @@ def find_objections(
         ask_processes: look for processes that write to a held block device, too.
     """
     quick = held is not None or use_only
+    files_only = quick and not ask_processes
     survey = make_survey(
-        identity,
-        sys_root=sys_root,
-        proc_root=proc_root,
-        held=held,
-        files_only=quick and not ask_processes,
+        identity, sys_root=sys_root, proc_root=proc_root, held=held, files_only=files_only
     )
     if identity.kind is TargetKind.FILE:
         return tuple(_file_objections(identity, survey, held))
@@ -106,45 +105,39 @@ def find_data(identity: DeviceIdentity) -> tuple[Signature, ...]:
     """
     if identity.kind is not TargetKind.BLOCK:
         return ()
-    return find_signatures({path: path for path in _paths(identity)})
-
-
-def _paths(identity: DeviceIdentity) -> tuple[str, ...]:
-    """Return the device by its own path, and its partitions by the kernel's names."""
     node = find_node(identity.major_minor or "")
     partitions = (Path("/dev") / partition.name for partition in find_parts(node)[1:])
-    return (identity.path, *(str(partition) for partition in partitions if partition.exists()))
+    paths = [identity.path, *(str(partition) for partition in partitions if partition.exists())]
+    return find_signatures({path: path for path in paths})
 
 
 def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objection]:
     """Yield uses of a block device or a layer below it, except by processes."""
     subject = survey.subject
-    numbers = {
-        f"{os.major(device)}:{os.minor(device)}": subject.nodes[device] for device in subject.nodes
+    names = {
+        f"{os.major(device)}:{os.minor(device)}": node.name
+        for device, node in subject.nodes.items()
     }
     for mount in survey.mounts:
-        if mount.major_minor in numbers:
-            where = f" in the mount namespace of {mount.seen_by}" if mount.seen_by else ""
-            sentence = (
-                f"{numbers[mount.major_minor].name} is mounted at {on_one_line(mount.point)}{where}"
+        if name := names.get(mount.major_minor):
+            yield Objection(
+                Reason.MOUNTED, f"{name} is mounted at {on_one_line(mount.point)}{mount.where}"
             )
-            yield Objection(reason=Reason.MOUNTED, text=sentence)
-    for name, major_minor in find_btrfs_members(survey.sys_root):
-        if major_minor in numbers:
-            sentence = f"{numbers[major_minor].name} belongs to the mounted btrfs {name}"
-            yield Objection(reason=Reason.MOUNTED, text=sentence)
+    for file_system, major_minor in find_btrfs_members(survey.sys_root):
+        if name := names.get(major_minor):
+            yield Objection(Reason.MOUNTED, f"{name} belongs to the mounted btrfs {file_system}")
     for node in subject.nodes.values():
         for holder in sorted((node / "holders").glob("*")):
             if holder.name != used_by_us:
-                yield Objection(reason=Reason.HOLDER, text=_describe_holder(node, holder))
+                yield Objection(Reason.HOLDER, _describe_holder(node, holder))
     disks = [find_disk(subject.nodes[device]) for device in subject.exact]
     for system_disk, why in find_system_disks(survey.sys_root, survey.mounts).items():
         if system_disk in disks:
             below = "" if system_disk == disks[0] else f"{system_disk.name} is below it, and "
-            yield Objection(reason=Reason.SYSTEM_DISK, text=below + why)
+            yield Objection(Reason.SYSTEM_DISK, below + why)
     target = [subject.nodes[device] for device in subject.exact[:1]]
     if any(number(folder / "ro") == 1 for folder in [*target, *disks[:1]]):
-        yield Objection(reason=Reason.READ_ONLY, text="it is read-only")
+        yield Objection(Reason.READ_ONLY, "it is read-only")
 
 
 def _hidden_objections(survey: Survey) -> Iterator[Objection]:
@@ -152,19 +145,16 @@ def _hidden_objections(survey: Survey) -> Iterator[Objection]:
     subject = survey.subject
     for swap in survey.swaps:
         if swap.status is not None and (what := subject.name_of(swap.status)):
-            sentence = f"{_it(what, survey)} is in use as swap space"
-            yield Objection(reason=Reason.SWAP, text=sentence)
+            yield Objection(Reason.SWAP, f"{_it(what, survey)} is in use as swap space")
     for loop in survey.loops:
         if not subject.is_part(loop) and (what := subject.name_behind(loop)):
-            sentence = f"{what} is behind loop device {loop.name}"
-            yield Objection(reason=Reason.LOOP_BACKING, text=sentence)
+            yield Objection(Reason.LOOP_BACKING, f"{what} is behind loop device {loop.name}")
     reported = set()
     for export in survey.exports:
         what = survey.name_of_export(export)
         if what is not None and (export.user, what) not in reported:
             reported.add((export.user, what))
-            sentence = f"{what} is used by {on_one_line(str(export))}"
-            yield Objection(reason=Reason.EXPORTED, text=sentence)
+            yield Objection(Reason.EXPORTED, f"{what} is used by {on_one_line(str(export))}")
 
 
 def _it(what: str, survey: Survey) -> str:
@@ -175,23 +165,20 @@ def _it(what: str, survey: Survey) -> str:
 
 def _process_objections(survey: Survey) -> Iterator[Objection]:
     """Yield processes that have the target open, mapped or running; for devices, only writers."""
-    reasons = {How.OPEN: Reason.OPEN, How.RUNNING: Reason.RUNNING}
-    for how in How:
+    readers_count = survey.subject.readers_count
+    ways = {
+        How.RUNNING: (Reason.RUNNING, "is running as"),
+        How.OPEN: (Reason.OPEN, "is open in" if readers_count else "is open for writing in"),
+        How.REGISTERED: (Reason.MAPPED, "is registered with io_uring in"),
+        How.MAPPED: (Reason.MAPPED, "is mapped into memory by"),
+    }
+    for how, (reason, way) in ways.items():
         users: dict[str, list[str]] = {}
         for use in survey.processes.uses:
-            if use.how is how and (use.writes or survey.subject.readers_count):
+            if use.how is how and (use.writes or readers_count):
                 users.setdefault(use.what, []).append(use.process)
         for what, processes in users.items():
-            ways = {
-                How.RUNNING: "is running as",
-                How.OPEN: "is open in"
-                if survey.subject.readers_count
-                else "is open for writing in",
-                How.REGISTERED: "is registered with io_uring in",
-                How.MAPPED: "is mapped into memory by",
-            }
-            sentence = f"{_it(what, survey)} {ways[how]} {', '.join(processes)}"
-            yield Objection(reason=reasons.get(how, Reason.MAPPED), text=sentence)
+            yield Objection(reason, f"{_it(what, survey)} {way} {', '.join(processes)}")
 
 
 def _describe_holder(node: Path, holder: Path) -> str:
@@ -210,22 +197,22 @@ def _describe_holder(node: Path, holder: Path) -> str:
 
 def _member_objections(identity: DeviceIdentity) -> Iterator[Objection]:
     try:
-        signatures = find_signatures({path: path for path in _paths(identity)})
+        signatures = find_data(identity)
     except DeviceError as error:
-        yield Objection(reason=Reason.UNREADABLE, text=str(error))
+        yield Objection(Reason.UNREADABLE, str(error))
         return
     for signature in signatures:
         if signature.member:
-            yield Objection(
-                reason=Reason.MEMBER,
-                text=f"it holds a {signature}; if nobody needs that set any more: "
-                f"wipefs --all {signature.device}",
+            sentence = (
+                f"it holds a {signature}; if nobody needs that set any more: "
+                f"wipefs --all {signature.device}"
             )
+            yield Objection(Reason.MEMBER, sentence)
 
 
 def _busy_objections(identity: DeviceIdentity, survey: Survey) -> Iterator[Objection]:
     if not os.access(identity.path, os.W_OK):
-        yield Objection(reason=Reason.READ_ONLY, text="you may not write to it")
+        yield Objection(Reason.READ_ONLY, "you may not write to it")
         return
     claimed = False
     try:
@@ -239,14 +226,14 @@ def _busy_objections(identity: DeviceIdentity, survey: Survey) -> Iterator[Objec
             sentence = f"it is in use: {who} has it open exclusively"
         else:
             sentence = f"it cannot be opened: {reason_of(error)}"
-        yield Objection(reason=Reason.BUSY, text=sentence)
+        yield Objection(Reason.BUSY, sentence)
     if not claimed:
         yield from _process_objections(survey)
     for below in survey.subject.exact[1:]:
         name = survey.subject.nodes[below].name
         if _is_claimed(Path("/dev") / name, below):
             sentence = f"{name}, which is below it, is in use: somebody has it open exclusively"
-            yield Objection(reason=Reason.BUSY, text=sentence)
+            yield Objection(Reason.BUSY, sentence)
 
 
 def _is_claimed(path: Path, device: int) -> bool:
@@ -264,7 +251,7 @@ def _file_objections(
     # The descriptor, if there is one: the name may lead to another file by now.
     path = identity.path if held is None else f"/proc/self/fd/{held}"
     if not os.access(path, os.W_OK):
-        yield Objection(reason=Reason.READ_ONLY, text="the file is read-only for you")
+        yield Objection(Reason.READ_ONLY, "the file is read-only for you")
     yield from _hard_link_objections(survey)
     objections = [
         *_hidden_objections(survey),
@@ -289,8 +276,8 @@ def _hard_link_objections(survey: Survey) -> Iterator[Objection]:
             continue
         # Compares the inode alone: drivers and stat give some file systems (btrfs) different numbers.
         if status.st_ino == file[-1] and status.st_nlink > 1:
-            sentence = f"{survey.subject.files[file]} has other names too (hard links)"
-            yield Objection(reason=Reason.HARD_LINKS, text=sentence)
+            what = survey.subject.files[file]
+            yield Objection(Reason.HARD_LINKS, f"{what} has other names too (hard links)")
 
 
 def _state_objections(survey: Survey, reasons: set[Reason]) -> Iterator[Objection]:
@@ -298,14 +285,13 @@ def _state_objections(survey: Survey, reasons: set[Reason]) -> Iterator[Objectio
     # The users found already have it open, so counting gives nothing new.
     state = survey.ask_file_state(count=not reasons)
     if state.swap and Reason.SWAP not in reasons:
-        sentence = "the file is in use as swap space"
-        yield Objection(reason=Reason.SWAP, text=sentence)
+        yield Objection(Reason.SWAP, "the file is in use as swap space")
     elif state.open_elsewhere and not reasons:
         sentence = (
             "the file is in use by somebody who cannot be seen from here: the kernel, or a process "
             "of another user or container has it open, mapped or running"
         )
-        yield Objection(reason=Reason.OPEN, text=sentence)
+        yield Objection(Reason.OPEN, sentence)
 
 
 def _lock_objections(survey: Survey) -> Iterator[Objection]:
@@ -315,17 +301,14 @@ def _lock_objections(survey: Survey) -> Iterator[Objection]:
             continue
         who = describe_process(process) if lock.process else "somebody who has it open"
         if not any(use.process == who for use in survey.processes.uses):
-            sentence = f"the file is locked ({lock.kind}) by {who}"
-            yield Objection(reason=Reason.LOCKED, text=sentence)
+            yield Objection(Reason.LOCKED, f"the file is locked ({lock.kind}) by {who}")
     if survey.is_open_over_nfs():
-        sentence = "a client of this machine's NFS server has the file open"
-        yield Objection(reason=Reason.OPEN, text=sentence)
+        yield Objection(Reason.OPEN, "a client of this machine's NFS server has the file open")
 
 
 def _overlay_objections(survey: Survey) -> Iterator[Objection]:
     for what, overlay, certain in survey.find_overlays():
         if certain:
-            where = f" in the mount namespace of {overlay.seen_by}" if overlay.seen_by else ""
             point = on_one_line(overlay.point)
-            sentence = f"{what} is part of the {overlay.kind} mounted at {point}{where}"
-            yield Objection(reason=Reason.OVERLAY, text=sentence)
+            sentence = f"{what} is part of the {overlay.kind} mounted at {point}{overlay.where}"
+            yield Objection(Reason.OVERLAY, sentence)

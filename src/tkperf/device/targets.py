@@ -53,12 +53,11 @@ class DriveTarget:
     ) -> PurgeResult:
         if self._method is None:
             return NOT_PURGED
-        verification = run_purge(
-            self._permit, self._method, watch=PurgeWatch(progress=on_progress, note=on_note)
-        )
+        watch = PurgeWatch(progress=on_progress, note=on_note)
+        verified = run_purge(self._permit, self._method, watch=watch)
         # Erasing may have reset the drive, and with it its settings.
         self._cache.apply()
-        return PurgeResult(method=self._method.title, note=verification.text)
+        return PurgeResult(method=self._method.title, note=verified)
 
 
 # udev may have a mapping open for a moment; the kernel then removes it by itself.

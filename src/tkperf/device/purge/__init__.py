@@ -20,7 +20,6 @@ from tkperf.device.purge.method import (
     PurgeMethod,
     PurgeRefusal,
     PurgeWatch,
-    Verification,
     look_at,
 )
 from tkperf.device.purge.nvme import find_nvme_sanitize, offer_nvme
@@ -48,24 +47,22 @@ class PurgePlan:
             DeviceError: it has no automatic method.
         """
         by_name = {method.name: method for method in self.methods}
-        # Writing zeroes leaves flash written, not new: only if the user names it.
-        automatic = [method for method in self.methods if method.automatic]
-        if name is not None and name in by_name:
-            return by_name[name]
         if name is not None:
-            why = next(
-                (refusal.because for refusal in self.refusals if refusal.name == name),
-                "not offered",
+            if name in by_name:
+                return by_name[name]
+            why = {refusal.name: refusal.because for refusal in self.refusals}.get(
+                name, "not offered"
             )
             has = ", ".join(by_name) or "none"
             raise UsageError(f"{device} cannot be purged by {name}: {why}; it offers: {has}")
-        if not automatic:
-            because = "; ".join(f"{refusal.name}: {refusal.because}" for refusal in self.refusals)
-            raise DeviceError(
-                f"{device} has no way to be purged ({because}). Purge it yourself and use "
-                "--no-purge, which every result will disclose, or give a --purge-command"
-            )
-        return automatic[0]
+        for method in self.methods:
+            if method.automatic:
+                return method
+        because = "; ".join(f"{refusal.name}: {refusal.because}" for refusal in self.refusals)
+        raise DeviceError(
+            f"{device} has no way to be purged ({because}). Purge it yourself and use "
+            "--no-purge, which every result will disclose, or give a --purge-command"
+        )
 
 
 def plan_purge(identity: DeviceIdentity, *, command: str | None = None) -> PurgePlan:
@@ -125,10 +122,8 @@ def refuse_purge_under_way(identity: DeviceIdentity) -> None:
         )
 
 
-def run_purge(
-    permit: ErasePermit, method: PurgeMethod, *, watch: PurgeWatch = NO_WATCH
-) -> Verification:
-    """Erase the whole permitted target and check that it is erased.
+def run_purge(permit: ErasePermit, method: PurgeMethod, *, watch: PurgeWatch = NO_WATCH) -> str:
+    """Erase the whole permitted target and check that it is erased; return that check's result in words.
 
     Raises:
         DeviceError: the method failed, took too long, or left data behind.

@@ -120,13 +120,6 @@ SAMPLE_BYTES = 4096
 _ZEROS = hashlib.blake2b(bytes(SAMPLE_BYTES)).digest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
-    """The result of checking a purge, in words for the report."""
-
-    text: str
-
-
 @dataclass(frozen=True, slots=True)
 class Look:
     """Digests of samples spread evenly over a device, by offset; None if reading failed."""
@@ -134,17 +127,14 @@ class Look:
     path: str
     digests: dict[int, bytes | None]
 
-    def compare(self, after: Self, *, method: str, reads_zero: bool) -> Verification:
-        """Judge a purge by the samples before and after it.
+    def compare(self, after: Self, *, method: str, reads_zero: bool) -> str:
+        """Judge a purge by the samples before and after it; return the result in words for the report.
 
         Raises:
             DeviceError: the device still holds its former data, or does not read as the zeros that
                 it promises.
         """
-        readable = {at: digest for at, digest in after.digests.items() if digest is not None}
-        had_data = {
-            at for at, digest in self.digests.items() if digest is not None and digest != _ZEROS
-        }
+        had_data = {at for at, digest in self.digests.items() if digest not in (None, _ZEROS)}
         kept = [at for at in had_data if after.digests[at] == self.digests[at]]
         if kept:
             raise DeviceError(
@@ -152,7 +142,7 @@ class Look:
                 f"success: {len(kept)} of {len(had_data)} samples are unchanged, the first at "
                 f"byte {min(kept)}. Choose another method with --purge"
             )
-        zeros = sum(digest == _ZEROS for digest in readable.values())
+        zeros = sum(digest == _ZEROS for digest in after.digests.values())
         if reads_zero and zeros < len(self.digests):
             raise DeviceError(
                 f"{self.path} promises to read as zeros after {method}, but "
@@ -160,12 +150,10 @@ class Look:
                 "another method with --purge"
             )
         if zeros == len(self.digests):
-            return Verification(text=f"verified: all {zeros} samples read as zeros")
+            return f"verified: all {zeros} samples read as zeros"
         if had_data:
-            return Verification(
-                text=f"verified: none of {len(had_data)} samples holds its former data"
-            )
-        return Verification(text="not verifiable: there was nothing but zeros before")
+            return f"verified: none of {len(had_data)} samples holds its former data"
+        return "not verifiable: there was nothing but zeros before"
 
 
 def look_at(permit: ErasePermit) -> Look:
@@ -176,12 +164,8 @@ def look_at(permit: ErasePermit) -> Look:
     """
     identity = permit.identity
     last = identity.capacity_bytes - SAMPLE_BYTES
-    offsets = sorted(
-        {
-            offset - offset % identity.logical_block_bytes
-            for offset in (last * index // (SAMPLES - 1) for index in range(SAMPLES))
-        }
-    )
+    evenly = (last * index // (SAMPLES - 1) for index in range(SAMPLES))
+    offsets = sorted({offset - offset % identity.logical_block_bytes for offset in evenly})
     digests: dict[int, bytes | None] = {}
     try:
         descriptor = os.open(permit.path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)

@@ -9,37 +9,17 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from tkperf.device.hold import Handle
 from tkperf.device.permit import ControllerPermit, ErasePermit, SetPermit
 from tkperf.device.purge import PurgeMethod, PurgeWatch, run_purge
-from tkperf.device.purge.method import Verification
+from tkperf.device.raid.mdadm import MdadmSet
 from tkperf.device.raid.storcli import ERASE_NOTE, StorcliSet
 from tkperf.device.targets import NOT_PURGED
 from tkperf.device.write_cache import WriteCache
 from tkperf.model.errors import DeviceError
 from tkperf.model.record import OnNote, OnProgress, PurgeResult
-
-
-class RaidSet(Protocol):
-    """A maker of a set, which also takes it apart again."""
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def name(self) -> str:
-        """The kernel's name of the set's device."""
-        ...
-
-    def create(self, members: Sequence[Handle]) -> None: ...
-
-    def wait_until_ready(self, on_progress: OnProgress) -> None: ...
-
-    def remove(self, members: Sequence[Handle]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +34,7 @@ class Member:
 class MdadmTarget:
     """A software RAID set and its member drives during one run."""
 
-    def __init__(self, raid: RaidSet, permit: SetPermit, members: Sequence[Member]) -> None:
+    def __init__(self, raid: MdadmSet, permit: SetPermit, members: Sequence[Member]) -> None:
         self._raid = raid
         self._permit = permit
         self._members = tuple(members)
@@ -67,11 +47,8 @@ class MdadmTarget:
         return tuple(member.permit for member in self._members)
 
     def recheck(self) -> None:
-        if self._permit.is_made:
-            self._permit.recheck()
-        else:
-            for member in self._members:
-                member.permit.recheck()
+        for permit in (self._permit,) if self._permit.is_made else self.permits:
+            permit.recheck()
 
     def make_ready_to_fill(self) -> None:
         """Take the set apart: tkperf preconditions the members."""
@@ -86,12 +63,12 @@ class MdadmTarget:
         if len(methods) == 0:
             return NOT_PURGED
         self.take_apart()
-        verifications = _purge_in_parallel(self._members, on_progress, on_note)
+        verified = _purge_in_parallel(self._members, on_progress, on_note)
         for member in self._members:
             member.cache.apply()
         return PurgeResult(
             method=f"{len(self._members)} members in parallel: {', '.join(sorted(methods))}",
-            note="; ".join(sorted({verification.text for verification in verifications})),
+            note="; ".join(sorted(set(verified))),
         )
 
     def build(self, on_progress: OnProgress) -> None:
@@ -120,7 +97,7 @@ class MdadmTarget:
             permit.take_back()
 
 
-def create_of(raid: RaidSet, permits: Sequence[ErasePermit]) -> None:
+def create_of(raid: MdadmSet, permits: Sequence[ErasePermit]) -> None:
     """Make a set of permitted members, whose exclusive hold passes to it.
 
     Raises:
@@ -145,8 +122,8 @@ class _Notice:
 
 def _purge_in_parallel(
     members: Sequence[Member], on_progress: OnProgress, on_note: OnNote
-) -> list[Verification]:
-    """Purge all members at once; report the progress of the slowest one.
+) -> list[str]:
+    """Purge all members at once; report the progress of the slowest one, and return the verifications.
 
     A purge cannot be cancelled, so an interruption takes effect when all have ended.
 
@@ -156,7 +133,7 @@ def _purge_in_parallel(
     notices: queue.Queue[_Notice] = queue.Queue()
     shares: dict[int, float | None] = {}
 
-    def purge(index: int, member: Member) -> Verification:
+    def purge(index: int, member: Member) -> str:
         def note(code: str, text: str) -> None:
             notice = _Notice(code, text)
             notices.put(notice)
@@ -173,9 +150,7 @@ def _purge_in_parallel(
         )
 
     with ThreadPoolExecutor(max_workers=len(members)) as pool:
-        futures: list[Future[Verification]] = [
-            pool.submit(purge, index, member) for index, member in enumerate(members)
-        ]
+        futures = [pool.submit(purge, index, member) for index, member in enumerate(members)]
         stopped_by: BaseException | None = None
         while not all(future.done() for future in futures):
             try:

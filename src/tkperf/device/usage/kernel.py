@@ -229,8 +229,7 @@ def find_exports(sys_root: Path, proc_root: Path, mounts: tuple[Mount, ...]) -> 
     for mount in mounts:
         # Mounted from a file without a loop device.
         if mount.kind == "erofs" and mount.source.startswith("/"):
-            where = f" in the mount namespace of {mount.seen_by}" if mount.seen_by else ""
-            yield Export(user=f"the erofs mounted at {mount.point}{where}", path=mount.source)
+            yield Export(user=f"the erofs mounted at {mount.point}{mount.where}", path=mount.source)
 
 
 def _parse_lio(info: str) -> Iterator[Export]:

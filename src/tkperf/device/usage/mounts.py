@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from uuid import UUID
 
 from tkperf.device.sysfs import exact_text, find_disk, find_node, text, udev_properties
 
@@ -36,6 +37,11 @@ class Mount:
     options: str
     process: Path
     seen_by: str | None
+
+    @property
+    def where(self) -> str:
+        """Words after the mount point, with a space before them; empty for tkperf's own namespace."""
+        return f" in the mount namespace of {self.seen_by}" if self.seen_by else ""
 
 
 def unescape(field: str) -> str:
@@ -246,19 +252,8 @@ def _booted_partition(sys_root: Path) -> str | None:
         length = int.from_bytes(option[position + 2 : position + 4], "little")
         if (option[position], option[position + 1]) == _DEVICE_PATH_HARD_DRIVE and length >= 42:
             node = option[position : position + length]
-            return _guid(node[24:40]) if node[41] == _SIGNATURE_IS_GUID else None
+            return str(UUID(bytes_le=node[24:40])) if node[41] == _SIGNATURE_IS_GUID else None
         if length < 4:
             return None
         position += length
     return None
-
-
-def _guid(mixed_endian: bytes) -> str:
-    fields = (
-        mixed_endian[3::-1],
-        mixed_endian[5:3:-1],
-        mixed_endian[7:5:-1],
-        mixed_endian[8:10],
-        mixed_endian[10:],
-    )
-    return "-".join(field.hex() for field in fields)
