@@ -432,7 +432,10 @@ def test_a_loop_device_that_cannot_be_asked_is_known_by_name(tmp_path: Path) -> 
     for says in (f"{image}", f"{image} (deleted)"):
         entry.write_text(f"{says}\n")
         (loop,) = find_loops(tmp_path / "sys", dev_root=tmp_path)
-        assert (loop.asked, loop.backing) == (False, (status.st_dev, status.st_ino))
+        assert (loop.asked, loop.backing and loop.backing.file) == (
+            False,
+            (status.st_dev, status.st_ino),
+        )
     entry.write_text("/gone (deleted)\n")
     (loop,) = find_loops(tmp_path / "sys", dev_root=tmp_path)
     assert (loop.asked, loop.backing) == (False, None)
@@ -457,4 +460,7 @@ def test_a_node_that_is_not_the_loop_device_is_not_believed(
     (entry.parent.parent / "dev").write_text(f"{os.major(rdev)}:{os.minor(rdev)}\n")
     (loop,) = find_loops(tmp_path / "sys", dev_root=tmp_path)
     status = (tmp_path / "loop0.img").stat()
-    assert (loop.asked, loop.backing) == (True, (status.st_dev, status.st_ino))
+    assert (loop.asked, loop.backing and loop.backing.file) == (
+        True,
+        (status.st_dev, status.st_ino),
+    )

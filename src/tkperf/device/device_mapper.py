@@ -24,7 +24,8 @@ CONTROL, NODES = Path("/dev/mapper/control"), Path("/dev")
 # Beginning of the names and UUIDs of tkperf's mappings.
 NAME_PREFIX, UUID_PREFIX = "tkperf-", "TKPERF-"
 
-# struct dm_ioctl; _Answer names its fields.
+# struct dm_ioctl: version (3 numbers), data_size, data_start, target_count, open_count, flags, event_nr, padding, dev,
+# name, uuid.
 _HEADER = struct.Struct("=3I3IiIIIQ128s129s7x")
 # struct dm_target_spec: sector_start, length, status, next, target_type; its parameters follow.
 _TARGET = struct.Struct("=QQiI16s")
@@ -66,20 +67,11 @@ class Mapping:
 
 
 class _Answer(NamedTuple):
-    """struct dm_ioctl as the kernel fills it in; ``device`` in the kernel's packing."""
+    """Fields of struct dm_ioctl as the kernel fills it in; ``device`` in the kernel's packing."""
 
-    major: int
-    minor: int
-    patch: int
-    data_size: int
-    data_start: int
     target_count: int
-    open_count: int
     flags: int
-    event: int
-    padding: int
     device: int
-    name: bytes
     uuid: bytes
 
 
@@ -225,5 +217,6 @@ def _call(
         raise DeviceError(f"device-mapper: {os.strerror(error.errno or 0)}") from error
     finally:
         os.close(control)
-    answer = _Answer(*_HEADER.unpack_from(buffer))
-    return answer, bytes(buffer[answer.data_start :])
+    fields = _HEADER.unpack_from(buffer)
+    answer = _Answer(target_count=fields[5], flags=fields[7], device=fields[10], uuid=fields[12])
+    return answer, bytes(buffer[fields[4] :])

@@ -11,7 +11,6 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.sysfs import (
@@ -94,26 +93,6 @@ class UnreadError(Exception):
         self.usual = usual
 
 
-class Tool(Protocol):
-    """A reader of one drive's log."""
-
-    def find_facts(self, node: str) -> DriveFacts:
-        """Read the drive's identity and the units that it counts in.
-
-        Raises:
-            UnreadError: the drive cannot be asked.
-        """
-        ...
-
-    def read(self, node: str, now_s: Clock) -> Reading:
-        """Read all values that matter during a run.
-
-        Raises:
-            UnreadError: the log cannot be read.
-        """
-        ...
-
-
 class DriveLog:
     """The log and the thermometer of one drive."""
 
@@ -150,14 +129,7 @@ class DriveLog:
         Raises:
             UnreadError: the tool hangs or prints no log, or the log is another drive's.
         """
-        thermometer = self._thermometer
-        sources = [f"hwmon ({name})"] if (name := thermometer.name) else []
-        self.facts = replace(
-            self.facts,
-            sources=tuple(sources),
-            warning_c=thermometer.warning_c,
-            critical_c=thermometer.critical_c,
-        )
+        self.facts = self._with_thermometer(self.facts)
         if self._tool is None:
             return None
         try:
@@ -168,13 +140,19 @@ class DriveLog:
             self._tool = None
             self.facts = replace(self.facts, gaps=(str(error),))
             raise
-        self.facts = replace(
-            found,
-            sources=(*found.sources, *sources),
-            warning_c=found.warning_c if found.warning_c is not None else thermometer.warning_c,
-            critical_c=found.critical_c if found.critical_c is not None else thermometer.critical_c,
-        )
+        self.facts = self._with_thermometer(found)
         return reading
+
+    def _with_thermometer(self, facts: DriveFacts) -> DriveFacts:
+        """Return facts with the thermometer as a source, and its limits where the log has none."""
+        thermometer, name = self._thermometer, self._thermometer.name
+        warning_c, critical_c = facts.warning_c, facts.critical_c
+        return replace(
+            facts,
+            sources=(*facts.sources, f"hwmon ({name})") if name else facts.sources,
+            warning_c=thermometer.warning_c if warning_c is None else warning_c,
+            critical_c=thermometer.critical_c if critical_c is None else critical_c,
+        )
 
     def read(self, now_s: Clock) -> Reading:
         """Read the log once.
@@ -240,21 +218,8 @@ class DriveLog:
         )
 
 
-def _choose_tool(disk: Path, name: str, run: Run) -> tuple[Tool | None, str | None]:
-    """Return the tool of the drive's bus or, if one could be installed, the way to install it."""
-    is_nvme = find_nvme_controller(disk) is not None
-    if is_nvme and find_program("nvme") is not None:
-        return NvmeTool(name, run), None
-    if not is_nvme and not (disk / "device/scsi_level").exists():
-        return None, None
-    if find_program("smartctl") is not None:
-        return SmartctlTool(name, run), None
-    program = "nvme" if is_nvme else "smartctl"
-    return None, f"'{program}' is not installed: sudo apt-get install {PACKAGES[program]}"
-
-
 class NvmeTool:
-    """nvme-cli: three short commands to the admin queue, which do not stop I/O."""
+    """nvme-cli: three short commands to the admin queue, which do not stop I/O. All reads raise UnreadError."""
 
     def __init__(self, drive: str, run: Run) -> None:
         self._drive, self._run = drive, run
@@ -342,6 +307,21 @@ class SmartctlTool:
                 f"smartctl cannot read {self._drive}: {failure}", for_good=True, usual=usual
             )
         return document
+
+
+def _choose_tool(
+    disk: Path, name: str, run: Run
+) -> tuple[NvmeTool | SmartctlTool | None, str | None]:
+    """Return the tool of the drive's bus or, if one could be installed, the way to install it."""
+    is_nvme = find_nvme_controller(disk) is not None
+    if is_nvme and find_program("nvme") is not None:
+        return NvmeTool(name, run), None
+    if not is_nvme and not (disk / "device/scsi_level").exists():
+        return None, None
+    if find_program("smartctl") is not None:
+        return SmartctlTool(name, run), None
+    program = "nvme" if is_nvme else "smartctl"
+    return None, f"'{program}' is not installed: sudo apt-get install {PACKAGES[program]}"
 
 
 def _call(run: Run, argv: list[str]) -> Completed:

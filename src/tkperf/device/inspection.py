@@ -7,9 +7,8 @@ has stay "not known", and ``gaps`` gives the reason.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,9 +24,10 @@ from tkperf.device.sysfs import (
     text,
 )
 from tkperf.model.errors import EngineError
-from tkperf.system.process import Completed, run_command
+from tkperf.system.process import Completed, read_json_object, run_command
 
-IDENTIFY_LIMIT_S = 30.0
+TOOL_LIMIT_S = 30.0
+Run = Callable[..., Completed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,6 @@ class AtaSecurity:
     """State of the security feature set, with the erase commands that the drive claims.
 
     ``enabled`` means that a password is set. The minutes are the drive's own estimates.
-    ``sanitize`` has the sanitize commands that the drive claims.
     """
 
     supported: bool
@@ -51,21 +50,18 @@ class AtaSecurity:
         """Return the state for people, in the words of the field."""
         if not self.supported:
             return "ATA security not supported"
-        states = [
-            "password set" if self.enabled else "no password",
-            "locked" if self.locked else "not locked",
-            "frozen" if self.frozen else "not frozen",
-        ]
-        return "ATA security: " + ", ".join(states)
+        password = "password set" if self.enabled else "no password"
+        locked, frozen = ("" if state else "not " for state in (self.locked, self.frozen))
+        return f"ATA security: {password}, {locked}locked, {frozen}frozen"
 
 
-def read_security(path: str, *, run: Callable[..., Completed] = run_command) -> AtaSecurity:
+def read_security(path: str, *, run: Run = run_command) -> AtaSecurity:
     """Read the security state of an ATA drive.
 
     Raises:
         EngineError: hdparm is missing, hangs or prints no identify data.
     """
-    done = run(["hdparm", "-I", path], timeout_s=IDENTIFY_LIMIT_S)
+    done = run(["hdparm", "-I", path], timeout_s=TOOL_LIMIT_S)
     return parse_identify(done.stdout, path=path)
 
 
@@ -102,9 +98,6 @@ def parse_identify(printed: str, *, path: str) -> AtaSecurity:
     )
 
 
-INSPECTION_LIMIT_S = 30.0
-
-
 @dataclass(slots=True)
 class DeviceFacts:
     """Facts about a device: values and sources by name; ``gaps`` are reasons for people."""
@@ -126,10 +119,7 @@ class DeviceFacts:
 
 
 def inspect_device(
-    identity: DeviceIdentity,
-    *,
-    sys_root: Path = SYS_ROOT,
-    run: Callable[..., Completed] = run_command,
+    identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: Run = run_command
 ) -> DeviceFacts:
     """Return all facts about a device. Never raises: a fact that cannot be read stays not known."""
     facts = DeviceFacts()
@@ -144,12 +134,16 @@ def inspect_device(
         return facts
     disk = find_disk(find_node(identity.major_minor, sys_root))
     _ask_sysfs(facts, disk)
+    tools: list[Callable[[DeviceFacts, str, Run], None]] = []
     if find_nvme_controller(disk) is not None:
-        _ask_nvme(facts, identity, run)
+        tools = [_ask_nvme]
     elif (disk / "device/scsi_level").exists():
-        _ask_smartctl(facts, identity, run)
-        if facts.values["interface"] == "SATA":
-            _ask_hdparm(facts, identity, run)
+        tools = [_ask_smartctl, _ask_hdparm] if identity.interface == "SATA" else [_ask_smartctl]
+    for ask in tools:
+        try:
+            ask(facts, identity.path, run)
+        except EngineError as error:
+            facts.gaps.append(str(error))
     return facts
 
 
@@ -159,29 +153,26 @@ def _ask_sysfs(facts: DeviceFacts, disk: Path) -> None:
         facts.add(link.source, link=link.negotiated, link_fastest=link.fastest,
                   link_downgraded=link.downgraded)  # fmt: skip
     discard_bytes = number(disk / "queue/discard_max_bytes")
-    facts.add(
-        "sysfs queue/discard_max_bytes",
-        discard=None if discard_bytes is None else discard_bytes > 0,
-    )
+    discard = None if discard_bytes is None else discard_bytes > 0
+    facts.add("sysfs queue/discard_max_bytes", discard=discard)
     function = find_pci_function(disk)
     if function is not None:
         node = number(function / "numa_node")
         # -1: the machine has a single node, or the firmware does not report it.
         facts.add(f"sysfs {function.name}/numa_node", numa_node=node if node != -1 else None)
         driver = (function / "driver").resolve().name if (function / "driver").exists() else ""
-        facts.add(
-            "sysfs PCI",
-            host_adapter=f"{function.name} {text(function / 'vendor')}:{text(function / 'device')}"
-            f" {driver}".strip(),
+        adapter = (
+            f"{function.name} {text(function / 'vendor')}:{text(function / 'device')} {driver}"
         )
+        facts.add("sysfs PCI", host_adapter=adapter.strip())
     vendor = text(disk / "device/vendor")
     facts.add("sysfs device/vendor", vendor=None if vendor in ("ATA", None) else vendor)
 
 
-def _ask_nvme(facts: DeviceFacts, identity: DeviceIdentity, run: Callable[..., Completed]) -> None:
-    controller = _json(facts, run, ["nvme", "id-ctrl", "-o", "json", identity.path])
-    if controller is None:
-        return
+def _ask_nvme(facts: DeviceFacts, path: str, run: Run) -> None:
+    controller = read_json_object(
+        ["nvme", "id-ctrl", "-o", "json", path], timeout_s=TOOL_LIMIT_S, run=run
+    )
     oacs = controller.get("oacs")
     security = None
     if isinstance(oacs, int):
@@ -195,13 +186,11 @@ def _ask_nvme(facts: DeviceFacts, identity: DeviceIdentity, run: Callable[..., C
     )
 
 
-def _ask_smartctl(
-    facts: DeviceFacts, identity: DeviceIdentity, run: Callable[..., Completed]
-) -> None:
+def _ask_smartctl(facts: DeviceFacts, path: str, run: Run) -> None:
     """Add the facts of smartctl, which reads the serial number behind USB bridges, too."""
-    report = _json(facts, run, ["smartctl", "--info", "--json", identity.path])
-    if report is None:
-        return
+    report = read_json_object(
+        ["smartctl", "--info", "--json", path], timeout_s=TOOL_LIMIT_S, run=run
+    )
     rotation = report.get("rotation_rate")
     facts.add(
         "smartctl --info",
@@ -213,39 +202,8 @@ def _ask_smartctl(
     )
 
 
-def _ask_hdparm(
-    facts: DeviceFacts, identity: DeviceIdentity, run: Callable[..., Completed]
-) -> None:
-    try:
-        security = read_security(identity.path, run=run)
-    except EngineError as error:
-        facts.gaps.append(str(error))
-        return
-    facts.add("hdparm -I", security=security.describe())
-
-
-def _json(
-    facts: DeviceFacts, run: Callable[..., Completed], argv: Iterable[str]
-) -> dict[str, object] | None:
-    """Return the JSON object that a tool prints; None, with a gap added, if it prints none."""
-    words = list(argv)
-    try:
-        done = run(words, timeout_s=INSPECTION_LIMIT_S)
-    except EngineError as error:
-        facts.gaps.append(str(error))
-        return None
-    try:
-        document = json.loads(done.stdout)
-    except ValueError:
-        document = None
-    if not isinstance(document, dict):
-        lines = (done.stderr or done.stdout).strip().splitlines()
-        facts.gaps.append(
-            f"'{' '.join(words)}' printed no JSON (exit status {done.status})"
-            + (f": {lines[0][:120]}" if lines else "")
-        )
-        return None
-    return document
+def _ask_hdparm(facts: DeviceFacts, path: str, run: Run) -> None:
+    facts.add("hdparm -I", security=read_security(path, run=run).describe())
 
 
 def _word(value: object) -> str | None:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
@@ -23,18 +22,6 @@ CACHE_LIMIT_S = 30.0
 ON_OFF = {True: "on", False: "off"}
 
 
-class Switch(Protocol):
-    """A way to read and set the cache of a drive."""
-
-    def read(self) -> bool | None:
-        """Return whether the cache is on; None if the drive has none or does not report it."""
-        ...
-
-    def write(self, on: bool) -> None:
-        """Set the cache; raise DeviceError if the drive refuses."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class NvmeSwitch:
     """Switch by the NVMe feature, which belongs to the controller; ``path`` is the controller's."""
@@ -42,17 +29,17 @@ class NvmeSwitch:
     path: str
 
     def read(self) -> bool | None:
+        """Return whether the cache is on; None if the drive has none or does not report it."""
         done = self._nvme("get-feature", "--feature-id=6")
         value = re.search(r"Current value:\s*(?:0x)?([0-9a-fA-F]+)", done.stdout)
         return None if done.status or value is None else bool(int(value[1], 16) & 1)
 
     def write(self, on: bool) -> None:
+        """Set the cache; raise DeviceError if the drive refuses."""
         done = self._nvme("set-feature", "--feature-id=6", f"--value={int(on)}")
         if done.status:
-            raise DeviceError(
-                f"{self.path} does not let its write cache be set: "
-                f"{' '.join((done.stderr or done.stdout).split())[:200]}"
-            )
+            output = " ".join((done.stderr or done.stdout).split())[:200]
+            raise DeviceError(f"{self.path} does not let its write cache be set: {output}")
 
     def _nvme(self, command: str, *options: str) -> Completed:
         try:
@@ -79,6 +66,9 @@ class SysfsSwitch:
             raise DeviceError(
                 f"{self.path} does not let its write cache be set: {reason_of(error)}"
             ) from error
+
+
+Switch = NvmeSwitch | SysfsSwitch
 
 
 def find_switch(identity: DeviceIdentity) -> Switch | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -142,6 +143,26 @@ def run_command(
         stdout=texts[0],
         stderr=texts[1],
     )
+
+
+def read_json_object(
+    argv: Sequence[str], *, timeout_s: float, run: Callable[..., Completed] = run_command
+) -> dict[str, object]:
+    """Return the JSON object that a program prints, whatever its exit status.
+
+    Raises:
+        EngineError: the program is missing, hangs, or prints something else.
+    """
+    done = run(argv, timeout_s=timeout_s)
+    try:
+        document = json.loads(done.stdout)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        output = " ".join((done.stderr or done.stdout).split())[:120]
+        said = f"'{' '.join(argv)}' printed no JSON (exit status {done.status})"
+        raise EngineError(f"{said}: {output}" if output else said)
+    return document
 
 
 class _Beginning:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from tkperf.device.hold import Handle
@@ -21,7 +20,7 @@ from tkperf.device.purge.method import (
 from tkperf.device.sysfs import find_nvme_controller
 from tkperf.model.choices import NVME_PURGES
 from tkperf.model.errors import DeviceError, EngineError
-from tkperf.system.process import run_command
+from tkperf.system.process import read_json_object
 
 # By their specification drives format within minutes; drives that overwrite take hours.
 FORMAT_LIMIT_S = 6 * 3600.0
@@ -48,21 +47,19 @@ def offer_nvme(identity: DeviceIdentity, disk: Path) -> tuple[Offer, ...]:
     User data erase, sanitize by block erase and crypto erase, format by crypto erase, sanitize by overwrite.
     """
     try:
-        controller = _query(["nvme", "id-ctrl", "-o", "json", identity.path])
-        namespace = _query(["nvme", "id-ns", "-o", "json", identity.path])
+        controller = _query("id-ctrl", "-o", "json", identity.path)
+        namespace = _query("id-ns", "-o", "json", identity.path)
     except EngineError as error:
         return tuple(PurgeRefusal(name=name, because=str(error)) for name in NVME_PURGES)
-    siblings = _other_namespaces(disk)
-    formats = {
-        SES_USER_DATA: _offer_format("nvme-format", SES_USER_DATA, controller, namespace, siblings),
-        SES_CRYPTO: _offer_format(
-            "nvme-format-crypto", SES_CRYPTO, controller, namespace, siblings
-        ),
-    }
-    sanitizes = [
-        _offer_sanitize(name, controller, namespace, siblings) for name in SANITIZE_ACTIONS
-    ]
-    return (formats[SES_USER_DATA], *sanitizes[:2], formats[SES_CRYPTO], sanitizes[2])
+    drive = (controller, namespace, _other_namespaces(disk))
+    block, crypto, overwrite = (_offer_sanitize(name, *drive) for name in SANITIZE_ACTIONS)
+    return (
+        _offer_format("nvme-format", SES_USER_DATA, *drive),
+        block,
+        crypto,
+        _offer_format("nvme-format-crypto", SES_CRYPTO, *drive),
+        overwrite,
+    )
 
 
 def _offer_format(
@@ -78,14 +75,11 @@ def _offer_format(
     if erase_setting == SES_CRYPTO and not attributes & FNA_CRYPTO:
         return PurgeRefusal(name=name, because="no cryptographic erase (FNA bit 2)")
     if attributes & (FNA_FORMAT_ALL | FNA_ERASE_ALL) and siblings:
-        return PurgeRefusal(
-            name=name,
-            because=f"formatting would erase the other namespaces too: {', '.join(siblings)}",
-        )
+        because = f"formatting would erase the other namespaces too: {', '.join(siblings)}"
+        return PurgeRefusal(name=name, because=because)
     kind = "cryptographic erase" if erase_setting == SES_CRYPTO else "user data erase"
-    lba_format = _int(namespace, "flbas") & 0xF | (_int(namespace, "flbas") & 0x60) >> 1
-    extended = _int(namespace, "flbas") >> 4 & 1
-    protection = _int(namespace, "dps")
+    size, protection = _int(namespace, "flbas"), _int(namespace, "dps")
+    lba_format, extended = size & 0xF | (size & 0x60) >> 1, size >> 4 & 1
 
     def act(permit: ErasePermit, watch: PurgeWatch) -> None:
         device = permit.handle
@@ -119,9 +113,8 @@ def _offer_sanitize(
     if not _int(controller, "sanicap") & bit:
         return PurgeRefusal(name=name, because=f"no sanitize by {kind} (SANICAP)")
     if siblings:
-        return PurgeRefusal(
-            name=name, because=f"sanitize would erase other namespaces too: {', '.join(siblings)}"
-        )
+        because = f"sanitize would erase other namespaces too: {', '.join(siblings)}"
+        return PurgeRefusal(name=name, because=because)
 
     def act(permit: ErasePermit, watch: PurgeWatch) -> None:
         device = permit.handle
@@ -151,7 +144,7 @@ def find_nvme_sanitize(device: str) -> float | None:
 
 
 def _read_sanitize_log(path: str) -> dict[str, object]:
-    log = _query(["nvme", "sanitize-log", "-o", "json", path])
+    log = _query("sanitize-log", "-o", "json", path)
     # Some versions put the log under the device's name.
     nested = next((value for value in log.values() if isinstance(value, dict)), None)
     return log if "sprog" in log or nested is None else nested
@@ -208,21 +201,8 @@ def _deallocated_reads_zero(namespace: dict[str, object]) -> bool:
     return _int(namespace, "dlfeat") & DLFEAT_MASK == DLFEAT_ZEROS
 
 
-def _query(argv: list[str]) -> dict[str, object]:
-    """Return the JSON object that nvme-cli prints.
-
-    Raises:
-        EngineError: it is missing, hangs, or prints something else.
-    """
-    done = run_command(argv, timeout_s=QUERY_LIMIT_S)
-    try:
-        document = json.loads(done.stdout)
-    except ValueError:
-        document = None
-    if not isinstance(document, dict):
-        output = " ".join((done.stderr or done.stdout).split())[:120]
-        raise EngineError(f"'{' '.join(argv)}' printed no JSON (status {done.status}): {output}")
-    return document
+def _query(*words: str) -> dict[str, object]:
+    return read_json_object(["nvme", *words], timeout_s=QUERY_LIMIT_S)
 
 
 def _int(values: dict[str, object], name: str) -> int:

@@ -60,6 +60,12 @@ class RaidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         return int(self.raidlevel)
 
     @property
+    def data_members(self) -> float:
+        """The number of members whose capacity the set offers."""
+        count = float(len(self.devices))
+        return {0: count, 1: 1.0, 5: count - 1, 6: count - 2, 10: count / 2}[self.level]
+
+    @property
     def strip_kib(self) -> int | None:
         return None if self.stripsize is None else int(self.stripsize)
 
@@ -73,16 +79,12 @@ def load_raid_config(path: Path) -> RaidConfig:
     if not path.exists():
         raise InputFileError(f"there is no RAID configuration {path}; an example: {EXAMPLE}")
     text = read_input(path, what="the RAID configuration", limit_bytes=SETTINGS_BYTES)
-    config = decode_strictly(
-        lambda: json.loads(text),
-        RaidConfig,
-        what=f"RAID configuration {path}",
-        language="JSON",
-    )
+    what = f"RAID configuration {path}"
+    config = decode_strictly(lambda: json.loads(text), RaidConfig, what=what, language="JSON")
     try:
         config.require_possible()
     except UsageError as error:
-        raise InputFileError(f"RAID configuration {path}, {error}") from None
+        raise InputFileError(f"{what}, {error}") from None
     return config
 
 

@@ -68,9 +68,9 @@ class MdadmSet:
                 f"{self.path}: a member of {format_capacity(min(members_bytes))} is too small for a "
                 "RAID set. Nothing was touched"
             )
-        level, count = self._config.level, len(usable)
-        shares = {1: 1.0, 5: count - 1.0, 6: count - 2.0, 10: count / 2}
-        return sum(usable) if level == 0 else int(min(usable) * shares[level])
+        if self._config.level == 0:
+            return sum(usable)
+        return int(min(usable) * self._config.data_members)
 
     def exists(self) -> bool:
         return (self._sysfs / "md").exists()

@@ -29,7 +29,7 @@ APPEAR_LIMIT_S = 60.0
 # An initialisation or erase without progress for this long will not end.
 CONTROLLER_STALLED_S = 3600.0
 # State of a physical drive that belongs to no set: unconfigured good.
-FREE_STATES = ("UGood",)
+FREE_STATE = "UGood"
 OPTIMAL = "Optl"
 # Drive group (DG): none.
 NO_GROUP = ("-", "")
@@ -85,8 +85,8 @@ def find_storcli() -> str:
         DeviceError: none is installed.
     """
     for name in PROGRAMS:
-        for path in (find_program(name), *(find_program(f"{folder}/{name}") for folder in FOLDERS)):
-            if path is not None:
+        for called in (name, *(f"{folder}/{name}" for folder in FOLDERS)):
+            if (path := find_program(called)) is not None:
                 return path
     raise DeviceError(
         "neither storcli nor perccli is installed: get it from Broadcom or Dell; hw_lsi sets need it"
@@ -141,9 +141,7 @@ class StorcliSet:
                 f"{self.path}: the controller does not tell the size of drive {unknown}: see "
                 f"'{self._program} {self._controller}/eall/sall show'. Nothing was touched"
             )
-        level, count = self._config.level, len(stated_bytes)
-        shares = {0: float(count), 1: 1.0, 5: count - 1.0, 6: count - 2.0, 10: count / 2}
-        return int(min(stated_bytes) * shares[level])
+        return int(min(stated_bytes) * self._config.data_members)
 
     def drives(self) -> tuple[PhysicalDrive, ...]:
         """Ask the controller for the members; return them in the order of the configuration.
@@ -173,7 +171,7 @@ class StorcliSet:
         """Raise RefusedError if a member belongs to a set, or is being erased."""
         for drive in self.drives():
             who = f"drive {drive.address} ({drive.model}, {drive.serial or 'no serial'})"
-            if drive.state not in FREE_STATES:
+            if drive.state != FREE_STATE:
                 raise RefusedError(
                     f"{who} is in use: its state is '{drive.state}', only unconfigured good "
                     "(UGood) drives are taken. Nothing was touched"
@@ -237,7 +235,7 @@ class StorcliSet:
         try:
             self._call(
                 self._controller, "add", "vd", f"type=raid{config.level}",
-                f"drives={_join(config.devices)}", *spans, *policies, *strip,
+                f"drives={','.join(config.devices)}", *spans, *policies, *strip,
             )  # fmt: skip
         finally:
             # Also if the program failed: a virtual drive that it made anyway must be deleted again.
@@ -336,12 +334,8 @@ class StorcliSet:
                 on_progress(min(going))
             return not going
 
-        if not wait_until(
-            is_done,
-            limit_s=CONTROLLER_STALLED_S,
-            every_s=_POLL_S,
-            progress=lambda: str(shares),
-        ):
+        limit_s = CONTROLLER_STALLED_S
+        if not wait_until(is_done, limit_s=limit_s, every_s=_POLL_S, progress=lambda: str(shares)):
             raise DeviceError(f"{self.path}: the {operation} does not go on at {shares}")
 
     def _progress(self, place: str, operation: str) -> float | None:
@@ -401,7 +395,3 @@ def _first_row(rows: object, otherwise: str) -> dict[str, object]:
     if isinstance(rows, list) and rows and isinstance(rows[0], dict):
         return rows[0]
     raise DeviceError(otherwise)
-
-
-def _join(addresses: Sequence[str]) -> str:
-    return ",".join(addresses)

@@ -61,16 +61,14 @@ class Loop:
 
     Attributes:
         number: its own device number.
-        backing: device and inode of the file behind it; None if not known, or if the driver reports a device.
-        backing_device: device number if a block device is behind it.
+        backing: None if not known.
         says: the name of the file or device behind it, as the kernel remembers it; for people.
         asked: whether the driver itself answered; otherwise the name was looked up.
     """
 
     name: str
     number: int
-    backing: FileId | None
-    backing_device: int | None
+    backing: LoopBacking | None
     says: str
     asked: bool
 
@@ -82,21 +80,19 @@ def find_loops(sys_root: Path, dev_root: Path = DEV_ROOT) -> tuple[Loop, ...]:
         folder = entry.parent.parent
         number = device_number(folder)
         if number is not None:
-            loops.append(_describe(folder.name, number, exact_text(entry) or "", dev_root))
+            asked = _ask(dev_root / folder.name, number)
+            says = exact_text(entry) or ""
+            backing = asked or _look_up(says)
+            loops.append(
+                Loop(
+                    name=folder.name,
+                    number=number,
+                    backing=backing,
+                    says=says,
+                    asked=asked is not None,
+                )
+            )
     return tuple(loops)
-
-
-def _describe(name: str, number: int, says: str, dev_root: Path) -> Loop:
-    asked = _ask(dev_root / name, number)
-    backing, device = _look_up(says) if asked is None else (asked.file, asked.device)
-    return Loop(
-        name=name,
-        number=number,
-        backing=backing,
-        backing_device=device,
-        says=says,
-        asked=asked is not None,
-    )
 
 
 def _ask(node: Path, number: int) -> LoopBacking | None:
@@ -132,16 +128,24 @@ def ask_backing(descriptor: int) -> LoopBacking | None:
     )
 
 
-def _look_up(says: str) -> tuple[FileId | None, int | None]:
-    """Look up the backing by the name that sysfs shows, which may be a deleted file's."""
-    for name in (says, says.removesuffix(DELETED)):
+def _look_up(says: str) -> LoopBacking | None:
+    """Look up the backing by the name that sysfs shows."""
+    status = _find_status(says)
+    if status is None:
+        return None
+    device = status.st_rdev if stat.S_ISBLK(status.st_mode) else None
+    file = None if device else (status.st_dev, status.st_ino)
+    return LoopBacking(file=file, device=device, offset_bytes=0, size_limit_bytes=0)
+
+
+def _find_status(name: str) -> os.stat_result | None:
+    """Return the status of a file by the name that the kernel shows, which may be a deleted file's; None if it is gone."""
+    for path in (name, name.removesuffix(DELETED)):
         try:
-            status = os.stat(name)
+            return os.stat(path)
         except (OSError, ValueError):
             continue
-        device = status.st_rdev if stat.S_ISBLK(status.st_mode) else None
-        return (status.st_dev, status.st_ino), device
-    return None, None
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,18 +160,8 @@ class Swap:
 def find_swaps(proc_root: Path) -> tuple[Swap, ...]:
     """Return devices and files in use as swap space; each row has the name, escaped, and the kind."""
     rows = (row.split() for row in (exact_text(proc_root / "swaps") or "").split("\n")[1:])
-    return tuple(
-        _find_swap(unescape(row[0]), row[1] != "partition") for row in rows if len(row) > 1
-    )
-
-
-def _find_swap(name: str, is_file: bool) -> Swap:
-    for path in (name, name.removesuffix(DELETED)):
-        try:
-            return Swap(name, os.stat(path), is_file)
-        except (OSError, ValueError):
-            continue
-    return Swap(name, None, is_file)
+    named = ((unescape(row[0]), row[1] != "partition") for row in rows if len(row) > 1)
+    return tuple(Swap(name, _find_status(name), is_file) for name, is_file in named)
 
 
 # Attributes below sysfs and configfs that name a device or file, with their users.

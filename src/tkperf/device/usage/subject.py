@@ -87,9 +87,12 @@ class Subject:
 
     def name_behind(self, loop: Loop) -> str | None:
         """Return the name of the part of the target behind a loop device; None if there is none."""
-        if loop.backing_device is not None:
-            return self.name_of_device(loop.backing_device)
-        return self.files.get(loop.backing) if loop.backing else None
+        backing = loop.backing
+        if backing is None:
+            return None
+        if backing.device is not None:
+            return self.name_of_device(backing.device)
+        return self.files.get(backing.file) if backing.file else None
 
 
 def find_device_subject(major_minor: str, loops: tuple[Loop, ...], sys_root: Path) -> Subject:
@@ -145,11 +148,13 @@ class _Layers:
                 self._add_behind(loop)
 
     def _add_behind(self, loop: Loop) -> None:
-        if loop.backing_device is not None:
-            self.add(loop.backing_device, claimed=False)
-        elif loop.backing is not None:
-            self.files[loop.backing] = f"the file behind {loop.name}"
-            self.paths[loop.backing] = Path(loop.says)
+        if loop.backing is None:
+            return
+        if loop.backing.device is not None:
+            self.add(loop.backing.device, claimed=False)
+        elif loop.backing.file is not None:
+            self.files[loop.backing.file] = f"the file behind {loop.name}"
+            self.paths[loop.backing.file] = Path(loop.says)
 
 
 def _related(node: Path, disk: Path, sys_root: Path) -> list[Path]:
