@@ -116,11 +116,7 @@ def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
 
 
 def _remove_leftover(name: str) -> None:
-    """Remove the mapping of a tkperf that was killed before it marked it; it lies on no device.
-
-    Raises:
-        DeviceError: there is another mapping of that name.
-    """
+    """Remove the mapping of a tkperf that was killed before it marked it; it lies on no device. Raises DeviceError."""
     try:
         answer, _ = _call(_DEV_STATUS, name)
     except DeviceError:
@@ -165,11 +161,7 @@ def _load(name: str, targets: Sequence[Target]) -> None:
 
 
 def _open(name: str) -> Mapping:
-    """Open a mapping by the node that the kernel makes, after checking that it is the right node.
-
-    Raises:
-        DeviceError: the node cannot be opened, or is another mapping's.
-    """
+    """Open a mapping by the node that the kernel makes, after checking that it is the right node."""
     number = _call(_DEV_STATUS, name)[0].device
     # The kernel's own packing of a device number; it equals the C library's except for huge numbers.
     major, minor = number >> 8 & 0xFFF, number & 0xFF | number >> 12 & 0xFFF00
@@ -195,11 +187,7 @@ def _call(
     data: bytes = b"",
     room: int = 0,
 ) -> tuple[_Answer, bytes]:
-    """Call the interface once; return the header and the data of the answer.
-
-    Raises:
-        DeviceError: the call failed, with the kernel's reason.
-    """
+    """Call the interface once; return the header and the data of the answer. Raises DeviceError."""
     size = _HEADER.size + max(len(data), room)
     header = _HEADER.pack(
         *_VERSION, size, _HEADER.size, count, 0, flags, event, 0, 0, name.encode(), uuid.encode()

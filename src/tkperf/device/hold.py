@@ -51,7 +51,7 @@ class Hold:
     The lock belongs to a separate descriptor, the anchor. The anchor stays open while the exclusive
     descriptor is closed for a program that needs the device for itself. Programs that write inherit
     the anchor, so the lock lasts as long as they run, even if tkperf is killed. ``data`` has the
-    signatures found on the device before the first write.
+    signatures found on the device before the first write. ``exclusive`` is negative while it is lent.
     """
 
     def __init__(self, identity: DeviceIdentity) -> None:
@@ -62,11 +62,11 @@ class Hold:
             RefusedError: the device is in use by others, cannot be opened for writing, or is gone.
         """
         self.identity = identity
-        self._anchor = self._exclusive = -1
+        self.anchor = self.exclusive = -1
         self.data: tuple[Signature, ...] = ()
         try:
-            self._exclusive = _open_exclusively(Path(identity.path), identity)
-            self._anchor = os.open(_link(self._exclusive), os.O_RDONLY | os.O_CLOEXEC)
+            self.exclusive = _open_exclusively(Path(identity.path), identity)
+            self.anchor = os.open(_link(self.exclusive), os.O_RDONLY | os.O_CLOEXEC)
             self.require_same()
             self._lock()
         except BaseException:
@@ -75,26 +75,16 @@ class Hold:
 
     @property
     def is_open(self) -> bool:
-        return self._anchor >= 0
+        return self.anchor >= 0
 
     @property
     def is_lent(self) -> bool:
-        return self._anchor >= 0 and self._exclusive < 0
-
-    @property
-    def anchor(self) -> int:
-        """The descriptor that stays open, for reading the held device."""
-        return self._anchor
-
-    @property
-    def exclusive(self) -> int:
-        """The exclusive descriptor, for ioctls; negative while it is lent."""
-        return self._exclusive
+        return self.anchor >= 0 and self.exclusive < 0
 
     @property
     def path(self) -> str:
         """A path to the held device, for this process and its children."""
-        return f"/proc/{os.getpid()}/fd/{self._anchor}"
+        return f"/proc/{os.getpid()}/fd/{self.anchor}"
 
     @property
     def handle(self) -> Handle:
@@ -104,20 +94,18 @@ class Hold:
     @property
     def descriptors(self) -> tuple[int, ...]:
         """The descriptors that a writing program inherits: the lock, and the claim if not lent."""
-        return tuple(
-            descriptor for descriptor in (self._anchor, self._exclusive) if descriptor >= 0
-        )
+        return tuple(descriptor for descriptor in (self.anchor, self.exclusive) if descriptor >= 0)
 
     def require_same(self) -> None:
         """Check that the held device is the one shown to the user; raise DeviceError if not."""
-        require_shown(identify(self._anchor, Path(self.identity.path)), self.identity)
+        require_shown(identify(self.anchor, Path(self.identity.path)), self.identity)
 
     def kernel_name(self) -> str | None:
         """Return the kernel's node of the held block device; None if that is gone or another device's.
 
         The owner of another folder could exchange a node in it.
         """
-        held = os.fstat(self._anchor)
+        held = os.fstat(self.anchor)
         path = Path("/dev") / find_node(f"{os.major(held.st_rdev)}:{os.minor(held.st_rdev)}").name
         try:
             named = path.lstat()
@@ -155,8 +143,8 @@ class Hold:
 
     def lend(self) -> None:
         """Give up the exclusive claim, but keep the lock."""
-        os.close(self._exclusive)
-        self._exclusive = -1
+        os.close(self.exclusive)
+        self.exclusive = -1
 
     def take_back(self) -> None:
         """Claim the device again, through the anchor.
@@ -164,39 +152,31 @@ class Hold:
         Raises:
             RefusedError: it cannot be opened exclusively, for example as another user has it.
         """
-        if self._exclusive < 0:
-            self._exclusive = _open_exclusively(Path(_link(self._anchor)), self.identity)
+        if self.exclusive < 0:
+            self.exclusive = _open_exclusively(Path(_link(self.anchor)), self.identity)
 
     def release(self) -> None:
         """Give the device back. Safe to call more than once."""
         for descriptor in self.descriptors:
             os.close(descriptor)
-        self._anchor = self._exclusive = -1
+        self.anchor = self.exclusive = -1
 
     def _lock(self) -> None:
-        """Take the lock that udev respects: then it does not probe the device at each close.
-
-        Raises:
-            RefusedError: another process keeps the lock.
-        """
+        """Take the lock that udev respects: then it does not probe the device at each close."""
         until_s = time.monotonic() + LOCK_LIMIT_S
         while True:
             try:
-                fcntl.flock(self._anchor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(self.anchor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() >= until_s:
+                    openers = ", ".join(find_openers(PROC_ROOT, os.fstat(self.anchor)))
                     raise RefusedError(
-                        f"{self.identity.path} is locked by "
-                        f"{self._others() or 'a process not seen here'}: wait for its end if "
-                        "it was started by a tkperf that is no more. Nothing was touched"
+                        f"{self.identity.path} is locked by {openers or 'a process not seen here'}: "
+                        "wait for its end if it was started by a tkperf that is no more. Nothing was touched"
                     ) from None
                 time.sleep(0.05)
             else:
                 return
-
-    def _others(self) -> str:
-        openers = find_openers(PROC_ROOT, os.fstat(self._anchor))
-        return ", ".join(openers)
 
 
 def require_shown(now: DeviceIdentity, shown: DeviceIdentity) -> None:
@@ -221,11 +201,7 @@ def _who(identity: DeviceIdentity) -> str:
 
 
 def _open_exclusively(path: Path, identity: DeviceIdentity) -> int:
-    """Open for writing; a block device with O_EXCL, so that it cannot be mounted meanwhile.
-
-    Raises:
-        RefusedError: it cannot be opened.
-    """
+    """Open for writing; a block device with O_EXCL, so that it cannot be mounted meanwhile. Raises RefusedError."""
     block = identity.kind is TargetKind.BLOCK
     flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if block else os.O_NONBLOCK)
     try:

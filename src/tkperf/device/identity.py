@@ -197,6 +197,7 @@ def _identify_block_device(
         raise DeviceError(f"{real} is gone: the kernel knows no block device {major_minor}")
     disk = find_disk(node)
     properties = udev_properties(text(disk / "dev") or major_minor)
+    backing = ask_backing(descriptor) if disk.name.startswith("loop") else None
     return DeviceIdentity(
         path=str(real),
         kind=TargetKind.BLOCK,
@@ -217,13 +218,8 @@ def _identify_block_device(
         partition=number(node / "partition"),
         disk_sequence=number(disk / "diskseq"),
         backing=text(disk / "loop/backing_file"),
-        loop_backing=_behind(descriptor) if disk.name.startswith("loop") else None,
+        loop_backing=None if backing is None else str(backing),
     )
-
-
-def _behind(loop_descriptor: int) -> str | None:
-    backing = ask_backing(loop_descriptor)
-    return None if backing is None else str(backing)
 
 
 def file_system_of(path: Path) -> str | None:

@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tkperf.device.sysfs import (
-    binary,
-    find_nvme_controller,
-    find_pci_function,
-    number,
-    text,
-)
+from tkperf.device.sysfs import binary, find_nvme_controller, find_pci_function, number, text
 
 # Transfer rate of a PCIe lane in GT/s by generation (PCI Express base specifications).
 PCIE_GENERATIONS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}
@@ -61,12 +55,9 @@ def find_narrower_bridge(disk: Path) -> Link | None:
     for bridge in function.parents:
         carried = _carried(bridge)
         if least and carried and carried < least:
-            least, narrowest = carried, _pcie(bridge)
-    return narrowest and replace(narrowest, source=f"bridge {_bridge_of(narrowest)}")
-
-
-def _bridge_of(link: Link) -> str:
-    return link.source.removeprefix("sysfs ").partition("/")[0]
+            link = _pcie(bridge)
+            least, narrowest = carried, link and replace(link, source=f"bridge {bridge.name}")
+    return narrowest
 
 
 def _carried(function: Path) -> float:

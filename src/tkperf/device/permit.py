@@ -236,9 +236,9 @@ def hold_target(identity: DeviceIdentity) -> Hold:
         held.data = held.find_data()
         members = [signature for signature in held.data if signature.member]
         if members:
+            what = ", ".join(map(str, members))
             raise RefusedError(
-                f"{identity.path} must not be erased: it holds "
-                f"{', '.join(map(str, members))}. Nothing was touched"
+                f"{identity.path} must not be erased: it holds {what}. Nothing was touched"
             )
     except BaseException:
         held.release()
@@ -272,13 +272,30 @@ def grant_permit(held: Hold, *, confirmed_id: str) -> ErasePermit:
     return ErasePermit(held, made_by=_MADE_HERE)
 
 
-def grant_set_permit(path: str, members: Sequence[ErasePermit]) -> SetPermit:
-    """Return the permit for a set just made of members whose permits are in use.
+def grant_set_permit(find_path: Callable[[], str], members: Sequence[ErasePermit]) -> SetPermit:
+    """Return the permit for a set or mapping just made of drives whose permits are in use.
+
+    Args:
+        find_path: returns its node, which may change each time that a mapping is made.
 
     Raises:
-        RefusedError: it has other members, or others use it.
+        RefusedError: it lies on other drives, or others use it.
     """
-    return SetPermit(lambda: _identify_set(path, members), made_by=_MADE_HERE)
+
+    def identify() -> DeviceIdentity:
+        path = find_path()
+        for member in members:
+            member.require_in_use()
+        identity = read_identity(path)
+        slaves = find_node(identity.major_minor or "").glob("slaves/*")
+        below = {text(slave / "dev") for slave in slaves}
+        if below != {member.identity.major_minor for member in members}:
+            raise RefusedError(
+                f"{path} is not made of the confirmed devices: nothing is written to it"
+            )
+        return identity
+
+    return SetPermit(identify, made_by=_MADE_HERE)
 
 
 def grant_virtual_drive_permit(path: str, find_naa: Callable[[], str | None]) -> SetPermit:
@@ -301,30 +318,6 @@ def grant_virtual_drive_permit(path: str, find_naa: Callable[[], str | None]) ->
         return identity
 
     return SetPermit(identify, made_by=_MADE_HERE)
-
-
-def grant_mapping_permit(find_path: Callable[[], str], drive: ErasePermit) -> SetPermit:
-    """Return the permit for a mapping just made of a drive whose permit is in use.
-
-    Args:
-        find_path: returns its node, which may change each time the mapping is made.
-
-    Raises:
-        RefusedError: it lies on something else, or others use it.
-    """
-    return SetPermit(lambda: _identify_set(find_path(), (drive,)), made_by=_MADE_HERE)
-
-
-def _identify_set(path: str, members: Sequence[ErasePermit]) -> DeviceIdentity:
-    for member in members:
-        member.require_in_use()
-    identity = read_identity(path)
-    below = {
-        text(slave / "dev") for slave in find_node(identity.major_minor or "").glob("slaves/*")
-    }
-    if below != {member.identity.major_minor for member in members}:
-        raise RefusedError(f"{path} is not made of the confirmed devices: nothing is written to it")
-    return identity
 
 
 def refuse_objections(
@@ -351,9 +344,6 @@ def refuse_objections(
     )
     if objections:
         reasons = "; ".join(objection.text for objection in objections)
-        consequence = (
-            "Nothing more is written"
-            if begun
-            else "Nothing was touched; free the device first if it is the right one"
-        )
+        untouched = "Nothing was touched; free the device first if it is the right one"
+        consequence = "Nothing more is written" if begun else untouched
         raise RefusedError(f"{identity.path} must not be erased: {reasons}. {consequence}")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from tkperf.device.device_mapper import NAME_PREFIX, Mapping, Target, create_mapping
 from tkperf.device.identity import DeviceIdentity
-from tkperf.device.permit import ErasePermit, SetPermit, grant_mapping_permit
+from tkperf.device.permit import ErasePermit, SetPermit, grant_set_permit
 from tkperf.device.purge import PurgeMethod, PurgeWatch, run_purge
 from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_node, wait_until
 from tkperf.device.write_cache import WriteCache
@@ -153,7 +153,7 @@ class SegmentsTarget:
         self._drive = drive
         mapping.create()
         try:
-            self.permit: SetPermit = grant_mapping_permit(mapping.find_path, mapping.drive)
+            self.permit: SetPermit = grant_set_permit(mapping.find_path, (mapping.drive,))
         except BaseException:
             mapping.remove()
             raise

@@ -59,17 +59,13 @@ class TelemetryWatch:
         self._failures: dict[str, int] = {}
         self._read_s = clock()
         self._drives = [drive for drive in drives if self._look_first(drive)]
-        self._facts = tuple(drive.facts for drive in drives)
+        # Of all drives, also of those that cannot be read.
+        self.facts = tuple(drive.facts for drive in drives)
         self._late = threading.Event()
         self._orders: SimpleQueue[_Ask | _Stop] = SimpleQueue()
         self._thread = threading.Thread(target=self._read_on, name="telemetry", daemon=True)
         if self._drives:
             self._thread.start()
-
-    @property
-    def facts(self) -> tuple[DriveFacts, ...]:
-        """The facts of all drives, also of drives that cannot be read."""
-        return self._facts
 
     def take(self) -> Sequence[Reading]:
         """Implement ``Telemetry.take``."""

@@ -123,7 +123,7 @@ class SoftwareRaidSubject:
                 _cleared_away(self._request, opened, lambda: _remove(self._raid, permits))
             )
             create_of(self._raid, permits)
-            permit = grant_set_permit(str(self._raid.path), permits)
+            permit = grant_set_permit(lambda: str(self._raid.path), permits)
             undo.callback(permit.release)
             members = [
                 Member(permit=member_permit, method=drive.method, cache=cache)

@@ -10,16 +10,18 @@ from pathlib import Path
 
 def read_host(*, root: Path = Path("/")) -> dict[str, object]:
     """Return facts about the machine and its system, as plain data."""
-    cpu = _cpu_info(root)
+    cpu = _pairs((_text(root / "proc/cpuinfo") or "").partition("\n\n")[0], ":")
+    system = _pairs(_text(root / "etc/os-release"), "=")
+    memory = _pairs(_text(root / "proc/meminfo"), ":").get("MemTotal")
     return {
         "hostname": platform.node() or None,
-        "operating_system": _os_name(root),
+        "operating_system": system["PRETTY_NAME"].strip('"') if "PRETTY_NAME" in system else None,
         "kernel": platform.release() or None,
         "kernel_command_line": _text(root / "proc/cmdline"),
         "cpu_model": cpu.get("model name"),
         "cpu_threads": os.cpu_count(),
         "cpu_governor": _text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "memory_bytes": _memory_bytes(root),
+        "memory_bytes": None if memory is None else int(memory.split()[0]) * 1024,
         "motherboard": _joined(
             _text(root / "sys/class/dmi/id/board_vendor"),
             _text(root / "sys/class/dmi/id/board_name"),
@@ -29,24 +31,9 @@ def read_host(*, root: Path = Path("/")) -> dict[str, object]:
     }
 
 
-def _cpu_info(root: Path) -> dict[str, str]:
-    text = _text(root / "proc/cpuinfo") or ""
-    pairs = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
+def _pairs(text: str | None, sign: str) -> dict[str, str]:
+    pairs = (line.partition(sign) for line in (text or "").splitlines())
     return {key.strip(): value.strip() for key, _, value in pairs}
-
-
-def _os_name(root: Path) -> str | None:
-    for line in (_text(root / "etc/os-release") or "").splitlines():
-        if line.startswith("PRETTY_NAME="):
-            return line.partition("=")[2].strip('"')
-    return None
-
-
-def _memory_bytes(root: Path) -> int | None:
-    for line in (_text(root / "proc/meminfo") or "").splitlines():
-        if line.startswith("MemTotal:"):
-            return int(line.split()[1]) * 1024
-    return None
 
 
 def _joined(*words: str | None) -> str | None:
@@ -77,7 +64,7 @@ def find_control_groups(root: Path, process: str = "self") -> ControlGroups | No
     mounts = root / "sys/fs/cgroup"
     unified: tuple[Path, ...] = ()
     by_controller = {}
-    for row in _rows(root / "proc" / process / "cgroup"):
+    for row in (_text(root / "proc" / process / "cgroup") or "").splitlines():
         _, _, rest = row.partition(":")
         controllers, _, path = rest.partition(":")
         if not controllers:
@@ -90,13 +77,6 @@ def find_control_groups(root: Path, process: str = "self") -> ControlGroups | No
     if not unified and not any(by_controller.values()):
         return None
     return ControlGroups(unified=unified, by_controller=by_controller)
-
-
-def _rows(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
 
 
 def _chain(top: Path, path: str) -> tuple[Path, ...]:

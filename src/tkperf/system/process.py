@@ -127,7 +127,10 @@ def run_command(
                     # The children of a shell would go on asking the drive. But an erase stays whole.
                     if not must_finish:
                         _kill_group(process)
-                    raise EngineError(_hangs(process, argv[0], timeout_s))
+                    said = f"'{argv[0]}' did not end within {timeout_s:.0f} s"
+                    if not _kill(process):
+                        said += " and cannot be stopped: it hangs in the kernel, see the kernel log"
+                    raise EngineError(said)
                 on_tick()
             except KeyboardInterrupt:
                 if not must_finish:
@@ -138,11 +141,7 @@ def run_command(
         _kill(process)
     if interrupted:
         raise KeyboardInterrupt
-    return Completed(
-        status=process.returncode,
-        stdout=texts[0],
-        stderr=texts[1],
-    )
+    return Completed(status=process.returncode, stdout=texts[0], stderr=texts[1])
 
 
 def read_json_object(
@@ -193,13 +192,6 @@ def _wait(process: subprocess.Popen[bytes], until_s: float) -> bool:
     except subprocess.TimeoutExpired:
         return False
     return True
-
-
-def _hangs(process: subprocess.Popen[bytes], name: str, timeout_s: float) -> str:
-    ended = _kill(process)
-    return f"'{name}' did not end within {timeout_s:.0f} s" + (
-        "" if ended else " and cannot be stopped: it hangs in the kernel, see the kernel log"
-    )
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -106,11 +106,7 @@ def _progress(answer: str) -> float | None:
 
 
 def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
-    """Wait until the drive reports the end of a sanitize.
-
-    Raises:
-        DeviceError: it failed or takes too long.
-    """
+    """Wait until the drive reports the end of a sanitize."""
 
     def is_done() -> bool:
         answer = run_tool(
@@ -168,11 +164,7 @@ def _why_not(security: AtaSecurity, *, enhanced: bool) -> str | None:
 
 
 def _security_erase(device: Handle, watch: PurgeWatch, *, enhanced: bool, limit_s: float) -> None:
-    """Set the password, erase, and make sure that no password stays behind.
-
-    Raises:
-        DeviceError: one of these steps failed.
-    """
+    """Set the password, erase, and make sure that no password stays behind."""
     user = ["hdparm", "--user-master", "u"]
     watch.note(
         "ata-password-set",

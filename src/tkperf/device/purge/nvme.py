@@ -151,11 +151,7 @@ def _read_sanitize_log(path: str) -> dict[str, object]:
 
 
 def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
-    """Wait for the end of a sanitize, which the drive continues even if tkperf ends.
-
-    Raises:
-        DeviceError: it failed or takes too long.
-    """
+    """Wait for the end of a sanitize, which the drive continues even if tkperf ends."""
 
     def is_done() -> bool:
         try:

@@ -105,11 +105,7 @@ def _read_progress(path: str) -> float | None:
 
 
 def _wait_until_ready(device: Handle, watch: PurgeWatch) -> None:
-    """Poll the progress indication until the device reports none any more.
-
-    Raises:
-        DeviceError: the progress cannot be read, or the device takes too long.
-    """
+    """Poll the progress indication until the device reports none any more."""
 
     def is_done() -> bool:
         try:

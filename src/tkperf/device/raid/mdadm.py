@@ -58,11 +58,8 @@ class MdadmSet:
             DeviceError: a member is too small to be one.
         """
         chunk_bytes = (self._config.strip_kib or 512) * KIB
-        usable = [
-            size_bytes - max(LEAST_KEPT_BYTES, size_bytes // KEPT_SHARE)
-            for size_bytes in members_bytes
-        ]
-        usable = [size_bytes - size_bytes % chunk_bytes for size_bytes in usable]
+        offered = (size - max(LEAST_KEPT_BYTES, size // KEPT_SHARE) for size in members_bytes)
+        usable = [size - size % chunk_bytes for size in offered]
         if min(usable) <= 0:
             raise DeviceError(
                 f"{self.path}: a member of {format_capacity(min(members_bytes))} is too small for a "

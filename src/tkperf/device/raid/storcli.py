@@ -19,6 +19,8 @@ from tkperf.device.sysfs import wait_until
 from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
 from tkperf.system.process import find_program, run_command
 
+# The first controller, the only one that tkperf uses.
+CONTROLLER = "/c0"
 PROGRAMS = ("storcli64", "storcli", "perccli64", "perccli")
 # Folders of the vendors' packages, outside any PATH.
 FOLDERS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli")
@@ -96,11 +98,10 @@ def find_storcli() -> str:
 class StorcliSet:
     """One virtual drive on one controller. Makes and deletes it; checks permits, but grants none."""
 
-    def __init__(self, path: Path, config: RaidConfig, *, controller: int = 0) -> None:
+    def __init__(self, path: Path, config: RaidConfig) -> None:
         self.path = path
         self._config = config = config.completed()
         self._program = find_storcli()
-        self._controller = f"/c{controller}"
         self._number: str | None = None
         for address in config.devices:
             if not re.fullmatch(r"\d+:\d+", address):
@@ -119,10 +120,6 @@ class StorcliSet:
         return ", ".join(words)
 
     @property
-    def name(self) -> str:
-        return self.path.name
-
-    @property
     def write_policy(self) -> str:
         """The controller's policy for caching writes: ``wt``, ``wb`` or ``awb``."""
         return str(self._config.writepolicy)
@@ -139,7 +136,7 @@ class StorcliSet:
             unknown = ", ".join(drive.address for drive in drives if drive.least_bytes is None)
             raise DeviceError(
                 f"{self.path}: the controller does not tell the size of drive {unknown}: see "
-                f"'{self._program} {self._controller}/eall/sall show'. Nothing was touched"
+                f"'{self._program} {CONTROLLER}/eall/sall show'. Nothing was touched"
             )
         return int(min(stated_bytes) * self._config.data_members)
 
@@ -234,7 +231,7 @@ class StorcliSet:
         policies = [word for word in (config.writepolicy, config.readpolicy) if word]
         try:
             self._call(
-                self._controller, "add", "vd", f"type=raid{config.level}",
+                CONTROLLER, "add", "vd", f"type=raid{config.level}",
                 f"drives={','.join(config.devices)}", *spans, *policies, *strip,
             )  # fmt: skip
         finally:
@@ -249,7 +246,7 @@ class StorcliSet:
         if self._number is None:
             raise DeviceError(
                 f"{self.path}: {len(new)} virtual drives of the members appeared instead of one; "
-                f"see '{self._program} {self._controller}/vall show'"
+                f"see '{self._program} {CONTROLLER}/vall show'"
             )
         wait_until(
             lambda: self.virtual_drive().device is not None,
@@ -296,14 +293,14 @@ class StorcliSet:
     def _vd(self) -> str:
         if self._number is None:
             raise DeviceError(f"{self.path}: no virtual drive was made")
-        return f"{self._controller}/v{self._number}"
+        return f"{CONTROLLER}/v{self._number}"
 
     def _where(self, address: str) -> str:
         enclosure, _, slot = address.partition(":")
-        return f"{self._controller}/e{enclosure}/s{slot}"
+        return f"{CONTROLLER}/e{enclosure}/s{slot}"
 
     def _virtual_drives(self) -> list[VirtualDrive]:
-        data = self._call(f"{self._controller}/vall", "show", "all", missing_is_empty=True)
+        data = self._call(f"{CONTROLLER}/vall", "show", "all", missing_is_empty=True)
         drives = []
         for key, rows in data.items():
             match = re.fullmatch(r"/c\d+/v(\d+)", key)
@@ -353,10 +350,11 @@ class StorcliSet:
         Raises:
             DeviceError: the program hangs, prints no JSON, or reports a failure.
         """
-        argv = [self._program, *words, "J"]
         command = " ".join(words)
         try:
-            done = run_command(argv, timeout_s=STORCLI_LIMIT_S, must_finish=True)
+            done = run_command(
+                [self._program, *words, "J"], timeout_s=STORCLI_LIMIT_S, must_finish=True
+            )
         except EngineError as error:
             raise DeviceError(f"{self.path}: {error}") from error
         try:

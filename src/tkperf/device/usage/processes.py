@@ -12,6 +12,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -117,39 +118,26 @@ def _note_namespace(process: Path, processes: ProcessSurvey) -> None:
         return
 
 
-@dataclass(frozen=True, slots=True)
-class _TaskUse:
-    what: str
-    how: How
-    writes: bool
+# The used part of the target, how, and whether it is written to.
+_Found = tuple[str, How, bool]
 
 
-def _first_of_each(process: Path, uses: list[_TaskUse]) -> Iterator[Use]:
+def _first_of_each(process: Path, uses: list[_Found]) -> Iterator[Use]:
     """Yield the strongest use of each part of the target."""
     ranks = list(How)
     named = set()
-    for use in sorted(uses, key=lambda use: (ranks.index(use.how), not use.writes)):
-        if use.what not in named:
-            named.add(use.what)
-            yield Use(
-                process=describe_process(process), what=use.what, how=use.how, writes=use.writes
-            )
+    for what, how, writes in sorted(uses, key=lambda use: (ranks.index(use[1]), not use[2])):
+        if what not in named:
+            named.add(what)
+            yield Use(process=describe_process(process), what=what, how=how, writes=writes)
 
 
-def _uses_of(process: Path, subject: Subject, file_systems: set[int]) -> Iterator[_TaskUse]:
-    if subject.files and (running := _running(process, subject)):
-        yield running
+def _uses_of(process: Path, subject: Subject, file_systems: set[int]) -> Iterator[_Found]:
+    if subject.files and (what := subject.name_of_path(f"{process}/exe")):
+        yield what, How.RUNNING, False
     for task in (process, *_tasks_of_their_own(process)):
         yield from _descriptors(task, subject)
         yield from _mappings(task, subject, file_systems)
-
-
-def _running(process: Path, subject: Subject) -> _TaskUse | None:
-    try:
-        what = subject.name_of_path(f"{process}/exe")
-    except OSError:
-        return None
-    return _TaskUse(what, How.RUNNING, writes=False) if what else None
 
 
 def _tasks_of_their_own(process: Path) -> Iterator[Path]:
@@ -187,7 +175,7 @@ def _same_files(process: int, task: int) -> bool:
 _LIBC = ctypes.CDLL(None)
 
 
-def _descriptors(task: Path, subject: Subject) -> Iterator[_TaskUse]:
+def _descriptors(task: Path, subject: Subject) -> Iterator[_Found]:
     """Yield parts of the target that are open, or registered with io_uring."""
     folder = os.open(f"{task}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -201,7 +189,7 @@ def _descriptors(task: Path, subject: Subject) -> Iterator[_TaskUse]:
                 mode = _open_mode(task, name)
                 # A descriptor of a path only (O_PATH) uses nothing.
                 if mode is not None:
-                    yield _TaskUse(what, How.OPEN, mode)
+                    yield what, How.OPEN, mode
             elif not stat.S_IFMT(status.st_mode):
                 yield from _registered(task, folder, name, subject)
     finally:
@@ -219,7 +207,7 @@ def _open_mode(task: Path, descriptor: str) -> bool | None:
     return False
 
 
-def _registered(task: Path, folder: int, name: str, subject: Subject) -> Iterator[_TaskUse]:
+def _registered(task: Path, folder: int, name: str, subject: Subject) -> Iterator[_Found]:
     """Yield files of the target given to io_uring, whose descriptors may be closed by now.
 
     The kernel shows their paths, before 6.9 only their names; to be safe, a file of the same name
@@ -231,22 +219,13 @@ def _registered(task: Path, folder: int, name: str, subject: Subject) -> Iterato
     except OSError:
         return
     facts = (exact_text(task / "fdinfo" / name) or "").partition("UserFiles:")[2]
-    for path in _REGISTERED.findall(facts.partition("UserBufs:")[0]):
-        what = _name_of_registered(unescape(path), subject)
-        if what is not None:
-            yield _TaskUse(what, How.REGISTERED, writes=True)
+    for path in map(unescape, _REGISTERED.findall(facts.partition("UserBufs:")[0])):
+        find = subject.name_of_path if path.startswith("/") else subject.name_of_base
+        if (what := find(path)) is not None:
+            yield what, How.REGISTERED, True
 
 
-def _name_of_registered(path: str, subject: Subject) -> str | None:
-    if path.startswith("/"):
-        try:
-            return subject.name_of_path(path)
-        except (OSError, ValueError):
-            return None
-    return subject.name_of_base(path)
-
-
-def _mappings(task: Path, subject: Subject, file_systems: set[int]) -> Iterator[_TaskUse]:
+def _mappings(task: Path, subject: Subject, file_systems: set[int]) -> Iterator[_Found]:
     """Yield mapped parts of the target: files mapped in any way, devices if writes reach them."""
     try:
         with open(f"{task}/maps", "rb") as opened:
@@ -265,29 +244,22 @@ def _mappings(task: Path, subject: Subject, file_systems: set[int]) -> Iterator[
         way = f"{task}/map_files/{os.fsdecode(span)}"
         what = _name_of_mapped(way, os.fsdecode(name), (device, int(inode)), subject, file_systems)
         if what is not None:
-            yield _TaskUse(what, How.MAPPED, writes)
+            yield what, How.MAPPED, writes
 
 
 def _name_of_mapped(
     way: str, name: str, file: tuple[int, int], subject: Subject, file_systems: set[int]
 ) -> str | None:
     """Return the name of a mapped file: from the mapping itself, if permitted (root), else from the list."""
-    try:
-        return subject.name_of_path(way)
-    except OSError:
-        pass
+    with suppress(OSError):
+        return subject.name_of(os.stat(way))
     if file in subject.files:
         return subject.files[file]
-    try:
-        return subject.name_of_path(name)
-    except (OSError, ValueError):
-        # Its name leads nowhere: on btrfs and overlays only the inode remains.
-        same = (
-            candidate
-            for candidate in subject.files
-            if candidate[1] == file[1] and file[0] in file_systems
-        )
-        return next((subject.files[candidate] for candidate in same), None)
+    with suppress(OSError, ValueError):
+        return subject.name_of(os.stat(name))
+    # Its name leads nowhere: on btrfs and overlays only the inode remains.
+    same = (known for known in subject.files if known[1] == file[1] and file[0] in file_systems)
+    return next((subject.files[known] for known in same), None)
 
 
 def is_kernel_thread(process: Path) -> bool:

@@ -64,13 +64,12 @@ class Subject:
             return self.name_of_device(status.st_rdev)
         return self.characters.get(status.st_rdev) if kind == stat.S_IFCHR else None
 
-    def name_of_path(self, path: str | os.PathLike[str]) -> str | None:
-        """Return the name of the file or node that a path leads to if it is part of the target, else None.
-
-        Raises:
-            OSError: the path leads nowhere.
-        """
-        return self.name_of(os.stat(path))
+    def name_of_path(self, path: str) -> str | None:
+        """Return the name of the file or node that a path leads to; None if that is no part of the target, or nothing."""
+        try:
+            return self.name_of(os.stat(path))
+        except (OSError, ValueError):
+            return None
 
     def name_of_device(self, device: int) -> str | None:
         node = self.nodes.get(device) or self.beneath.get(device)

@@ -61,10 +61,7 @@ class Survey:
                 if (find_disk(node) / "device").resolve().name == export.scsi_address:
                     return node.name
             return None
-        try:
-            return self.subject.name_of_path(export.path or "")
-        except (OSError, ValueError):
-            return None
+        return self.subject.name_of_path(export.path or "")
 
     @property
     def lost_swaps(self) -> tuple[str, ...]:
