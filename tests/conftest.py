@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -55,25 +57,46 @@ def why_no_loop_devices() -> str | None:
     return None
 
 
+@contextmanager
+def loop_numbers() -> Iterator[None]:
+    """Keep other tests, of any checkout, from taking a free loop device meanwhile."""
+    with Path(tempfile.gettempdir(), "tkperf-tests-loop.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def attach_loop(*options: str | Path) -> Path:
+    """Attach a free loop device to the file that the options name; return the device."""
+    with loop_numbers():
+        return Path(run_tool("losetup", "--find", "--show", *options))
+
+
+def attach_again(device: Path, *options: str | Path) -> None:
+    """Put something else behind a loop device of the same name."""
+    with loop_numbers():
+        run_tool("losetup", "--detach", device)
+        run_tool("losetup", *options[:-1], device, options[-1])
+
+
 @pytest.fixture
 def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
     """Makes loop devices over fresh files; takes them down at the end."""
     if reason := why_no_loop_devices():
         pytest.skip(reason)
-    made: list[str] = []
+    made: list[Path] = []
     before: dict[Path, str] = {}
 
     def make(*options: str, size: int = 64 * MIB) -> Path:
         image = tmp_path / f"loop{len(made)}.img"
         image.write_bytes(b"\xa5" * size)
-        device = run_tool("losetup", "--find", "--show", *options, image)
+        device = attach_loop(*options, image)
         made.append(device)
-        scheduler = Path("/sys/block", Path(device).name, "queue/scheduler")
+        scheduler = Path("/sys/block", device.name, "queue/scheduler")
         before[scheduler] = scheduler.read_text().partition("[")[2].partition("]")[0]
         # A loop device keeps this over its back ends: whoever had it before may have switched it off.
         with suppress(OSError):  # sysfs may be read-only
-            Path("/sys/block", Path(device).name, "queue/iostats").write_text("1\n")
-        return Path(device)
+            Path("/sys/block", device.name, "queue/iostats").write_text("1\n")
+        return device
 
     yield make
     for scheduler, name in before.items():

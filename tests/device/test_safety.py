@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import run_tool
+from tests.conftest import loop_numbers, run_tool
 from tkperf.device.identity import DeviceIdentity, TargetKind, is_same_device, read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import plan_purge, run_purge
@@ -307,11 +307,12 @@ def test_what_cannot_be_a_target_is_named(path: str, says: str) -> None:
 
 def test_an_unused_loop_device_has_no_capacity() -> None:
     """A node without a medium is refused."""
-    free = subprocess.run(["losetup", "--find"], capture_output=True, text=True, check=False)
-    if free.returncode or not Path(free.stdout.strip()).exists() or os.geteuid():
-        pytest.skip("no unused loop device here")
-    with pytest.raises(DeviceError, match="no capacity"):
-        read_identity(free.stdout.strip())
+    with loop_numbers():
+        free = subprocess.run(["losetup", "--find"], capture_output=True, text=True, check=False)
+        if free.returncode or not Path(free.stdout.strip()).exists() or os.geteuid():
+            pytest.skip("no unused loop device here")
+        with pytest.raises(DeviceError, match="no capacity"):
+            read_identity(free.stdout.strip())
 
 
 def test_a_target_gone_or_exchanged_before_consent_is_refused(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import run_tool, why_no_loop_devices
+from tests.conftest import attach_loop, run_tool, why_no_loop_devices
 from tests.device.conftest import Foreign
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.permit import grant_permit, hold_target
@@ -41,7 +41,7 @@ def loop_on(backing: Path, *options: str) -> Iterator[Path]:
     """A loop device that is detached again."""
     if reason := why_no_loop_devices():
         pytest.skip(reason)
-    device = Path(run_tool("losetup", "--find", "--show", *options, backing))
+    device = attach_loop(*options, backing)
     try:
         yield device
     finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import run_tool
+from tests.conftest import attach_again
 from tkperf.device.identity import read_identity
 from tkperf.device.inspection import inspect_device
 from tkperf.device.permit import grant_permit, hold_target
@@ -32,11 +32,9 @@ def facts_of(device: Path) -> dict[str, object]:
 @contextmanager
 def attached_again(device: Path, image: Path, *options: str) -> Iterator[None]:
     """The loop device as it is while something else is behind it."""
-    run_tool("losetup", "--detach", device)
-    run_tool("losetup", *options, device, image)
+    attach_again(device, *options, image)
     yield
-    run_tool("losetup", "--detach", device)
-    run_tool("losetup", "--sizelimit", str(32 * MIB), device, image)
+    attach_again(device, "--sizelimit", str(32 * MIB), image)
 
 
 @pytest.mark.root
@@ -65,10 +63,9 @@ def test_another_image_behind_a_loop_device(loop_device: MakeLoop, tmp_path: Pat
     device, image = loop_device(), tmp_path / "loop0.img"
     recorded = facts_of(device)
     inode = image.stat().st_ino
-    run_tool("losetup", "--detach", device)
     image.rename(tmp_path / "kept.img")
     image.write_bytes(bytes(64 * MIB))
-    run_tool("losetup", device, image)
+    attach_again(device, image)
     with pytest.raises(DeviceError, match=rf"behind it is inode .*, not inode {inode} on "):
         require_same_device(recorded, read_identity(device), facts_of(device))
 
@@ -77,13 +74,11 @@ def test_another_image_behind_a_loop_device(loop_device: MakeLoop, tmp_path: Pat
 def test_another_device_behind_a_loop_device(loop_device: MakeLoop) -> None:
     """One that lies on a block device."""
     first, second, upper = loop_device(), loop_device(), loop_device()
-    run_tool("losetup", "--detach", upper)
-    run_tool("losetup", upper, first)
+    attach_again(upper, first)
     recorded = facts_of(upper)
     assert f"block device 7:{first.name.removeprefix('loop')} from" in str(recorded["loop_backing"])
     require_same_device(recorded, read_identity(upper), facts_of(upper))
-    run_tool("losetup", "--detach", upper)
-    run_tool("losetup", upper, second)
+    attach_again(upper, second)
     with pytest.raises(DeviceError, match="behind it is block device"):
         require_same_device(recorded, read_identity(upper), facts_of(upper))
 
