@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tkperf
 from tests.builders import run_info, simulate, view_of, work
-from tkperf.analysis.layout import BLOCKS
+from tkperf.analysis.axes import BLOCKS
 from tkperf.model.units import KIB
 from tkperf.page.cells import build_cell_charts
 from tkperf.page.page import ReportView

@@ -14,6 +14,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tkperf.analysis.axes import (
+    ACCESS,
+    ARRIVAL,
+    COMPRESSIBLE,
+    DEPTH,
+    JOBS,
+    OFFERED,
+    REGION,
+    ZONES,
+    Axis,
+    find_axes,
+)
 from tkperf.analysis.characteristics import (
     AFTER_RECOVERY,
     CHARACTERISTICS,
@@ -31,18 +43,6 @@ from tkperf.analysis.claim_findings import (
 )
 from tkperf.analysis.claims_file import METRICS, Baseline, Claim, ClaimsFile
 from tkperf.analysis.comparing.comparison import explain_nothing_common
-from tkperf.analysis.layout import (
-    ACCESS,
-    ARRIVAL,
-    COMPRESSIBLE,
-    DEPTH,
-    JOBS,
-    OFFERED,
-    REGION,
-    ZONES,
-    Axis,
-    find_axes,
-)
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.analysis.uncertainty.estimate import (
     NOT_KNOWN,

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tkperf.analysis.axes import AXES
 from tkperf.analysis.details import CellDetail, TimedStep
-from tkperf.analysis.layout import AXES
 from tkperf.analysis.results import RunResult
 from tkperf.model.errors import UsageError
 from tkperf.model.measurement import Measurement, Sample, add_all

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tkperf.analysis.layout import ACCESS, BLOCKS, MIX, Axis, find_axes, name_within
+from tkperf.analysis.axes import ACCESS, BLOCKS, MIX, Axis, find_axes
 from tkperf.model.quantity import Quantity
-from tkperf.model.workload import Workload
+from tkperf.model.units import format_block_size_kib
+from tkperf.model.workload import Access, Workload
 
 _NOT_IN_A_LINK = re.compile(r"[^a-z0-9.]+")
 
@@ -138,3 +139,30 @@ def address(link: str, part: str = "", mark: str = "") -> str:
     Examples: ``iops0-0-4096``, ``lat0-0-4096//p99.9``, ``writesat0-0-4096/12/max``.
     """
     return "/".join((link, part, mark)).rstrip("/") if link else ""
+
+
+def name_within(workload: Workload, axes: Sequence[Axis]) -> str:
+    """Name a workload by the fields that distinguish it from the others of its section."""
+    named = [axis for axis in axes if axis not in (MIX, BLOCKS)]
+    # Mix and block size have the same form in tables and tracking variables.
+    words = [workload.mix_and_size] if len(named) < len(axes) or not axes else []
+    return " ".join((*words, *(axis.words(workload) for axis in named)))
+
+
+ORDERS = {Access.RANDOM: "random", Access.SEQUENTIAL: "sequential"}
+
+
+def name_blocks(workload: Workload) -> str:
+    """Return ``4 KiB``, ``12 block sizes``."""
+    if workload.block_mix:
+        return f"{len(workload.block_mix)} block sizes"
+    return f"{format_block_size_kib(workload.block_size_bytes)} KiB"
+
+
+def name_figure(workload: Workload) -> str:
+    """Return ``4 KiB random write``: the label of a figure."""
+    direction = {100: " read", 0: " write"}.get(
+        workload.read_percent, f", {workload.read_percent} % reads"
+    )
+    of_sizes = "," if workload.block_mix else ""
+    return f"{name_blocks(workload)}{of_sizes} {ORDERS[workload.access]}{direction}"

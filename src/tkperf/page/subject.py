@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from tkperf.analysis.axes import MIX
 from tkperf.analysis.details import CellDetail
-from tkperf.analysis.layout import MIX
 from tkperf.analysis.results import SectionResult, TestResult
 from tkperf.model.quantity import (
     IOPS,

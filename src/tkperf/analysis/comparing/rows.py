@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Self
 
+from tkperf.analysis.axes import comparable_axes, place_of
 from tkperf.analysis.characteristics import FRESH, SOUGHT_ALWAYS, STEADY, Characteristic
 from tkperf.analysis.comparing.entries import ComparedRow, Entry, Span, against_first
 from tkperf.analysis.courses import changes
-from tkperf.analysis.layout import comparable_axes, place_of
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, SliceResult, TestResult
 from tkperf.analysis.timeline.findings import preferred
 from tkperf.analysis.timeline.levels import LevelKind

@@ -15,7 +15,6 @@ from tkperf.analysis.comparing.arrangements import (
 )
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison
 from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
-from tkperf.analysis.layout import arrange, listing_axes
 from tkperf.analysis.uncertainty.spread import COVERED
 from tkperf.model.quantity import Measure
 from tkperf.model.units import NOT_MEASURED, format_number
@@ -27,6 +26,7 @@ from tkperf.page.comparison.words import (
     mark_certainty,
     name_reference,
 )
+from tkperf.page.layout import arrange, listing_axes
 from tkperf.page.page import TableView
 from tkperf.page.words.flags import explain_marks, mark
 from tkperf.page.words.uncertainty import describe, describe_interval, two_digits

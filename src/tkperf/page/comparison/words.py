@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from tkperf.analysis.axes import ACCESS, BLOCKS, DEPTH, JOBS, MIX, find_axes
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison, find_candidates
 from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
-from tkperf.analysis.layout import ACCESS, BLOCKS, DEPTH, JOBS, MIX, find_axes, name_figure
 from tkperf.model.units import format_count
+from tkperf.page.naming import name_figure
 from tkperf.page.words.uncertainty import INTERVAL, describe_share
 
 # An interval is given by its ends if its middle is further from the value than this share of its half width.

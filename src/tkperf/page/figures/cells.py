@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from tkperf.analysis.axes import OFFERED, Axis
 from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED
-from tkperf.analysis.layout import OFFERED, Axis, arrange
 from tkperf.analysis.results import SectionResult
 from tkperf.model.figures import Figure
 from tkperf.model.quantity import IOPS
+from tkperf.page.layout import arrange
 from tkperf.page.naming import Naming, capitalise, describe_axes, describe_curves
 from tkperf.page.page import ChartView, Views
 from tkperf.page.subject import SectionSubject, find_quantities, show_table

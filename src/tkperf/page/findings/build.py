@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from tkperf.analysis.characteristics import SHARE_OF_FIRST
 from tkperf.analysis.courses import find_characteristic
-from tkperf.analysis.layout import name_blocks
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.model.quantity import Quantity
 from tkperf.model.record import RunStatus
@@ -21,6 +20,7 @@ from tkperf.page.findings.data import Finding
 from tkperf.page.findings.sections import describe_section
 from tkperf.page.findings.streams import describe_recovery
 from tkperf.page.findings.words import capital, name_direction, name_load
+from tkperf.page.naming import name_blocks
 from tkperf.page.words.flags import describe_counts
 from tkperf.page.words.run import describe_progress
 from tkperf.page.words.steady_state import describe_excess

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+from tkperf.analysis.axes import DEPTH, JOBS, find_axes
 from tkperf.analysis.characteristics import STEADY
 from tkperf.analysis.courses import find_characteristic
-from tkperf.analysis.layout import DEPTH, JOBS, find_axes
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.timeline.findings import Timeline
 from tkperf.model.figures import SectionPlan, matrix_keys

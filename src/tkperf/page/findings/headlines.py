@@ -15,7 +15,6 @@ from tkperf.analysis.characteristics import (
     Characteristic,
 )
 from tkperf.analysis.courses import find_characteristic
-from tkperf.analysis.layout import name_figure
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.timeline.findings import Timeline, preferred
 from tkperf.analysis.uncertainty.estimate import Uncertainty
@@ -34,6 +33,7 @@ from tkperf.page.findings.choice import (
 )
 from tkperf.page.findings.data import Headline
 from tkperf.page.findings.words import name_demand, say_value
+from tkperf.page.naming import name_figure
 from tkperf.page.words.timeline import describe_period
 from tkperf.page.words.uncertainty import describe_share
 

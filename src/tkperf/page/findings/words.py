@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tkperf.analysis.layout import DEPTH, JOBS, ORDERS, name_blocks
+from tkperf.analysis.axes import DEPTH, JOBS
 from tkperf.analysis.results import CellResult
 from tkperf.model.quantity import (
     LATENCY_MAX,
@@ -16,6 +16,7 @@ from tkperf.model.quantity import (
 )
 from tkperf.model.units import format_latency
 from tkperf.model.workload import Workload
+from tkperf.page.naming import ORDERS, name_blocks
 
 # The highest percentile in a sentence: higher ones rest on few I/Os.
 _HIGHEST = "p99.9_us"

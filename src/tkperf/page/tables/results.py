@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tkperf.analysis.layout import arrange, find_axes, name_within, place_of
+from tkperf.analysis.axes import find_axes, place_of
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.figures import Figure, FigureKind
@@ -28,6 +28,8 @@ from tkperf.model.quantity import (
 )
 from tkperf.model.units import NOT_MEASURED, format_exact, format_number, format_window
 from tkperf.model.workload import Workload
+from tkperf.page.layout import arrange
+from tkperf.page.naming import name_within
 from tkperf.page.words.flags import explain_marks, mark
 from tkperf.page.words.run import describe_stream
 from tkperf.page.words.uncertainty import MEANING, describe, summarise

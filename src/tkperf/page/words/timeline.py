@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tkperf.analysis.layout import find_axes, name_within
+from tkperf.analysis.axes import find_axes
 from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline, preferred
 from tkperf.analysis.timeline.levels import Drop, LevelKind, RateLevel
 from tkperf.analysis.timeline.spikes import PeriodicSpikes, describe_chance
 from tkperf.model.quantity import LATENCY_MAX, QUANTITIES
 from tkperf.model.units import format_count, format_duration, format_number
+from tkperf.page.naming import name_within
 
 MOST_SENTENCES = 8
 _SAME_PERIOD = 0.01  # share

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tkperf.analysis.layout import BLOCKS, MIX, Axis, Layout, Order, arrange
+from tkperf.analysis.axes import BLOCKS, MIX, Axis, Order
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.model.quantity import Quantity
 from tkperf.model.workload import Workload
+from tkperf.page.layout import Layout, arrange
 from tkperf.page.words.flags import mark
 from tkperf.render.charts.colours import colour_values
 from tkperf.render.charts.flagged import flag

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tkperf.analysis.layout import BLOCKS, DEPTH, JOBS, MIX, Axis, Order
+from tkperf.analysis.axes import BLOCKS, DEPTH, JOBS, MIX, Axis, Order
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, LATENCY_MIN, THROUGHPUT
 from tkperf.model.units import KIB
 from tkperf.model.workload import Workload

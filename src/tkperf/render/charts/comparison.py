@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from tkperf.analysis.comparing.entries import ComparedRow
-from tkperf.analysis.layout import listing_axes
 from tkperf.analysis.results import SectionResult
 from tkperf.model.histogram import COARSE_WIDTH
 from tkperf.model.quantity import Measure, Quantity
 from tkperf.page.comparison.tables import MOST_ACROSS
+from tkperf.page.layout import listing_axes
 from tkperf.page.naming import Naming, find_naming
 from tkperf.render.charts.flagged import flag, with_flags
 from tkperf.render.charts.latency import exceedance_points

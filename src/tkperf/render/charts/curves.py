@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tkperf.analysis.layout import BLOCKS, Axis, Order
+from tkperf.analysis.axes import BLOCKS, Axis, Order
 from tkperf.model.workload import Workload
 from tkperf.page.naming import Naming
 from tkperf.render.charts.colours import colour_values

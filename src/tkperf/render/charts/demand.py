@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tkperf.analysis.layout import DEPTH, JOBS, OFFERED, Axis, find_axes
+from tkperf.analysis.axes import DEPTH, JOBS, OFFERED, Axis, find_axes
 from tkperf.analysis.results import CellResult
 from tkperf.model.quantity import Quantity
 from tkperf.model.workload import Workload

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tkperf.analysis.layout import place_of
+from tkperf.analysis.axes import place_of
 from tkperf.analysis.results import SectionResult
 from tkperf.model.quantity import Quantity
 from tkperf.page.naming import Naming, find_naming

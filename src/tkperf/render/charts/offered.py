@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import cycle, islice
 
+from tkperf.analysis.axes import OFFERED
 from tkperf.analysis.characteristics import Characteristic
-from tkperf.analysis.layout import OFFERED
 from tkperf.analysis.results import CellResult
 from tkperf.model.quantity import IOPS, Quantity
 from tkperf.model.workload import Workload

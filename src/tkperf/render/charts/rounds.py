@@ -8,7 +8,7 @@ from itertools import cycle
 from math import isclose, isfinite
 from types import MappingProxyType
 
-from tkperf.analysis.layout import BLOCKS, Axis, find_axes
+from tkperf.analysis.axes import BLOCKS, Axis, find_axes
 from tkperf.analysis.results import CellResult, SectionResult, SliceResult
 from tkperf.model.quantity import IOPS, Direction, Quantity
 from tkperf.model.seconds import places_of_extremes

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from rich.text import Text
 
-from tkperf.analysis.layout import Layout, arrange
 from tkperf.model.units import NOT_MEASURED
 from tkperf.model.workload import Workload
+from tkperf.page.layout import Layout, arrange
 from tkperf.render.terminal.blocks import UNICODE, BlockLetters, Values, sparkline, squeeze
 
 # Bars of one cell: more of them show no more of a few rounds. In less room first the number next to them goes, then

@@ -1,4 +1,4 @@
-"""Lay out results: the fields in which their workloads differ are the axes of tables.
+"""Axes of results: the fields in which workloads differ.
 
 Axes are found in the measured workloads, never declared: a matrix of mixes and block sizes, a grid of
 threads and queue depths and a curve over offered rates are all the same structure.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tkperf.model.units import NOT_MEASURED, format_block_size_kib, format_mix
-from tkperf.model.workload import Access, Workload
+from tkperf.model.workload import Workload
 
 Order = tuple[float, str]
 
@@ -108,12 +108,6 @@ def find_axes(workloads: Iterable[Workload]) -> tuple[Axis, ...]:
     return tuple(axis for axis in AXES if len({axis.order(work) for work in several}) > 1)
 
 
-def listing_axes(workloads: Iterable[Workload]) -> tuple[Axis, ...]:
-    """Return the fields that a list shows for each workload: block size and mix always, others if they differ."""
-    varying = find_axes(workloads)
-    return tuple(axis for axis in AXES if axis in varying or axis in (BLOCKS, MIX))
-
-
 def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[Axis, ...]:
     """Return the fields that identify a workload's counterpart in another run's section.
 
@@ -127,87 +121,3 @@ def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[Axis, ...]:
 def place_of(workload: Workload, axes: Sequence[Axis]) -> tuple[Order, ...]:
     """Return the position of a workload on these axes."""
     return tuple(axis.order(workload) for axis in axes)
-
-
-def name_within(workload: Workload, axes: Sequence[Axis]) -> str:
-    """Name a workload by the fields that distinguish it from the others of its section."""
-    named = [axis for axis in axes if axis not in (MIX, BLOCKS)]
-    # Mix and block size have the same form in tables and tracking variables.
-    words = [workload.mix_and_size] if len(named) < len(axes) or not axes else []
-    return " ".join((*words, *(axis.words(workload) for axis in named)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """Workloads in rows and columns; ``at`` has None where the workload was not measured.
-
-    Attributes:
-        row_axes: the fields of the rows; a row shows the text of each.
-        column_axis: the field of the columns.
-        rows, columns: one workload for each, which represents the row's or column's values.
-    """
-
-    row_axes: tuple[Axis, ...]
-    column_axis: Axis
-    rows: tuple[Workload, ...]
-    columns: tuple[Workload, ...]
-    at: tuple[tuple[Workload | None, ...], ...]
-
-    def row_text(self, workload: Workload) -> tuple[str, ...]:
-        return tuple(axis.text(workload) for axis in self.row_axes)
-
-    @property
-    def row_titles(self) -> tuple[str, ...]:
-        return tuple(axis.title for axis in self.row_axes)
-
-
-def arrange(workloads: Iterable[Workload]) -> Layout:
-    """Arrange workloads as a table, with mixes across and all other fields down.
-
-    If the mixes do not differ and several fields do, the last of these is across, such as the queue depth.
-    """
-    several = list(dict.fromkeys(workloads))
-    axes = find_axes(several)
-    column = MIX
-    if MIX not in axes and len(axes) > 1:
-        column = axes[-1]
-    row_axes = tuple(axis for axis in axes if axis is not column) or (BLOCKS,)
-
-    def row_key(work: Workload) -> tuple[Order, ...]:
-        return tuple(axis.order(work) for axis in row_axes)
-
-    rows = {row_key(work): work for work in reversed(several)}
-    columns = {column.order(work): work for work in reversed(several)}
-    # Mixes keep the order in which they ran, because the specification has its own order for them.
-    ordered = list(dict.fromkeys(column.order(work) for work in several))
-    if column is not MIX:
-        ordered.sort()
-    by_keys = {(row_key(work), column.order(work)): work for work in several}
-    return Layout(
-        row_axes=row_axes,
-        column_axis=column,
-        rows=tuple(rows[key] for key in sorted(rows)),
-        columns=tuple(columns[key] for key in ordered),
-        at=tuple(
-            tuple(by_keys.get((row, column_key)) for column_key in ordered) for row in sorted(rows)
-        ),
-    )
-
-
-ORDERS = {Access.RANDOM: "random", Access.SEQUENTIAL: "sequential"}
-
-
-def name_blocks(workload: Workload) -> str:
-    """Return ``4 KiB``, ``12 block sizes``."""
-    if workload.block_mix:
-        return f"{len(workload.block_mix)} block sizes"
-    return f"{format_block_size_kib(workload.block_size_bytes)} KiB"
-
-
-def name_figure(workload: Workload) -> str:
-    """Return ``4 KiB random write``: the label of a figure."""
-    direction = {100: " read", 0: " write"}.get(
-        workload.read_percent, f", {workload.read_percent} % reads"
-    )
-    of_sizes = "," if workload.block_mix else ""
-    return f"{name_blocks(workload)}{of_sizes} {ORDERS[workload.access]}{direction}"
