@@ -41,8 +41,7 @@ from tkperf.pipeline.run_state import RunState
 from tkperf.render.terminal.blocks import ASCII, BlockLetters, blocks_for, share_bar, sparkline
 from tkperf.render.terminal.console import OutputConsole
 from tkperf.render.terminal.histories import draw_histories
-from tkperf.runner.events import Event, StepStarted
-from tkperf.runner.progress import describe_phase
+from tkperf.runner.events import Event, StepStarted, describe_phase
 
 _MOST_WARNINGS = 2
 _MOST_LINES_OF_A_REMARK = 3

@@ -32,8 +32,8 @@ from tkperf.runner.events import (
     TestEnded,
     TestStarted,
     Warned,
+    describe_phase,
 )
-from tkperf.runner.progress import describe_phase
 
 SLICES_A_LINE = 30
 

@@ -6,7 +6,6 @@ result made with it says SIMULATED. Time is simulated too: an hour of measuremen
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -24,7 +23,6 @@ from tkperf.model.phases import Continuous, Fill
 from tkperf.model.telemetry.reading import DriveFacts, Reading
 from tkperf.model.workload import ActiveRange, Step, Workload
 
-DRIVE_NAME = "simulated drive"
 # The same intervals as for real drives.
 TEMPERATURE_EVERY_S, LOG_EVERY_S = 10.0, 60.0
 SAMPLE_S = 1.0
@@ -233,20 +231,20 @@ class SimulatedTelemetry:
 
     def __init__(self, drive: SimulatedDrive, clock: Callable[[], float]) -> None:
         self._drive, self._clock = drive, clock
-        self._readings: deque[Reading] = deque()
+        self._readings: list[Reading] = []
         self._temperature_s = self._log_s = 0.0
 
     @property
     def facts(self) -> tuple[DriveFacts, ...]:
         """Return the facts of the drive; empty where the model has no heat and counts nothing."""
-        report = self._drive.report()
-        if report is None:
+        log = self._drive.read_log(0.0)
+        if log is None:
             return ()
         return (
             DriveFacts(
-                drive=DRIVE_NAME,
+                drive=log.drive,
                 sources=("model",),
-                warning_c=report.warning_c,
+                warning_c=self._drive.warning_c,
                 host_unit_bytes=1,
                 nand_unit_bytes=1,
             ),
@@ -262,8 +260,7 @@ class SimulatedTelemetry:
 
     def take(self) -> Sequence[Reading]:
         """Return the new readings, as the protocol has it."""
-        taken = list(self._readings)
-        self._readings.clear()
+        taken, self._readings = self._readings, []
         return taken
 
     def take_troubles(self) -> Sequence[str]:
@@ -288,22 +285,10 @@ class SimulatedTelemetry:
 
     def _read(self, now_s: float, *, whole: bool) -> None:
         """Read the whole log, or the temperature alone."""
-        report = self._drive.report()
-        if report is None:
-            return
-        reading = Reading(
-            at_s=now_s,
-            drive=DRIVE_NAME,
-            source="simulated",
-            temperature_c=round(report.temperature_c, 1),
-        )
-        if whole:
-            reading = replace(
-                reading,
-                host_read_bytes=round(report.host_read_bytes),
-                host_written_bytes=round(report.host_written_bytes),
-                nand_written_bytes=round(report.nand_written_bytes),
-                thermal_1_count=report.throttled_count,
-                throttling=report.throttled,
+        log = self._drive.read_log(now_s)
+        if log is not None and not whole:
+            log = Reading(
+                at_s=now_s, drive=log.drive, source=log.source, temperature_c=log.temperature_c
             )
-        self._readings.append(reading)
+        if log is not None:
+            self._readings.append(log)

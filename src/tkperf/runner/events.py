@@ -11,7 +11,7 @@ from typing import Self
 
 from tkperf.model.figures import TestPlan
 from tkperf.model.measurement import Sample
-from tkperf.model.phases import Continuous, Fill, Phase, Round, SectionOutcome
+from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOutcome
 from tkperf.model.record import (
     LogEntry,
     PurgeRecord,
@@ -241,6 +241,35 @@ Event = (
     | EventsDropped
 )
 Observer = Callable[[Event], None]
+
+
+def describe_phase(
+    phase: Phase | None, at_most: int | None = None, steps_done: int | None = None
+) -> str:
+    """Return the description of a phase, as ``IOPS, round 7 of at most 25, step 3 of 56``.
+
+    ``steps_done`` None: without its step; an empty text for no phase.
+    """
+    of = "" if at_most is None else f" of at most {at_most:,}"
+    match phase:
+        case None:
+            return ""
+        case Purge(section=section):
+            return f"{section}, purging"
+        case Fill(section=section):
+            return f"{section}, preconditioning"
+        case Idle(section=section):
+            return f"{section}, idle"
+        case Continuous(section=section, number=number):
+            what = "warm-up slice" if phase.warm_up else "slice"
+            return f"{section}, {what} {number}{of}"
+        case Round(section=section, number=number, steps=steps):
+            what = "warm-up" if phase.warm_up else "area" if phase.areas else "round"
+            of = f" of {phase.areas}" if phase.areas else of
+            step = ""
+            if steps_done is not None and len(steps) > 1:
+                step = f", step {steps_done + 1} of {len(steps)}"
+            return f"{section}, {what} {number}{of}{step}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,6 +160,10 @@ class Performer:
         """Return the seconds since the start of the run."""
         return self.run.clock() - self.origin_s
 
+    def warn(self, code: str, text: str) -> None:
+        warning = RunWarning(code=code, text=text, test=self.test.name, at_s=self.now_s())
+        self.run.emit(Warned(warning=warning))
+
     def _perform(self, phase: Phase) -> Answer:
         self.run.target.recheck()
         match phase:
@@ -277,7 +281,7 @@ class Performer:
                 self.run.target.recheck()
                 self.watch.gave_up(began_s, ended_s, str(error))
                 text = _why_repeated(phase, position, then, error, ended_s - began_s)
-                self._warn("step-repeated", text)
+                self.warn("step-repeated", text)
         raise AssertionError("attempts are counted without end")
 
     def _believe(
@@ -366,10 +370,6 @@ class Performer:
         self.run.emit(StepEnded(test=self.test.name, record=record))
         for warning in self.watch.warnings(self.test.name, record, self.now_s()):
             self.run.emit(Warned(warning=warning))
-
-    def _warn(self, code: str, text: str) -> None:
-        warning = RunWarning(code=code, text=text, test=self.test.name, at_s=self.now_s())
-        self.run.emit(Warned(warning=warning))
 
 
 def _answer_with(

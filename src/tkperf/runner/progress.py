@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tkperf.model.errors import UsageError
-from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOutcome
+from tkperf.model.phases import Phase, SectionOutcome
 from tkperf.model.record import (
     LogEntry,
     PurgeRecord,
@@ -27,6 +27,7 @@ from tkperf.procedures import Test, find_test, read_stored_profile
 from tkperf.procedures.plan import Case
 from tkperf.procedures.profiles import Profile
 from tkperf.runner.ahead import Ahead
+from tkperf.runner.events import describe_phase
 from tkperf.runner.replay import at_found_demand, find_reached
 
 
@@ -177,31 +178,6 @@ def end_s(record: object) -> float:
 def describe_place(progress: Progress) -> str:
     """Return ``IOPS, round 7 of at most 25, step 3 of 56``; empty where the phase is unknown."""
     return describe_phase(progress.phase, progress.at_most, progress.steps_done)
-
-
-def describe_phase(phase: Phase | None, at_most: int | None, steps_done: int | None = None) -> str:
-    """Return the description of a phase; ``steps_done`` None: without its step."""
-    match phase:
-        case None:
-            return ""
-        case Purge(section=section):
-            return f"{section}, purging"
-        case Fill(section=section):
-            return f"{section}, preconditioning"
-        case Idle(section=section):
-            return f"{section}, idle"
-        case Continuous(section=section, number=number):
-            return f"{section}, slice {number}{_of(at_most)}"
-        case Round(section=section, number=number, steps=steps) as round_:
-            what = "warm-up" if round_.warm_up else "area" if round_.areas else "round"
-            of = f" of {round_.areas}" if round_.areas else _of(at_most)
-            tell_step = steps_done is not None and len(steps) > 1
-            step = f", step {(steps_done or 0) + 1} of {len(steps)}" if tell_step else ""
-            return f"{section}, {what} {number}{of}{step}"
-
-
-def _of(at_most: int | None) -> str:
-    return "" if at_most is None else f" of at most {at_most:,}"
 
 
 def describe_under_way(step: UnfinishedStep, status: RunStatus) -> str:

@@ -25,10 +25,10 @@ from tkperf.model.phases import (
     Statement,
 )
 from tkperf.model.record import GoesOn, LogEntry, PurgeRecord, Resumption, StepRecord, VerdictRecord
-from tkperf.model.units import format_count
 from tkperf.model.workload import Workload
 from tkperf.procedures.plan import drive
 from tkperf.procedures.profiles import Profile
+from tkperf.runner.events import describe_phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +240,7 @@ class _Reader:
         if not fits or section != phase.section:
             raise ValueError(
                 f"row {entry.sequence} of the log ({section}) is not what the test asks for there "
-                f"({name_phase(phase)})"
+                f"({describe_phase(phase)})"
             )
 
     def _keep(self, phase: Phase, answer: Answer, sequence: int | None) -> None:
@@ -276,7 +276,7 @@ def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
             goes_on=GoesOn.WHERE_IT_STOPPED,
             section=missing.section,
             set_aside_from=part,
-            again=name_phase(missing),
+            again=describe_phase(missing),
         )
     if isinstance(missing, Round) and missing.repeatable:
         return _from_round(asked, missing, part, statements)
@@ -341,23 +341,6 @@ def _workloads(phase: Phase) -> tuple[Workload, ...]:
             return (phase.workload,)
         case Purge() | Idle():
             return ()
-
-
-def name_phase(phase: Phase) -> str:
-    """Return the name of a phase, as ``IOPS, round 7``."""
-    match phase:
-        case Purge():
-            return f"{phase.section}, purge"
-        case Fill():
-            return f"{phase.section}, preconditioning"
-        case Round():
-            what = "warm-up" if phase.warm_up else "area" if phase.areas else "round"
-            return f"{phase.section}, {what} {phase.number}"
-        case Continuous():
-            what = "warm-up slice" if phase.warm_up else "slice"
-            return f"{phase.section}, {what} {phase.number}"
-        case Idle():
-            return f"{phase.section}, {format_count(round(phase.duration_s), 'second')} idle"
 
 
 def at_found_demand(profile: Profile, outcomes: Iterable[SectionOutcome]) -> Profile:

@@ -44,8 +44,8 @@ ENDS_WITHIN_S = 1.5
 LOOK_AT_THREADS_S, SELDOM_LOOK_AT_THREADS_S = 1.0, 10.0
 # A step that begins later than this after the last look gets a look of its own.
 FRESH_S = 1.0
-# Code of the warnings about unreadable logs.
-UNREAD = "telemetry"
+# Codes of warnings: about unreadable logs of drives, and about steps that used up the host's CPUs.
+UNREAD, HOST_LIMITED = "telemetry", "host-limited"
 # Disturbances that may leave a preconditioned device in another state than asked for.
 ALTERS_A_FILL = (
     DisturbanceCode.FOREIGN_IO,
@@ -104,11 +104,10 @@ class RunWatch:
     _interrupted: Disturbance | None = None
     _step: StepWatch = field(default_factory=StepWatch)
     _filling: bool = False
-    _warned: set[DisturbanceCode] = field(default_factory=set)
+    _warned: set[str] = field(default_factory=set)
     _steps: Counter[DisturbanceCode] = field(default_factory=Counter)
     _not_counted: bool = False
     _warned_not_counted: bool = False
-    _warned_host_limited: bool = False
 
     def rested(self) -> None:
         """Note that the engine has stopped all I/O: the next load cannot have been made ready."""
@@ -296,7 +295,7 @@ class RunWatch:
 
     def test_begins(self) -> None:
         """Start counting anew: each kind of warning is given once a test."""
-        self._warned, self._steps, self._warned_host_limited = set(), Counter(), False
+        self._warned, self._steps = set(), Counter()
 
     def warnings(self, test: str, step: StepRecord, at_s: float) -> Iterator[RunWarning]:
         """Yield the warnings about the step that just ended that are new in this test."""
@@ -307,13 +306,13 @@ class RunWatch:
                 "use it meanwhile cannot be seen"
             )
             yield RunWarning(code="io-not-counted", text=text, test=test, at_s=at_s)
-        if step.measurement.host_limited and not self._warned_host_limited:
-            self._warned_host_limited = True
+        if step.measurement.host_limited and HOST_LIMITED not in self._warned:
+            self._warned.add(HOST_LIMITED)
             text = (
                 f"fio used up the host's CPUs in {step.workload}: results of such steps, marked in "
                 "the tables, show the host's limit, not the device's"
             )
-            yield RunWarning(code="host-limited", text=text, test=test, at_s=at_s)
+            yield RunWarning(code=HOST_LIMITED, text=text, test=test, at_s=at_s)
         for disturbance in step.disturbances or ():
             if disturbance.code not in {*self._warned, *_WARNED_EACH_TIME}:
                 self._warned.add(disturbance.code)

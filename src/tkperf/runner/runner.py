@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from tkperf.model.errors import EngineError, Interrupted, TkperfError
 from tkperf.model.phases import Answer, Phase, Procedure, SectionOutcome, Statement
-from tkperf.model.record import GoesOn, RunStatus, RunWarning
+from tkperf.model.record import GoesOn, RunStatus
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.procedures import Test
 from tkperf.procedures.plan import drive, section_names
@@ -76,13 +76,8 @@ def _report_beginning(run: RunParts) -> None:
     if run.resumed is None:
         run.emit(RunStarted(info=run.info, tests=tests))
     else:
-        run.emit(
-            RunResumed(
-                info=run.info,
-                tests=tests,
-                resumption=run.resumed.resumption,
-            )
-        )
+        resumption = run.resumed.resumption
+        run.emit(RunResumed(info=run.info, tests=tests, resumption=resumption))
 
 
 def _missing(run: RunParts, position: int) -> Iterator[Test]:
@@ -172,11 +167,8 @@ class _TestRun:
     def _end(self, status: RunStatus) -> None:
         """Report the end of the test, then the warnings about the test as a whole."""
         ended_s = self.performer.now_s()
-        _report_end(
-            self.run,
-            status,
-            TestEnded(test=self.test.name, status=status, at_s=ended_s),
-        )
+        ended = TestEnded(test=self.test.name, status=status, at_s=ended_s)
+        _report_end(self.run, status, ended)
         self.performer.telemetry.test_ends()
         for warning in self.performer.watch.final_warnings(self.test.name, ended_s):
             _report_end(self.run, status, Warned(warning=warning))
@@ -217,9 +209,8 @@ class _TestRun:
     def _warn_of_doubt(self, verdict: SteadyStateVerdict) -> None:
         """Warn of a disturbed window at once, and once a test: every further round takes minutes."""
         rules = self.run.profile.steady_state
-        if self._warned or verdict.rounds[-1] not in verdict.disturbed_rounds:
-            return
-        if rules.accept_disturbed:
+        is_disturbed = verdict.rounds[-1] in verdict.disturbed_rounds
+        if self._warned or rules.accept_disturbed or not is_disturbed:
             return
         self._warned = True
         text = (
@@ -227,7 +218,4 @@ class _TestRun:
             "measured until a window is undisturbed, as long as the test may last. If that is how this "
             "host is, --accept-disturbed takes such windows, and every result says so"
         )
-        warning = RunWarning(
-            code="window-disturbed", text=text, test=self.test.name, at_s=self.performer.now_s()
-        )
-        self.run.emit(Warned(warning=warning))
+        self.performer.warn("window-disturbed", text)

@@ -394,7 +394,7 @@ def _moved(counts: Counts) -> _Pair:
 def _find_busiest(excesses: Sequence[_Excess], side: int) -> tuple[float, float, float] | None:
     """Return the interval in which a side's excess grew most, for good: growth that is gone a second later was noise.
 
-    Delta back to the starting value does not count: there the device did late what fio had counted before.
+    Growth back to the starting value does not count: there the device did late what fio had counted before.
     """
     if len(excesses) < 2:
         return None

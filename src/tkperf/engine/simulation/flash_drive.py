@@ -9,7 +9,6 @@ import numpy as np
 
 from tkperf.engine.simulation.models import FlashModel
 from tkperf.engine.simulation.service import (
-    DriveReport,
     Latency,
     Moods,
     Response,
@@ -18,6 +17,7 @@ from tkperf.engine.simulation.service import (
     mean_units,
 )
 from tkperf.engine.simulation.translation import SLICES, FlashTranslation, WriteSpread
+from tkperf.model.telemetry.reading import Reading
 from tkperf.model.workload import Access, ActiveRange, Workload, Zone
 
 # A full buffer takes writes in bursts: this share of them waits so many times as long as the others,
@@ -65,6 +65,8 @@ class FlashDrive:
             active_range_bytes,
         )
         self.read_spread, self.write_spread = model.read_spread, model.write_spread
+        hottest = model.throttle_at
+        self.warning_c = None if hottest is None else model.idle_c + model.heat_c * hottest
         self._at_s = 0.0
         self._cached_bytes = 0.0
         self._warmth = 0.0
@@ -118,22 +120,18 @@ class FlashDrive:
             stall_s=stall_s,
         )
 
-    def report(self) -> DriveReport:
-        """Report the drive's state as its log would.
-
-        Copies of garbage collection and folded data count as written to the flash, too.
-        """
-        model = self._model
-        return DriveReport(
-            temperature_c=model.idle_c + model.heat_c * self._warmth,
-            host_read_bytes=self._host_read,
-            host_written_bytes=self._host_written,
-            nand_written_bytes=self._programmed + self.translation.copied_bytes,
-            throttled=self._throttled,
-            throttled_count=self._throttled_count,
-            warning_c=None
-            if model.throttle_at is None
-            else model.idle_c + model.heat_c * model.throttle_at,
+    def read_log(self, at_s: float) -> Reading:
+        """Return the drive's log. Copies of garbage collection and folded data count as written to the flash, too."""
+        return Reading(
+            at_s=at_s,
+            drive="simulated drive",
+            source="simulated",
+            temperature_c=round(self._model.idle_c + self._model.heat_c * self._warmth, 1),
+            host_read_bytes=round(self._host_read),
+            host_written_bytes=round(self._host_written),
+            nand_written_bytes=round(self._programmed + self.translation.copied_bytes),
+            thermal_1_count=self._throttled_count,
+            throttling=self._throttled,
         )
 
     def idle(self, duration_s: float) -> None:

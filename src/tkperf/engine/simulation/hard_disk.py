@@ -26,6 +26,7 @@ class HardDisk:
         self._random = random
         self._moods = Moods(model.misbehaviour)
         self.read_spread = self.write_spread = model.spread
+        self.warning_c: float | None = None
         self._at_s = 0.0
         self._written = 0.0
         self._positions: dict[Workload, float] = {}
@@ -33,8 +34,8 @@ class HardDisk:
     def purge(self) -> None:
         """Do nothing: data make no difference to a disk."""
 
-    def report(self) -> None:
-        """Report nothing: the model has neither heat nor counters."""
+    def read_log(self, at_s: float) -> None:
+        """Return nothing: the model has neither heat nor counters."""
 
     def idle(self, duration_s: float) -> None:
         self._at_s += duration_s

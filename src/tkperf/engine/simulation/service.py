@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tkperf.engine.simulation.models import Misbehaviour
 from tkperf.model.errors import EngineError
+from tkperf.model.telemetry.reading import Reading
 from tkperf.model.workload import Access, Arrival, BlockShare, Workload
 
 Floats = NDArray[np.float64]
@@ -46,24 +47,16 @@ class Second(NamedTuple):
     stall_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriveReport:
-    """A drive's report on itself: bytes since it was made; ``warning_c`` is None where it has no limit."""
-
-    temperature_c: float
-    host_read_bytes: float
-    host_written_bytes: float
-    nand_written_bytes: float
-    throttled: bool
-    throttled_count: int
-    warning_c: float | None
-
-
 class SimulatedDrive(Protocol):
-    """A running model of a drive. It raises EngineError where it fails for good."""
+    """A running model of a drive. It raises EngineError where it fails for good.
+
+    Attributes:
+        warning_c: the temperature limit of its own; None: it has none.
+    """
 
     read_spread: float
     write_spread: float
+    warning_c: float | None
 
     def serve(self, workload: Workload, duration_s: float) -> Second:
         """Serve the load for so long, a second at most. The call changes the drive's state."""
@@ -77,8 +70,8 @@ class SimulatedDrive(Protocol):
         """Put the drive into "as new" state."""
         ...
 
-    def report(self) -> DriveReport | None:
-        """Return the drive's report on itself; None: it has none."""
+    def read_log(self, at_s: float) -> Reading | None:
+        """Return the drive's log, read at this time; None: it keeps none."""
         ...
 
 
