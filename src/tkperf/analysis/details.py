@@ -8,11 +8,11 @@ from itertools import pairwise
 
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.section_results import starts_of_slices, starts_without_gaps
-from tkperf.model.disturbance.codes import DisturbanceCode, find_codes
+from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.disturbance.host import COLD_START_LIMIT_S
 from tkperf.model.measurement import IoStats, Measurement, add_all
 from tkperf.model.quantity import Direction, Quantity, Window
-from tkperf.model.record import RunRecord, StepKind, StepRecord, key_of
+from tkperf.model.record import RunRecord, StepKind, StepRecord
 from tkperf.model.seconds import Seconds, join
 from tkperf.model.workload import Workload
 
@@ -52,8 +52,7 @@ class TimedStep:
     @property
     def disturbances(self) -> tuple[DisturbanceCode, ...] | None:
         """Return the kinds of disturbance; None: the step was not watched."""
-        found = self.step.disturbances
-        return None if found is None else find_codes(disturbance.code for disturbance in found)
+        return self.step.disturbance_codes
 
     @property
     def is_fill(self) -> bool:
@@ -126,9 +125,8 @@ def _details(
 ) -> Iterator[CellDetail]:
     by_cell: dict[tuple[str, Workload], list[tuple[StepRecord, Seconds]]] = {}
     for step, samples in zip(steps, seconds, strict=True):
-        if step.kind not in (StepKind.FILL, StepKind.WARM_UP):
-            key = (step.section, key_of(step.kind, step.workload))
-            by_cell.setdefault(key, []).append((step, samples))
+        if step.is_in_results:
+            by_cell.setdefault((step.section, step.key), []).append((step, samples))
     for (name, workload), members in by_cell.items():
         window, verdict = sections[test, name].window, sections[test, name].verdict
         # All I/Os of a stream count, also its slices outside the window.

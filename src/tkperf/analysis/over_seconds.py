@@ -23,7 +23,6 @@ from tkperf.model.record import (
     StepRecord,
     TestRecord,
     is_as_new,
-    key_of,
 )
 from tkperf.model.seconds import Seconds, join
 from tkperf.model.workload import Arrival, Workload
@@ -184,15 +183,11 @@ def _steps(section: SectionResult, test: TestRecord) -> list[StepRecord]:
 
 def _unbroken_steps(section: str, test: TestRecord) -> tuple[StepRecord, ...]:
     """Return the steps of a section with a single workload, back to back and long enough for a search; else none."""
-    steps = [
-        step
-        for step in test.steps
-        if step.section == section and step.kind not in (StepKind.FILL, StepKind.WARM_UP)
-    ]
+    steps = [step for step in test.steps if step.section == section and step.is_in_results]
     whole_s = sum(step.measurement.duration_s for step in steps)
     if not steps or whole_s < LEAST_SECONDS or steps[0].kind is StepKind.AREA:
         return ()
-    if len({key_of(step.kind, step.workload) for step in steps}) > 1:
+    if len({step.key for step in steps}) > 1:
         return ()
     durations_s = [step.measurement.duration_s for step in steps]
     apart = has_idle([step.started_s for step in steps], durations_s)

@@ -265,10 +265,7 @@ def _test(
     # A planned pause, such as a purge or the creation of a set, is not limited.
     gaps = [step.gap_s for step in test.steps if step.gap_s is not None and not step.planned_pause]
     watched = [step for step in test.steps if step.disturbances is not None]
-    kinds = [
-        find_codes(disturbance.code for disturbance in step.disturbances or ()) for step in watched
-    ]
-    disturbed = Counter(code for codes in kinds for code in codes)
+    disturbed = Counter(code for step in watched for code in step.disturbance_codes or ())
     nobody_watched = bool(test.steps) and not watched
     result = TestResult(
         name=test.name,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 from tkperf.analysis.results import CellResult, RoundResult, SectionResult, SliceResult
@@ -25,7 +24,6 @@ from tkperf.model.record import (
     VerdictRecord,
     is_as_new,
     is_purged,
-    key_of,
 )
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.workload import Workload
@@ -35,7 +33,7 @@ def build_rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundRe
     """Group steps by round; a round whose number is not in ``judged`` is not complete."""
     by_number: dict[int, list[CellResult]] = {}
     for step in steps:
-        by_number.setdefault(step.number, []).append(_of_steps(_key(step), [step]))
+        by_number.setdefault(step.number, []).append(_build_cell([step]))
     return tuple(
         RoundResult(number=number, complete=number in judged, cells=tuple(cells))
         for number, cells in by_number.items()
@@ -63,7 +61,7 @@ def build_slices(
                 start_s=start_s,
                 duration_s=step.measurement.duration_s,
                 total_written_bytes=None if lost else written_bytes,
-                values=_of_steps(_key(step), [step]),
+                values=_build_cell([step]),
             )
         )
     return tuple(slices)
@@ -102,12 +100,10 @@ def build_window_cells(
     if is_whole_stream(steps, window):
         if lost:
             return ()
-        ((workload, measured),) = found.items()
-        whole = _join([step.measurement for step in measured])
-        result = _of_steps(workload, measured, as_one=whole)
-        return (replace(result, rounds=len(measured)),)
+        (slices,) = found.values()
+        return (_build_cell(slices, as_one=True),)
     return tuple(
-        _of_steps(workload, rounds)
+        _build_cell(rounds)
         for workload, rounds in found.items()
         if not lost or len(rounds) == len(window) or workload.offered_iops is not None
     )
@@ -125,40 +121,43 @@ def find_window_steps(
     """Return the steps behind each cell: its rounds in the window, or all slices of a stream without one."""
     measured = list(_measured(steps))
     if is_whole_stream(steps, window):
-        return {_key(measured[0]): measured}
+        return {measured[0].key: measured}
     in_window: dict[Workload, list[StepRecord]] = {}
     numbers = set(window)
     for step in measured:
         if step.number in numbers:
-            in_window.setdefault(_key(step), []).append(step)
+            in_window.setdefault(step.key, []).append(step)
     return in_window
 
 
 def _measured(steps: Sequence[StepRecord]) -> Iterator[StepRecord]:
-    return (step for step in steps if step.kind not in (StepKind.FILL, StepKind.WARM_UP))
+    return (step for step in steps if step.is_in_results)
 
 
-def _key(step: StepRecord) -> Workload:
-    """Return the workload that identifies a step's result: the same in all areas of a disk."""
-    return key_of(step.kind, step.workload)
-
-
-def _of_steps(
-    workload: Workload, steps: Sequence[StepRecord], *, as_one: Measurement | None = None
-) -> CellResult:
-    """Build the cell of these steps, with their disturbances."""
-    measurements = [step.measurement for step in steps] if as_one is None else [as_one]
-    codes = find_codes(
-        disturbance.code for step in steps for disturbance in step.disturbances or ()
-    )
+def _build_cell(steps: Sequence[StepRecord], *, as_one: bool = False) -> CellResult:
+    """Build the cell of the rounds of one workload, with their disturbances; ``as_one``: of slices of one measurement."""
+    workload, rounds = steps[0].key, [step.measurement for step in steps]
+    measured = [_join(rounds)] if as_one else rounds
+    whole = combine(measured, workload)
+    read, write = whole, whole
+    if 0 < workload.read_percent < 100:
+        read, write = (
+            combine(measured, workload, side) for side in (Direction.READ, Direction.WRITE)
+        )
+    codes = find_codes(code for step in steps for code in step.disturbance_codes or ())
     watched = all(step.disturbances is not None for step in steps)
     foreign = [
         step.foreign_read_bytes + step.foreign_write_bytes
         for step in steps
         if step.foreign_read_bytes is not None and step.foreign_write_bytes is not None
     ]
-    return replace(
-        _summarise(workload, measurements),
+    return CellResult(
+        workload=workload,
+        all=whole,
+        read=read if workload.read_percent else None,
+        write=write if workload.read_percent < 100 else None,
+        rounds=len(rounds),
+        host_limited=any(measurement.host_limited for measurement in rounds),
         disturbances=codes if codes or watched else None,
         foreign_bytes=sum(foreign) if len(foreign) == len(steps) else None,
     )
@@ -170,26 +169,7 @@ def _join(slices: Sequence[Measurement]) -> Measurement:
         duration_s=sum(measurement.duration_s for measurement in slices),
         read=add_all(measurement.read for measurement in slices),
         write=add_all(measurement.write for measurement in slices),
-        host_limited=any(measurement.host_limited for measurement in slices),
         rates_known=all(measurement.rates_known for measurement in slices),
-    )
-
-
-def _summarise(workload: Workload, rounds: Sequence[Measurement]) -> CellResult:
-    """Build one cell from the rounds of its window."""
-    whole = combine(rounds, workload)
-    mixed = 0 < workload.read_percent < 100
-    return CellResult(
-        workload=workload,
-        all=whole,
-        read=combine(rounds, workload, Direction.READ)
-        if mixed
-        else (whole if workload.read_percent else None),
-        write=combine(rounds, workload, Direction.WRITE)
-        if mixed
-        else (None if workload.read_percent else whole),
-        rounds=len(rounds),
-        host_limited=any(measurement.host_limited for measurement in rounds),
     )
 
 

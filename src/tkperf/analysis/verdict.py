@@ -48,24 +48,13 @@ class ReasonCode(StrEnum):
     FILE_TARGET = "file-target"
 
 
-SEVERITIES: dict[ReasonCode, VerdictState] = {
+SEVERITIES: dict[ReasonCode, VerdictState] = dict.fromkeys(ReasonCode, VerdictState.CAUTIONS) | {
     ReasonCode.FAILED: VerdictState.NOT_VALID,
     ReasonCode.NOTHING_MEASURED: VerdictState.NOT_VALID,
     ReasonCode.RUNNING: VerdictState.RUNNING,
     ReasonCode.INTERRUPTED: VerdictState.INTERRUPTED,
     ReasonCode.IMPORTED: VerdictState.NOT_JUDGED,
     ReasonCode.SHORT_PROFILE: VerdictState.NOT_JUDGED,
-    ReasonCode.NOT_STEADY: VerdictState.CAUTIONS,
-    ReasonCode.STEADY_STATE_NOT_JUDGED: VerdictState.CAUTIONS,
-    ReasonCode.DISTURBED: VerdictState.CAUTIONS,
-    ReasonCode.HOST_LIMITED: VerdictState.CAUTIONS,
-    ReasonCode.THROTTLED: VerdictState.CAUTIONS,
-    ReasonCode.MEDIA_ERRORS: VerdictState.CAUTIONS,
-    ReasonCode.NOT_PURGED: VerdictState.CAUTIONS,
-    ReasonCode.ALTERED: VerdictState.CAUTIONS,
-    ReasonCode.SPANS_INTERRUPTION: VerdictState.CAUTIONS,
-    ReasonCode.DAMAGED: VerdictState.CAUTIONS,
-    ReasonCode.FILE_TARGET: VerdictState.CAUTIONS,
 }
 """The state that each reason alone leads to."""
 
@@ -74,14 +63,8 @@ QUICK = "quick"
 
 # Told by the purges themselves.
 _NO_PURGE = "purge -> none"
-# A run has the first of these that a reason leads to.
-_ORDER = (
-    VerdictState.NOT_VALID,
-    VerdictState.RUNNING,
-    VerdictState.INTERRUPTED,
-    VerdictState.NOT_JUDGED,
-    VerdictState.CAUTIONS,
-)
+# A run has the first of these that a reason leads to: the gravest.
+_ORDER = tuple(reversed(VerdictState))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

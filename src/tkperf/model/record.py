@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from tkperf.model.disturbance.codes import Disturbance
+from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode, find_codes
 from tkperf.model.figures import TestPlan
 from tkperf.model.host_use import HostUse
 from tkperf.model.measurement import Measurement, as_answer
@@ -89,6 +89,21 @@ class StepRecord:
     def answer(self) -> Measurement:
         """Return the answer that the step's procedure got."""
         return as_answer(self.measurement, self.disturbances)
+
+    @property
+    def key(self) -> Workload:
+        """Return the key of the step's result."""
+        return key_of(self.kind, self.workload)
+
+    @property
+    def is_in_results(self) -> bool:
+        return self.kind not in (StepKind.FILL, StepKind.WARM_UP)
+
+    @property
+    def disturbance_codes(self) -> tuple[DisturbanceCode, ...] | None:
+        """Return the kinds of disturbance; None: the step was not watched."""
+        found = self.disturbances
+        return None if found is None else find_codes(disturbance.code for disturbance in found)
 
 
 def key_of(kind: StepKind, workload: Workload) -> Workload:

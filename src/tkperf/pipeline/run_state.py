@@ -11,7 +11,7 @@ from tkperf.model.figures import TestPlan
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.phases import Round
 from tkperf.model.quantity import IOPS, QUANTITIES, Quantity, Window
-from tkperf.model.record import StepKind, StepRecord, key_of, kind_of
+from tkperf.model.record import StepRecord, key_of, kind_of
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.units import drop_controls
 from tkperf.model.workload import Workload
@@ -157,8 +157,8 @@ class RunState:
         if find_doubtful(step.disturbances or ()):
             self.disturbed_steps += 1
             self.last_disturbed = step
-        if step.kind not in (StepKind.FILL, StepKind.WARM_UP):
-            values = self.histories.setdefault(key_of(step.kind, step.workload), [])
+        if step.is_in_results:
+            values = self.histories.setdefault(step.key, [])
             values.append(value_of(self.quantity, step.workload, step.measurement))
             del values[:-_MOST_VALUES]
 
