@@ -151,9 +151,9 @@ EXTERNAL = b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>'
         (b"<x/>", "no result of TKperf"),
         (BOMB, "refused, it declares document types"),
         (EXTERNAL, "refused, it declares document types"),
-        (b"<x><iops><roundmat>[[</roundmat></iops></x>", "iops/roundmat: not JSON"),
-        (b"<x><iops/></x>", "not the lists of numbers"),
-        (b"<x><iops><roundmat>[[[1]]]</roundmat></iops></x>", "is not 7 mixes of 8 block sizes"),
+        (b"<x><iops><roundmat>[[</roundmat></iops></x>", "iops/roundmat: "),
+        (b"<x><iops/></x>", "iops/roundmat: it is missing"),
+        (b"<x><iops><roundmat>[[[1]]]</roundmat></iops></x>", "iops/roundmat: Expected `array` of length >= 7"),
         (b"<x><lat><roundmat>[]</roundmat></lat></x>", "no rounds"),
         (b"<x><tp><roundmat>[[[1],[1,2]]]</roundmat></tp></x>", "equal length"),
         (b"<x><writesat><roundmat>[[1],[]]</roundmat></writesat></x>", "equal length"),
@@ -162,7 +162,7 @@ EXTERNAL = b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>'
         (b"<x><writesat><roundmat>[[],[]]</roundmat></writesat></x>", "no rounds"),
         (b'<?xml version="1.0" encoding="utf-32"?><x/>', "not XML"),
         (b"<x><writesat><numjobs>0</numjobs><iodepth>-3</iodepth><roundmat>[[1],[[1,3,2]]]"
-         b"</roundmat></writesat></x>", "must be 1 or more"),
+         b"</roundmat></writesat></x>", "writesat/numjobs: Expected `int` >= 1"),
     ],
 )  # fmt: skip
 def test_files_that_are_none_of_tkperfs(text: bytes, says: str) -> None:

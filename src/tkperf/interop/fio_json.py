@@ -132,16 +132,11 @@ class FioResults:
         versions = sorted(self._versions, key=lambda version: self._versions[version])
         return ImportedRun(
             name=name,
-            date=None,
             written_s=None if self._first_ms is None else self._first_ms / 1000,
             tool=" and ".join(version.replace("fio-", "fio ", 1) for version in versions),
             profile_name="fio",
             profile=self._profile(),
             fio_version=versions[0],
-            command_line=None,
-            description=None,
-            feature_matrix=None,
-            host={},
             notices=(_shared_load(self._at_once),) if self._at_once else (),
             tests=(test,),
             warnings=self.remarks.warnings(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tkperf.model.errors import InputFileError
@@ -34,19 +34,19 @@ class ImportedRun:
     """
 
     name: str
-    date: str | None
-    written_s: float | None
     tool: str
     profile_name: str
     profile: dict[str, object]
-    fio_version: str | None
-    command_line: str | None
-    description: str | None
-    feature_matrix: str | None
-    host: dict[str, object]
-    notices: tuple[str, ...]
     tests: tuple[TestRecord, ...]
     warnings: tuple[RunWarning, ...]
+    date: str | None = None
+    written_s: float | None = None
+    fio_version: str | None = None
+    command_line: str | None = None
+    description: str | None = None
+    feature_matrix: str | None = None
+    host: dict[str, object] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
 
 
 def imported_test(
