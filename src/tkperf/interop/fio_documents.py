@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from calendar import timegm
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -35,7 +35,6 @@ _BEGINS_ALIKE = re.compile(r'"(fio version|jobs|client_stats)"')
 _NO_NUMBER = re.compile(r"(?<=[:,\[\s])(-?)(?:nan|inf)(?=[\s,}\]])")
 # A backslash in a Windows path begins no JSON escape, so it is literal.
 _ESCAPED = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
-_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
 class Documents:
@@ -250,17 +249,8 @@ def stamp_ms(document: Mapping[str, Any]) -> float | None:
         stamp = _finite(document.get(name))
         if stamp is not None and stamp > 0:
             return stamp * factor
-    return _spelled_ms(str(document.get("time", "")))
-
-
-def _spelled_ms(text: str) -> float | None:
-    """Parse ``Tue Oct  6 11:17:44 2015``, in the clock of the host that wrote it."""
-    match = re.fullmatch(
-        r"\w{3} (\w{3}) +(\d{1,2}) (\d{2}):(\d{2}):(\d{2}) (\d{4})", text.strip(), re.ASCII
-    )
-    if match is None or match[1] not in _MONTHS:
+    try:  # Tue Oct  6 11:17:44 2015, in the clock of the host that wrote it
+        words = f"{str(document.get('time')).strip()} +0000"
+        return datetime.strptime(words, "%a %b %d %H:%M:%S %Y %z").timestamp() * 1000
+    except ValueError:
         return None
-    day, hour, minute, second, year = (int(digits) for digits in match.groups()[1:])
-    if not (year >= 1970 and 1 <= day <= 31):
-        return None
-    return timegm((year, _MONTHS.index(match[1]) + 1, day, hour, minute, second)) * 1000.0

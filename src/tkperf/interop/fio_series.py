@@ -23,7 +23,6 @@ from tkperf.model.workload import Workload
 
 # Words in a job's name before a number that counts rounds; any other number may count drives.
 _ROUND = re.compile(r"(?<![a-z])(round|pass|loop|cycle|iter|iteration)([-_ ]?)\d+", re.IGNORECASE)
-# A counter in names starts near 1; a larger number is a process id or part of a time.
 _LARGEST_COUNTER = 10  # times the number of files
 # Limits and other distributions of a load are part of the workload.
 _LIMITS = (
@@ -285,7 +284,7 @@ def _order(
                 )
         return
     series.rounds = sorted(series.rounds, key=lambda result: _order_key(result, keys))
-    for displaced in _find_displaced(series, names, keys):
+    for displaced in _find_displaced(series.rounds, names):
         remarks.say(
             "order-conflict",
             "the order of the files' names is not that of the times fio wrote in them: rounds are in "
@@ -305,40 +304,23 @@ def _order(
             )
 
 
-def _find_displaced(
-    series: Series, names: Sequence[str], keys: Sequence[NaturalKey]
-) -> Iterator[Result]:
-    """Yield results written before one with a smaller number in its file's name; rounds are in order of time."""
+def _find_displaced(rounds: Sequence[Result], names: Sequence[str]) -> Iterator[Result]:
+    """Yield results, in order of time, before one whose file has a smaller counter in its name.
+
+    A counter is the only number that differs between names, and not much larger than the number of files: a
+    larger one is a process id or a time.
+    """
     families: dict[str, list[Result]] = {}
-    for result in series.rounds:
+    for result in rounds:
         families.setdefault(without_numbers(names[result.source]), []).append(result)
     for family in families.values():
-        numbers = [
-            tuple(map(int, re.findall(r"\d{1,30}", names[result.source]))) for result in family
-        ]
-        if not _contradict(numbers):
-            continue
-        latest_ms = 0.0
-        for result in sorted(family, key=lambda one: (keys[one.source], one.place)):
-            stamp_ms = result.written_ms or 0.0
-            if stamp_ms < latest_ms:
-                yield result
-            latest_ms = max(latest_ms, stamp_ms)
-
-
-def _contradict(numbers: Sequence[tuple[int, ...]]) -> bool:
-    """Return whether numbers in names, in the order of time, count rounds in another order.
-
-    They do not if they ascend when read from left to right, from right to left (a date with the day first),
-    or if one of them ascends by itself (a round before a time), nor if none is small enough to count files.
-    """
-    readings = [list(numbers), [each[::-1] for each in numbers]]
-    if any(sorted(reading) == reading for reading in readings):
-        return False
-    columns = [column for column in zip(*numbers, strict=False) if len(set(column)) > 1]
-    if any(all(one < next_ for one, next_ in pairwise(column)) for column in columns):
-        return False
-    return any(max(column) <= _LARGEST_COUNTER * len(numbers) for column in columns)
+        numbers = [map(int, re.findall(r"\d{1,30}", names[result.source])) for result in family]
+        counters = [column for column in zip(*numbers, strict=False) if len(set(column)) > 1]
+        if len(counters) == 1 and max(counters[0]) <= _LARGEST_COUNTER * len(family):
+            numbered = zip(family, counters[0], strict=True)
+            for (result, counter), (_, next_counter) in pairwise(numbered):
+                if next_counter < counter:
+                    yield result
 
 
 def _name_sections(all_series: Sequence[Series], names: Sequence[str]) -> None:

@@ -190,7 +190,9 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         warnings += [*_missing(element), *_disagreements(element, test)]
     header = _Element(file, root)
     tool = header.line("ioperfversion") or "TKperf"
-    if not tool.startswith(("tkperf ", "TKperf ")) and tool != "TKperf":  # TKperf gives only its version
+    if (
+        not tool.startswith(("tkperf ", "TKperf ")) and tool != "TKperf"
+    ):  # TKperf gives only its version
         tool = f"TKperf {tool}"
     notices, description = _notices(header.text("devinfo"))
     versions = (element.line("fioversion") for element in elements)
