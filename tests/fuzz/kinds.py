@@ -18,6 +18,7 @@ from rich.console import Console
 
 from tests.builders import io_stats
 from tests.fuzz.mutations import mutate_database, mutate_text
+from tests.interop.fio_files import parse_fio_json
 from tests.procedures.test_own_workloads import EVERYTHING
 from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.claims import check_claims
@@ -29,7 +30,6 @@ from tkperf.analysis.run_results import analyse
 from tkperf.device.raid.config import load_raid_config
 from tkperf.engine.fio_output import DocumentSplitter, build_sample, parse_document
 from tkperf.interop.fio_jobfile.convert import convert_job_file
-from tkperf.interop.fio_json import parse_fio_json
 from tkperf.interop.tkperf_xml import parse_tkperf_xml
 from tkperf.model.measurement import NO_IO, Measurement, Sample
 from tkperf.model.phases import SectionOutcome

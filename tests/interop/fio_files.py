@@ -9,7 +9,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
+
+from tkperf.interop.fio_json import FioResults
+from tkperf.interop.imported import ImportedRun, natural_key
 
 VERSIONS = ("2.0.14", "2.1.11", "2.2.10", "2.10", "2.21", "2.99", "3.33", "3.40")
 # When the first result is written, unless a test says else.
@@ -117,3 +121,11 @@ def written(
         version=version, writes=iops * runtime_ms // 1000, runtime_ms=runtime_ms, options=known, **more
     )  # fmt: skip
     return json.dumps(document(of_job, version=version, at_s=at_s), indent=1)
+
+
+def parse_fio_json(files: Iterable[tuple[str, str]], *, name: str) -> ImportedRun:
+    """The run of files, given by name and text in any order."""
+    results = FioResults()
+    for file, text in sorted(files, key=lambda entry: natural_key(entry[0])):
+        results.add(file, text)
+    return results.build_run(name)

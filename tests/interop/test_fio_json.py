@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import tkperf
 from tests.builders import view_of
+from tests.interop.fio_files import parse_fio_json
 from tkperf.cli.main import cli
-from tkperf.interop.fio_json import parse_fio_json
 from tkperf.model.errors import UsageError
 from tkperf.model.quantity import IOPS, IOS
 from tkperf.render.export_json import render_json

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.interop.fio_files import VERSIONS, direction, document, job, written
-from tkperf.interop.fio_json import parse_fio_json
+from tests.interop.fio_files import VERSIONS, direction, document, job, parse_fio_json, written
 from tkperf.interop.fio_options import block_sizes_of, parse_number, parse_time_s
 from tkperf.interop.imported import ImportedRun
 from tkperf.model.errors import UsageError

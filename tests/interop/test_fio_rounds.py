@@ -16,11 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tkperf
-from tests.interop.fio_files import VERSIONS, document, job, written
+from tests.interop.fio_files import VERSIONS, document, job, parse_fio_json, written
 from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.comparing.entries import Span
 from tkperf.cli.main import cli
-from tkperf.interop.fio_json import parse_fio_json
 from tkperf.interop.imported import ImportedRun
 from tkperf.model.errors import UsageError
 from tkperf.model.figures import FigureKind

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import blake2b
-from typing import Any, TypeVar
+from math import inf
+from typing import Any
 
 from tkperf.interop import FIO_TEST
 from tkperf.interop.fio_documents import (
@@ -38,30 +38,13 @@ from tkperf.interop.imported import (
     ImportedRun,
     Remarks,
     Unusable,
+    list_names,
     natural_key,
     one_line,
     readable,
     require_room,
 )
 from tkperf.model.errors import UsageError
-
-T = TypeVar("T")
-
-
-def parse_fio_json(files: Iterable[tuple[str, str]], *, name: str) -> ImportedRun:
-    """Decode results.
-
-    Args:
-        files: name and text of each file, in any order.
-        name: name of the run.
-
-    Raises:
-        UsageError: no file holds a usable result of fio.
-    """
-    results = FioResults()
-    for file, text in sorted(files, key=lambda entry: natural_key(entry[0])):
-        results.add(file, text)
-    return results.build_run(name)
 
 
 class FioResults:
@@ -73,28 +56,18 @@ class FioResults:
     def __init__(self) -> None:
         self.remarks = Remarks()
         self._names: list[str] = []
-        self._sources: dict[bytes, int] = {}
         self._results: list[Result] = []
-        self._documents: dict[object, int] = {}
+        # The file of each result, by values that differ between runs of fio.
+        self._sources: dict[object, int] = {}
         self._at_once: dict[str, str] = {}
-        self._versions: dict[str, tuple[object, ...]] = {}
-        self._first_ms: float | None = None
-        # Equal values of many results, kept once.
-        self._kept: dict[object, Any] = {}
 
     def add(self, file: str, text: str) -> None:
         """Take the results of a file; leave out unusable ones."""
-        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        source = self._sources.get(digest)
-        if source is not None:
-            self._say_twice("has the same content", file, source)
-            return
-        source = self._sources[digest] = len(self._names)
-        self._names.append(file)
         documents, taken = Documents(text), 0
+        self._names.append(file)
         try:
             for number, document in enumerate(last_of_each_run(documents)):
-                self._add_document(document, source, number)
+                self._add_document(document, len(self._names) - 1, number)
                 taken += 1
         except Unusable as why:
             if taken:
@@ -125,14 +98,19 @@ class FioResults:
         Raises:
             UsageError: there are none, or more than a run file can hold.
         """
-        self._require_results()
+        place = list_names(sorted(self._names, key=natural_key)) or "no file"
+        if not self._results:
+            reasons = [warning.text for warning in self.remarks.warnings()[:MOST_LISTED]]
+            raise UsageError(f"{place}: nothing could be imported: {'; '.join(reasons)}")
+        in_time = sorted(self._results, key=lambda one: (one.written_ms or inf, one.version))
+        versions = list(dict.fromkeys(result.version for result in in_time))
+        first_ms = in_time[0].written_ms
         series = arrange(self._results, self._names, self.remarks)
         test = build_test(FIO_TEST, series, self._names)
-        require_room(test.steps, place=_some(sorted(self._names, key=natural_key)))
-        versions = sorted(self._versions, key=lambda version: self._versions[version])
+        require_room(test.steps, place=place)
         return ImportedRun(
             name=name,
-            written_s=None if self._first_ms is None else self._first_ms / 1000,
+            written_s=None if first_ms is None else first_ms / 1000,
             tool=" and ".join(version.replace("fio-", "fio ", 1) for version in versions),
             profile_name="fio",
             profile=self._profile(),
@@ -140,18 +118,6 @@ class FioResults:
             notices=(_shared_load(self._at_once),) if self._at_once else (),
             tests=(test,),
             warnings=self.remarks.warnings(),
-        )
-
-    def _require_results(self) -> None:
-        if not self._results:
-            reasons = [warning.text for warning in self.remarks.warnings()[:MOST_LISTED]]
-            place = _some(sorted(self._names, key=natural_key)) or "no file"
-            raise UsageError(f"{place}: nothing could be imported: {'; '.join(reasons)}")
-
-    def _say_twice(self, what: str, file: str, source: int) -> None:
-        first = readable(self._names[source])
-        self.remarks.say(
-            "given-twice", f"{what} as another file: it counts once", file, f" (as {first})"
         )
 
     def _add_document(self, document: dict[str, Any], source: int, number: int) -> None:
@@ -163,22 +129,19 @@ class FioResults:
         if not jobs:
             raise Unusable("fio ran, but no job of it moved data")
         results = list(self._of_document(document, source, number))
-        written_ms = stamp_ms(document)
-        fingerprint = (written_ms, tuple(_fingerprint(result) for result in results))
-        if results and self._documents.setdefault(fingerprint, source) != source:
-            # Another text, such as a copy with other line ends.
-            self._say_twice("holds the same result", file, self._documents[fingerprint])
+        fingerprint = tuple(_fingerprint(result) for result in results)
+        first = self._sources.setdefault(fingerprint, source)
+        if results and first != source:
+            self.remarks.say(
+                "given-twice",
+                "holds the same result as another file: it counts once",
+                file,
+                f" (as {readable(self._names[first])})",
+            )
             return
         self._results += results
         for jobname in find_jobs_at_once(document):
             self._at_once.setdefault(jobname, file)
-        version = one_line(str(document.get("fio version", ""))) or "fio"
-        stamp = float("inf") if written_ms is None else written_ms
-        self._versions[version] = min(
-            self._versions.get(version, (float("inf"), "")), (stamp, version)
-        )
-        if written_ms is not None:
-            self._first_ms = min(written_ms, self._first_ms or written_ms)
 
     def _of_document(self, document: Mapping[str, Any], source: int, number: int) -> list[Result]:
         """Return the jobs of a document.
@@ -195,11 +158,11 @@ class FioResults:
                 try:
                     if STOPPED in document:
                         raise Unusable("fio was stopped by a signal in it")
-                    result = self._result(clones, options, source, host_of(clones[0]))
+                    result = self._result(document, clones, options, source)
                 except Unusable as why:
                     self.remarks.leave_out_job(file, name_of(clones[0]), why)
                     continue
-                result.place, result.written_ms = (number, at), stamp_ms(document)
+                result.place = number, at
                 of_group.append(result)
             results += self._alone(of_group, file)
         return results + self._of_all_clients(document, results, source, number)
@@ -213,7 +176,12 @@ class FioResults:
         return [result for result in of_group if named[result.workload] == 1]
 
     def _result(
-        self, clones: Sequence[Job], options: Mapping[str, Any], source: int, host: str | None
+        self,
+        document: Mapping[str, Any],
+        clones: Sequence[Job],
+        options: Mapping[str, Any],
+        source: int,
+        host: str | None = None,
     ) -> Result:
         file, jobname = self._names[source], name_of(clones[0])
         workload = build_workload(clones, options, file, self.remarks)
@@ -221,7 +189,7 @@ class FioResults:
         identity = identify(
             file=file,
             jobname=jobname,
-            host=host,
+            host=host or host_of(clones[0]),
             options=options,
             threads=workload.jobs,
             measurement=measurement,
@@ -248,11 +216,12 @@ class FioResults:
             source=source,
             place=(0, 0),
             job=jobname,
-            workload=self._keep(workload),
-            identity=self._keep(identity),
+            workload=workload,
+            identity=identity,
             measurement=measurement,
-            written_ms=None,
-            job_text=self._keep(readable(text)),
+            version=one_line(str(document.get("fio version", ""))) or "fio",
+            written_ms=stamp_ms(document),
+            job_text=readable(text),
             start=start_of(options),
             uneven=uneven,
         )
@@ -279,18 +248,13 @@ class FioResults:
         options = options_of(document, document["jobs"][0])
         threads = sum(result.workload.jobs for result in results)
         try:
-            whole = self._result(
-                rows[:1], options | {"numjobs": threads}, source, ALL_CLIENTS.lower()
-            )
+            given = options | {"numjobs": threads}
+            whole = self._result(document, rows[:1], given, source, ALL_CLIENTS.lower())
         except Unusable as why:
             self.remarks.leave_out_job(file, ALL_CLIENTS, why)
             return []
-        whole.place, whole.written_ms = (number, len(document["jobs"])), stamp_ms(document)
+        whole.place = number, len(document["jobs"])
         return [whole]
-
-    def _keep(self, value: T) -> T:
-        kept: T = self._kept.setdefault(value, value)
-        return kept
 
     def _profile(self) -> dict[str, object]:
         """Return threads and depth if all results agree; otherwise each section has its own."""
@@ -317,13 +281,7 @@ def _fingerprint(result: Result) -> tuple[object, ...]:
         (side.ios, side.bytes, side.latency_sum_ns, side.latency_min_ns, side.latency_max_ns)
         for side in (measurement.read, measurement.write)
     ]
-    return result.job, result.workload, measurement.duration_s, *sides
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - MOST_LISTED
-    listed = ", ".join(readable(name) for name in names[:MOST_LISTED])
-    return f"{listed} and {more:,} more" if more > 0 else listed
+    return result.written_ms, result.job, result.workload, measurement.duration_s, *sides
 
 
 def _shared_load(at_once: Mapping[str, str]) -> str:

@@ -92,6 +92,7 @@ class Result:
     workload: Workload
     identity: Identity
     measurement: Measurement
+    version: str
     written_ms: float | None
     job_text: str
     start: str | None = None

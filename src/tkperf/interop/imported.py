@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tkperf.model.errors import InputFileError
 from tkperf.model.figures import TestPlan
-from tkperf.model.measurement import IoStats
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import RunStatus, RunWarning, StepRecord, TestRecord, VerdictRecord
 from tkperf.model.steady_state import SteadyStateVerdict
@@ -85,17 +83,13 @@ def require_room(steps: Sequence[StepRecord], *, place: str) -> None:
     Raises:
         InputFileError: an amount is too large; names ``place``, the file and its part.
     """
+    seen = [step.measurement for step in steps]
+    sides = [side for one in seen for side in (one.read, one.write)]
     for quantity, largest in (
-        ("I/Os", sum(step.measurement.ios for step in steps)),
-        ("bytes", sum(step.measurement.bytes for step in steps)),
-        (
-            "I/Os in latency bins",
-            sum(side.histogram.total for step in steps for side in _sides(step)),
-        ),
-        (
-            "ns of latency",
-            max((side.latency_sum_ns for step in steps for side in _sides(step)), default=0),
-        ),
+        ("I/Os", sum(one.ios for one in seen)),
+        ("bytes", sum(one.bytes for one in seen)),
+        ("I/Os in latency bins", sum(side.histogram.total for side in sides)),
+        ("ns of latency", max((side.latency_sum_ns for side in sides), default=0)),
     ):
         if largest > LARGEST_COUNT:
             raise InputFileError(
@@ -103,20 +97,9 @@ def require_room(steps: Sequence[StepRecord], *, place: str) -> None:
             )
 
 
-def _sides(step: StepRecord) -> tuple[IoStats, IoStats]:
-    return step.measurement.read, step.measurement.write
-
-
 def readable(text: str) -> str:
     """Return text from a file for storage and display: control characters and surrogates become U+FFFD."""
-    if text.replace("\n", "").isprintable():  # nearly all text
-        return text
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}"
-        if unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t"
-        else character
-        for character in text.replace("\r\n", "\n")
-    )
+    return _UNREADABLE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
@@ -128,7 +111,10 @@ def one_line(text: str) -> str:
 MOST_LISTED = 5
 # A limit keeps many odd files from filling the run file with warnings.
 MOST_WARNINGS = 50
+_FILE_LEFT_OUT, _JOB_LEFT_OUT = "file-left-out", "job-left-out"
 
+# Control characters but tab and line feed, and surrogates.
+_UNREADABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 NaturalKey: TypeAlias = tuple[tuple[object, ...], str]
 
 
@@ -140,8 +126,7 @@ class Unusable(Exception):  # noqa: N818 - a finding about a file, not a fault o
 
     def __init__(self, kind: str, detail: str = "") -> None:
         super().__init__(f"{kind}{detail}")
-        self.kind = kind
-        self.detail = detail
+        self.kind, self.detail = kind, detail
 
 
 def natural_key(name: str) -> NaturalKey:
@@ -159,83 +144,64 @@ def without_numbers(name: str) -> str:
     return re.sub(r"\d+", "", name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Remark:
-    """One omission (``job`` None: a whole file) or remark."""
-
-    file: str
-    job: str | None
-    detail: str
-
-
 class Remarks:
     """Collect omissions and remarks, for the run file and the command line."""
 
     def __init__(self) -> None:
-        self._left_out: dict[tuple[bool, str], list[_Remark]] = {}
-        self._remarks: dict[tuple[str, str], list[_Remark]] = {}
+        # By code and reason: file, job (empty: the whole file) and detail.
+        self._entries: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
 
     def leave_out_file(self, file: str, why: Unusable) -> None:
-        self._left_out.setdefault((False, why.kind), []).append(_Remark(file, None, why.detail))
+        self.say(_FILE_LEFT_OUT, why.kind, file, why.detail)
 
     def leave_out_job(self, file: str, job: str, why: Unusable) -> None:
-        entry = _Remark(file, readable(job[:40]), why.detail)
-        self._left_out.setdefault((True, why.kind), []).append(entry)
+        entry = file, readable(job[:40]), why.detail
+        self._entries.setdefault((_JOB_LEFT_OUT, why.kind), []).append(entry)
 
     def say(self, code: str, text: str, file: str, detail: str = "") -> None:
         """Remark on a file; ``text`` is common to all of its kind."""
-        self._remarks.setdefault((code, text), []).append(_Remark(file, None, detail))
+        self._entries.setdefault((code, text), []).append((file, "", detail))
 
     def has(self, code: str) -> bool:
-        return any(remark_code == code for remark_code, _ in self._remarks)
+        return any(entry_code == code for entry_code, _ in self._entries)
 
     def warnings(self) -> tuple[RunWarning, ...]:
         """Return the warnings, omissions first: each reason once, with its number and its first place."""
-        warnings = [*self._of_left_out(), *self._of_remarks()]
-        if len(warnings) <= MOST_WARNINGS:
-            return tuple(warnings)
-        more = format_count(len(warnings) - MOST_WARNINGS, "more kind")
-        last = RunWarning(
-            code="more", text=f"and {more} of warnings; import fewer files to see them"
-        )
-        return (*warnings[:MOST_WARNINGS], last)
-
-    def _of_left_out(self) -> Iterator[RunWarning]:
-        for (of_job, kind), entries in sorted(self._left_out.items()):
-            in_order = sorted(entries, key=lambda entry: natural_key(entry.file))
-            first = in_order[0]
-            if of_job:
-                who = _jobs(in_order)
-                text = f"{who} left out (first in {readable(first.file)}): {kind}{first.detail}"
-            else:
-                text = f"{_files(in_order)} left out: {kind}{first.detail}"
-            yield RunWarning(code="job-left-out" if of_job else "file-left-out", text=text)
-
-    def _of_remarks(self) -> Iterator[RunWarning]:
-        for (code, text), entries in sorted(self._remarks.items()):
-            in_order = sorted(entries, key=lambda entry: natural_key(entry.file))
-            yield RunWarning(
-                code=code,
-                text=f"{_names([entry.file for entry in in_order])}: {text}{in_order[0].detail}",
+        omissions = _FILE_LEFT_OUT, _JOB_LEFT_OUT
+        kinds = sorted(self._entries, key=lambda kind: (kind[0] not in omissions, kind))
+        warnings = [
+            RunWarning(code=code, text=_describe(code, text, self._entries[code, text]))
+            for code, text in kinds[:MOST_WARNINGS]
+        ]
+        more = len(kinds) - MOST_WARNINGS
+        if more > 0:
+            text = (
+                f"and {format_count(more, 'more kind')} of warnings; import fewer files to see them"
             )
+            warnings.append(RunWarning(code="more", text=text))
+        return tuple(warnings)
 
 
-def _jobs(entries: Sequence[_Remark]) -> str:
-    names = list(dict.fromkeys(str(entry.job) for entry in entries))
-    if len(entries) == 1:
-        return f"job {names[0]} is"
-    return (
-        f"{format_count(len(entries), 'result')} of job{'s' * (len(names) > 1)} {_names(names)} are"
-    )
+def _describe(code: str, text: str, entries: Sequence[tuple[str, str, str]]) -> str:
+    in_order = sorted(entries, key=lambda entry: natural_key(entry[0]))
+    files = [file for file, _, _ in in_order]
+    what = f"{text}{in_order[0][2]}"
+    if code == _JOB_LEFT_OUT:
+        jobs = list(dict.fromkeys(job for _, job, _ in in_order))
+        who = f"job {jobs[0]} is"
+        if len(entries) > 1:
+            results = format_count(len(entries), "result")
+            who = f"{results} of job{'s' * (len(jobs) > 1)} {list_names(jobs)} are"
+        return f"{who} left out (first in {readable(files[0])}): {what}"
+    if code == _FILE_LEFT_OUT:
+        who = f"{readable(files[0])} is"
+        if len(files) > 1:
+            who = f"{format_count(len(files), 'file')} ({list_names(files)}) are"
+        return f"{who} left out: {what}"
+    return f"{list_names(files)}: {what}"
 
 
-def _files(entries: Sequence[_Remark]) -> str:
-    if len(entries) == 1:
-        return f"{readable(entries[0].file)} is"
-    return f"{format_count(len(entries), 'file')} ({_names([entry.file for entry in entries])}) are"
-
-
-def _names(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """List the first few names, and the number of others."""
     unique = list(dict.fromkeys(names))
     more = len(unique) - MOST_LISTED
