@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from calendar import timegm
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from email.utils import parsedate
 from typing import Any
 
 import msgspec
@@ -249,8 +250,5 @@ def stamp_ms(document: Mapping[str, Any]) -> float | None:
         stamp = _finite(document.get(name))
         if stamp is not None and stamp > 0:
             return stamp * factor
-    try:  # Tue Oct  6 11:17:44 2015, in the clock of the host that wrote it
-        words = f"{str(document.get('time')).strip()} +0000"
-        return datetime.strptime(words, "%a %b %d %H:%M:%S %Y %z").timestamp() * 1000
-    except ValueError:
-        return None
+    written = parsedate(str(document.get("time", "")))  # Tue Oct  6 11:17:44 2015, its host's time
+    return timegm(written) * 1000.0 if written and written[0] >= 1970 else None
