@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import os
 import threading
-from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from queue import SimpleQueue
 from typing import TextIO, cast
 
 from tkperf.model.histogram import EMPTY
@@ -28,12 +28,10 @@ from tkperf.runner.events import (
 
 # Events kept for a view that takes none: ten minutes of samples, and more steps than a day has.
 MOST_SAMPLES = 600
-MOST_OTHERS = 5_000
+MOST_EVENTS = 5_600
 # Time that the end of a run gives a view to show the rest.
 DRAIN_S = 5.0
-# The lock is held for microseconds. Ctrl-C at the wrong moment could leave it held for ever. This limit
-# then loses the view, not the end of the run.
-LOCKED_S = 0.2
+_NONE_MISSING = EventsDropped(samples=0, others=0)
 
 View = Callable[[Event, datetime], None]
 """Function that takes an event and its time, and may be slow."""
@@ -47,9 +45,9 @@ class Abandoned(Exception):  # noqa: N818 - no error: it ends a view for which t
 class InBackground:
     """Observer that hands events to a view in another thread and never waits for it.
 
-    When the view takes nothing any more, the oldest samples are dropped, and the oldest other events.
-    When the view takes events again, it first gets the number of dropped ones. ``on_note`` gets a note
-    at the first loss, and one with the number when the test has ended.
+    While the view takes nothing, samples beyond ``MOST_SAMPLES`` are dropped, and later all other events. When
+    the view takes events again, it gets the number of dropped ones in their place. ``on_note`` gets a note at the
+    first loss, and one with the number when the test has ended.
     """
 
     def __init__(
@@ -63,108 +61,60 @@ class InBackground:
         self._open_view = open_view
         self._name = name
         self._on_note = on_note
-        self._waiting = _Waiting()
-        self._changed = threading.Condition()
-        self._closing = self._abandoned = False
-        self._dropped_reported = 0
+        # Its put takes no lock of Python's, which Ctrl-C at the wrong moment could leave held for ever.
+        self._waiting = SimpleQueue[tuple[Event, datetime] | None]()
+        self._missing = _NONE_MISSING
+        self._abandoned = False
+        self._dropped = self._dropped_reported = 0
         self._owner = threading.get_ident()
         # A daemon: Python does not wait at its end for a thread that is stuck in a write.
         self._thread = threading.Thread(target=self._show, name=f"tkperf {name}", daemon=True)
         self._thread.start()
 
     def __call__(self, event: Event) -> None:
-        slim = _without_weight(event)
-        if not self._changed.acquire(timeout=LOCKED_S):
-            return
-        try:
-            self._waiting.put(slim)
-            dropped = self._waiting.dropped
-            self._changed.notify()
-        finally:
-            self._changed.release()
-        if dropped and not self._dropped_reported:
-            self._say(dropped, f"{self._name} takes no more output: the run goes on without it")
-        elif dropped > self._dropped_reported and isinstance(event, TestEnded):
-            events = format_count(dropped, "event")
-            self._say(dropped, f"{self._name} did not take {events} in time; they were left out")
+        is_sample = isinstance(event, SampleSeen | TargetBusy)
+        if self._waiting.qsize() < (MOST_SAMPLES if is_sample else MOST_EVENTS):
+            self._put_missing()
+            self._waiting.put((_without_weight(event), datetime.now(UTC)))
+        else:
+            self._dropped += 1
+            self._missing = EventsDropped(
+                samples=self._missing.samples + is_sample,
+                others=self._missing.others + (not is_sample),
+            )
+        if self._dropped and not self._dropped_reported:
+            self._say(f"{self._name} takes no more output: the run goes on without it")
+        elif self._dropped > self._dropped_reported and isinstance(event, TestEnded):
+            events = format_count(self._dropped, "event")
+            self._say(f"{self._name} did not take {events} in time; they were left out")
 
     def close(self, *, grace_s: float = DRAIN_S) -> None:
         """Wait up to ``grace_s`` for the view to show the rest. A view that hangs is abandoned."""
-        self._closing = True
-        if self._changed.acquire(timeout=LOCKED_S):
-            self._changed.notify()
-            self._changed.release()
+        self._put_missing()
+        self._waiting.put(None)
         self._thread.join(grace_s)
         self._abandoned = True
 
-    def _say(self, dropped: int, text: str) -> None:
+    def _put_missing(self) -> None:
+        if self._missing != _NONE_MISSING:
+            self._waiting.put((self._missing, datetime.now(UTC)))
+            self._missing = _NONE_MISSING
+
+    def _say(self, text: str) -> None:
         """Report the loss, unless this is the thread of another view."""
-        if threading.get_ident() != self._owner:
-            return
-        self._dropped_reported = dropped
-        self._on_note(Noted(note=RunNote(code="progress-dropped", text=text)))
+        if threading.get_ident() == self._owner:
+            self._dropped_reported = self._dropped
+            self._on_note(Noted(note=RunNote(code="progress-dropped", text=text)))
 
     def _show(self) -> None:
         with suppress(Abandoned), self._open_view() as view:
-            while (taken := self._take()) is not None:
-                view(*taken)
-
-    def _take(self) -> tuple[Event, datetime] | None:
-        """Return the next event, or None when no more will come.
-
-        Raises:
-            Abandoned: the run no longer waits for this view.
-        """
-        with self._changed:
             while True:
+                taken = self._waiting.get()
                 if self._abandoned:
                     raise Abandoned
-                taken = self._waiting.take()
-                if taken is not None or self._closing:
-                    return taken
-                self._changed.wait()
-
-
-class _Waiting:
-    """Queue of events in order. When full it drops the oldest, as the newest samples say most."""
-
-    def __init__(self) -> None:
-        self._samples: deque[tuple[int, Event, datetime]] = deque()
-        self._others: deque[tuple[int, Event, datetime]] = deque()
-        self._put = 0
-        self._dropped_samples = self._dropped_others = 0
-        self.dropped = 0
-
-    def put(self, event: Event) -> None:
-        """Add an event that happens now."""
-        self._put += 1
-        entry = (self._put, event, datetime.now(UTC))
-        if isinstance(event, SampleSeen | TargetBusy):
-            self._samples.append(entry)
-            if len(self._samples) > MOST_SAMPLES:
-                self._samples.popleft()
-                self._dropped_samples += 1
-                self.dropped += 1
-        else:
-            self._others.append(entry)
-            if len(self._others) > MOST_OTHERS:
-                self._others.popleft()
-                self._dropped_others += 1
-                self.dropped += 1
-
-    def take(self) -> tuple[Event, datetime] | None:
-        """Return the number of dropped events if there are any, else the oldest event; None if none waits."""
-        if not (self._samples or self._others):
-            return None
-        if self._dropped_samples or self._dropped_others:
-            gone = EventsDropped(samples=self._dropped_samples, others=self._dropped_others)
-            self._dropped_samples = self._dropped_others = 0
-            return gone, datetime.now(UTC)
-        queue = min(
-            (waiting for waiting in (self._samples, self._others) if waiting), key=lambda q: q[0][0]
-        )
-        _, event, at = queue.popleft()
-        return event, at
+                if taken is None:
+                    return
+                view(*taken)
 
 
 def _without_weight(event: Event) -> Event:
