@@ -20,10 +20,10 @@ from tkperf.model.units import GIB
 from tkperf.model.workload import Access, Arrival, Workload
 from tkperf.page.tables.results import TableNumber, build_listings
 from tkperf.procedures import SSD_TESTS, choose_tests, load_profile, parse_profile
+from tkperf.procedures.building_blocks import keeps_up
 from tkperf.procedures.latency_over_demand import (
     STATE_SECTION,
     LatencyOverDemandTable,
-    Level,
     choose_increment,
 )
 from tkperf.procedures.plan import Case, forecast, longest_course
@@ -149,18 +149,15 @@ def test_levels_are_farther_apart_for_a_fast_drive(saturated_iops: float, increm
 
 def test_random_arrivals_may_by_chance_be_fewer() -> None:
     """Three standard deviations of their number are no miss; evenly spaced ones have no such excuse."""
-    level = Level(
-        workload=Workload(
-            access=Access.RANDOM, read_percent=100, block_size_bytes=4096, jobs=1, io_depth=1,
-            offered_iops=100.0, arrival=Arrival.POISSON,
-        ),
-        measured=measured(97.0, 60.0),
+    poisson = Workload(
+        access=Access.RANDOM, read_percent=100, block_size_bytes=4096, jobs=1, io_depth=1,
+        offered_iops=100.0, arrival=Arrival.POISSON,
     )  # fmt: skip
-    assert level.is_kept_up(99)
-    assert not replace(level, measured=measured(94.0, 60.0)).is_kept_up(99)
-    linear = replace(level.workload, arrival=Arrival.LINEAR)
-    assert not replace(level, workload=linear).is_kept_up(99)
-    assert replace(level, workload=linear, measured=measured(99.0, 60.0)).is_kept_up(99)
+    assert keeps_up(poisson, (measured(97.0, 60.0),), 99)
+    assert not keeps_up(poisson, (measured(94.0, 60.0),), 99)
+    linear = replace(poisson, arrival=Arrival.LINEAR)
+    assert not keeps_up(linear, (measured(97.0, 60.0),), 99)
+    assert keeps_up(linear, (measured(99.0, 60.0),), 99)
 
 
 def test_backlog_is_what_was_due_and_not_done() -> None:
@@ -353,5 +350,5 @@ def test_nothing_is_lost_of_no_io() -> None:
         access=Access.RANDOM, read_percent=100, block_size_bytes=4096, jobs=1, io_depth=1,
         offered_iops=1.0,
     )  # fmt: skip
-    level = Level(workload=workload, measured=Measurement(duration_s=1.0, read=NO_IO, write=NO_IO))
-    assert not level.is_kept_up(99)
+    nothing = Measurement(duration_s=1.0, read=NO_IO, write=NO_IO)
+    assert not keeps_up(workload, (nothing,), 99)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Protocol, TextIO, cast
+from itertools import chain
+from typing import TextIO, cast
 
 import msgspec
 
@@ -21,14 +23,13 @@ from tkperf.model.errors import RunFileError, reason_of
 from tkperf.model.measurement import IoStats, Sample
 from tkperf.model.record import RunNote, RunRecord
 from tkperf.model.units import format_duration
-from tkperf.pipeline.following import find_clock_s
+from tkperf.pipeline.following import FollowedFile, find_clock_s
 from tkperf.render.terminal.console import OutputConsole, choose_progress
 from tkperf.runner.events import (
     Event,
     Noted,
     Observer,
     PhaseStarted,
-    RunEnded,
     RunResumed,
     RunStarted,
     SampleSeen,
@@ -40,6 +41,8 @@ from tkperf.runner.events import (
 # Longest wait for a thread that runs Python; Python's default is 5 ms. The start of the next step must not
 # wait for a view that is drawing.
 SWITCH_INTERVAL_S = 0.0005
+# Time between two looks at the file of a run that another process measures.
+LOOK_EVERY_S = 0.5
 
 
 @contextmanager
@@ -227,87 +230,60 @@ def _sample_fields(sample: Sample) -> dict[str, object]:
     }
 
 
-class Attached(Protocol):
-    def catch_up(self, events: list[Event]) -> None:
-        """Take the events from before this view was opened."""
-        ...
-
-    def show(self, event: Event) -> None: ...
-
-    def wait(self, record: RunRecord) -> None:
-        """Note that time has passed, with the latest record."""
-        ...
-
-
-def open_attached(progress: str, stack: ExitStack, *, verbose: bool) -> Attached:
-    """Open the chosen view; ``stack`` closes it."""
+def follow(followed: FollowedFile, progress: str, *, verbose: bool) -> None:
+    """Show a run that another process measures, by its file, until it ends."""
     progress = choose_progress(progress)
     if progress == "live":
-        return _Drawn(stack.enter_context(LiveView()))
-    if progress == "json":
-        return _Written(JsonLines(sys.stdout))
-    return _Written(PlainLines(sys.stderr, every_s=0.0 if verbose else None, steps=verbose))
+        with LiveView() as view:
+            _draw(followed, view)
+    elif progress == "json":
+        _write(followed, JsonLines(sys.stdout))
+    else:
+        _write(followed, PlainLines(sys.stderr, every_s=0.0 if verbose else None, steps=verbose))
 
 
-class _Written:
-    """View as lines or JSON. From earlier events it shows only the current place of the run."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-        self._record: RunRecord | None = None
-
-    def catch_up(self, events: list[Event]) -> None:
-        for kind in (RunStarted, RunResumed, TestStarted, PhaseStarted, StepStarted):
-            latest = [event for event in events if isinstance(event, kind)]
-            if latest:
-                self._view(latest[-1], datetime.now(UTC))
-
-    def show(self, event: Event) -> None:
-        self._view(event, self._time_of(event))
-
-    def wait(self, record: RunRecord) -> None:
-        self._record = record
-
-    def _time_of(self, event: Event) -> datetime:
-        """Return the time of an event if the file gives it, else now. Seconds of some minutes arrive at once."""
-        now = datetime.now(UTC)
-        clock_s = None if self._record is None else find_clock_s(self._record, now)
-        at_s = event.at_s if isinstance(event, SampleSeen) else None
-        if isinstance(event, StepEnded):
-            at_s = event.record.started_s + event.record.measurement.duration_s
-        if clock_s is None or at_s is None:
-            return now
-        return now - timedelta(seconds=max(0.0, clock_s - at_s))
+def _new_events(followed: FollowedFile) -> Iterator[list[Event]]:
+    while followed.goes_on:
+        time.sleep(LOOK_EVERY_S)
+        yield list(followed.new_events())
 
 
-class _Drawn:
-    """Live view with the age of its figures."""
-
-    def __init__(self, view: LiveView) -> None:
-        self._view = view
-        self._last_s: float | None = None
-
-    def catch_up(self, events: list[Event]) -> None:
+def _write(followed: FollowedFile, view: View) -> None:
+    """Show lines or JSON. From earlier events they show only the current place of the run."""
+    earlier = followed.first_events()
+    for kind in (RunStarted, RunResumed, TestStarted, PhaseStarted, StepStarted):
+        latest = [event for event in earlier if isinstance(event, kind)]
+        if latest:
+            view(latest[-1], datetime.now(UTC))
+    for events in _new_events(followed):
         for event in events:
-            self._take(event)
-        self._view.draw()
+            view(event, _time_of(event, followed.record))
 
-    def show(self, event: Event) -> None:
-        self._take(event)
-        if isinstance(event, RunEnded):
-            self._view.draw()
 
-    def _take(self, event: Event) -> None:
-        self._view.take(event)
-        if isinstance(event, SampleSeen):
-            self._last_s = event.at_s
+def _time_of(event: Event, record: RunRecord) -> datetime:
+    """Return the time of an event if the file gives it, else now. Seconds of some minutes arrive at once."""
+    now = datetime.now(UTC)
+    clock_s = find_clock_s(record, now)
+    at_s = event.at_s if isinstance(event, SampleSeen) else None
+    if isinstance(event, StepEnded):
+        at_s = event.record.started_s + event.record.measurement.duration_s
+    if clock_s is None or at_s is None:
+        return now
+    return now - timedelta(seconds=max(0.0, clock_s - at_s))
 
-    def wait(self, record: RunRecord) -> None:
-        now_s = find_clock_s(record)
+
+def _draw(followed: FollowedFile, view: LiveView) -> None:
+    """Draw the live view with the age of its figures."""
+    last_s: float | None = None
+    for events in chain((followed.first_events(),), _new_events(followed)):
+        for event in events:
+            view.take(event)
+            last_s = event.at_s if isinstance(event, SampleSeen) else last_s
+        now_s = find_clock_s(followed.record)
         age = ""
         if now_s is not None:
-            self._view.pass_time(now_s)
-            if self._last_s is not None:
-                age = f"; figures of {format_duration(max(0.0, now_s - self._last_s))} ago"
-        self._view.footer = f"attached, read-only: Ctrl-C ends this view, the run goes on{age}"
-        self._view.draw()
+            view.pass_time(now_s)
+            if last_s is not None:
+                age = f"; figures of {format_duration(max(0.0, now_s - last_s))} ago"
+        view.footer = f"attached, read-only: Ctrl-C ends this view, the run goes on{age}"
+        view.draw()

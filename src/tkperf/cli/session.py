@@ -209,77 +209,70 @@ def _redirect(descriptor: int, number: int) -> None:
         os.close(descriptor)
 
 
-def run_session(request: RunRequest, options: RunOptions) -> None:
-    """Run ``tkperf ssd``, ``tkperf hdd`` or ``tkperf raid``, from the request to the results."""
+@contextmanager
+def _session(options: RunOptions) -> Iterator[tuple[Departure, Ending]]:
+    """Conclude a run when it is over, and show its results."""
     departure = depart(options)
     with concluded() as ending, ended_by_signals(once=True):
-        _begin(request, options, departure, ending)
+        yield departure, ending
     show_results(options, ending)
 
 
-def _begin(request: RunRequest, options: RunOptions, departure: Departure, ending: Ending) -> None:
-    """Take a run from the request to its end."""
-    # Before any folder is made, so that a mistake in a user's file leaves nothing behind.
-    profile = choose_profile(request)
-    destination = Destination(
-        name=options.name,
-        folder=options.folder,
-        other_files=(options.log_path, options.report_path),
-    )
-    destination.require_free(request.device)
-    _require_log(options)
-    plan = plan_run(request, profile=profile)
-    destination.require_space(plan.fitted)
-    show_plan(options, plan, outlook_of(options, plan))
-    title = RunTitle(
-        name=options.name,
-        command_line=options.command_line,
-        description=options.description,
-        feature_matrix=options.feature_matrix,
-    )
-    # From here on a device is changed, and is put back whatever ends the run.
-    with plan.subject.open(plan.fitted, consent_of(options)) as equipment:
-        departure.leave_terminal()
-        keep_run(
-            plan,
-            equipment,
-            destination,
-            title,
-            watch=partial(_watch, options, plan),
-            began=departure.tell_begun,
-            ended=partial(ending.ran, options),
+def run_session(request: RunRequest, options: RunOptions) -> None:
+    """Run ``tkperf ssd``, ``tkperf hdd`` or ``tkperf raid``, from the request to the results."""
+    with _session(options) as (departure, ending):
+        # Before any folder is made, so that a mistake in a user's file leaves nothing behind.
+        profile = choose_profile(request)
+        destination = Destination(
+            name=options.name,
+            folder=options.folder,
+            other_files=(options.log_path, options.report_path),
         )
+        destination.require_free(request.device)
+        _require_log(options)
+        plan = plan_run(request, profile=profile)
+        destination.require_space(plan.fitted)
+        show_plan(options, plan, outlook_of(options, plan))
+        title = RunTitle(
+            name=options.name,
+            command_line=options.command_line,
+            description=options.description,
+            feature_matrix=options.feature_matrix,
+        )
+        # From here on a device is changed, and is put back whatever ends the run.
+        with plan.subject.open(plan.fitted, consent_of(options)) as equipment:
+            departure.leave_terminal()
+            keep_run(
+                plan,
+                equipment,
+                destination,
+                title,
+                watch=partial(_watch, options, plan),
+                began=departure.tell_begun,
+                ended=partial(ending.ran, options),
+            )
 
 
 def resume_session(request: ResumeRequest, options: RunOptions) -> None:
     """Run ``tkperf resume``."""
-    departure = depart(options)
-    with concluded() as ending, ended_by_signals(once=True):
-        _go_on(request, options, departure, ending)
-    show_results(options, ending)
-
-
-def _go_on(
-    request: ResumeRequest, options: RunOptions, departure: Departure, ending: Ending
-) -> None:
-    """Take a resumed run from the request to its end."""
-    resumed = make_resume_plan(request)
-    plan = resumed.plan
-    destination = Destination(name=options.name, folder=options.folder)
-    _require_log(options)
-    destination.require_space(plan.fitted)
-    show_resumption(options, resumed)
-    with plan.subject.open(plan.fitted, consent_of(options)) as equipment:
-        departure.leave_terminal()
-        keep_resumed(
-            resumed,
-            equipment,
-            destination,
-            options.command_line,
-            watch=partial(_watch, options, plan),
-            began=departure.tell_begun,
-            ended=partial(ending.ran, options),
-        )
+    with _session(options) as (departure, ending):
+        resumed = make_resume_plan(request)
+        plan = resumed.plan
+        destination = Destination(name=options.name, folder=options.folder)
+        _require_log(options)
+        destination.require_space(plan.fitted)
+        show_resumption(options, resumed)
+        with plan.subject.open(plan.fitted, consent_of(options)) as equipment:
+            departure.leave_terminal()
+            keep_resumed(
+                resumed,
+                equipment,
+                destination,
+                options.command_line,
+                watch=partial(_watch, options, plan),
+                began=departure.tell_begun,
+                ended=partial(ending.ran, options),
+            )
 
 
 def _require_log(options: RunOptions) -> None:

@@ -112,15 +112,14 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(DemandSearchTable)
     before = profile.at_demand(profile.demand.jobs, profile.demand.io_depth)
     return (
-        *wording.purge(circumstances),
-        wording.preconditioning(before, circumstances),
-        wording.at_most_rounds(profile),
-        f"    For TC {wording.numbers(table.jobs)}:",
-        f"        For QD {wording.numbers(table.io_depths)}:",
-        f"            RND {table.block_size_kib:g} KiB, R/W {wording.mixes((table.read_percent,))}, "
-        f"{table.step_s:g} s",
-        "Tracking variable: IOPS with the most outstanding I/Os",
-        wording.steady_state(profile),
+        *wording.until_steady(
+            before,
+            circumstances,
+            (("TC", wording.numbers(table.jobs)), ("QD", wording.numbers(table.io_depths))),
+            f"RND {table.block_size_kib:g} KiB, R/W {wording.mixes((table.read_percent,))}, "
+            f"{table.step_s:g} s",
+            "Tracking variable: IOPS with the most outstanding I/Os",
+        ),
         "Found: the fewest outstanding I/Os, of equally many the fewest threads, whose IOPS are "
         f"within {table.within_percent:g} % of the best",
         "The tests after it, which have no TC and QD of their own, are run at what is found",

@@ -101,23 +101,17 @@ def iops(profile: Profile, _active_range_bytes: int) -> Procedure:
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(IopsTable)
-    return (
-        *wording.purge(circumstances),
-        wording.preconditioning(profile, circumstances),
-        wording.at_most_rounds(profile),
-        f"    For R/W mix {wording.mixes(table.read_percents)}:",
-        f"        For block size {wording.numbers(table.block_sizes_kib)} KiB:",
-        f"            RND, {wording.demand(profile)}, {table.step_s:g} s",
-        *_tracking(table),
-        wording.steady_state(profile),
+    tracking = "Tracking variable"
+    if table.also_tracked:
+        tracking = "Tracking variables, all steady in one window"
+    tracked = ", ".join((table.tracked, *(other.text for other in table.also_tracked)))
+    return wording.until_steady(
+        profile,
+        circumstances,
+        wording.mixes_and_sizes(table.read_percents, table.block_sizes_kib),
+        f"RND, {wording.demand(profile)}, {table.step_s:g} s",
+        f"{tracking}: IOPS of RND {tracked}",
     )
-
-
-def _tracking(table: IopsTable) -> tuple[str, ...]:
-    if not table.also_tracked:
-        return (f"Tracking variable: IOPS of RND {table.tracked}",)
-    others = ", ".join(other.text for other in table.also_tracked)
-    return (f"Tracking variables, all steady in one window: IOPS of RND {table.tracked}, {others}",)
 
 
 TEST = Test(

@@ -130,15 +130,12 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(LatencyTable)
-    lines = (
-        *wording.purge(circumstances),
-        wording.preconditioning(profile, circumstances),
-        wording.at_most_rounds(profile),
-        f"    For R/W mix {wording.mixes(table.read_percents)}:",
-        f"        For block size {wording.numbers(table.block_sizes_kib)} KiB:",
-        f"            RND, TC {table.jobs} / QD {table.io_depth}, {table.step_s:g} s",
+    lines = wording.until_steady(
+        profile,
+        circumstances,
+        wording.mixes_and_sizes(table.read_percents, table.block_sizes_kib),
+        f"RND, TC {table.jobs} / QD {table.io_depth}, {table.step_s:g} s",
         f"Tracking variable: mean latency of RND {table.tracked}",
-        wording.steady_state(profile),
     )
     if not table.histogram_s:
         return lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import Annotated, ClassVar, Self
 
@@ -90,23 +90,6 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, level_s=step_s)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """Measurement of a drive at an offered rate."""
-
-    workload: Workload
-    measured: Measurement
-
-    @property
-    def offered_iops(self) -> float:
-        assert self.workload.offered_iops is not None
-        return self.workload.offered_iops
-
-    def is_kept_up(self, kept_up_percent: float) -> bool:
-        """Return whether this share of the offered I/Os was done. Random arrivals may be fewer by chance."""
-        return keeps_up(self.workload, (self.measured,), kept_up_percent)
-
-
 def section_name(read_percent: int) -> str:
     return f"Demand {format_mix(read_percent)}"
 
@@ -166,21 +149,28 @@ def raise_demand(
     answer = yield Round(section=section, number=1, steps=(saturating,), warm_up=True)
     increment_iops = choose_increment(expect_round(answer)[unbounded].iops, table)
 
-    levels: list[Level] = []
-    missed: list[Level] = []
-    while len(levels) < table.most_levels and len(missed) < table.missed_levels:
-        number = len(levels) + 1
+    levels = 0
+    missed: list[tuple[Workload, Measurement]] = []
+    while levels < table.most_levels and len(missed) < table.missed_levels:
+        levels += 1
         offered = replace(
-            unbounded, offered_iops=float(number * increment_iops), arrival=table.arrival
+            unbounded, offered_iops=float(levels * increment_iops), arrival=table.arrival
         )
         warm_up = Step(workload=offered, duration_s=table.warm_up_s)
-        yield Round(section=section, number=number + 1, steps=(warm_up,), warm_up=True)
+        yield Round(section=section, number=levels + 1, steps=(warm_up,), warm_up=True)
         step = Step(workload=offered, duration_s=table.level_s)
-        answer = yield Round(section=section, number=number, steps=(step,))
-        levels.append(Level(workload=offered, measured=expect_round(answer)[offered]))
-        kept_up = levels[-1].is_kept_up(table.kept_up_percent)
-        missed = [] if kept_up else [*missed, levels[-1]]
-    return unjudged(section, _why_ended(levels, missed, table), range(1, len(levels) + 1))
+        answer = yield Round(section=section, number=levels, steps=(step,))
+        measured = expect_round(answer)[offered]
+        kept_up = keeps_up(offered, (measured,), table.kept_up_percent)
+        missed = [] if kept_up else [*missed, (offered, measured)]
+    if len(missed) < table.missed_levels:
+        counted = format_count(levels, "level")
+        because = f"the last of {counted}, {levels * increment_iops:,.0f} IOPS offered"
+    else:
+        first, measured = missed[0]
+        in_a_row = f"missed {format_count(len(missed), 'level')} in a row"
+        because = f"{in_a_row}: {describe_missed(first, (measured,))}"
+    return unjudged(section, because, range(1, levels + 1))
 
 
 def choose_increment(saturated_iops: float, table: LatencyOverDemandTable) -> int:
@@ -192,14 +182,6 @@ def choose_increment(saturated_iops: float, table: LatencyOverDemandTable) -> in
         for step in steps
         if (increment := table.increment_iops * step) * table.most_levels >= reach_iops
     )
-
-
-def _why_ended(levels: list[Level], missed: list[Level], table: LatencyOverDemandTable) -> str:
-    if len(missed) < table.missed_levels:
-        return f"the last of {format_count(len(levels), 'level')}, {levels[-1].offered_iops:,.0f} IOPS offered"
-    first = missed[0]
-    in_a_row = f"missed {format_count(len(missed), 'level')} in a row"
-    return f"{in_a_row}: {describe_missed(first.workload, (first.measured,))}"
 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:

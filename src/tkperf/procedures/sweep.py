@@ -185,25 +185,16 @@ def find_hardest(steps: tuple[Step, ...]) -> Workload:
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(SweepTable)
     loops = (
-        ("R/W mix", wording.mixes(table.read_percents)),
-        ("block size", f"{wording.numbers(table.block_sizes_kib)} KiB"),
+        *wording.mixes_and_sizes(table.read_percents, table.block_sizes_kib),
         ("compressible share of the data", f"{wording.numbers(table.compressible_percents)} %"),
         ("TC", wording.numbers(table.jobs)),
         ("QD", wording.numbers(table.io_depths)),
     )
-    tracked = find_hardest(combine_steps(table))
+    step = f"{table.access.order}, {table.step_s:g} s"
+    tracking = f"Tracking variable: IOPS of {find_hardest(combine_steps(table))}"
     return (
         "Not a test of the PTS; purge, preconditioning and steady state by its rules",
-        *wording.purge(circumstances),
-        wording.preconditioning(profile, circumstances),
-        wording.at_most_rounds(profile),
-        *(
-            f"{'    ' * (1 + level)}For {name} {values}:"
-            for level, (name, values) in enumerate(loops)
-        ),
-        f"{'    ' * (1 + len(loops))}{table.access.order}, {table.step_s:g} s",
-        f"Tracking variable: IOPS of {tracked}",
-        wording.steady_state(profile),
+        *wording.until_steady(profile, circumstances, loops, step, tracking),
     )
 
 

@@ -44,6 +44,40 @@ def steady_state(profile: Profile) -> str:
     )
 
 
+def until_steady(
+    profile: Profile,
+    circumstances: Circumstances,
+    loops: Sequence[tuple[str, str]],
+    step: str,
+    tracking: str,
+) -> tuple[str, ...]:
+    """Describe purge, preconditioning and rounds of nested loops until steady state.
+
+    Args:
+        loops: the name and the values of each, the outermost first.
+        step: the step in the innermost loop.
+    """
+    indented = [
+        f"{'    ' * level}For {name} {values}:" for level, (name, values) in enumerate(loops, 1)
+    ]
+    return (
+        *purge(circumstances),
+        preconditioning(profile, circumstances),
+        at_most_rounds(profile),
+        *indented,
+        f"{'    ' * (1 + len(loops))}{step}",
+        tracking,
+        steady_state(profile),
+    )
+
+
+def mixes_and_sizes(
+    read_percents: Sequence[int], block_sizes_kib: Sequence[float]
+) -> tuple[tuple[str, str], ...]:
+    """Return the loops over R/W mixes and block sizes in words."""
+    return ("R/W mix", mixes(read_percents)), ("block size", f"{numbers(block_sizes_kib)} KiB")
+
+
 def demand(profile: Profile, jobs: int | None = None, io_depth: int | None = None) -> str:
     """Return the demand in words: the profile's, or a test's own."""
     if profile.demand.searched and not (jobs and io_depth):

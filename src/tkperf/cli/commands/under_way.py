@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,10 +22,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from tkperf.pipeline.following import FollowedFile, RunOverview
+    from tkperf.pipeline.following import RunOverview
     from tkperf.runfile.writers import Writer
-
-_LOOK_EVERY_S = 0.5
 
 
 @click.command(cls=Command, params=[click.Argument(["run_file"], type=RUN_FILE), PROGRESS, VERBOSE])
@@ -40,6 +37,7 @@ def attach(run_file: Path, progress: str, verbose: bool) -> None:
       tkperf attach D3-S4510.tkperf
       ssh testhost tkperf attach D3-S4510.tkperf --progress plain
     """
+    from tkperf.cli.progress import follow
     from tkperf.cli.results import describe_ended
     from tkperf.cli.streams import ended_by_signals
     from tkperf.pipeline.following import FollowedFile
@@ -49,26 +47,12 @@ def attach(run_file: Path, progress: str, verbose: bool) -> None:
     if followed.goes_on:
         try:
             with ended_by_signals(once=False):
-                _watch(followed, progress, verbose=verbose)
+                follow(followed, progress, verbose=verbose)
         except KeyboardInterrupt:
             name, file = plain(run_file.stem), plain(run_file)
             tell(f"no longer watched: {name} goes on; 'tkperf stop {file}' ends it")
             return
     tell(*describe_ended(run_file, followed.record))
-
-
-def _watch(followed: FollowedFile, progress: str, *, verbose: bool) -> None:
-    """Show a run until it ends."""
-    from tkperf.cli.progress import open_attached
-
-    with ExitStack() as stack:
-        view = open_attached(progress, stack, verbose=verbose)
-        view.catch_up(followed.first_events())
-        while followed.goes_on:
-            time.sleep(_LOOK_EVERY_S)
-            for event in followed.new_events():
-                view.show(event)
-            view.wait(followed.record)
 
 
 @click.command(cls=Command)
@@ -188,7 +172,7 @@ def _keep_end(path: str, most: int) -> str:
     return path if len(path) <= most else f"\N{HORIZONTAL ELLIPSIS}{path[-most + 1 :]}"
 
 
-_LOOK_FOR_END_EVERY_S = 0.2
+_LOOK_EVERY_S = 0.2
 # Longer than a run takes to end, unless a purge has to finish first or its disk is full.
 _EXPLAIN_AFTER_S = 5.0
 
@@ -233,7 +217,7 @@ def _wait(run_file: Path, writer: Writer) -> None:
             if explain_s is not None and time.monotonic() > explain_s:
                 explain_s = None
                 tell(describe_wait(writer.pid))
-            time.sleep(_LOOK_FOR_END_EVERY_S)
+            time.sleep(_LOOK_EVERY_S)
     except OSError as error:
         raise RunFileError(f"cannot read {run_file}: {reason_of(error)}") from error
     except KeyboardInterrupt:
