@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from inspect import cleandoc
-from typing import Any, NamedTuple
+from keyword import iskeyword
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -21,51 +22,28 @@ from tkperf.cli.streams import complain, let_go, prepare_streams
 from tkperf.model.errors import ExitCode, TkperfError, UsageError, reason_of
 from tkperf.model.version import __version__
 
-
-class _Listed(NamedTuple):
-    """A command: its module, its function there, and its text in the list of commands."""
-
-    module: str
-    function: str
-    summary: str
-
-
-# The list of commands loads none of them.
+# Each command with its module and its text in this list, which loads none of them.
 COMMANDS = {
-    "ssd": _Listed("suites", "ssd", "Run the SSD tests on DEVICE, which is erased."),
-    "hdd": _Listed("suites", "hdd", "Measure a hard disk area by area; it is overwritten."),
-    "raid": _Listed("suites", "raid", "Make a RAID set of whole drives and measure it."),
-    "plan": _Listed(
-        "plan", "plan", "How long a run would take and how much it writes; nothing is run."
-    ),
-    "sweep": _Listed(
-        "sweep", "sweep", "Sweep over demands, block sizes, mixes on DEVICE, which is erased."
-    ),
-    "resume": _Listed("resume", "resume", "Go on with the run in RUN_FILE, which was cut off."),
-    "attach": _Listed("under_way", "attach", "Watch the run in RUN_FILE, which goes on by itself."),
-    "status": _Listed("under_way", "status", "List runs under way, and those of this folder."),
-    "stop": _Listed("under_way", "stop", "End the run in RUN_FILE in order, as Ctrl-C does."),
-    "show": _Listed("report", "show", "The results in RUN_FILE, also during its run."),
-    "report": _Listed("report", "report", "The report of RUN_FILE as HTML or PDF, or its data."),
-    "compare": _Listed(
-        "compare", "compare_runs", "Compare runs, a cohort of drives, or a drive over time."
-    ),
-    "check": _Listed("check", "check", "Check a data sheet's or an earlier run's numbers."),
-    "import": _Listed(
-        "import_", "import_results", "Results of TKperf (XML) or fio (JSON) as run files."
-    ),
-    "workload": _Listed(
-        "workload", "workload", "Tests of your own: explain a workload file, make one of a fio job."
-    ),
-    "profiles": _Listed("profiles", "profiles", "List the profiles, or explain one."),
-    "doctor": _Listed(
-        "host", "doctor", "Whether DEVICE could be tested and how; what this machine lacks."
-    ),
-    "tune": _Listed(
-        "host", "tune", "Settings of this host for measuring DEVICE: shown, set, put back."
-    ),
-    "completion": _Listed("completion", "completion", "Shell completion."),
-}
+    "ssd": ("suites", "Run the SSD tests on DEVICE, which is erased."),
+    "hdd": ("suites", "Measure a hard disk area by area; it is overwritten."),
+    "raid": ("suites", "Make a RAID set of whole drives and measure it."),
+    "plan": ("plan", "How long a run would take and how much it writes; nothing is run."),
+    "sweep": ("sweep", "Sweep over demands, block sizes, mixes on DEVICE, which is erased."),
+    "resume": ("resume", "Go on with the run in RUN_FILE, which was cut off."),
+    "attach": ("under_way", "Watch the run in RUN_FILE, which goes on by itself."),
+    "status": ("under_way", "List runs under way, and those of this folder."),
+    "stop": ("under_way", "End the run in RUN_FILE in order, as Ctrl-C does."),
+    "show": ("report", "The results in RUN_FILE, also during its run."),
+    "report": ("report", "The report of RUN_FILE as HTML or PDF, or its data."),
+    "compare": ("compare", "Compare runs, a cohort of drives, or a drive over time."),
+    "check": ("check", "Check a data sheet's or an earlier run's numbers."),
+    "import": ("import_", "Results of TKperf (XML) or fio (JSON) as run files."),
+    "workload": ("workload", "Tests of your own: explain a workload file, make one of a fio job."),
+    "profiles": ("profiles", "List the profiles, or explain one."),
+    "doctor": ("host", "Whether DEVICE could be tested and how; what this machine lacks."),
+    "tune": ("host", "Settings of this host for measuring DEVICE: shown, set, put back."),
+    "completion": ("completion", "Shell completion."),
+}  # fmt: skip
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -79,20 +57,21 @@ class _Commands(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        listed = COMMANDS[cmd_name]
-        command = getattr(import_module(f"tkperf.cli.commands.{listed.module}"), listed.function)
+        name, summary = COMMANDS[cmd_name]
+        module = import_module(f"tkperf.cli.commands.{name}")
+        command = getattr(module, f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name)
         assert isinstance(command, click.Command)
-        command.short_help = listed.summary
+        command.short_help = summary
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, listed.summary) for name, listed in COMMANDS.items()])
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         commands = [
-            CompletionItem(name, help=listed.summary)
-            for name, listed in COMMANDS.items()
+            CompletionItem(name, help=summary)
+            for name, (_, summary) in COMMANDS.items()
             if name.startswith(incomplete)
         ]
         return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]

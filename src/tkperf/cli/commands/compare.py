@@ -54,16 +54,12 @@ ARRANGEMENTS = ("runs", "cohort", "history")
 @click.option(
     "-z", "--zip", "zipped", is_flag=True, help="With -f: what it holds as comparison.zip, too."
 )
-def compare_runs(
+def compare(
     run_files: tuple[Path, ...],
     wanted: str | None,
-    csv_file: Path | None,
-    html_file: Path | None,
-    pdf_file: Path | None,
-    json_file: Path | None,
-    markdown_file: Path | None,
     folder: Path | None,
     zipped: bool,
+    **files: Path | None,
 ) -> None:
     """Compare RUN_FILES: with the first of them; three or more of one model as a cohort, of one drive as a history.
 
@@ -79,7 +75,8 @@ def compare_runs(
       tkperf compare --as history D3-2026-*.tkperf           one drive over time
       tkperf compare a.tkperf b.tkperf -f comparison -z
     """
-    from tkperf.analysis.comparing.comparison import Arrangement, compare
+    from tkperf.analysis.comparing.comparison import Arrangement
+    from tkperf.analysis.comparing.comparison import compare as compare_results
     from tkperf.cli.output import Outputs, files_in
     from tkperf.pipeline.api import load
     from tkperf.render.terminal.comparison import print_comparison
@@ -87,11 +84,8 @@ def compare_runs(
 
     if zipped and folder is None:
         raise UsageError("-z packs what -f writes: give -f DIR, too")
-    asked = {
-        "html": html_file, "pdf": pdf_file, "csv": csv_file, "json": json_file,
-        "markdown": markdown_file,
-    }  # fmt: skip
-    wanted_files = [(kind, path) for kind, path in asked.items() if path is not None]
+    asked = [(kind, files[f"{kind}_file"]) for kind in _NAMES]
+    wanted_files = [(kind, path) for kind, path in asked if path is not None]
     in_folder = files_in(folder, _NAMES.values())
     wanted_files += list(zip(_NAMES, in_folder, strict=False))
     packed = files_in(folder, ["comparison.zip"]) if zipped else []
@@ -99,7 +93,7 @@ def compare_runs(
     planned = Outputs(
         [*(path for _, path in wanted_files), *packed], inputs=run_files, folders=[folder]
     )
-    comparison = compare(
+    comparison = compare_results(
         [load(path) for path in run_files], None if wanted is None else Arrangement(wanted)
     )
     contents = _render(comparison, {kind for kind, _ in wanted_files}, plots=folder is not None)

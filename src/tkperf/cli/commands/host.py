@@ -20,9 +20,9 @@ from tkperf.model.errors import DeviceError, UsageError
 @click.option("--unlock", is_flag=True, help="Clear an ATA password that a cut-off purge left.")
 @json_option
 def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
-    """What tkperf knows of DEVICE, whether it could be tested, and what this machine lacks.
+    """Show the facts of DEVICE, whether it could be tested, and what this machine lacks.
 
-    Nothing is written to the device, save that --unlock takes tkperf's own ATA password away.
+    Nothing is written to the device, except that --unlock clears tkperf's own ATA password.
 
     \b
     Examples:

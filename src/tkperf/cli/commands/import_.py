@@ -29,7 +29,7 @@ MOST_SHOWN = 12
     metavar="NAME",
     help="Name of the run, where there is one; default: the XML's, or that of fio's first file, or of the folder.",
 )
-def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> None:
+def import_(files: tuple[Path, ...], folder: Path, name: str | None) -> None:
     """Turn results of other tools into run files, to report, compare and check them.
 
     Each result XML of TKperf 1.x to 2.2 becomes a run. JSON files of fio, given together, become

@@ -7,10 +7,10 @@ import click
 from tkperf.cli.calling import Group
 from tkperf.cli.commands.suites import hdd, raid, ssd
 
-HELP = """What '{run}' with the same options would come to; nothing runs, is written or asked.
+HELP = """Estimate '{run}' with the same options; nothing is run, written or asked.
 
     Phases, shortest and longest time, amount written and, with --rated, the share of the drive's
-    life. How fast DEVICE is, --rate or --like says, else it is read for ten seconds.
+    life. The speed of DEVICE is that of --rate or --like; otherwise DEVICE is read for ten seconds.
 
     \b
     Examples:
@@ -22,7 +22,7 @@ HELP = """What '{run}' with the same options would come to; nothing runs, is wri
 
 @click.group(cls=Group)
 def plan() -> None:
-    """Tell phases, times, amount written and share of a drive's endurance before a run.
+    """Estimate phases, times, amount written and share of a drive's endurance before a run.
 
     Takes the options of the command that would run. DEVICE is opened to read only.
     """

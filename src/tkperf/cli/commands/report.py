@@ -112,7 +112,7 @@ def report(
     from tkperf.runfile.reader import RunFile
 
     selections = [parse_selection(text) for text in histograms]
-    told = UserFacts(report_date=find_report_date(), facts=parse_facts(facts))
+    user_facts = UserFacts(report_date=find_report_date(), facts=parse_facts(facts))
     series_files = (openmetrics_file, line_protocol_file)
     files = (pdf_file, json_file, xml_file, markdown_file, *series_files)
     others = (csv_folder, parquet_folder, *files)
@@ -142,7 +142,11 @@ def report(
         )
         checked = None if claims_file is None else read_and_check(claims_file, result)
         paged = html_file is not None or pdf_file is not None
-        view = build_run_view(opened, record, result, checked, selections, told) if paged else None
+        view = (
+            build_run_view(opened, record, result, checked, selections, user_facts)
+            if paged
+            else None
+        )
         xml = None if xml_file is None else _render_xml(result)
         began_s = require_time(result) if any(series_files) else 0.0
 

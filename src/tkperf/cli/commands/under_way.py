@@ -59,7 +59,7 @@ def attach(run_file: Path, progress: str, verbose: bool) -> None:
 @click.argument("run_files", nargs=-1, type=RUN_FILE)
 @json_option
 def status(run_files: tuple[Path, ...], as_json: bool) -> None:
-    """Tell how runs stand: of RUN_FILES, or of all that run on this machine and all in this folder.
+    """Show the progress of runs: of RUN_FILES, or of all that run on this machine and all in this folder.
 
     A run that is shown as running is running: its process holds its file.
 
