@@ -19,7 +19,7 @@ from tkperf.model.errors import UsageError
 from tkperf.model.input_files import TEXT_BYTES, read_input
 
 _DEVICES = "/dev/"
-_START_OF_A_RUN_FILE = b"SQLite format 3\0"
+START_OF_A_RUN_FILE = b"SQLite format 3\0"
 _MOST_NAMED = 5
 
 
@@ -161,7 +161,7 @@ def _is_run_file(path: str) -> bool:
             return False
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         try:
-            return os.read(descriptor, len(_START_OF_A_RUN_FILE)) == _START_OF_A_RUN_FILE
+            return os.read(descriptor, len(START_OF_A_RUN_FILE)) == START_OF_A_RUN_FILE
         finally:
             os.close(descriptor)
     except OSError:

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import click
 
+from tkperf.cli.kinds import START_OF_A_RUN_FILE
 from tkperf.model.errors import RunFileError, UsageError, reason_of
 from tkperf.model.units import drop_controls
 from tkperf.system.output_files import reach, replace_file
 
 STDOUT = Path("-")
-
-_START_OF_A_RUN_FILE = b"SQLite format 3\0"
 
 
 class Outputs:
@@ -174,7 +173,7 @@ def _refuse_to_destroy(path: Path, inputs: Iterable[Path | None]) -> None:
             f"{path} is read by this command and is not overwritten; name another file"
         )
     with path.open("rb") as file:
-        if file.read(len(_START_OF_A_RUN_FILE)) == _START_OF_A_RUN_FILE:
+        if file.read(len(START_OF_A_RUN_FILE)) == START_OF_A_RUN_FILE:
             raise UsageError(f"{path} is a run file and is not overwritten; name another file")
 
 

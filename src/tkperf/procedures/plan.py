@@ -59,6 +59,7 @@ def drive(procedure: Procedure, answer: Answering) -> Iterator[Phase | Statement
 
 # Rate of a fill before it is measured: a guess, about the rate of a SATA SSD.
 ASSUMED_FILL_BYTES_PER_S = 500e6
+ASSUMED_LATENCY_NS = 1e5
 
 
 # Bytes a second of a workload, reads and writes together; None if unknown.
@@ -264,26 +265,30 @@ class _Imagination:
                     case Case.BEST:
                         return even
                     case Case.WORST:
-                        return _without_writes(_scaled(even, factor))
+                        return _with_bytes(_scaled(even, factor), 0, 0)
                     case Case.UNSTEADY:
-                        return _same_bytes(_scaled(even, factor), even)
+                        return _with_bytes(_scaled(even, factor), even.read.bytes, even.write.bytes)
             case Continuous():
                 measured = self._learned.get((Continuous, id(phase.workload)), (None, None))[1]
                 if not isinstance(measured, Measurement):
-                    guess = _imagined(phase.workload, phase.duration_s, factor)
-                    return _without_writes(_scaled(guess, factor))
-                if self._case is Case.BEST:
+                    measured = _imagined(phase.workload, phase.duration_s, factor)
+                elif self._case is Case.BEST:
                     return _undisturbed(measured)
-                return _without_writes(_scaled(measured, factor))
+                return _with_bytes(_scaled(measured, factor), 0, 0)
             case Round():
                 last = self._learned.get((Round, id(phase.steps)), (None, None))[1]
                 learned = last if isinstance(last, Mapping) else {}
                 return {
-                    step.workload: _as_before(learned.get(step.workload), step, factor)
-                    if step.workload.offered_iops is None
-                    else _at_offered_rate(step, kept_up=self._case is Case.WORST)
+                    step.workload: self._step(step, learned.get(step.workload), factor)
                     for step in phase.steps
                 }
+
+    def _step(self, step: Step, measured: Measurement | None, factor: float) -> Measurement:
+        if step.workload.offered_iops is not None:
+            return _at_offered_rate(step, kept_up=self._case is Case.WORST)
+        if measured is not None:
+            return _scaled(measured, factor)
+        return _imagined(step.workload, step.duration_s, factor)
 
     def duration_s(self, phase: Phase) -> float:
         if not isinstance(phase, Round):
@@ -317,13 +322,6 @@ def _load_of(phase: Phase) -> object:
             return None
 
 
-def _as_before(measured: Measurement | None, step: Step, factor: float) -> Measurement:
-    """Return a measurement like the step's last one; a guess if there was none."""
-    if measured is not None:
-        return _scaled(measured, factor)
-    return _imagined(step.workload, step.duration_s, factor)
-
-
 def _imagined(workload: Workload, duration_s: float, factor: float) -> Measurement:
     reads = workload.read_percent > 0
     return _guessed(workload.block_size_bytes, reads, duration_s, factor)
@@ -332,13 +330,7 @@ def _imagined(workload: Workload, duration_s: float, factor: float) -> Measureme
 @lru_cache(maxsize=1000)
 def _guessed(block_size_bytes: int, reads: bool, duration_s: float, factor: float) -> Measurement:
     """Return a guess. Cached: a disk of a hundred areas asks for a million guesses, few of them different."""
-    ios = round(10_000 * factor)
-    stats = IoStats(
-        ios=ios,
-        bytes=ios * block_size_bytes,
-        latency_ios=ios,
-        latency_sum_ns=round(1e5 * ios * factor),
-    )
+    stats = _io_stats(round(10_000 * factor), block_size_bytes, ASSUMED_LATENCY_NS * factor)
     if reads:
         return Measurement(duration_s=duration_s, read=stats, write=NO_IO)
     return Measurement(duration_s=duration_s, read=NO_IO, write=stats)
@@ -356,24 +348,20 @@ def _at_pace(phase: Continuous, bytes_per_s: float) -> Measurement:
     """Return a slice at this pace, with reads and writes by the workload's mix."""
 
     def side(share: float) -> IoStats:
-        ios = round(share * bytes_per_s * phase.duration_s / phase.workload.block_size_bytes)
-        return IoStats(
-            ios=ios,
-            bytes=ios * phase.workload.block_size_bytes,
-            latency_ios=ios,
-            latency_sum_ns=ios * 100_000,
-        )
+        block_size_bytes = phase.workload.block_size_bytes
+        ios = round(share * bytes_per_s * phase.duration_s / block_size_bytes)
+        return _io_stats(ios, block_size_bytes, ASSUMED_LATENCY_NS)
 
     reads = phase.workload.read_percent / 100
     return Measurement(duration_s=phase.duration_s, read=side(reads), write=side(1 - reads))
 
 
-def _same_bytes(measurement: Measurement, of: Measurement) -> Measurement:
-    """Return the same rates with the bytes of another measurement."""
-    return replace(
-        measurement,
-        read=replace(measurement.read, bytes=of.read.bytes),
-        write=replace(measurement.write, bytes=of.write.bytes),
+def _io_stats(ios: int, block_size_bytes: int, latency_ns: float) -> IoStats:
+    return IoStats(
+        ios=ios,
+        bytes=ios * block_size_bytes,
+        latency_ios=ios,
+        latency_sum_ns=round(latency_ns * ios),
     )
 
 
@@ -398,10 +386,10 @@ def _undisturbed(measurement: Measurement) -> Measurement:
     return replace(measurement, host_limited=False, disturbed_by=())
 
 
-def _without_writes(measurement: Measurement) -> Measurement:
-    """Return the same rate with 0 bytes, so that no amount is ever reached."""
+def _with_bytes(measurement: Measurement, read_bytes: int, write_bytes: int) -> Measurement:
+    """Return the same rates with other amounts; with 0 bytes no amount is ever reached."""
     return replace(
         measurement,
-        read=replace(measurement.read, bytes=0),
-        write=replace(measurement.write, bytes=0),
+        read=replace(measurement.read, bytes=read_bytes),
+        write=replace(measurement.write, bytes=write_bytes),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,6 @@ from tkperf.model.errors import RunFileError, reason_of
 from tkperf.model.units import format_duration, format_durations
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
     from tkperf.pipeline.following import RunOverview
@@ -86,7 +85,7 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
         click.echo(json.dumps(_as_json(states, unseen), indent=2))
     elif states:
         console = open_console()
-        console.print(_table(states, console))
+        console.print(_table(states, console.width))
     for writer in unseen:
         why = (
             "only that user and root see which run that is"
@@ -113,25 +112,13 @@ def _as_json(states: Sequence[RunOverview], unseen: Sequence[Writer]) -> dict[st
 
 
 _LEAST_CHARACTERS = 20
-# Columns that a narrow terminal does without, the first to go first.
-_LEFT_OUT = ("disturbed steps", "warnings", "device", "elapsed")
+# A terminal with fewer characters in a line does without these columns.
+_WIDE = 120
+_ONLY_WIDE = ("device", "elapsed", "warnings", "disturbed steps")
 
 
-def _table(states: Sequence[RunOverview], console: Console) -> Table:
+def _table(states: Sequence[RunOverview], width: int) -> Table:
     """Return a line for each run, with as many columns as there is room for."""
-    from rich.measure import Measurement
-
-    left_out: set[str] = set()
-    unlimited = console.options.update(width=10_000)
-    for name in (None, *_LEFT_OUT):
-        left_out |= {name} if name else set()
-        table = _draw(states, left_out, console.width)
-        if Measurement.get(console, unlimited, table).maximum <= console.width:
-            break
-    return table
-
-
-def _draw(states: Sequence[RunOverview], left_out: Collection[str], width: int) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -151,7 +138,7 @@ def _draw(states: Sequence[RunOverview], left_out: Collection[str], width: int) 
         }
         for state in states
     ]
-    shown = [name for name in rows[0] if name not in left_out]
+    shown = [name for name in rows[0] if width >= _WIDE or name not in _ONLY_WIDE]
     for name in shown:
         right = name in ("warnings", "disturbed steps")
         table.add_column(
