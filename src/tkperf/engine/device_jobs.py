@@ -116,15 +116,13 @@ class DeviceJobs:
             active_range=active_range,
             clocksource=clocksource,
         )
-        self._fill_path = mapped.drive.identity.path if mapped else self._target.path
         self._members = tuple(
-            FioTarget(
+            replace(
+                self._target,
                 path=member.identity.path,
-                ioengine=ioengine,
                 active_range=ActiveRange(
                     offset_bytes=0, length_bytes=member.identity.capacity_bytes
                 ),
-                clocksource=clocksource,
             )
             for member in fill_permits
         )
@@ -137,11 +135,6 @@ class DeviceJobs:
     def fills_members(self) -> bool:
         """Return whether fills precondition the members instead of the measured device."""
         return bool(self._members)
-
-    def fill_bytes(self, phase: Fill) -> int:
-        """Return the bytes that a fill writes, all passes and targets together."""
-        targets = self._fill_targets(phase)
-        return phase.passes * sum(target.active_range.length_bytes for target in targets)
 
     def start_fill(self, phase: Fill, seed: int) -> FioProcess:
         """Start the fio of a fill, on its way to its gate. Raises as ``start_step`` does."""
@@ -220,7 +213,8 @@ class DeviceJobs:
         if self._members or phase.length_bytes is None:
             return self._members or (self._target,)
         filled = ActiveRange(offset_bytes=0, length_bytes=phase.length_bytes)
-        return (replace(self._target, path=self._fill_path, active_range=filled),)
+        drive = self._fill_permits[0].identity.path
+        return (replace(self._target, path=drive, active_range=filled),)
 
 
 class WorkFolder:

@@ -93,7 +93,8 @@ class FioEngine:
         process = self._begin(lambda: self._jobs.start_fill(phase, seed))
         self._waiting.note_start(process)
         recorder = Recorder(on_sample)
-        total_bytes = self._jobs.fill_bytes(phase)
+        planned = planned_bytes(process.shown_job)
+        total_bytes = sum(planned)
         # The preconditioning of members is followed by a set that does not exist yet.
         then = None if self._jobs.fills_members else then
 
@@ -115,8 +116,7 @@ class FioEngine:
         self._choose_by_totals(process, recorder, then)
         process.read_to_end(recorder, still_s=fio_process.LONGEST_OVERRUN_S)
         self._prepare_after_next(then)
-        evidence = fill_evidence(process, planned_bytes(process.shown_job))
-        return self._ended(process, recorder, evidence)
+        return self._ended(process, recorder, fill_evidence(process, planned))
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
         self._end_stream()

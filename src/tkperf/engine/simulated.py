@@ -18,7 +18,7 @@ from tkperf.engine.simulation.hard_disk import HardDisk
 from tkperf.engine.simulation.latency import Draw
 from tkperf.engine.simulation.models import DiskModel, DriveModel, FlashModel
 from tkperf.engine.simulation.service import Second, SimulatedDrive
-from tkperf.model.measurement import Measurement, Sample
+from tkperf.model.measurement import Measurement
 from tkperf.model.phases import Continuous, Fill
 from tkperf.model.telemetry.reading import DriveFacts, Reading
 from tkperf.model.workload import ActiveRange, Step, Workload
@@ -26,8 +26,6 @@ from tkperf.model.workload import ActiveRange, Step, Workload
 # The same intervals as for real drives.
 TEMPERATURE_EVERY_S, LOG_EVERY_S = 10.0, 60.0
 SAMPLE_S = 1.0
-# Seconds drawn at a time.
-_DRAWN_TOGETHER = 60
 # Smaller rests of a second, or of an amount, are left over by adding up.
 _NO_TIME_S = 1e-9
 _NO_BYTE = 0.5
@@ -145,42 +143,18 @@ class SimulatedEngine:
         if began_s - self._lived_s > _NO_TIME_S:
             self.drive.idle(began_s - self._lived_s)
             self.telemetry.pass_to(began_s)
-        draw = Draw(workload, self._random)
-        seconds: list[Second] = []
-        durations_s: list[float] = []
-        samples: list[Sample] = []
+        draw = Draw(self.drive, workload, self._random, on_sample)
         lasted_s = 0.0
-
-        def take(ios: int | None = None) -> None:
-            start_s = samples[-1].start_s + samples[-1].duration_s if samples else 0.0
-            drawn = draw.samples(self.drive, seconds, durations_s, start_s, ios)
-            if ios is not None:
-                # The last block of a fill may be smaller.
-                beyond = ios * workload.block_size_bytes - (amount_bytes or 0)
-                last = drawn[-1].write
-                drawn[-1] = replace(drawn[-1], write=replace(last, bytes=last.bytes - beyond))
-            samples.extend(drawn)
-            for sample in drawn:
-                on_sample(sample)
-            seconds.clear()
-            durations_s.clear()
-
         if amount_bytes is None:
             assert duration_s is not None
             going = self._for_time(workload, duration_s)
         else:
             going = self._for_amount(workload, amount_bytes)
         for second, second_s in going:
-            if len(seconds) == _DRAWN_TOGETHER:
-                take()
-            seconds.append(second)
-            durations_s.append(second_s)
+            draw.add(second, second_s)
             lasted_s += second_s
             self.telemetry.pass_to(began_s + lasted_s)
-        take(None if amount_bytes is None else -(-amount_bytes // workload.block_size_bytes))
-        read, write = draw.total("read"), draw.total("write")
-        if amount_bytes is not None:
-            write = replace(write, bytes=amount_bytes)
+        read, write = draw.finish(amount_bytes)
         lasted_s = duration_s if duration_s is not None else lasted_s
         ended_s = self._begins_s = self._lived_s = began_s + lasted_s
         # The clock may be ahead already, through a wait during the load.
@@ -188,7 +162,7 @@ class SimulatedEngine:
         kind = "fill" if amount_bytes is not None else "step"
         return Execution(
             measurement=Measurement(
-                duration_s=lasted_s, read=read, write=write, samples=tuple(samples)
+                duration_s=lasted_s, read=read, write=write, samples=tuple(draw.samples)
             ),
             started_s=began_s,
             ended_s=ended_s,

@@ -244,9 +244,11 @@ class RunWatch:
         host = self._host_ends()
         before = self._before
         gap_s = None if before is None else started_s - before.ended_s
-        counted = compared is not None and compared.is_counted
+        foreign_bytes: Sequence[int | None] = (None, None)
         if compared is not None:
-            self._not_counted = not counted
+            self._not_counted = not compared.is_counted
+            if compared.is_counted:
+                foreign_bytes = [max(0, side.foreign_bytes) for side in compared.sides]
         disturbances = (
             *(() if compared is None else judge_bytes(compared)),
             *judge_gap(gap_s, self._gap_limit_s(kind, workload), started_s),
@@ -261,12 +263,8 @@ class RunWatch:
         return Observations(
             gap_s=gap_s,
             planned_pause=before is not None and before.is_pause,
-            foreign_read_bytes=max(0, compared.reads.foreign_bytes)
-            if compared and counted
-            else None,
-            foreign_write_bytes=max(0, compared.writes.foreign_bytes)
-            if compared and counted
-            else None,
+            foreign_read_bytes=foreign_bytes[0],
+            foreign_write_bytes=foreign_bytes[1],
             disturbances=tuple(
                 replace(disturbance, started_s=disturbance.started_s - self.origin_s)
                 for disturbance in disturbances

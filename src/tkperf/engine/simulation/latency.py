@@ -9,10 +9,12 @@ that Little's law asks for.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tkperf.engine import OnSample
 from tkperf.engine.simulation.service import Floats, Latency, Second, SimulatedDrive, block_shares
 from tkperf.model.histogram import (
     BUCKET_MIDDLE_NS,
@@ -27,6 +29,8 @@ from tkperf.model.workload import Workload
 # This share of all I/Os takes so many times as long on every drive (retries, tables written, host
 # interrupts), but only so much longer at the most.
 _RARE_SHARE, _RARE_TIMES, _RARE_SPREAD, _RARE_MOST_NS = 2e-4, 8.0, 5.0, 100e6
+# Seconds drawn at a time.
+_DRAWN_TOGETHER = 60
 # The spread of that share from second to second.
 _RARE_NOISE = 0.8
 _UPPER_LN = np.log(BUCKET_UPPER_NS + 1.0)
@@ -35,11 +39,22 @@ Ints = NDArray[np.int64]
 
 
 class Draw:
-    """The I/Os of a stretch of a load, second by second and as a whole."""
+    """The I/Os of a load: its samples, drawn many seconds at a time, and the statistics of all of them."""
 
-    def __init__(self, workload: Workload, random: np.random.Generator) -> None:
+    def __init__(
+        self,
+        drive: SimulatedDrive,
+        workload: Workload,
+        random: np.random.Generator,
+        on_sample: OnSample,
+    ) -> None:
+        self._drive = drive
         self._workload = workload
         self._random = random
+        self._on_sample = on_sample
+        self.samples: list[Sample] = []
+        self._seconds: list[Second] = []
+        self._durations_s: list[float] = []
         self._dense: dict[str, Ints] = {
             side: np.zeros(BUCKETS, dtype=np.int64) for side in ("read", "write")
         }
@@ -47,34 +62,53 @@ class Draw:
         self._sums_ns = {"read": 0, "write": 0}
         self._owed = 0.0
 
-    def samples(
-        self,
-        drive: SimulatedDrive,
-        seconds: Sequence[Second],
-        durations_s: Sequence[float],
-        start_s: float,
-        ios: int | None = None,
-    ) -> list[Sample]:
-        """Return the samples of the next seconds. With ``ios``, the last one completes the sum to so many I/Os."""
+    def add(self, second: Second, duration_s: float) -> None:
+        """Take in the next second, or the part of it that the load lasted."""
+        if len(self._seconds) == _DRAWN_TOGETHER:
+            self._draw()
+        self._seconds.append(second)
+        self._durations_s.append(duration_s)
+
+    def finish(self, amount_bytes: int | None = None) -> tuple[IoStats, IoStats]:
+        """Draw the rest. Return the statistics of all reads and of all writes, of ``amount_bytes`` if given."""
+        self._draw(amount_bytes)
+        read, write = (
+            _io_stats(
+                Histogram.from_dense(self._dense[side]), self._bytes[side], self._sums_ns[side]
+            )
+            for side in ("read", "write")
+        )
+        return read, write if amount_bytes is None else replace(write, bytes=amount_bytes)
+
+    def _draw(self, amount_bytes: int | None = None) -> None:
+        """Draw the samples of the seconds at hand. The last one completes the sum to ``amount_bytes`` of writes."""
+        seconds, durations_s = self._seconds, self._durations_s
         counts = [
             self._count(second, long_s) for second, long_s in zip(seconds, durations_s, strict=True)
         ]
-        if ios is not None:
+        block_bytes = self._workload.block_size_bytes
+        ios = 0 if amount_bytes is None else -(-amount_bytes // block_bytes)
+        if amount_bytes is not None:
             counts[-1] = max(0, ios - self._ios - sum(counts[:-1]))
         reads = [self._share_of(count) for count in counts]
         writes = [count - read for count, read in zip(counts, reads, strict=True)]
-        read = self._stats("read", seconds, reads, drive.read_spread)
-        write = self._stats("write", seconds, writes, drive.write_spread)
+        read = self._stats("read", seconds, reads, self._drive.read_spread)
+        write = self._stats("write", seconds, writes, self._drive.write_spread)
+        if amount_bytes is not None:
+            # The last block of a fill may be smaller.
+            beyond = ios * block_bytes - amount_bytes
+            write[-1] = replace(write[-1], bytes=write[-1].bytes - beyond)
+        before = self.samples[-1:]
+        start_s = before[0].start_s + before[0].duration_s if before else 0.0
         starts_s = start_s + np.concatenate(([0.0], np.cumsum(durations_s)[:-1]))
-        return [
+        drawn = [
             Sample(start_s=at_s, duration_s=long_s, read=r, write=w)
             for at_s, long_s, r, w in zip(starts_s.tolist(), durations_s, read, write, strict=True)
         ]
-
-    def total(self, side: str) -> IoStats:
-        """Return the statistics of all I/Os so far, in one direction."""
-        histogram = Histogram.from_dense(self._dense[side])
-        return _io_stats(histogram, self._bytes[side], self._sums_ns[side])
+        self.samples.extend(drawn)
+        self._seconds, self._durations_s = [], []
+        for sample in drawn:
+            self._on_sample(sample)
 
     @property
     def _ios(self) -> int:
