@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.device.fakes import STORCLI, FakeTools
 from tkperf.device.permit import ControllerPermit, grant_controller_permit
+from tkperf.device.purge import PurgeWatch
 from tkperf.device.raid import storcli
+from tkperf.device.raid import target as raid_target
 from tkperf.device.raid.config import load_raid_config
 from tkperf.device.raid.storcli import StorcliSet
 from tkperf.model.errors import DeviceError, RefusedError, UsageError
@@ -263,3 +267,37 @@ def test_addresses_must_be_enclosure_and_slot(tools: FakeTools, tmp_path: Path) 
     """A block device in the place of a controller's drive."""
     with pytest.raises(UsageError, match="is not ENCLOSURE:SLOT"):
         make_set(tmp_path, devices=["/dev/sda", "252:1"])
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_members_are_purged_at_once_with_their_notes_on_record(
+    kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Notes are written by the run's own thread, before the act; one that cannot be stops its purge only."""
+    both_there, erased, reports = threading.Barrier(2, timeout=30), [], []
+
+    def run_purge(permit: Any, _: object, *, watch: PurgeWatch) -> str:
+        both_there.wait()
+        watch.note("password", permit.identity.path)
+        erased.append(permit.identity.path)
+        watch.progress(1.0)
+        return "verified"
+
+    def on_note(_: str, text: str) -> None:
+        reports.append((text, threading.current_thread() is threading.main_thread()))
+        if not kept and text == "/dev/sdb":
+            raise OSError("no space")
+
+    monkeypatch.setattr(raid_target, "run_purge", run_purge)
+    members: Any = [
+        SimpleNamespace(permit=SimpleNamespace(identity=SimpleNamespace(path=path)), method="purge")
+        for path in ("/dev/sdb", "/dev/sdc")
+    ]
+    if kept:
+        done = raid_target._purge_in_parallel(members, lambda _: None, on_note)
+        assert done == ["verified", "verified"]
+    else:
+        with pytest.raises(OSError, match="no space"):
+            raid_target._purge_in_parallel(members, lambda _: None, on_note)
+    assert sorted(reports) == [("/dev/sdb", True), ("/dev/sdc", True)]
+    assert sorted(erased) == (["/dev/sdb", "/dev/sdc"] if kept else ["/dev/sdc"])

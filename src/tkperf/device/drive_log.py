@@ -28,39 +28,8 @@ from tkperf.model.telemetry.reading import DriveFacts, LogDocument, Reading, rea
 from tkperf.system.process import PACKAGES, Completed, find_program, run_command
 
 
-class Thermometer:
-    """The first sensor of a disk, which is its composite temperature."""
-
-    def __init__(self, disk: Path) -> None:
-        """Find the sensor of a disk, given its folder in sysfs."""
-        self._folder = next(_find_folders(disk), None)
-
-    @property
-    def name(self) -> str | None:
-        """The name of the kernel's driver; None: there is no thermometer."""
-        return None if self._folder is None else text(self._folder / "name")
-
-    @property
-    def warning_c(self) -> float | None:
-        return self._celsius("temp1_max")
-
-    @property
-    def critical_c(self) -> float | None:
-        return self._celsius("temp1_crit")
-
-    def read_c(self) -> float | None:
-        """Read the temperature; None if there is no thermometer, or the drive does not answer just now."""
-        return self._celsius("temp1_input")
-
-    def _celsius(self, name: str) -> float | None:
-        if self._folder is None:
-            return None
-        thousandths = number(self._folder / name)
-        return None if thousandths is None else read_temperature(thousandths / 1000)
-
-
-def _find_folders(disk: Path) -> Iterator[Path]:
-    """Yield the hwmon folders of a disk.
+def _find_sensors(disk: Path) -> Iterator[Path]:
+    """Yield the hwmon folders of a disk; the first has its composite temperature.
 
     For NVMe, older kernels have them below the PCI function, newer ones below the controller.
     """
@@ -105,7 +74,9 @@ class DriveLog:
         self.name = f"/dev/{self._disk.name}"
         self._device = device_number(self._disk)
         self._marks = self._read_marks()
-        self._thermometer = Thermometer(self._disk)
+        self._sensor = next(_find_sensors(self._disk), None)
+        # The kernel's driver of the thermometer: drivetemp or nvme.
+        self._sensor_name = self._sensor and text(self._sensor / "name")
         self._tool, self.missing = _choose_tool(self._disk, self.name, run)
         # Behind a USB bridge the serial number may be the bridge's.
         self._serial = None if identity.interface == "USB" else identity.serial
@@ -119,7 +90,7 @@ class DriveLog:
     @property
     def is_silent(self) -> bool:
         """Return whether neither a tool nor a thermometer can read the drive."""
-        return self._tool is None and self._thermometer.name is None
+        return self._tool is None and self._sensor_name is None
 
     def look_first(self, now_s: Clock) -> Reading | None:
         """Find the drive's facts and return its first reading, before the run.
@@ -145,14 +116,18 @@ class DriveLog:
 
     def _with_thermometer(self, facts: DriveFacts) -> DriveFacts:
         """Return facts with the thermometer as a source, and its limits where the log has none."""
-        thermometer, name = self._thermometer, self._thermometer.name
+        source = (f"hwmon ({self._sensor_name})",) if self._sensor_name else ()
         warning_c, critical_c = facts.warning_c, facts.critical_c
         return replace(
             facts,
-            sources=(*facts.sources, f"hwmon ({name})") if name else facts.sources,
-            warning_c=thermometer.warning_c if warning_c is None else warning_c,
-            critical_c=thermometer.critical_c if critical_c is None else critical_c,
+            sources=(*facts.sources, *source),
+            warning_c=self._read_celsius("temp1_max") if warning_c is None else warning_c,
+            critical_c=self._read_celsius("temp1_crit") if critical_c is None else critical_c,
         )
+
+    def _read_celsius(self, name: str) -> float | None:
+        thousandths = number(self._sensor / name) if self._sensor else None
+        return None if thousandths is None else read_temperature(thousandths / 1000)
 
     def read(self, now_s: Clock) -> Reading:
         """Read the log once.
@@ -169,7 +144,7 @@ class DriveLog:
 
     def read_temperature(self, now_s: Clock) -> Reading | None:
         """Read the kernel's thermometer; None if there is none that answers."""
-        at_s, celsius = now_s(), self._thermometer.read_c()
+        at_s, celsius = now_s(), self._read_celsius("temp1_input")
         if celsius is None:
             return None
         return Reading(at_s=at_s, drive=self.name, source="hwmon", temperature_c=celsius)

@@ -9,6 +9,7 @@ import stat
 import struct
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from operator import attrgetter
 from pathlib import Path
 
 from tkperf.device.sysfs import (
@@ -87,19 +88,17 @@ def is_same_device(a: DeviceIdentity, b: DeviceIdentity) -> bool:
     The kernel's sequence number distinguishes devices that had one name one after the other.
     """
 
-    def key(identity: DeviceIdentity) -> tuple[object, ...]:
-        return (
-            identity.kind,
-            identity.major_minor,
-            identity.disk_sequence,
-            identity.inode,
-            identity.loop_backing,
-            identity.serial,
-            identity.wwn,
-            identity.capacity_bytes,
-        )
-
-    return key(a) == key(b)
+    key = attrgetter(
+        "kind",
+        "major_minor",
+        "disk_sequence",
+        "inode",
+        "loop_backing",
+        "serial",
+        "wwn",
+        "capacity_bytes",
+    )
+    return bool(key(a) == key(b))
 
 
 def read_identity(path: str | Path, *, sys_root: Path = SYS_ROOT) -> DeviceIdentity:

@@ -92,29 +92,23 @@ def restoring(*caches: WriteCache) -> Iterator[None]:
     Raises:
         DeviceError: a drive refuses. If the block raised a TkperfError, that error gets the reason, too.
     """
-
-    def restore() -> list[str]:
-        failures = []
-        for cache in caches:
-            try:
-                cache.restore()
-            except DeviceError as error:
-                failures.append(str(error))
-        return failures
-
+    ended: BaseException | None = None
     try:
         yield
-    except TkperfError as error:
-        failures = restore()
-        if failures:
-            raise type(error)("; ".join((str(error), *failures))) from error
-        raise
-    except BaseException:
-        restore()
-        raise
-    failures = restore()
-    if failures:
+    except BaseException as error:
+        ended = error
+    failures = []
+    for cache in caches:
+        try:
+            cache.restore()
+        except DeviceError as error:
+            failures.append(str(error))
+    if failures and ended is None:
         raise DeviceError("; ".join(failures))
+    if failures and isinstance(ended, TkperfError):
+        raise type(ended)("; ".join((str(ended), *failures))) from ended
+    if ended is not None:
+        raise ended
 
 
 class WriteCache:

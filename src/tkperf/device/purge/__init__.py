@@ -8,6 +8,7 @@ purge that fails ends the test: tkperf tries no second method behind the user's 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
@@ -25,7 +26,7 @@ from tkperf.device.purge.method import (
 from tkperf.device.purge.nvme import find_nvme_sanitize, offer_nvme
 from tkperf.device.purge.scsi import find_scsi_erase, offer_scsi
 from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller
-from tkperf.model.errors import DeviceError, RefusedError, UsageError
+from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
 
 __all__ = [
     "PurgeMethod", "PurgePlan", "PurgeWatch", "plan_purge", "refuse_purge_under_way", "run_purge",
@@ -109,12 +110,13 @@ def refuse_purge_under_way(identity: DeviceIdentity) -> None:
         return
     disk = find_disk(find_node(identity.major_minor))
     share: float | None = None
-    if find_nvme_controller(disk) is not None:
-        share = find_nvme_sanitize(identity.path)
-    elif identity.interface == "SATA":
-        share = find_ata_sanitize(identity.path)
-    elif identity.interface != "USB" and (disk / "device/scsi_level").exists():
-        share = find_scsi_erase(identity.path)
+    with suppress(EngineError):  # a drive that cannot be asked
+        if find_nvme_controller(disk) is not None:
+            share = find_nvme_sanitize(identity.path)
+        elif identity.interface == "SATA":
+            share = find_ata_sanitize(identity.path)
+        elif identity.interface != "USB" and (disk / "device/scsi_level").exists():
+            share = find_scsi_erase(identity.path)
     if share is not None:
         raise RefusedError(
             f"{identity.path} is erasing itself ({share:.0%} done), perhaps for a tkperf that was "

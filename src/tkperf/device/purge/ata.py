@@ -93,10 +93,7 @@ def _offer_sanitize(name: str, security: AtaSecurity) -> Offer:
 
 def find_ata_sanitize(device: str) -> float | None:
     """Return the share done of a sanitize under way; None if there is none, or the drive reports none."""
-    try:
-        done = run_command(["hdparm", "--sanitize-status", device], timeout_s=HDPARM_LIMIT_S)
-    except EngineError:
-        return None
+    done = run_command(["hdparm", "--sanitize-status", device], timeout_s=HDPARM_LIMIT_S)
     return (_progress(done.stdout) or 0.0) if _IN_PROCESS in done.stdout else None
 
 
@@ -109,9 +106,8 @@ def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
     """Wait until the drive reports the end of a sanitize."""
 
     def is_done() -> bool:
-        answer = run_tool(
-            device, ["hdparm", "--sanitize-status", device.path], limit_s=HDPARM_LIMIT_S
-        ).stdout
+        argv = ["hdparm", "--sanitize-status", device.path]
+        answer = run_tool(device, argv, limit_s=HDPARM_LIMIT_S).stdout
         if _IN_PROCESS not in answer:
             if "Completed Without Error" not in answer:
                 raise DeviceError(
@@ -121,7 +117,7 @@ def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
         watch.progress(_progress(answer))
         return False
 
-    wait_for_end(f"the sanitize of {device.name}", is_done, limit_s=SANITIZE_LIMIT_S)
+    wait_for_end(device, "the sanitize of", is_done, limit_s=SANITIZE_LIMIT_S)
 
 
 def _offer_security_erase(security: AtaSecurity, *, enhanced: bool) -> Offer:

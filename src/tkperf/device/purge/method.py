@@ -21,10 +21,6 @@ SANITIZE_LIMIT_S = 24 * 3600.0
 _POLL_S = 2.0
 
 
-def _ignore(*_: object) -> None:
-    """Ignore a report of a purge that is not followed."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeWatch:
     """Callbacks that follow a purge.
@@ -34,8 +30,8 @@ class PurgeWatch:
     when the record is durable.
     """
 
-    progress: Callable[[float | None], None] = _ignore
-    note: Callable[[str, str], None] = _ignore
+    progress: Callable[[float | None], None] = lambda _share: None
+    note: Callable[[str, str], None] = lambda _code, _text: None
 
 
 NO_WATCH = PurgeWatch()
@@ -105,14 +101,18 @@ def run_tool(
     return done
 
 
-def wait_for_end(what: str, is_done: Callable[[], bool], *, limit_s: float) -> None:
+def wait_for_end(device: Handle, what: str, is_done: Callable[[], bool], *, limit_s: float) -> None:
     """Wait for the end of a purge that the drive does by itself, even if tkperf ends.
 
     Raises:
-        DeviceError: it takes too long.
+        DeviceError: it takes too long, or the drive cannot be asked.
     """
-    if not wait_until(is_done, limit_s=limit_s, every_s=_POLL_S):
-        raise DeviceError(f"{what} did not end within {limit_s / 3600:g} h")
+    try:
+        ended = wait_until(is_done, limit_s=limit_s, every_s=_POLL_S)
+    except EngineError as error:
+        raise DeviceError(f"purging {device.name}: {error}") from error
+    if not ended:
+        raise DeviceError(f"{what} {device.name} did not end within {limit_s / 3600:g} h")
 
 
 SAMPLES = 128

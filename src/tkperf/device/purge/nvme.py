@@ -136,10 +136,7 @@ def _offer_sanitize(
 
 def find_nvme_sanitize(device: str) -> float | None:
     """Return the share done of a sanitize under way; None if there is none, or the drive reports none."""
-    try:
-        log = _read_sanitize_log(device)
-    except EngineError:
-        return None
+    log = _read_sanitize_log(device)
     return _int(log, "sprog") / 65536 if _status(log) == IN_PROGRESS else None
 
 
@@ -154,10 +151,7 @@ def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
     """Wait for the end of a sanitize, which the drive continues even if tkperf ends."""
 
     def is_done() -> bool:
-        try:
-            log = _read_sanitize_log(device.path)
-        except EngineError as error:
-            raise DeviceError(f"purging {device.name}: {error}") from error
+        log = _read_sanitize_log(device.path)
         status = _status(log)
         if status in (SANITIZED, SANITIZED_DEALLOCATED):
             return True
@@ -169,7 +163,7 @@ def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
         watch.progress(_int(log, "sprog") / 65536)
         return False
 
-    wait_for_end(f"the sanitize of {device.name}", is_done, limit_s=SANITIZE_LIMIT_S)
+    wait_for_end(device, "the sanitize of", is_done, limit_s=SANITIZE_LIMIT_S)
 
 
 def _status(log: dict[str, object]) -> int:

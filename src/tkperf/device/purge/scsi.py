@@ -17,7 +17,7 @@ from tkperf.device.purge.method import (
     wait_for_end,
 )
 from tkperf.model.choices import SCSI_PURGES
-from tkperf.model.errors import DeviceError, EngineError
+from tkperf.model.errors import EngineError
 from tkperf.system.process import run_command
 
 START_LIMIT_S = 120.0
@@ -90,15 +90,8 @@ def _offer_format(identity: DeviceIdentity) -> Offer:
     )
 
 
-def find_scsi_erase(device: str) -> float | None:
+def find_scsi_erase(path: str) -> float | None:
     """Return the share done of a format or sanitize under way; None if the drive reports none."""
-    try:
-        return _read_progress(device)
-    except EngineError:
-        return None
-
-
-def _read_progress(path: str) -> float | None:
     done = run_command(["sg_requests", "--progress", path], timeout_s=QUERY_LIMIT_S)
     progress = re.search(r"Progress indication:\s*([\d.]+)%", done.stdout)
     return None if progress is None else float(progress[1]) / 100
@@ -108,12 +101,9 @@ def _wait_until_ready(device: Handle, watch: PurgeWatch) -> None:
     """Poll the progress indication until the device reports none any more."""
 
     def is_done() -> bool:
-        try:
-            share = _read_progress(device.path)
-        except EngineError as error:
-            raise DeviceError(f"purging {device.name}: {error}") from error
+        share = find_scsi_erase(device.path)
         if share is not None:
             watch.progress(share)
         return share is None
 
-    wait_for_end(f"purging {device.name}", is_done, limit_s=SCSI_ERASE_LIMIT_S)
+    wait_for_end(device, "purging", is_done, limit_s=SCSI_ERASE_LIMIT_S)

@@ -130,9 +130,8 @@ class StorcliSet:
         Raises:
             DeviceError: the controller does not report the size of a drive.
         """
-        sizes = [drive.least_bytes for drive in drives]
-        stated_bytes = [size for size in sizes if size is not None]
-        if len(stated_bytes) < len(sizes):
+        stated_bytes = [size for drive in drives if (size := drive.least_bytes) is not None]
+        if len(stated_bytes) < len(drives):
             unknown = ", ".join(drive.address for drive in drives if drive.least_bytes is None)
             raise DeviceError(
                 f"{self.path}: the controller does not tell the size of drive {unknown}: see "

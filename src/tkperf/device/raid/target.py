@@ -7,10 +7,9 @@ and measures it only when its resync is done (docs/adr/0010).
 from __future__ import annotations
 
 import queue
-import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 
 from tkperf.device.permit import ControllerPermit, ErasePermit, SetPermit
 from tkperf.device.purge import PurgeMethod, PurgeWatch, run_purge
@@ -51,27 +50,16 @@ class MdadmTarget:
             permit.recheck()
 
     def make_ready_to_fill(self) -> None:
-        """Take the set apart: tkperf preconditions the members."""
-        self.take_apart()
+        """Stop the set, if it is there, and hold the members again: tkperf preconditions them."""
+        if not self._permit.is_made:
+            return
+        self._permit.recheck()
+        self._permit.release()
+        self._raid.remove([permit.handle for permit in self.permits])
+        for permit in self.permits:
+            permit.take_back()
 
     def make_ready(self, *, on_progress: OnProgress) -> None:
-        """Make the set and wait until it is in sync."""
-        self.build(on_progress)
-
-    def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
-        methods = {member.method.title for member in self._members if member.method}
-        if len(methods) == 0:
-            return NOT_PURGED
-        self.take_apart()
-        verified = _purge_in_parallel(self._members, on_progress, on_note)
-        for member in self._members:
-            member.cache.apply()
-        return PurgeResult(
-            method=f"{len(self._members)} members in parallel: {', '.join(sorted(methods))}",
-            note="; ".join(sorted(set(verified))),
-        )
-
-    def build(self, on_progress: OnProgress) -> None:
         """Make the set, if it is not there, and wait until it is in sync.
 
         Raises:
@@ -86,15 +74,18 @@ class MdadmTarget:
             self._raid.wait_until_ready(on_progress)
             self._in_sync = True
 
-    def take_apart(self) -> None:
-        """Stop the set, if it is there, and hold the members again."""
-        if not self._permit.is_made:
-            return
-        self._permit.recheck()
-        self._permit.release()
-        self._raid.remove([permit.handle for permit in self.permits])
-        for permit in self.permits:
-            permit.take_back()
+    def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
+        methods = {member.method.title for member in self._members if member.method}
+        if len(methods) == 0:
+            return NOT_PURGED
+        self.make_ready_to_fill()
+        verified = _purge_in_parallel(self._members, on_progress, on_note)
+        for member in self._members:
+            member.cache.apply()
+        return PurgeResult(
+            method=f"{len(self._members)} members in parallel: {', '.join(sorted(methods))}",
+            note="; ".join(sorted(set(verified))),
+        )
 
 
 def create_of(raid: MdadmSet, permits: Sequence[ErasePermit]) -> None:
@@ -110,16 +101,6 @@ def create_of(raid: MdadmSet, permits: Sequence[ErasePermit]) -> None:
         permit.lent_to = raid.name
 
 
-@dataclass(slots=True)
-class _Notice:
-    """A note on its way from a purging thread to the run's own."""
-
-    code: str
-    text: str
-    answered: threading.Event = field(default_factory=threading.Event)
-    kept: bool = False
-
-
 def _purge_in_parallel(
     members: Sequence[Member], on_progress: OnProgress, on_note: OnNote
 ) -> list[str]:
@@ -130,15 +111,15 @@ def _purge_in_parallel(
     Raises:
         DeviceError, RefusedError: the error of the first member that failed, when all have ended.
     """
-    notices: queue.Queue[_Notice] = queue.Queue()
+    # Notes on their way from a purging thread to this one, each with the answer whether it was kept.
+    notes: queue.Queue[tuple[str, str, Future[bool]]] = queue.Queue()
     shares: dict[int, float | None] = {}
 
     def purge(index: int, member: Member) -> str:
         def note(code: str, text: str) -> None:
-            notice = _Notice(code, text)
-            notices.put(notice)
-            notice.answered.wait()
-            if not notice.kept:
+            kept: Future[bool] = Future()
+            notes.put((code, text, kept))
+            if not kept.result():
                 raise DeviceError(f"{member.permit.identity.path}: not erased: {text}: not kept")
 
         def progress(share: float | None) -> None:
@@ -154,7 +135,7 @@ def _purge_in_parallel(
         stopped_by: BaseException | None = None
         while not all(future.done() for future in futures):
             try:
-                notice = notices.get(timeout=0.5)
+                code, text, kept = notes.get(timeout=0.5)
             except queue.Empty:
                 reported = [share for share in shares.values() if share is not None]
                 on_progress(min(reported) if len(reported) == len(members) else None)
@@ -162,11 +143,12 @@ def _purge_in_parallel(
                 stopped_by = interruption
             else:
                 try:
-                    on_note(notice.code, notice.text)
-                    notice.kept = True
+                    on_note(code, text)
                 except BaseException as error:
                     stopped_by = error
-                notice.answered.set()
+                    kept.set_result(False)
+                else:
+                    kept.set_result(True)
     if stopped_by is not None:
         raise stopped_by
     return [future.result() for future in futures]

@@ -117,28 +117,19 @@ def find_place(path: str | Path, mounts: Sequence[Mount], proc_root: Path) -> Pl
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """A directory that is part of an overlay."""
-
-    overlay: Mount
-    path: str
-
-
-def find_layers(mounts: Sequence[Mount]) -> Iterator[Layer]:
-    """Yield the directories of each overlay, and the directories that eCryptfs decrypts."""
+def find_layers(mounts: Sequence[Mount]) -> Iterator[tuple[Mount, str]]:
+    """Yield each overlay with each of its directories; eCryptfs with the directory that it decrypts."""
     for mount in mounts:
         if mount.kind == "ecryptfs":
-            yield Layer(mount, mount.source)
+            yield mount, mount.source
         if mount.kind != "overlay":
             continue
         for option in mount.options.split(","):
             name, _, value = option.partition("=")
             if name in _ONE_LAYER_OPTIONS:
-                yield Layer(mount, _without_backslashes(unescape(value)))
+                yield mount, _without_backslashes(unescape(value))
             elif name == "lowerdir":
-                for folder in parse_lower_layers(value):
-                    yield Layer(mount, folder)
+                yield from ((mount, folder) for folder in parse_lower_layers(value))
 
 
 def parse_lower_layers(value: str) -> list[str]:
@@ -150,15 +141,17 @@ def _without_backslashes(value: str) -> str:
     return re.sub(r"\\(.)", r"\1", value, flags=re.DOTALL)
 
 
-def holds(layer: Layer, target: Path, mounts: Sequence[Mount], proc_root: Path) -> bool | None:
+def holds(
+    overlay: Mount, layer: str, target: Path, mounts: Sequence[Mount], proc_root: Path
+) -> bool | None:
     """Return whether a file lies in an overlay's directory; None if that cannot be found any more.
 
     Compares the places of both in their file system, so that bind mounts make no difference. If these
     are not known, compares the directories above the file.
     """
-    ways = [str(layer.overlay.process / "root") + layer.path, layer.path]
+    ways = [str(overlay.process / "root") + layer, layer]
     reachable = False
-    for way in ways if layer.path.startswith("/") else []:
+    for way in ways if layer.startswith("/") else []:
         try:
             folder = os.stat(way)
         except (OSError, ValueError):

@@ -84,7 +84,8 @@ def look_at_processes(
     processes = ProcessSurvey()
     for name in sorted((name for name in os.listdir(proc_root) if name.isdecimal()), key=int):
         process = proc_root / name
-        _note_namespace(process, processes)
+        with suppress(OSError):
+            processes.namespaces.setdefault(os.readlink(f"{process}/ns/mnt"), process)
         if not (subject.nodes or subject.files):
             continue
         try:
@@ -109,13 +110,6 @@ def find_openers(proc_root: Path, held: os.stat_result) -> list[str]:
         subject = Subject(files={(held.st_dev, held.st_ino): "the file"})
     processes = look_at_processes(proc_root, subject, file_systems=set())
     return list(dict.fromkeys(use.process for use in processes.uses))
-
-
-def _note_namespace(process: Path, processes: ProcessSurvey) -> None:
-    try:
-        processes.namespaces.setdefault(os.readlink(f"{process}/ns/mnt"), process)
-    except OSError:
-        return
 
 
 # The used part of the target, how, and whether it is written to.

@@ -101,10 +101,10 @@ class Survey:
         """
         for file, path in self.subject.paths.items():
             overlays: dict[int, tuple[Mount, bool]] = {}
-            for layer in find_layers(self.mounts):
-                holding = holds(layer, path, self.mounts, self.proc_root)
-                if holding or (holding is None and layer.overlay.mount_id not in overlays):
-                    overlays[layer.overlay.mount_id] = (layer.overlay, holding is True)
+            for overlay, layer in find_layers(self.mounts):
+                holding = holds(overlay, layer, path, self.mounts, self.proc_root)
+                if holding or (holding is None and overlay.mount_id not in overlays):
+                    overlays[overlay.mount_id] = (overlay, holding is True)
             for mount in self.mounts:
                 sure = mount.mount_id in overlays and overlays[mount.mount_id][1]
                 if mount.kind == "overlay" and not sure and shows(mount, path):
