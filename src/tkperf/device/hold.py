@@ -13,6 +13,7 @@ import fcntl
 import os
 import stat
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -124,22 +125,18 @@ class Hold:
             signatures = find_signatures({self.identity.path: self.path})
             return signatures or describe_content(self.identity.path, self.path)
         places = {self.identity.path: self.path}
-        opened: list[int] = []
-        try:
+        with ExitStack() as opened:
             for partition in find_parts(find_node(self.identity.major_minor or ""))[1:]:
                 node = Path("/dev") / partition.name
                 descriptor = _open_node(node, text(partition / "dev"))
                 if descriptor is not None:
-                    opened.append(descriptor)
+                    opened.callback(os.close, descriptor)
                     places[str(node)] = _link(descriptor)
             signatures = find_signatures(places)
-            if signatures or self.identity.interface != "loop":
-                return signatures
-            # A loop device holds a user's file.
-            return describe_content(self.identity.path, self.path)
-        finally:
-            for descriptor in opened:
-                os.close(descriptor)
+        if signatures or self.identity.interface != "loop":
+            return signatures
+        # A loop device holds a user's file.
+        return describe_content(self.identity.path, self.path)
 
     def lend(self) -> None:
         """Give up the exclusive claim, but keep the lock."""

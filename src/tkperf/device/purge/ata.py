@@ -8,7 +8,7 @@ an error. ``tkperf doctor --unlock`` can clear it later, too.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -128,15 +128,14 @@ def _offer_security_erase(security: AtaSecurity, *, enhanced: bool) -> Offer:
     minutes = security.enhanced_erase_minutes if enhanced else security.erase_minutes
     limit_s = max(LEAST_ERASE_LIMIT_S, 60.0 * ERASE_LIMIT_FACTOR * (minutes or 0))
 
-    def act(permit: ErasePermit, watch: PurgeWatch) -> None:
-        _security_erase(permit.handle, watch, enhanced=enhanced, limit_s=limit_s)
-
     kind = "Security Erase Unit, enhanced" if enhanced else "Security Erase Unit"
     return PurgeMethod(
         name=name,
         title=f"ATA {kind} (drive's estimate: {minutes or 'no'} min)",
         reads_zero=not enhanced,
-        act=act,
+        act=lambda permit, watch: _security_erase(
+            permit.handle, watch, enhanced=enhanced, limit_s=limit_s
+        ),
     )
 
 
@@ -161,27 +160,20 @@ def _why_not(security: AtaSecurity, *, enhanced: bool) -> str | None:
 
 def _security_erase(device: Handle, watch: PurgeWatch, *, enhanced: bool, limit_s: float) -> None:
     """Set the password, erase, and make sure that no password stays behind."""
-    user = ["hdparm", "--user-master", "u"]
     watch.note(
         "ata-password-set",
         f"ATA user password '{PASSWORD}' is being set on {device.name} for Security Erase; "
         f"should the drive stay locked: tkperf doctor --unlock {device.name}",
     )
     try:
-        _command(device, [*user, "--security-set-pass", PASSWORD, device.path])
+        _command(device, "--security-set-pass")
         if not _read(device).enabled:
             raise DeviceError(
                 f"purging {device.name} failed: it took the security password without setting it; it "
                 "does not do what it claims. Choose another method with --purge"
             )
         erase = "--security-erase-enhanced" if enhanced else "--security-erase"
-        run_tool(
-            device,
-            [*user, erase, PASSWORD, device.path],
-            limit_s=limit_s,
-            on_tick=lambda: watch.progress(None),
-            must_finish=True,
-        )
+        _command(device, erase, limit_s=limit_s, on_tick=lambda: watch.progress(None))
     finally:
         clear_password(device)
         watch.note("ata-password-cleared", f"no ATA password is set on {device.name}")
@@ -196,10 +188,9 @@ def clear_password(device: Handle) -> bool:
     security = _read(device)
     if not security.enabled:
         return False
-    user = ["hdparm", "--user-master", "u"]
     if security.locked:
-        _command(device, [*user, "--security-unlock", PASSWORD, device.path])
-    _command(device, [*user, "--security-disable", PASSWORD, device.path])
+        _command(device, "--security-unlock")
+    _command(device, "--security-disable")
     after = _read(device)
     if after.enabled or after.locked:
         raise DeviceError(
@@ -233,9 +224,16 @@ def clear_left_password(identity: DeviceIdentity) -> bool:
         held.release()
 
 
-def _command(device: Handle, argv: list[str]) -> None:
-    """Run one step of setting or clearing a password; an interruption waits for its end."""
-    run_tool(device, argv, limit_s=HDPARM_LIMIT_S, must_finish=True)
+def _command(
+    device: Handle,
+    option: str,
+    *,
+    limit_s: float = HDPARM_LIMIT_S,
+    on_tick: Callable[[], None] = lambda: None,
+) -> None:
+    """Run a command of the security feature set with the password; an interruption waits for its end."""
+    argv = ["hdparm", "--user-master", "u", option, PASSWORD, device.path]
+    run_tool(device, argv, limit_s=limit_s, on_tick=on_tick, must_finish=True)
 
 
 def _read(device: Handle) -> AtaSecurity:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tkperf.device.link import find_narrower_bridge, read_link
+from tkperf.device.inspection import find_narrower_bridge, read_link
 from tkperf.device.sysfs import SECTOR_BYTES, number, text
 from tkperf.host.audit.site import (
     MATTERS,
