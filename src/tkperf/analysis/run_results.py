@@ -26,7 +26,6 @@ from tkperf.model.phases import Round
 from tkperf.model.quantity import IOS, Direction
 from tkperf.model.record import (
     GoesOn,
-    LeftOut,
     Resumption,
     RunRecord,
     RunStatus,
@@ -41,93 +40,14 @@ from tkperf.procedures.demand_intensity import GRID, DemandGridTable
 from tkperf.procedures.walk import first_rounds
 
 
-def find_resumptions(record: RunRecord) -> tuple[ResumptionResult, ...]:
-    """Return each resumption of a run, in order."""
-    return tuple(_resumption(record, resumption) for resumption in record.resumptions)
-
-
-def with_resumptions(test: TestResult, found: Sequence[ResumptionResult]) -> TestResult:
-    """Return the test with its set-aside writes included, and without the time in which nothing ran."""
-    of_test = [each for each in found if each.test == test.name]
-    again_bytes = sum(each.set_aside_written_bytes for each in of_test)
-    paused_s = sum(each.resumed_s - each.stopped_s for each in of_test)
-    written_bytes, duration_s = test.written_bytes, test.duration_s
-    return replace(
-        test,
-        written_bytes=None if written_bytes is None else written_bytes + again_bytes,
-        written_again_bytes=again_bytes,
-        duration_s=None if duration_s is None else duration_s - paused_s,
-    )
-
-
-def _resumption(record: RunRecord, resumption: Resumption) -> ResumptionResult:
-    aside = _set_aside(record, resumption)
-    earlier = [test for test in record.earlier if test.id in resumption.repeated_ids]
-    written_bytes = resumption.cut_off_written_bytes + sum(
-        step.measurement.write.bytes for step in aside
-    )
-    return ResumptionResult(
-        resumed_utc=resumption.resumed_utc,
-        stopped_s=resumption.stopped_s,
-        resumed_s=resumption.resumed_s,
-        interrupted=resumption.was_interrupted,
-        because=resumption.because,
-        test=resumption.test,
-        section=resumption.section,
-        goes_on=resumption.goes_on.value,
-        again=resumption.again,
-        accepted=resumption.goes_on is GoesOn.WHERE_IT_STOPPED,
-        set_aside_steps=len(aside),
-        set_aside_written_bytes=written_bytes,
-        repeated=resumption.repeated,
-        added=resumption.added,
-        changes=resumption.changes,
-        cut_off=resumption.cut_off,
-        replaced=tuple(
-            ReplacedTest(
-                name=test.name,
-                complete=test.status is RunStatus.COMPLETE,
-                outcomes=test.outcomes,
-                written_bytes=sum(step.measurement.write.bytes for step in test.steps),
-            )
-            for test in earlier
-        ),
-    )
-
-
-def _set_aside(record: RunRecord, resumption: Resumption) -> tuple[StepRecord, ...]:
-    """Return the steps that this interruption set aside; steps of earlier interruptions are left out."""
-    for test in (*record.tests, *record.earlier):
-        if test.id == resumption.test_id:
-            return tuple(
-                step for sequence, step in test.set_aside if resumption.sets_aside(sequence)
-            )
-    return ()
-
-
 def analyse(record: RunRecord) -> RunResult:
     """Return all results of a run, as far as it got."""
-    found = find_resumptions(record)
+    resumptions = tuple(_resumption(record, resumption) for resumption in record.resumptions)
+    tests = tuple(_test(record, test, resumptions) for test in record.tests)
+    # A run without a known device may be an imported one.
+    if record.info.imported or not record.info.device:
+        tests = tuple(_without_guesses(test, record.info) for test in tests)
     begun = {test.name for test in record.tests}
-    not_begun = tuple(name for name in record.planned if name not in begun)
-    telemetry = {test.name: find_test_telemetry(record, test) for test in record.tests}
-    tests = tuple(
-        with_resumptions(
-            _with_ceiling(
-                _test(
-                    test,
-                    _plan(record.info.suite, test),
-                    _planned_areas(record.info, test),
-                    [row for row in record.left_out if row.step and row.test == test.name],
-                    alone=record.info.is_simulated or record.info.imported,
-                ),
-                record.info,
-            ),
-            found,
-        )
-        for test in record.tests
-    )
-    tests = tuple(replace(test, telemetry=telemetry[test.name]) for test in tests)
     return RunResult(
         schema=RESULTS_SCHEMA,
         info=record.info,
@@ -135,14 +55,9 @@ def analyse(record: RunRecord) -> RunResult:
         ended_utc=record.ended_utc or None,
         ended_because=record.ended_because,
         warnings=record.warnings,
-        resumptions=found,
-        not_begun=not_begun,
-        tests=(
-            tuple(_without_guesses(test, record.info) for test in tests)
-            # A run without a known device may be an imported one.
-            if record.info.imported or not record.info.device
-            else tests
-        ),
+        resumptions=resumptions,
+        not_begun=tuple(name for name in record.planned if name not in begun),
+        tests=tests,
         left_out=tuple(record.left_out),
         media_errors=count_media_errors(record),
     )
@@ -221,22 +136,13 @@ def _recorded(steps: Sequence[StepRecord], name: str) -> SectionPlan:
     return generic_section(name, areas=StepKind.AREA in kinds, stream=StepKind.CONTINUOUS in kinds)
 
 
-def _with_ceiling(result: TestResult, info: RunInfo) -> TestResult:
-    """Return the test with the latency ceiling of its demand grid, from the run's own profile."""
-    definition = find_test(info.suite, result.name, info.profile)
+def _find_ceiling_us(info: RunInfo, test: str) -> float | None:
+    """Return the latency ceiling of a test's grid of demands, from the run's own profile; None: it has no grid."""
+    definition = find_test(info.suite, test, info.profile)
     if definition is None or definition.table is None:
-        return result
+        return None
     table = read_stored_profile(info.profile).tables.get(definition.table.key)
-    if not isinstance(table, DemandGridTable):
-        return result
-    ceiling_us = table.latency_ceiling_ms * 1000
-    return replace(
-        result,
-        sections=tuple(
-            replace(section, latency_ceiling_us=ceiling_us) if section.name == GRID else section
-            for section in result.sections
-        ),
-    )
+    return table.latency_ceiling_ms * 1000 if isinstance(table, DemandGridTable) else None
 
 
 def _planned_areas(info: RunInfo, test: TestRecord) -> dict[str, Round]:
@@ -252,13 +158,11 @@ def _planned_areas(info: RunInfo, test: TestRecord) -> dict[str, Round]:
 
 
 def _test(
-    test: TestRecord,
-    plan: TestPlan,
-    planned: dict[str, Round],
-    lost: Sequence[LeftOut],
-    *,
-    alone: bool,
+    record: RunRecord, test: TestRecord, resumptions: Sequence[ResumptionResult]
 ) -> TestResult:
+    info, plan = record.info, _plan(record.info.suite, test)
+    planned, ceiling_us = _planned_areas(info, test), _find_ceiling_us(info, test.name)
+    lost = [row for row in record.left_out if row.step and row.test == test.name]
     sections: dict[str, list[StepRecord]] = {}
     for step in test.steps:
         sections.setdefault(step.section, []).append(step)
@@ -267,15 +171,32 @@ def _test(
     watched = [step for step in test.steps if step.disturbances is not None]
     disturbed = Counter(code for step in watched for code in step.disturbance_codes or ())
     nobody_watched = bool(test.steps) and not watched
+    alone = info.is_simulated or info.imported
+    interruptions = [each for each in resumptions if each.test == test.name]
+    again_bytes = sum(each.set_aside_written_bytes for each in interruptions)
+    written_bytes = sum(step.measurement.write.bytes for step in test.steps) + again_bytes
+    duration_s = None if test.ended_s is None else test.ended_s - test.started_s
+    if duration_s is not None:  # without the time in which nothing ran
+        duration_s -= sum(each.pause_s for each in interruptions)
+    # An unfinished test names its sections without measurements.
+    unfinished = test.plan if test.status is not RunStatus.COMPLETE else None
     result = TestResult(
         name=test.name,
         title=plan.title,
         status=test.status,
-        duration_s=None if test.ended_s is None else test.ended_s - test.started_s,
-        written_bytes=None if lost else sum(step.measurement.write.bytes for step in test.steps),
+        duration_s=duration_s,
+        written_bytes=None if lost else written_bytes,
+        written_again_bytes=again_bytes,
         longest_gap_s=None if lost else max(gaps, default=None),
         sections=tuple(
-            build_section(test, section, sections[section.name], planned.get(section.name), lost)
+            build_section(
+                test,
+                section,
+                sections[section.name],
+                planned.get(section.name),
+                lost,
+                ceiling_us if section.name == GRID else None,
+            )
             for section in plan.sections
         ),
         figures=plan.figures,
@@ -294,17 +215,12 @@ def _test(
         else sum(not (alone or _is_compared(step)) for step in watched),
         steps=tuple(_host_of(step) for step in watched),
         under_way=test.under_way,
+        not_measured=()
+        if unfinished is None
+        else tuple(each.name for each in unfinished.sections if each.name not in sections),
+        telemetry=find_test_telemetry(record, test),
     )
-    return with_characteristics(_with_missing(result, test))
-
-
-def _with_missing(result: TestResult, test: TestRecord) -> TestResult:
-    """Return an unfinished test with the names of its sections without measurements."""
-    if test.status is RunStatus.COMPLETE or test.plan is None:
-        return result
-    measured = {section.name for section in result.sections}
-    names = (section.name for section in test.plan.sections)
-    return replace(result, not_measured=tuple(name for name in names if name not in measured))
+    return with_characteristics(result)
 
 
 def _host_of(step: StepRecord) -> StepHost:
@@ -325,3 +241,48 @@ def _host_of(step: StepRecord) -> StepHost:
 def _is_compared(step: StepRecord) -> bool:
     """Return whether the I/O of others was distinguished from the step's own."""
     return step.foreign_read_bytes is not None and step.foreign_write_bytes is not None
+
+
+def _resumption(record: RunRecord, resumption: Resumption) -> ResumptionResult:
+    aside = _set_aside(record, resumption)
+    earlier = [test for test in record.earlier if test.id in resumption.repeated_ids]
+    written_bytes = resumption.cut_off_written_bytes + sum(
+        step.measurement.write.bytes for step in aside
+    )
+    return ResumptionResult(
+        resumed_utc=resumption.resumed_utc,
+        stopped_s=resumption.stopped_s,
+        resumed_s=resumption.resumed_s,
+        interrupted=resumption.was_interrupted,
+        because=resumption.because,
+        test=resumption.test,
+        section=resumption.section,
+        goes_on=resumption.goes_on.value,
+        again=resumption.again,
+        accepted=resumption.goes_on is GoesOn.WHERE_IT_STOPPED,
+        set_aside_steps=len(aside),
+        set_aside_written_bytes=written_bytes,
+        repeated=resumption.repeated,
+        added=resumption.added,
+        changes=resumption.changes,
+        cut_off=resumption.cut_off,
+        replaced=tuple(
+            ReplacedTest(
+                name=test.name,
+                complete=test.status is RunStatus.COMPLETE,
+                outcomes=test.outcomes,
+                written_bytes=sum(step.measurement.write.bytes for step in test.steps),
+            )
+            for test in earlier
+        ),
+    )
+
+
+def _set_aside(record: RunRecord, resumption: Resumption) -> tuple[StepRecord, ...]:
+    """Return the steps that this interruption set aside; steps of earlier interruptions are left out."""
+    for test in (*record.tests, *record.earlier):
+        if test.id == resumption.test_id:
+            return tuple(
+                step for sequence, step in test.set_aside if resumption.sets_aside(sequence)
+            )
+    return ()

@@ -192,12 +192,14 @@ def build_section(
     all_steps: Sequence[StepRecord],
     planned: Round | None,
     lost_steps: Sequence[LeftOut],
+    latency_ceiling_us: float | None,
 ) -> SectionResult:
     """Build one section of a test.
 
     Args:
         planned: the first area of a hard disk's section, from the profile; None: not known.
         lost_steps: rows of the test's steps that could not be read.
+        latency_ceiling_us: ceiling of the mean latency; None: the section has none.
     """
     name = plan.name
     # Warm-ups count only in the written bytes.
@@ -247,6 +249,7 @@ def build_section(
         ),
         fill_workload=fills[-1].workload if fills else None,
         window_verdicts=_window_verdicts(ended, given),
+        latency_ceiling_us=latency_ceiling_us,
         # Areas are no course in time.
         timelines=tuple(
             _find_timelines(
