@@ -58,16 +58,17 @@ from tkperf.model.units import NOT_FOUND, format_block_size, format_mix
 from tkperf.model.workload import Workload
 from tkperf.procedures import TESTS
 
-# Values that distinguish workloads of the same mix and block size; a claim has them as keys.
-_CONDITIONS: dict[Axis, Callable[[Workload], object]] = {
-    ACCESS: lambda work: work.access,
-    ZONES: lambda work: work.zones_text or "even",
-    COMPRESSIBLE: lambda work: work.compressible_percent or 0,
-    REGION: lambda work: str(work.region or "all"),
-    OFFERED: lambda work: work.offered_iops,
-    ARRIVAL: lambda work: work.arrival,
-    JOBS: lambda work: work.jobs,
-    DEPTH: lambda work: work.io_depth,
+# Values that distinguish workloads of the same mix and block size, and their form in a claim's name; a claim
+# has them as keys.
+_CONDITIONS: dict[Axis, tuple[Callable[[Workload], object], str]] = {
+    ACCESS: (lambda work: work.access, "{}"),
+    ZONES: (lambda work: work.zones_text or "even", "zones {}"),
+    COMPRESSIBLE: (lambda work: work.compressible_percent or 0, "{} % compressible"),
+    REGION: (lambda work: str(work.region or "all"), "within {}"),
+    OFFERED: (lambda work: work.offered_iops, "at {:,.6g} IOPS offered"),
+    ARRIVAL: (lambda work: work.arrival, "{}"),
+    JOBS: (lambda work: work.jobs, "TC{}"),
+    DEPTH: (lambda work: work.io_depth, "QD{}"),
 }
 
 
@@ -171,13 +172,9 @@ def _conditions_of(section: SectionResult) -> Callable[[Workload], dict[str, Any
     told_apart_by = [
         axis for axis in find_axes(cell.workload for cell in section.cells) if axis in _CONDITIONS
     ]
-    return lambda workload: {axis.key: _CONDITIONS[axis](workload) for axis in told_apart_by}
+    return lambda workload: {axis.key: _CONDITIONS[axis][0](workload) for axis in told_apart_by}
 
 
-_NAMED = {
-    ACCESS: "{}", ZONES: "zones {}", COMPRESSIBLE: "{} % compressible", REGION: "within {}",
-    OFFERED: "at {:,.6g} IOPS offered", ARRIVAL: "{}", JOBS: "TC{}", DEPTH: "QD{}",
-}  # fmt: skip
 _WHOLE_STREAM = "of the whole stream, its fresh beginning included"
 
 
@@ -358,8 +355,8 @@ def _name(claim: Claim) -> str:
         claim.metric,
         "" if claim.direction is Direction.ALL else f"of {claim.direction}s",
         *(
-            _NAMED[axis].format(value)
-            for axis in _CONDITIONS
+            form.format(value)
+            for axis, (_, form) in _CONDITIONS.items()
             if (value := getattr(claim, axis.key)) is not None
         ),
     ]
@@ -368,7 +365,8 @@ def _name(claim: Claim) -> str:
 
 def _is_meant(claim: Claim, workload: Workload) -> bool:
     return all(
-        getattr(claim, axis.key) in (None, value(workload)) for axis, value in _CONDITIONS.items()
+        getattr(claim, axis.key) in (None, value(workload))
+        for axis, (value, _) in _CONDITIONS.items()
     )
 
 

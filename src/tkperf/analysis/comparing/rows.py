@@ -11,12 +11,12 @@ from tkperf.analysis.axes import comparable_axes, place_of
 from tkperf.analysis.characteristics import FRESH, SOUGHT_ALWAYS, STEADY, Characteristic
 from tkperf.analysis.comparing.entries import ComparedRow, Entry, Span, against_first
 from tkperf.analysis.courses import changes
-from tkperf.analysis.results import CellResult, RunResult, SectionResult, SliceResult, TestResult
+from tkperf.analysis.results import CellResult, RunResult, SectionResult, SliceResult
 from tkperf.analysis.timeline.findings import preferred
 from tkperf.analysis.timeline.levels import LevelKind
 from tkperf.analysis.uncertainty.estimate import EXTREME, Basis, Uncertainty
 from tkperf.analysis.uncertainty.means import uncertainty_of_median
-from tkperf.model.disturbance.codes import DisturbanceCode, find_codes
+from tkperf.model.disturbance.codes import find_codes
 from tkperf.model.quantity import LATENCY_MAX, LATENCY_MIN, QUANTITIES, Measure, Quantity
 from tkperf.model.workload import Workload
 
@@ -33,23 +33,15 @@ _EXTREMES = {LATENCY_MAX: max, LATENCY_MIN: min}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseOfRun:
+class Phase:
     """One run's part of a phase: its slices, and its levels by quantity, as far as these are known."""
 
     slices: tuple[SliceResult, ...]
     levels: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedPhase:
-    """A phase that every run's stream has."""
-
-    part: str
-    of_runs: tuple[PhaseOfRun, ...]
-
-
-def find_phases(sections: Sequence[SectionResult]) -> tuple[ComparedPhase, ...]:
-    """Return the phases that every run's stream has.
+def find_phases(sections: Sequence[SectionResult]) -> dict[str, list[Phase]]:
+    """Return the phases that every run's stream has, by their names.
 
     A mean over a stream that went from one level to another depends on how long it lasted, so each phase has its own
     value. If not every run became steady, the last quarter of each stream is compared; if every run reached the
@@ -57,20 +49,19 @@ def find_phases(sections: Sequence[SectionResult]) -> tuple[ComparedPhase, ...]:
     throughout.
     """
     if not all(_is_stream(section) for section in sections):
-        return ()
+        return {}
     if not any(changes(section, section.slices[0].values.workload) for section in sections):
-        return ()
+        return {}
     by_run = [dict(_levels(section)) for section in sections]
     judged = are_judged_steady(sections)
-    phases = [
-        ComparedPhase(part=part, of_runs=tuple(of_run[part] for of_run in by_run))
+    phases = {
+        part: [of_run[part] for of_run in by_run]
         for part in ((FRESH_PART,) if judged else tuple(_KINDS.values()))
         if all(part in of_run for of_run in by_run)
-    ]
-    if not judged and not any(phase.part == STEADY_PART for phase in phases):
-        quarters = tuple(_last_quarter(section) for section in sections)
-        phases.append(ComparedPhase(part=LAST_PART, of_runs=quarters))
-    return tuple(phases)
+    }
+    if not judged and STEADY_PART not in phases:
+        phases[LAST_PART] = [_last_quarter(section) for section in sections]
+    return phases
 
 
 def are_judged_steady(sections: Sequence[SectionResult]) -> bool:
@@ -78,52 +69,38 @@ def are_judged_steady(sections: Sequence[SectionResult]) -> bool:
     return all(section.window and section.steady for section in sections)
 
 
-def phase_entry(phase: ComparedPhase, run: int, quantity: Quantity) -> Entry:
+def phase_entry(part: str, phase: Phase, quantity: Quantity) -> Entry:
     """Return one run's value of a quantity in a phase: the median of its slices, or their extreme."""
-    of_run = phase.of_runs[run]
-    cells = [one.values for one in of_run.slices]
+    cells = [one.values for one in phase.slices]
     values = [value for cell in cells if (value := cell.value(quantity)) is not None]
     if len(values) < len(cells):  # some slices have no value
         return Entry(value=None)
-    value, uncertainty = _value(of_run.levels, quantity, values)
-    if phase.part == LAST_PART:  # has no level yet
+    if quantity in _EXTREMES:
+        value, uncertainty = _EXTREMES[quantity](values), Uncertainty(reason=EXTREME)
+    else:
+        value = phase.levels.get(quantity.key, median(values))
+        uncertainty = uncertainty_of_median(value, values, Basis.SLICES)
+    if part == LAST_PART:  # has no level yet
         uncertainty = replace(uncertainty, level=None)
     ranged = len(values) >= _FEWEST_RANGED
+    limited = [cell.host_limited for cell in cells if cell.host_limited is not None]
+    watched = [cell.disturbances for cell in cells if cell.disturbances is not None]
     return Entry(
         value=value,
         low=min(values) if ranged else None,
         high=max(values) if ranged else None,
         span=Span.PHASE if ranged else None,
         uncertainty=uncertainty,
-        host_limited=_limited(cells),
-        disturbances=_disturbances(cells),
+        host_limited=any(limited) if limited else None,
+        disturbances=find_codes(code for codes in watched for code in codes) if watched else None,
     )
-
-
-def _value(
-    levels: Mapping[str, float], quantity: Quantity, values: Sequence[float]
-) -> tuple[float, Uncertainty]:
-    if quantity in _EXTREMES:
-        return _EXTREMES[quantity](values), Uncertainty(reason=EXTREME)
-    value = levels.get(quantity.key, median(values))
-    return value, uncertainty_of_median(value, values, Basis.SLICES)
-
-
-def _limited(cells: Sequence[CellResult]) -> bool | None:
-    known = [cell.host_limited for cell in cells if cell.host_limited is not None]
-    return any(known) if known else None
-
-
-def _disturbances(cells: Sequence[CellResult]) -> tuple[DisturbanceCode, ...] | None:
-    watched = [cell.disturbances for cell in cells if cell.disturbances is not None]
-    return find_codes(code for codes in watched for code in codes) if watched else None
 
 
 def _is_stream(section: SectionResult) -> bool:
     return len(section.slices) >= 4 * _LEAST_SLICES and section.areas is None
 
 
-def _levels(section: SectionResult) -> Iterator[tuple[str, PhaseOfRun]]:
+def _levels(section: SectionResult) -> Iterator[tuple[str, Phase]]:
     """Yield the name of each level with its slices and its value."""
     for timeline in preferred(section.timelines):
         if timeline.settled is None or timeline.quantity not in QUANTITIES:
@@ -132,40 +109,42 @@ def _levels(section: SectionResult) -> Iterator[tuple[str, PhaseOfRun]]:
             slices = tuple(one for one in section.slices if level.start <= one.start_s < level.end)
             if level.kind in _KINDS and len(slices) >= _LEAST_SLICES:
                 levels = {timeline.quantity: level.value}
-                yield _KINDS[level.kind], PhaseOfRun(slices=slices, levels=levels)
+                yield _KINDS[level.kind], Phase(slices=slices, levels=levels)
 
 
-def _last_quarter(section: SectionResult) -> PhaseOfRun:
-    return PhaseOfRun(slices=section.slices[-(-3 * len(section.slices) // 4) :], levels={})
+def _last_quarter(section: SectionResult) -> Phase:
+    return Phase(slices=section.slices[-(-3 * len(section.slices) // 4) :], levels={})
 
 
 def build_rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
     """Yield the rows that every run has, in the order of the first run."""
-    for test in results[0].tests:
-        for section in test.sections:
-            found = (_find(result, test, section) for result in results)
-            present = [of_run for of_run in found if of_run is not None]
-            if len(present) == len(results):
-                yield from _of_section(test.name, present)
+    by_name = [
+        {(test.name, section.name): section for test in result.tests for section in test.sections}
+        for result in results
+    ]
+    for test, name in by_name[0]:
+        if all((test, name) in of_run for of_run in by_name):
+            yield from _of_section(test, [of_run[test, name] for of_run in by_name])
 
 
 def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[ComparedRow]:
-    phases = find_phases(sections)
-    workloads = _workloads(sections)
-    for phase in phases:
-        yield from _of_phase(test, sections, workloads, phase)
+    name, quantities = sections[0].name, _quantities(sections[0])
+    phases, workloads = find_phases(sections), _workloads(sections)
+    for part, of_phase in phases.items() if workloads else ():
+        for quantity in quantities:
+            entries = [phase_entry(part, phase, quantity) for phase in of_phase]
+            yield _row(test, name, workloads[0][0], quantity, entries, part)
     whole = not phases or are_judged_steady(sections)
     cells = [_Cells.of(section) for section in sections]
     # A value over all phases would depend on how long each lasted.
     for of_runs in workloads if whole else ():
-        for quantity in _quantities(sections[0]):
+        for quantity in quantities:
             entries = [
                 _entry(of_run, workload, quantity)
                 for of_run, workload in zip(cells, of_runs, strict=True)
             ]
-            yield _row(test, sections[0].name, of_runs[0], quantity, entries)
-    parts = {phase.part for phase in phases} | ({STEADY_PART} if whole and phases else set())
-    yield from _of_course(test, sections, parts)
+            yield _row(test, name, of_runs[0], quantity, entries)
+    yield from _of_course(test, sections, {*phases, *({STEADY_PART} if whole and phases else ())})
 
 
 def _workloads(sections: Sequence[SectionResult]) -> list[list[Workload]]:
@@ -180,19 +159,6 @@ def _workloads(sections: Sequence[SectionResult]) -> list[list[Workload]]:
         for place in places[0]
         if all(place in of_run for of_run in places)
     ]
-
-
-def _of_phase(
-    test: str,
-    sections: Sequence[SectionResult],
-    workloads: Sequence[Sequence[Workload]],
-    phase: ComparedPhase,
-) -> Iterator[ComparedRow]:
-    if not workloads:
-        return
-    for quantity in _quantities(sections[0]):
-        entries = [phase_entry(phase, run, quantity) for run in range(len(sections))]
-        yield _row(test, sections[0].name, workloads[0][0], quantity, entries, phase.part)
 
 
 def _row(
@@ -240,14 +206,6 @@ def _of_course(
 def _course_entry(found: Characteristic) -> Entry:
     not_found = found.text() if found.value is None else None
     return Entry(value=found.value, not_found=not_found, uncertainty=found.uncertainty)
-
-
-def _find(result: RunResult, test: TestResult, section: SectionResult) -> SectionResult | None:
-    for other in result.tests:
-        for candidate in other.sections:
-            if (other.name, candidate.name) == (test.name, section.name):
-                return candidate
-    return None
 
 
 def _quantities(section: SectionResult) -> list[Quantity]:
