@@ -251,4 +251,4 @@ def stamp_ms(document: Mapping[str, Any]) -> float | None:
         if stamp is not None and stamp > 0:
             return stamp * factor
     written = parsedate(str(document.get("time", "")))  # Tue Oct  6 11:17:44 2015, its host's time
-    return timegm(written) * 1000.0 if written and written[0] >= 1970 else None
+    return timegm(written) * 1000.0 if written and 1970 <= written[0] <= 9999 else None

@@ -25,10 +25,8 @@ from tkperf.interop.fio_documents import (
 from tkperf.interop.fio_options import options_of
 from tkperf.interop.fio_result import (
     Job,
-    build_measurement,
-    build_workload,
-    describe_uneven_clones,
     name_of,
+    read_result,
 )
 from tkperf.interop.fio_rounds import build_test
 from tkperf.interop.fio_series import Result, arrange, identify, start_of
@@ -184,14 +182,14 @@ class FioResults:
         host: str | None = None,
     ) -> Result:
         file, jobname = self._names[source], name_of(clones[0])
-        workload = build_workload(clones, options, file, self.remarks)
-        measurement = build_measurement(clones, file, self.remarks)
+        found = read_result(clones, options, file, self.remarks)
+        measurement = found.measurement
         identity = identify(
             file=file,
             jobname=jobname,
             host=host or host_of(clones[0]),
             options=options,
-            threads=workload.jobs,
+            threads=found.workload.jobs,
             measurement=measurement,
         )
         if "ended early" in identity.always:
@@ -202,28 +200,27 @@ class FioResults:
                 file,
                 f" ({measurement.duration_s:.1f} s of {identity.runtime_s:g} s)",
             )
-        uneven = describe_uneven_clones(clones, workload.jobs)
-        if uneven is not None:
+        if found.uneven is not None:
             self.remarks.say(
                 "clones-of-different-times",
                 "clones ran for different times; their I/Os are counted over the longest, as fio "
                 "does (group_reporting)",
                 file,
-                f": {uneven}",
+                f": {found.uneven}",
             )
         text = f"[{jobname}]\n" + "".join(f"{key}={value}\n" for key, value in options.items())
         return Result(
             source=source,
             place=(0, 0),
             job=jobname,
-            workload=workload,
+            workload=found.workload,
             identity=identity,
             measurement=measurement,
             version=one_line(str(document.get("fio version", ""))) or "fio",
             written_ms=stamp_ms(document),
             job_text=readable(text),
             start=start_of(options),
-            uneven=uneven,
+            uneven=found.uneven,
         )
 
     def _of_all_clients(

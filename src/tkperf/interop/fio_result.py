@@ -7,6 +7,7 @@ which write ``io_kbytes`` next to it, it is bytes. ``bw`` is KiB/s in all versio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tkperf.interop.fio_documents import is_unified
@@ -25,14 +26,54 @@ from tkperf.model.units import KIB, format_block_size
 from tkperf.model.workload import Access, Workload
 
 Job = Mapping[str, Any]
+Options = Mapping[str, Any]
 
 SIDES = ("read", "write")
 # Larger numbers are no result of fio: ten million I/Os a second for 115 days, an exabyte, 11 days in ns,
 # 31 years in ms.
 LARGEST_IOS, LARGEST_BYTES, LONGEST_NS, LONGEST_MS = 1e14, 1e18, 1e15, 1e12
+LARGEST_BLOCK_BYTES = 1 << 40
 # Shorter runtimes are too coarse in whole ms to check a rate.
 SHORTEST_CHECKED_MS = 100.0
+# Difference between bytes and I/Os, as a share of all I/Os. 4,000 and 4,096 differ by more.
+SIZE_TOLERANCE = 0.01
+# Mixes of specifications are multiples of this; measured ones vary around them by chance.
+USUAL_MIX_STEP = 5
+# In percent of all I/Os, and in standard deviations of a randomly drawn mix.
+MIX_TOLERANCE_PERCENT, MIX_TOLERANCE_SIGMA = 5.0, 6.0
 _LIKELY_SIZES = tuple(512 << power for power in range(16))
+# fio's levels of its depth distribution; each reaches up to the next.
+_DEPTH_LEVELS = ("1", "2", "4", "8", "16", "32", ">=64")
+
+
+@dataclass(frozen=True, slots=True)
+class _Clone:
+    """Counters of one job, or of a group of clones that fio reports as one."""
+
+    job: Job
+    read: IoStats
+    write: IoStats
+    runtime_ms: float
+
+    @property
+    def total_ms(self) -> int | None:
+        """Time that all clones ran, if the job is a group of them; None: not known."""
+        total_ms = self.job.get("job_runtime")
+        is_known = isinstance(total_ms, int) and self.runtime_ms >= SHORTEST_CHECKED_MS
+        return total_ms if is_known else None
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """Workload and measurement of a job; ``uneven``: the times of clones that ended at different times."""
+
+    workload: Workload
+    measurement: Measurement
+    uneven: str | None
+
+
+def name_of(job: Job) -> str:
+    return str(job.get("jobname"))
 
 
 def shown(value: object) -> str:
@@ -40,103 +81,140 @@ def shown(value: object) -> str:
     return readable(str(value)[:40])
 
 
-def name_of(job: Job) -> str:
-    return str(job.get("jobname"))
-
-
-def build_measurement(jobs: Sequence[Job], file: str, remarks: Remarks) -> Measurement:
-    """Add up the clones of a job: their I/Os over the longest runtime, as in fio's own groups.
+def read_result(jobs: Sequence[Job], options: Options, file: str, remarks: Remarks) -> JobResult:
+    """Return the result of a job and its clones: their I/Os over the longest runtime, as in fio's own groups.
 
     Raises:
-        Unusable: a job has no runtime, a value is not a number, or numbers contradict each other.
+        Unusable: it failed, is not a single workload, its numbers contradict each other or its options, or a
+            value is not a number.
     """
-    read, write = NO_IO, NO_IO
-    for job in jobs:
-        for side in SIDES:
-            _require_agreement(job, side)
-        read, write = read + _stats(job, "read"), write + _stats(job, "write")
-    runtimes_ms = [runtime_ms_of(job) for job in jobs]
-    if min(runtimes_ms) < 1:
-        raise Unusable("a job without a runtime")
-    longest_ms = max(runtimes_ms)
-    if longest_ms < SHORTEST_CHECKED_MS:
-        remarks.say(
-            "very-short",
-            "a job ran for less than 0.1 s: in whole ms, as fio counts, its rates are coarse",
-            file,
-            f" ({longest_ms:.0f} ms)",
+    _require_plain(jobs, options)
+    clones = [_read_clone(job) for job in jobs]
+    _require_no_verification(clones, options)
+    _require_io(clones)
+    threads = _threads(clones, options, file, remarks)
+    io_depth = _io_depth(jobs[0], options, file, remarks)
+    try:
+        workload = Workload(
+            access=_access(jobs[0], options, file),
+            read_percent=_mix(clones, options),
+            block_size_bytes=_block_size(clones, options, threads * io_depth, file, remarks),
+            jobs=threads,
+            io_depth=io_depth,
         )
-    return Measurement(duration_s=longest_ms / 1000, read=read, write=write)
+    except ValueError as error:
+        raise Unusable(readable(str(error))) from None
+    return JobResult(workload, _measure(clones, file, remarks), _uneven(clones, threads))
 
 
-def describe_uneven_clones(jobs: Sequence[Job], threads: int) -> str | None:
-    """Return the times of clones that ended at different times; None: they ended together.
-
-    Args:
-        jobs: the clones, or the one group of them.
-        threads: number of clones that fio counted as one group, if ``jobs`` is that group.
-    """
-    runtimes_ms = [runtime_ms_of(job) for job in jobs]
-    longest_ms, shortest_ms = max(runtimes_ms), min(runtimes_ms)
-    if len(jobs) > 1:
-        if shortest_ms >= 0.95 * longest_ms or longest_ms - shortest_ms <= SHORTEST_CHECKED_MS:
-            return None
-        return f"{len(jobs)} clones, from {shortest_ms / 1000:.1f} s to {longest_ms / 1000:.1f} s"
-    together_ms = jobs[0].get("job_runtime")
-    if not isinstance(together_ms, int) or longest_ms < SHORTEST_CHECKED_MS:
-        return None
-    if not 1.05 < together_ms / longest_ms < 0.95 * threads:
-        return None
-    return (
-        f"{threads} clones for {together_ms / 1000:.1f} s together, the longest "
-        f"{longest_ms / 1000:.1f} s"
-    )
-
-
-def runtime_ms_of(job: Job) -> float:
-    return max(
-        (_number(job, side, "runtime", LONGEST_MS) for side in SIDES if ios_of(job, side)),
-        default=0.0,
-    )
+def _require_plain(jobs: Sequence[Job], options: Options) -> None:
+    """Refuse jobs that failed, and jobs with other work than plain reads and writes."""
+    for job in jobs:
+        if job.get("error"):
+            raise Unusable("it failed with an error of fio's", f": {shown(job['error'])}")
+        failed = job.get("total_err")
+        if isinstance(failed, int) and failed > 0:
+            raise Unusable("some of its I/Os failed (continue_on_error)", f": {failed:,}")
+    job, pattern = jobs[0], pattern_of(options)
+    if is_unified(job):
+        raise Unusable(
+            "unified_rw_reporting counted its reads and writes together; run fio without it, or with "
+            "unified_rw_reporting=both"
+        )
+    if "trim" in pattern and pattern not in ("trim", "randtrim"):
+        raise Unusable(f"rw={shown(pattern)} trims blocks and writes them: no plain writing")
+    own = job.get("job options")
+    if isinstance(own, dict) and "name" in own and str(own["name"]) != name_of(job):
+        raise Unusable(
+            "fio shows several jobs as one (group_reporting), with the first one's name and the last "
+            "one's options"
+        )
 
 
-def _require_agreement(job: Job, side: str) -> None:
-    """Require that I/Os agree with fio's rate and runtime."""
-    if not (ios := ios_of(job, side)) or "total_ios" not in job[side]:
-        return
-    runtime_s = _number(job, side, "runtime", LONGEST_MS) / 1000
-    iops = _number(job, side, "iops", LARGEST_IOS)
-    if (
-        iops
-        and runtime_s >= SHORTEST_CHECKED_MS / 1000
-        and abs(iops * runtime_s - ios) > 0.02 * ios + iops / 100 + 2
-    ):
+def _require_no_verification(clones: Sequence[_Clone], options: Options) -> None:
+    verifies = str(options.get("verify", "0")).strip() not in ("0", "")
+    reads_back = str(options.get("do_verify", "1")).strip() != "0"
+    has_read = pattern_of(options).endswith("write") and clones[0].read.ios
+    if verifies and (reads_back or has_read):
+        raise Unusable("it verifies what it reads: I/Os of the check stand among its own")
+
+
+def _require_io(clones: Sequence[_Clone]) -> None:
+    idle = [clone for clone in clones if not clone.read.ios and not clone.write.ios]
+    if 0 < len(idle) < len(clones):
+        raise Unusable("one of its clones did nothing", f": {len(idle)} of {len(clones)}")
+    if idle:
+        trims = idle[0].job.get("trim")
+        if isinstance(trims, dict) and trims.get("total_ios"):
+            raise Unusable("it only trimmed: trims are no reads and no writes")
+        raise Unusable("it moved no data")
+    if min(clone.runtime_ms for clone in clones) < 1:
+        raise Unusable("a job without a runtime")
+
+
+def _read_clone(job: Job) -> _Clone:
+    read, read_ms = _read_side(job.get("read"), "read")
+    write, write_ms = _read_side(job.get("write"), "write")
+    return _Clone(job, read, write, max(read_ms, write_ms))
+
+
+def _read_side(direction: object, side: str) -> tuple[IoStats, float]:
+    """Return the I/Os of a direction, and their runtime in ms."""
+    if not isinstance(direction, dict):
+        return NO_IO, 0.0
+
+    def number(name: str, largest: float) -> float:
+        return _bounded(direction.get(name), largest, f"{side}/{name}")
+
+    ios = int(number("total_ios", LARGEST_IOS))
+    is_counted = "total_ios" in direction
+    if is_counted and not ios:
+        return NO_IO, 0.0
+    runtime_ms, iops = number("runtime", LONGEST_MS), number("iops", LARGEST_IOS)
+    runtime_s, is_checked = runtime_ms / 1000, runtime_ms >= SHORTEST_CHECKED_MS
+    if not is_counted:
+        # Early 2.x versions give only the rate in whole I/Os a second, truncated.
+        ios = round(_bounded(iops * runtime_s, LARGEST_IOS, f"{side}/iops x runtime"))
+        if not ios:
+            return NO_IO, 0.0
+    elif iops and is_checked and abs(iops * runtime_s - ios) > 0.02 * ios + iops / 100 + 2:
         raise Unusable("its IOPS, I/Os and runtime contradict each other")
+    is_bytes = any(name in direction for name in ("io_kbytes", "bw_bytes", "lat_ns", "clat_ns"))
+    units = [1, KIB] if is_bytes else [KIB, 1]
+    given, kib_per_s = int(number("io_bytes", LARGEST_BYTES)), number("bw", LARGEST_BYTES)
+    # bw is in whole KiB/s: a small one proves nothing.
+    if is_checked and kib_per_s > 64:
+        expected = kib_per_s * KIB * runtime_s
+        units = [unit for unit in units if 0.5 < given * unit / expected < 2]
+        if not units:
+            raise Unusable("its bytes, bandwidth and runtime contradict each other")
+    moved = round(_bounded(given * units[0], LARGEST_BYTES, f"{side}/io_bytes"))
+    if not is_counted and iops == int(iops):
+        # If exactly one power of two turns the bytes into such a rate, it is the size of the I/Os.
+        sizes = [size for size in _LIKELY_SIZES if iops <= moved / size / runtime_s < iops + 1]
+        ios = round(moved / sizes[0]) if len(sizes) == 1 else ios
+    return _with_latency(direction, side, ios, moved), runtime_ms
 
 
-def _stats(job: Job, side: str) -> IoStats:
-    ios = ios_of(job, side)
-    direction = job.get(side)
-    if not ios or not isinstance(direction, dict):
-        return NO_IO
+def _with_latency(direction: Mapping[str, Any], side: str, ios: int, moved: int) -> IoStats:
     # fio 3.x: lat_ns; fio 2.x: lat, in us.
     name, scale = ("lat_ns", 1) if "lat_ns" in direction else ("lat", 1000)
     latency = direction.get(name)
     latency = latency if isinstance(latency, dict) else {}
 
-    def known_ns(which: str) -> float:
-        return _bounded(latency.get(which), LONGEST_NS / scale, f"{side}/{name}/{which}") * scale
+    def read_ns(key: str) -> float:
+        return _bounded(latency.get(key), LONGEST_NS / scale, f"{side}/{name}/{key}") * scale
 
-    mean_ns = known_ns("mean")
+    mean_ns = read_ns("mean")
     if mean_ns * ios > LARGEST_COUNT:
         raise Unusable(f"{side}/{name}: its I/Os took longer than a run file can hold")
     return IoStats(
         ios=ios,
-        bytes=bytes_of(job, side),
+        bytes=moved,
         latency_ios=ios if mean_ns else 0,
         latency_sum_ns=round(mean_ns * ios),
-        latency_min_ns=round(known_ns("min")) if mean_ns else None,
-        latency_max_ns=round(known_ns("max")) if mean_ns else None,
+        latency_min_ns=round(read_ns("min")) if mean_ns else None,
+        latency_max_ns=round(read_ns("max")) if mean_ns else None,
         histogram=_histogram(latency.get("bins") if scale == 1 else None, f"{side}/{name}/bins"),
     )
 
@@ -154,52 +232,6 @@ def _histogram(bins: object, place: str) -> Histogram:
         raise Unusable(f"{place}: fio's latency bins cannot be read", f": {shown(error)}") from None
 
 
-def ios_of(job: Job, side: str) -> int:
-    direction = job.get(side)
-    if not isinstance(direction, dict):
-        return 0
-    if "total_ios" in direction:
-        return int(_number(job, side, "total_ios", LARGEST_IOS))
-    # Early 2.x versions do not count I/Os; they give the rate in whole I/Os a second, truncated.
-    iops = _number(job, side, "iops", LARGEST_IOS)
-    runtime_s = _number(job, side, "runtime", LONGEST_MS) / 1000
-    ios = round(_bounded(iops * runtime_s, LARGEST_IOS, f"{side}/iops x runtime"))
-    if not ios or iops != int(iops):
-        return ios
-    # If exactly one power of two turns the bytes into such a rate, it is the size of the I/Os.
-    moved = bytes_of(job, side)
-    sizes = [size for size in _LIKELY_SIZES if iops <= moved / size / runtime_s < iops + 1]
-    return round(moved / sizes[0]) if len(sizes) == 1 else ios
-
-
-def bytes_of(job: Job, side: str) -> int:
-    """Return the bytes of a direction, in the unit that agrees with the bandwidth (KiB/s in all versions).
-
-    Raises:
-        Unusable: neither unit agrees.
-    """
-    direction = job.get(side)
-    if not isinstance(direction, dict):
-        return 0
-    is_bytes = any(name in direction for name in ("io_kbytes", "bw_bytes", "lat_ns", "clat_ns"))
-    given = int(_number(job, side, "io_bytes", LARGEST_BYTES))
-    runtime_s = _number(job, side, "runtime", LONGEST_MS) / 1000
-    expected = _number(job, side, "bw", LARGEST_BYTES) * KIB * runtime_s
-    # bw is in whole KiB/s, so a small one proves nothing; most documents have no contradiction.
-    unit = 1 if is_bytes else KIB
-    checked = runtime_s >= SHORTEST_CHECKED_MS / 1000 and expected > 64 * KIB * runtime_s
-    if checked and not 0.5 < given * unit / expected < 2:
-        unit = KIB if is_bytes else 1
-        if not 0.5 < given * unit / expected < 2:
-            raise Unusable("its bytes, bandwidth and runtime contradict each other")
-    return round(_bounded(given * unit, LARGEST_BYTES, f"{side}/io_bytes"))
-
-
-def _number(job: Job, side: str, name: str, largest: float) -> float:
-    """Return a number of one direction of a job; 0 if it is missing."""
-    return _bounded(job[side].get(name), largest, f"{side}/{name}")
-
-
 def _bounded(value: object, largest: float, place: str) -> float:
     """Return a number from 0 to ``largest``, 0 for None.
 
@@ -214,40 +246,37 @@ def _bounded(value: object, largest: float, place: str) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
-Options = Mapping[str, Any]
-
-LARGEST_BLOCK_BYTES = 1 << 40
-# Difference between bytes and I/Os, as a share of all I/Os. 4,000 and 4,096 differ by more.
-SIZE_TOLERANCE = 0.01
-# Mixes of specifications are multiples of this; measured ones vary around them by chance.
-USUAL_MIX_STEP = 5
-# In percent of all I/Os, and in standard deviations of a randomly drawn mix.
-MIX_TOLERANCE_PERCENT, MIX_TOLERANCE_SIGMA = 5.0, 6.0
-# fio's levels of its depth distribution; each reaches up to the next.
-_DEPTH_LEVELS = ("1", "2", "4", "8", "16", "32", ">=64")
-
-
-def build_workload(
-    clones: Sequence[Job], options: Options, file: str, remarks: Remarks
-) -> Workload:
-    """Return the workload of a job and its clones, from their options and results.
-
-    Raises:
-        Unusable: it is not a single workload, or its results contradict its options.
-    """
-    _require_plain(clones, options)
-    threads = _threads(clones, options, file, remarks)
-    io_depth = _io_depth(clones[0], options, file, remarks)
-    try:
-        return Workload(
-            access=_access(clones[0], options, file),
-            read_percent=_mix(clones, options),
-            block_size_bytes=_block_size(clones, options, threads * io_depth, file, remarks),
-            jobs=threads,
-            io_depth=io_depth,
+def _measure(clones: Sequence[_Clone], file: str, remarks: Remarks) -> Measurement:
+    longest_ms = max(clone.runtime_ms for clone in clones)
+    if longest_ms < SHORTEST_CHECKED_MS:
+        remarks.say(
+            "very-short",
+            "a job ran for less than 0.1 s: in whole ms, as fio counts, its rates are coarse",
+            file,
+            f" ({longest_ms:.0f} ms)",
         )
-    except ValueError as error:
-        raise Unusable(readable(str(error))) from None
+    return Measurement(
+        duration_s=longest_ms / 1000,
+        read=sum((clone.read for clone in clones), NO_IO),
+        write=sum((clone.write for clone in clones), NO_IO),
+    )
+
+
+def _uneven(clones: Sequence[_Clone], threads: int) -> str | None:
+    """Return the times of clones that ended at different times; None: they ended together."""
+    longest_ms = max(clone.runtime_ms for clone in clones)
+    shortest_ms = min(clone.runtime_ms for clone in clones)
+    if len(clones) > 1:
+        if longest_ms - shortest_ms <= max(0.05 * longest_ms, SHORTEST_CHECKED_MS):
+            return None
+        return f"{len(clones)} clones, from {shortest_ms / 1000:.1f} s to {longest_ms / 1000:.1f} s"
+    total_ms = clones[0].total_ms
+    if total_ms is None or not 1.05 < total_ms / longest_ms < 0.95 * threads:
+        return None
+    return (
+        f"{threads} clones for {total_ms / 1000:.1f} s together, the longest "
+        f"{longest_ms / 1000:.1f} s"
+    )
 
 
 def _access(job: Job, options: Options, file: str) -> Access:
@@ -257,84 +286,45 @@ def _access(job: Job, options: Options, file: str) -> Access:
     return Access.SEQUENTIAL if named and not options else Access.RANDOM
 
 
-def _require_plain(clones: Sequence[Job], options: Options) -> None:
-    """Refuse jobs that failed or did nothing, and jobs with other work than plain reads and writes."""
-    for job in clones:
-        if job.get("error"):
-            raise Unusable("it failed with an error of fio's", f": {shown(job['error'])}")
-        failed = job.get("total_err")
-        if isinstance(failed, int) and failed > 0:
-            raise Unusable("some of its I/Os failed (continue_on_error)", f": {failed:,}")
-    job, pattern = clones[0], pattern_of(options)
-    if is_unified(job):
-        raise Unusable(
-            "unified_rw_reporting counted its reads and writes together; run fio without it, or with "
-            "unified_rw_reporting=both"
-        )
-    if "trim" in pattern and pattern not in ("trim", "randtrim"):
-        raise Unusable(f"rw={shown(pattern)} trims blocks and writes them: no plain writing")
-    verifies = str(options.get("verify", "0")).strip() not in ("0", "")
-    reads_back = str(options.get("do_verify", "1")).strip() != "0"
-    if verifies and (reads_back or (pattern.endswith("write") and ios_of(job, "read"))):
-        raise Unusable("it verifies what it reads: I/Os of the check stand among its own")
-    own = job.get("job options")
-    if isinstance(own, dict) and "name" in own and str(own["name"]) != name_of(job):
-        raise Unusable(
-            "fio shows several jobs as one (group_reporting), with the first one's name and the last "
-            "one's options"
-        )
-    _require_io(clones)
-
-
-def _require_io(clones: Sequence[Job]) -> None:
-    idle = [job for job in clones if not any(ios_of(job, side) for side in SIDES)]
-    if not idle:
-        return
-    if len(idle) < len(clones):
-        raise Unusable("one of its clones did nothing", f": {len(idle)} of {len(clones)}")
-    trims = idle[0].get("trim")
-    if isinstance(trims, dict) and trims.get("total_ios"):
-        raise Unusable("it only trimmed: trims are no reads and no writes")
-    raise Unusable("it moved no data")
-
-
-def _mix(clones: Sequence[Job], options: Options) -> int:
+def _mix(clones: Sequence[_Clone], options: Options) -> int:
     """Return the share of reads: the nominal one, or without options the measured one."""
-    reads, writes = (sum(ios_of(job, side) for job in clones) for side in SIDES)
+    reads, writes = (
+        sum(clone.read.ios for clone in clones),
+        sum(clone.write.ios for clone in clones),
+    )
     if not writes or not reads:
         return 100 if reads else 0
-    total = reads + writes
-    came_out = 100 * reads / total
+    share = reads / (reads + writes)
     if not options:
-        usual = USUAL_MIX_STEP * round(came_out / USUAL_MIX_STEP)
-        is_near = 0 < usual < 100 and abs(came_out - usual) <= 1
-        return usual if is_near else min(99, max(1, round(came_out)))
+        usual = USUAL_MIX_STEP * round(100 * share / USUAL_MIX_STEP)
+        is_near = 0 < usual < 100 and abs(100 * share - usual) <= 1
+        return usual if is_near else min(99, max(1, round(100 * share)))
     # The later one of the two shares counts.
     names = [name for name in options if name in ("rwmixread", "rwmixwrite")] or ["rwmixread"]
-    share = _option(options, names[-1], 50, most=100, least=0)
-    nominal = share if names[-1] == "rwmixread" else 100 - share
-    sigma = 100 * (came_out / 100 * (1 - came_out / 100) / total) ** 0.5
-    if abs(came_out - nominal) > max(MIX_TOLERANCE_PERCENT, MIX_TOLERANCE_SIGMA * sigma):
+    given = _option(options, names[-1], 50, most=100, least=0)
+    nominal = given if names[-1] == "rwmixread" else 100 - given
+    sigma = 100 * (share * (1 - share) / (reads + writes)) ** 0.5
+    if abs(100 * share - nominal) > max(MIX_TOLERANCE_PERCENT, MIX_TOLERANCE_SIGMA * sigma):
         raise Unusable(
             "its reads are not the share of its I/Os that its options say",
-            f": {came_out:.0f} % instead of {nominal} %",
+            f": {100 * share:.0f} % instead of {nominal} %",
         )
     return nominal
 
 
 def _block_size(
-    clones: Sequence[Job], options: Options, demand: int, file: str, remarks: Remarks
+    clones: Sequence[_Clone], options: Options, demand: int, file: str, remarks: Remarks
 ) -> int:
     """Return the single size of its I/Os: from its options, if bytes and I/Os agree with it."""
-    sides = [side for side in SIDES if any(ios_of(job, side) for job in clones)]
+    sides = [side for side in SIDES if any(getattr(clone, side).ios for clone in clones)]
     if not is_size_given(options):
-        return _measured_size(clones, sides, demand)
+        return _measured_size(clones, demand)
     kb_base = kb_base_of(options)
     size = _stated_size(options, sides, kb_base)
-    if not _is_of_size(clones, sides, size, demand):
+    if not _is_of_size(clones, size, demand):
         # Other versions may have swapped kB and KiB.
         other = _stated_size(options, sides, 2024 - kb_base)
-        if not _is_of_size(clones, sides, other, demand):
+        if not _is_of_size(clones, other, demand):
             raise Unusable(
                 f"its I/Os are not of {format_block_size(size)} as its options say; jobs of several "
                 "block sizes, reported as one group?"
@@ -374,38 +364,35 @@ def _stated_size(options: Options, sides: Sequence[str], kb_base: int) -> int:
     return sizes_bytes[0]
 
 
-def _is_of_size(clones: Sequence[Job], sides: Sequence[str], size: int, demand: int) -> bool:
-    """Return whether bytes and I/Os agree, except for I/Os in flight at the end."""
-    for job in clones:
-        for side in sides:
-            if not (ios := ios_of(job, side)):
-                continue
-            short = job[side].get("short_ios")
-            slack = SIZE_TOLERANCE * ios + demand + 1 + (short if isinstance(short, int) else 0)
-            if abs(bytes_of(job, side) / size - ios) > slack:
-                return False
-    return True
-
-
-def _measured_size(clones: Sequence[Job], sides: Sequence[str], demand: int) -> int:
-    ios = sum(ios_of(job, side) for job in clones for side in sides)
-    moved = sum(bytes_of(job, side) for job in clones for side in sides) / ios
-    size = max(512, round(moved / 512) * 512)
-    if not _is_of_size(clones, sides, size, demand):
+def _measured_size(clones: Sequence[_Clone], demand: int) -> int:
+    used = [stats for clone in clones for stats in (clone.read, clone.write)]
+    mean = sum(stats.bytes for stats in used) / sum(stats.ios for stats in used)
+    size = max(512, round(mean / 512) * 512)
+    if not _is_of_size(clones, size, demand):
         raise Unusable("its I/Os are of several sizes, or of none that is a multiple of 512")
     return size
 
 
-def _threads(clones: Sequence[Job], options: Options, file: str, remarks: Remarks) -> int:
+def _is_of_size(clones: Sequence[_Clone], size: int, demand: int) -> bool:
+    """Return whether bytes and I/Os agree, except for I/Os in flight at the end."""
+    for clone in clones:
+        for side, stats in zip(SIDES, (clone.read, clone.write), strict=True):
+            short = clone.job[side].get("short_ios") if stats.ios else None
+            slack = SIZE_TOLERANCE * stats.ios + demand + 1
+            slack += short if isinstance(short, int) else 0
+            if abs(stats.bytes / size - stats.ios) > slack:
+                return False
+    return True
+
+
+def _threads(clones: Sequence[_Clone], options: Options, file: str, remarks: Remarks) -> int:
     """Return the number of clones: as listed, or as stated; for a group by its total runtime."""
     stated = _option(options, "numjobs", 1)
-    if len(clones) > 1:
+    total_ms = clones[0].total_ms
+    if len(clones) > 1 or total_ms is None:
         # Two jobs of one name are clones, too, whatever their numjobs is.
         return max(stated, len(clones))
-    runtime_ms, together_ms = runtime_ms_of(clones[0]), clones[0].get("job_runtime")
-    if not isinstance(together_ms, int) or runtime_ms < SHORTEST_CHECKED_MS:
-        return stated
-    ran = together_ms / runtime_ms
+    ran = total_ms / clones[0].runtime_ms
     if stated == 1 and 1.5 < ran <= LARGEST_DEMAND and abs(ran - round(ran)) < 0.05 * ran:
         remarks.say(
             "threads-counted",
