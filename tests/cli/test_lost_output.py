@@ -10,7 +10,7 @@ import subprocess
 import sys
 import termios
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from tests.builders import run_info, simulate
 from tests.cli.test_bad_input import ENV, assert_clear
 from tkperf.cli.main import cli
-from tkperf.cli.progress import UntilLost
+from tkperf.cli.progress import until_lost
 from tkperf.model.errors import RunFileError
 from tkperf.model.record import RunStatus
 from tkperf.runfile.reader import read_run
@@ -141,10 +141,10 @@ def test_a_view_that_failed_is_left_alone() -> None:
         seen.append(event)
         raise OSError(28, "No space left on device")
 
-    view = UntilLost(fails, on_note=notes.append)
     event = TestStarted(test="iops", at_s=0.0)
-    view(event, datetime.now(UTC))
-    view(event, datetime.now(UTC))
+    with until_lost(lambda: nullcontext(fails), notes.append)() as view:
+        view(event, datetime.now(UTC))
+        view(event, datetime.now(UTC))
     assert seen == [event]
     (note,) = notes
     assert isinstance(note, Noted)

@@ -74,7 +74,7 @@ def open_observers(
         if open_view is None:
             yield (lines,)
             return
-        with opened(UntilLost.opening(open_view, on_note=lines), "progress", log_and_note) as view:
+        with opened(until_lost(open_view, lines), "progress", log_and_note) as view:
             yield lines, view
 
 
@@ -102,12 +102,12 @@ def _open_log(descriptor: int, options: RunOptions) -> OpenView:
     def opened() -> Iterator[View]:
         try:
             log = cast(TextIO, DirectText(descriptor))
-            yield UntilLost(PlainLines(log, every_s=60.0, jobs=options.debug))
+            yield PlainLines(log, every_s=60.0, jobs=options.debug)
         finally:
             with suppress(OSError):
                 os.close(descriptor)
 
-    return opened
+    return until_lost(opened)
 
 
 def _choose_view(options: RunOptions) -> OpenView | None:
@@ -129,46 +129,37 @@ def _always(view: View) -> OpenView:
     return lambda: nullcontext(view)
 
 
-class UntilLost:
-    """View that is given up when it fails: its reader has gone, its disk is full, its terminal was closed.
+def until_lost(open_view: OpenView, on_note: Observer = lambda _: None) -> OpenView:
+    """Wrap a view that is given up when it fails: its reader has gone, its disk is full, its terminal was closed.
 
-    ``on_note`` then gets a note, once.
+    Opening it may fail, too. ``on_note`` then gets a note, once.
     """
 
-    def __init__(self, view: View | None, *, on_note: Observer | None = None) -> None:
-        self._view = view
-        self._on_note = on_note
+    @contextmanager
+    def opened() -> Iterator[View]:
+        view: View | None = None
 
-    @classmethod
-    def opening(cls, open_view: OpenView, *, on_note: Observer) -> OpenView:
-        """Wrap a view that is not open yet: opening it may fail, too."""
-
-        @contextmanager
-        def opened() -> Iterator[View]:
-            with ExitStack() as stack:
-                lost = cls(None, on_note=on_note)
-                try:
-                    lost = cls(stack.enter_context(open_view()), on_note=on_note)
-                except Exception as error:  # a terminal that cannot be drawn on
-                    lost.give_up(error)
-                yield lost
-
-        return opened
-
-    def __call__(self, event: Event, at: datetime) -> None:
-        if self._view is None:
-            return
-        try:
-            self._view(event, at)
-        except Exception as error:  # of any kind: the measurement can go on
-            self.give_up(error)
-
-    def give_up(self, error: Exception) -> None:
-        """Stop the view, and report why."""
-        self._view = None
-        if self._on_note is not None:
+        def give_up(error: Exception) -> None:
+            nonlocal view
+            view = None
             text = f"progress is no longer shown: {reason_of(error)}"
-            self._on_note(Noted(note=RunNote(code="progress-lost", text=text)))
+            on_note(Noted(note=RunNote(code="progress-lost", text=text)))
+
+        def show(event: Event, at: datetime) -> None:
+            if view is not None:
+                try:
+                    view(event, at)
+                except Exception as error:  # of any kind: the measurement can go on
+                    give_up(error)
+
+        with ExitStack() as stack:
+            try:
+                view = stack.enter_context(open_view())
+            except Exception as error:  # a terminal that cannot be drawn on
+                give_up(error)
+            yield show
+
+    return opened
 
 
 class JsonLines:
