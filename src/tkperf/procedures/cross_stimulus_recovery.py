@@ -23,6 +23,7 @@ from tkperf.procedures.profiles.tables import (
     Jobs,
     Percent,
     Seconds,
+    Slices,
     TestTable,
     means,
 )
@@ -37,7 +38,7 @@ class AccessGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     access: Access
     block_size_kib: BlockSizeKib
     read_percent: Percent
-    slices: Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES)]
+    slices: Slices
 
 
 class CrossStimulusRecoveryTable(TestTable, frozen=True, kw_only=True):

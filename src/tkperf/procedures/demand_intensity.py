@@ -43,13 +43,13 @@ from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import (
     LONGEST_S,
-    MOST_SLICES,
     BlockSizeKib,
     Depth,
     Depths,
     Jobs,
     Percent,
     Seconds,
+    Slices,
     SteadyStateTable,
     SteppedTable,
     ThreadCounts,
@@ -60,7 +60,6 @@ PRECONDITIONING = "Preconditioning by the workload's writes"
 WRITES_BETWEEN = "Writes before each round"
 GRID = "Demand grid"
 _PERCENTILES = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")
-Slices = Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES)]
 Length = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_S)]
 
 

@@ -26,6 +26,7 @@ from tkperf.procedures.profiles.tables import (
     BlockSizeKib,
     Percent,
     Seconds,
+    Slices,
     SteadyStateTable,
     TestTable,
     means,
@@ -50,22 +51,16 @@ class HostIdleRecoveryTable(TestTable, frozen=True, kw_only=True):
     read_percent: Annotated[Percent, means("their R/W mix, in % of reads")]
     slice_s: Annotated[Seconds, means("length of a slice of the stream that preconditions, in s")]
     round_every_slices: Annotated[
-        int,
-        msgspec.Meta(ge=1, le=MOST_SLICES),
-        means("its steady state is judged by every n-th slice, from the first"),
+        Slices, means("its steady state is judged by every n-th slice, from the first")
     ]
     burst_s: Annotated[Seconds, means("length of a burst, and of a slice of a baseline, in s")]
-    bursts: Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES), means("bursts of each wait state")]
+    bursts: Annotated[Slices, means("bursts of each wait state")]
     idle_s: Annotated[
         tuple[Seconds, ...],
         msgspec.Meta(min_length=1, max_length=MOST_VALUES),
         means("no I/O for so long after each burst, in s; a wait state for each value"),
     ]
-    baseline_slices: Annotated[
-        int,
-        msgspec.Meta(ge=1, le=MOST_SLICES),
-        means("slices of the baseline after each wait state"),
-    ]
+    baseline_slices: Annotated[Slices, means("slices of the baseline after each wait state")]
 
     def fault(self, profile: Profile) -> str | None:
         if len(self.idle_s) * (self.bursts + self.baseline_slices) > MOST_SLICES:

@@ -41,6 +41,7 @@ from tkperf.procedures.profiles.tables import (
     Jobs,
     Percent,
     Seconds,
+    Slices,
     SteadyStateTable,
     TestTable,
     means,
@@ -61,9 +62,7 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
     block_size_kib: Annotated[BlockSizeKib, means("block size of the stream")]
     read_percent: Annotated[Percent, means("its R/W mix, in % of reads")]
     slice_s: Annotated[Seconds, means("length of a slice, which is recorded by itself, in s")]
-    max_slices: Annotated[
-        int, msgspec.Meta(ge=1, le=MOST_SLICES), means("slices after which it ends")
-    ]
+    max_slices: Annotated[Slices, means("slices after which it ends")]
     capacity_multiple: Annotated[
         float,
         msgspec.Meta(ge=1e-6, le=1e6),

@@ -22,6 +22,7 @@ Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 # absurd count would take that time as well.
 MOST_ROUNDS = 10_000  # with one-minute steps in 56 cells more than a year
 MOST_SLICES = 20_000  # two weeks of minutes
+Slices = Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES)]
 MOST_AREAS = 4096
 MOST_VALUES = 64  # block sizes or mixes of a test, each a table or row in the report
 Rounds = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)]
