@@ -196,10 +196,15 @@ class _Reader:
             self._keep(phase, None, sequence)
             return True
         wanted = _workloads(phase)
-        if len(wanted) > len(self.log):
-            self._require_part(phase, wanted)
+        # The rows of a phase that was cut off are its beginning.
+        steps = [
+            self._require_step(entry, phase, position, load)
+            for position, (entry, load) in enumerate(zip(self.log, wanted, strict=False))
+        ]
+        if len(steps) < len(wanted):
             return False
-        steps = [self._step(phase, position, load) for position, load in enumerate(wanted)]
+        for _ in steps:
+            self.log.popleft()
         if isinstance(phase, Round):
             answer: Answer = {step.workload: step.answer for step in steps}
         else:
@@ -215,14 +220,6 @@ class _Reader:
             and phase.repeatable
             and (phase.section, phase.number) == (interruption.section, interruption.round_number)
         )
-
-    def _require_part(self, phase: Phase, wanted: Sequence[Workload]) -> None:
-        """Require that the rows of a phase that was cut off are its beginning."""
-        for position, load in enumerate(wanted[: len(self.log)]):
-            self._require_step(self.log[position], phase, position, load)
-
-    def _step(self, phase: Phase, position: int, load: Workload) -> StepRecord:
-        return self._require_step(self.log.popleft(), phase, position, load)
 
     def _require_step(
         self, entry: LogEntry, phase: Phase, position: int, load: Workload

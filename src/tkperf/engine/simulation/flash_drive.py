@@ -99,9 +99,10 @@ class FlashDrive:
         share *= min(1.5, max(0.5, self._random.normal(1, self._model.noise)))
         if self._throttled:
             share *= self._model.throttle_share
-        most = self._most(demand, state)
+        interface = self._interface_most(demand)
+        most = min(self._flash_most(demand, state), interface)
         keeps_up = answer.rate == workload.offered_iops and answer.rate < most * share
-        limit = self._interface_most(demand) / answer.rate
+        limit = interface / answer.rate
         if keeps_up:
             share = 1.0
         elif share > limit:
@@ -179,11 +180,8 @@ class FlashDrive:
     def _fold_us(self, amplification: float) -> float:
         return self._read_us + self._collected_us(amplification)
 
-    def _most(self, demand: _Demand, state: _State) -> float:
-        """Return the I/Os a second at which flash, interface or controller is busy all the time."""
-        return min(self._flash_most(demand, state), self._interface_most(demand))
-
     def _flash_most(self, demand: _Demand, state: _State) -> float:
+        """Return the I/Os a second at which all dies are busy all the time."""
         die_us = demand.reads * demand.read_die_us
         die_us += (1 - demand.reads) * self._write_die_us(demand, state)
         return state.dies * 1e6 / die_us

@@ -144,7 +144,7 @@ class FlashTranslation:
             self._valid[:, victim] = 0.0
             self._free.append(victim)
         self.copied_bytes += valid
-        self.amplification = self._amplification(valid)
+        self.amplification = self.superblock_bytes / (self.superblock_bytes - valid)
         return valid
 
     def _find_victim(self) -> tuple[int, float]:
@@ -155,10 +155,6 @@ class FlashTranslation:
             totals[self._copies] = np.inf
         victim = int(totals.argmin())
         return victim, float(totals[victim])
-
-    def _amplification(self, valid: float) -> float:
-        """Return the write amplification while superblocks with so much valid data are collected."""
-        return self.superblock_bytes / (self.superblock_bytes - valid)
 
     def _make_room(self) -> float:
         """Return the room in the open superblock. Open another one if it is full."""
