@@ -9,14 +9,23 @@ from pathlib import Path
 import pytest
 
 from tests.device.fakes import HDPARM, NVME, SCSI, FakeTools
+from tkperf.device import purge as purge_module
 from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity, read_identity
 from tkperf.device.inspection import parse_identify
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
-from tkperf.device.purge import PurgePlan, PurgeWatch, ata, nvme, run_purge, scsi
+from tkperf.device.purge import (
+    PurgePlan,
+    PurgeWatch,
+    ata,
+    nvme,
+    refuse_purge_under_way,
+    run_purge,
+    scsi,
+)
 from tkperf.device.purge import method as method_module
 from tkperf.device.purge.method import Offer, PurgeMethod, PurgeRefusal
-from tkperf.model.errors import DeviceError, EngineError, UsageError
+from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
 
 
 @pytest.fixture
@@ -351,3 +360,39 @@ def test_a_left_password_is_cleared_at_the_next_start(
     assert not tools.calls
     assert ata.clear_left_password(drive)
     assert not tools.state["enabled"]
+
+
+@pytest.mark.parametrize(
+    ("bus", "marker", "done"),
+    [
+        ("NVMe", "device/transport", "50%"),
+        ("SATA", "device/scsi_level", "25%"),
+        ("SAS", "device/scsi_level", "40%"),
+    ],
+)
+def test_a_drive_that_still_erases_itself_is_refused(
+    bus: str,
+    marker: str,
+    done: str,
+    drive: DeviceIdentity,
+    tools: FakeTools,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Until it has ended, whoever began it; a partition has no purge, and a missing tool says nothing."""
+    disk = tmp_path / "disk"
+    (disk / marker).parent.mkdir(parents=True)
+    (disk / marker).write_text("pcie\n")
+    monkeypatch.setattr(purge_module, "find_node", lambda _: disk)
+    whole = replace(drive, interface=bus, major_minor="8:0")
+    tools.update(polls=1)
+    refuse_purge_under_way(replace(whole, partition=1))
+    with pytest.raises(
+        RefusedError, match=rf"is erasing itself \({done} done\).*Nothing was touched"
+    ):
+        refuse_purge_under_way(whole)
+    refuse_purge_under_way(whole)
+    tools.update(polls=1)
+    monkeypatch.setattr("tkperf.system.process.SYSTEM_FOLDERS", ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    refuse_purge_under_way(whole)

@@ -44,7 +44,7 @@ class BlindSpotCode(StrEnum):
     OTHER_MACHINES = "other-machines"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class BlindSpot:
     """A place that tkperf cannot see into; ``text`` is one sentence."""
 
@@ -81,7 +81,7 @@ def find_blind_spots(
             f"{on_one_line(identity.path)} is on {file_system}: a use of it by another machine "
             "would not be noticed"
         )
-        spots.append(BlindSpot(code=BlindSpotCode.OTHER_MACHINES, text=sentence))
+        spots.append(BlindSpot(BlindSpotCode.OTHER_MACHINES, sentence))
     private = any(spot.code is BlindSpotCode.PID_NAMESPACE for spot in spots)
     if not alone:
         spots += _unseen_kernel_users(survey)
@@ -100,19 +100,19 @@ def _unseen_processes(survey: Survey, root: Path, *, alone: bool) -> Iterator[Bl
             f"tkperf runs in {where} and sees only the processes in it: a use of {target} by "
             f"anything outside would not be noticed{now}"
         )
-        yield BlindSpot(code=BlindSpotCode.PID_NAMESPACE, text=sentence)
+        yield BlindSpot(BlindSpotCode.PID_NAMESPACE, sentence)
     elif _is_hidden(survey.proc_root):
         sentence = (
             f"/proc hides the processes of other users (hidepid): a use of {target} by one of them "
             f"would not be noticed{now}"
         )
-        yield BlindSpot(code=BlindSpotCode.HIDDEN_PROCESSES, text=sentence)
+        yield BlindSpot(BlindSpotCode.HIDDEN_PROCESSES, sentence)
     elif survey.processes.closed:
         sentence = (
             f"processes of other users ({survey.processes.closed:,}) may not be looked into: a use of "
             f"{target} by one of them would not be noticed{now}"
         )
-        yield BlindSpot(code=BlindSpotCode.OTHER_USERS, text=sentence)
+        yield BlindSpot(BlindSpotCode.OTHER_USERS, sentence)
 
 
 def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
@@ -122,11 +122,11 @@ def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
             f"what is behind {', '.join(silent)} could be looked up by name only, as the loop "
             "driver could not be asked (it takes root and the node in /dev)"
         )
-        yield BlindSpot(code=BlindSpotCode.LOOP_DEVICES, text=sentence)
+        yield BlindSpot(BlindSpotCode.LOOP_DEVICES, sentence)
     lost = [
         on_one_line(str(export))
         for export in survey.exports
-        if export.path and not _exists(export.path)
+        if export.path and not os.path.exists(export.path)  # noqa: PTH110 - the name may hold any byte
     ]
     modules = find_silent_modules(survey.sys_root)
     if modules:
@@ -134,22 +134,22 @@ def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
             f"what the kernel's {', '.join(modules)} exports cannot be seen, as configfs is not "
             "mounted here (mount -t configfs none /sys/kernel/config)"
         )
-        yield BlindSpot(code=BlindSpotCode.EXPORTS, text=sentence)
+        yield BlindSpot(BlindSpotCode.EXPORTS, sentence)
     if lost:
         sentence = f"what is used by {', '.join(dict.fromkeys(lost))} cannot be found by that name"
-        yield BlindSpot(code=BlindSpotCode.EXPORTS, text=sentence)
+        yield BlindSpot(BlindSpotCode.EXPORTS, sentence)
     # The kernel claims a block device that is swap space, so the claim shows the use anyway.
     files = [on_one_line(name) for name in survey.lost_swaps]
     if files and survey.subject.files and survey.ask_file_state(count=False).swap is None:
         sentence = f"the swap file {', '.join(files)} cannot be found by that name"
-        yield BlindSpot(code=BlindSpotCode.SWAP, text=sentence)
+        yield BlindSpot(BlindSpotCode.SWAP, sentence)
     if not all(folder.exists() for folder in survey.subject.nodes.values()):
         sentence = (
             f"the kernel does not describe {on_one_line(survey.identity.path)} here (/sys is not "
             "there or not whole), so that its partitions and what is made of them could not be "
             "looked for"
         )
-        yield BlindSpot(code=BlindSpotCode.SYSFS, text=sentence)
+        yield BlindSpot(BlindSpotCode.SYSFS, sentence)
 
 
 def _unseen_overlays(survey: Survey) -> Iterator[BlindSpot]:
@@ -162,15 +162,7 @@ def _unseen_overlays(survey: Survey) -> Iterator[BlindSpot]:
             f"whether {what} is part of the overlay mounted at {', '.join(overlays)} cannot be "
             "found out, as the folders that it is made of cannot be reached from here"
         )
-        yield BlindSpot(code=BlindSpotCode.OVERLAYS, text=sentence)
-
-
-def _exists(path: str) -> bool:
-    try:
-        os.stat(path)  # noqa: PTH116 - the name may hold any byte
-    except (OSError, ValueError):
-        return False
-    return True
+        yield BlindSpot(BlindSpotCode.OVERLAYS, sentence)
 
 
 def _sees_all_processes(proc_root: Path) -> bool:

@@ -116,19 +116,14 @@ class ErasePermit:
         Args:
             shared: the borrower keeps others away, and lets tkperf write to the device itself.
 
-        Raises:
-            DeviceError, RefusedError: as ``recheck``.
+        Raises as ``recheck``.
         """
         self.recheck()
         self._held.lend()
         self._shared = shared
 
     def take_back(self) -> None:
-        """Hold the device exclusively again; it must be the same and free.
-
-        Raises:
-            DeviceError, RefusedError: as ``recheck``.
-        """
+        """Hold the device exclusively again; it must be the same and free. Raises as ``recheck``."""
         if self._held.is_lent:
             self.lent_to, self._shared = None, False
             self.recheck()

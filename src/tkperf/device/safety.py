@@ -119,12 +119,12 @@ def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objec
         for device, node in subject.nodes.items()
     }
     for mount in survey.mounts:
-        if name := names.get(mount.major_minor):
+        if (name := names.get(mount.major_minor)) is not None:
             yield Objection(
                 Reason.MOUNTED, f"{name} is mounted at {on_one_line(mount.point)}{mount.where}"
             )
     for file_system, major_minor in find_btrfs_members(survey.sys_root):
-        if name := names.get(major_minor):
+        if (name := names.get(major_minor)) is not None:
             yield Objection(Reason.MOUNTED, f"{name} belongs to the mounted btrfs {file_system}")
     for node in subject.nodes.values():
         for holder in sorted((node / "holders").glob("*")):

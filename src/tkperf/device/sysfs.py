@@ -29,26 +29,23 @@ def number(path: Path) -> int | None:
         return None
 
 
-def exact_text(path: Path) -> str | None:
-    """Return an attribute that is a path, byte for byte without its line end; None if absent or empty."""
-    try:
-        return os.fsdecode(path.read_bytes()).removesuffix("\n") or None
-    except OSError:
-        return None
-
-
-def device_number(folder: Path) -> int | None:
-    """Return the device number of a node's folder; None if it has none."""
-    major, _, minor = (text(folder / "dev") or "").partition(":")
-    return os.makedev(int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
-
-
 def binary(path: Path) -> bytes:
     """Return a binary attribute such as a VPD page; empty if absent."""
     try:
         return path.read_bytes()
     except OSError:
         return b""
+
+
+def exact_text(path: Path) -> str | None:
+    """Return an attribute that is a path, byte for byte without its line end; None if absent or empty."""
+    return os.fsdecode(binary(path)).removesuffix("\n") or None
+
+
+def device_number(folder: Path) -> int | None:
+    """Return the device number of a node's folder; None if it has none."""
+    major, _, minor = (text(folder / "dev") or "").partition(":")
+    return os.makedev(int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
 
 
 def find_node(major_minor: str, sys_root: Path = SYS_ROOT) -> Path:

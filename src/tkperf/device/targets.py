@@ -7,8 +7,6 @@ exists. Preconditioning writes to the drive itself meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tkperf.device.device_mapper import NAME_PREFIX, Mapping, Target, create_mapping
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit, SetPermit, grant_set_permit
@@ -16,7 +14,7 @@ from tkperf.device.purge import PurgeMethod, PurgeWatch, run_purge
 from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_node, wait_until
 from tkperf.device.write_cache import WriteCache
 from tkperf.model.errors import DeviceError
-from tkperf.model.record import NO_PURGE, PurgeResult
+from tkperf.model.record import NO_PURGE, OnNote, OnProgress, PurgeResult
 from tkperf.model.segments import Segments
 
 NOT_PURGED = PurgeResult(method=NO_PURGE, note="--no-purge")
@@ -42,15 +40,10 @@ class DriveTarget:
     def make_ready_to_fill(self) -> None:
         """Do nothing: a drive is always ready."""
 
-    def make_ready(self, *, on_progress: Callable[[float | None], None]) -> None:
+    def make_ready(self, *, on_progress: OnProgress) -> None:
         """Do nothing: a drive is always ready."""
 
-    def purge(
-        self,
-        *,
-        on_progress: Callable[[float | None], None],
-        on_note: Callable[[str, str], None],
-    ) -> PurgeResult:
+    def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
         if self._method is None:
             return NOT_PURGED
         watch = PurgeWatch(progress=on_progress, note=on_note)
@@ -167,16 +160,11 @@ class SegmentsTarget:
         """Map the segments, also for the steps after the fill."""
         self._map()
 
-    def make_ready(self, *, on_progress: Callable[[float | None], None]) -> None:
+    def make_ready(self, *, on_progress: OnProgress) -> None:
         """Map the segments."""
         self._map()
 
-    def purge(
-        self,
-        *,
-        on_progress: Callable[[float | None], None],
-        on_note: Callable[[str, str], None],
-    ) -> PurgeResult:
+    def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
         """Purge the whole drive, which tkperf itself then holds."""
         if self._drive.purges and self.permit.is_made:
             self.take_away()

@@ -28,11 +28,6 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class _Ask:
-    at_s: float
-
-
-@dataclass(slots=True)
 class _Stop:
     """An order to stop reading; ``over`` is the event to go on at, None if the thread is to end."""
 
@@ -62,7 +57,8 @@ class TelemetryWatch:
         # Of all drives, also of those that cannot be read.
         self.facts = tuple(drive.facts for drive in drives)
         self._late = threading.Event()
-        self._orders: SimpleQueue[_Ask | _Stop] = SimpleQueue()
+        # A time: that of a request for a reading.
+        self._orders: SimpleQueue[float | _Stop] = SimpleQueue()
         self._thread = threading.Thread(target=self._read_on, name="telemetry", daemon=True)
         if self._drives:
             self._thread.start()
@@ -77,7 +73,7 @@ class TelemetryWatch:
 
     def ask(self) -> None:
         """Implement ``Telemetry.ask``."""
-        self._orders.put(_Ask(self._clock()))
+        self._orders.put(self._clock())
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -147,7 +143,7 @@ class TelemetryWatch:
                 continue
             now_s = self._clock()
             # A reading answers all requests that came before it began.
-            wanted = isinstance(order, _Ask) and order.at_s > log_s
+            wanted = order is not None and order > log_s
             if wanted or now_s >= log_s + log_every_s:
                 log_s = temperature_s = now_s
                 self._read_logs()

@@ -13,6 +13,7 @@ from tkperf.device.hold import Handle
 from tkperf.device.permit import ErasePermit
 from tkperf.device.sysfs import wait_until
 from tkperf.model.errors import DeviceError, EngineError, reason_of
+from tkperf.model.record import OnNote, OnProgress
 from tkperf.system.process import Completed, run_command
 
 # A drive answers a question about itself at once, a busy one within seconds.
@@ -30,8 +31,8 @@ class PurgeWatch:
     when the record is durable.
     """
 
-    progress: Callable[[float | None], None] = lambda _share: None
-    note: Callable[[str, str], None] = lambda _code, _text: None
+    progress: OnProgress = lambda _share: None
+    note: OnNote = lambda _code, _text: None
 
 
 NO_WATCH = PurgeWatch()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tkperf.device.hold import Handle
 from tkperf.device.raid.config import RaidConfig
 from tkperf.device.sysfs import number, text, wait_until
 from tkperf.model.errors import DeviceError, EngineError, RefusedError
+from tkperf.model.record import OnProgress
 from tkperf.model.units import KIB, MIB, format_capacity
 from tkperf.system.process import Completed, find_program, run_command
 
@@ -106,23 +107,26 @@ class MdadmSet:
             except OSError:
                 return  # RAID 0 has no resync
 
-    def wait_until_ready(self, on_progress: Callable[[float | None], None]) -> None:
+    def wait_until_ready(self, on_progress: OnProgress) -> None:
         """Wait until the set is in sync and idle.
 
         Raises:
             DeviceError: a member failed, or the resync makes no progress.
         """
-        action, done = self._read_sync()
+        folder = self._sysfs / "md"
+
+        def read_done() -> str:
+            return text(folder / "sync_completed") or ""
 
         def is_done() -> bool:
-            nonlocal action, done
-            action, done = self._read_sync()
-            if action not in IDLE:
-                on_progress(_share(done))
-            return action in IDLE
+            idle = text(folder / "sync_action") in IDLE
+            if not idle:
+                on_progress(_share(read_done()))
+            return idle
 
-        if not wait_until(is_done, limit_s=RESYNC_STALLED_S, every_s=1.0, progress=lambda: done):
-            raise DeviceError(f"{self.path}: its {action} does not go on (at {done})")
+        if not wait_until(is_done, limit_s=RESYNC_STALLED_S, every_s=1.0, progress=read_done):
+            action = text(folder / "sync_action")
+            raise DeviceError(f"{self.path}: its {action} does not go on (at {read_done()})")
         if number(self._sysfs / "md/degraded"):
             raise DeviceError(
                 f"{self.path} is degraded: a member failed while the set was made; see "
@@ -151,10 +155,6 @@ class MdadmSet:
     def name(self) -> str:
         """The kernel's name of the node, e.g. ``md0``."""
         return Path(os.path.realpath(self.path)).name
-
-    def _read_sync(self) -> tuple[str | None, str]:
-        folder = self._sysfs / "md"
-        return text(folder / "sync_action"), text(folder / "sync_completed") or ""
 
     @property
     def _sysfs(self) -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from tkperf.device.permit import ControllerPermit
 from tkperf.device.raid.config import RaidConfig
 from tkperf.device.sysfs import wait_until
 from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
+from tkperf.model.record import OnProgress
 from tkperf.system.process import find_program, run_command
 
 # The first controller, the only one that tkperf uses.
@@ -196,9 +197,7 @@ class StorcliSet:
         """Return the serial number of each member by its address."""
         return {drive.address: drive.serial for drive in self.drives()}
 
-    def purge_drives(
-        self, permit: ControllerPermit, on_progress: Callable[[float | None], None]
-    ) -> str:
+    def purge_drives(self, permit: ControllerPermit, on_progress: OnProgress) -> str:
         """Erase the members in parallel; return the method.
 
         Raises:
@@ -259,7 +258,7 @@ class StorcliSet:
                 f"not {self.path}: give that as DEVICE"
             )
 
-    def initialise(self, on_progress: Callable[[float | None], None]) -> None:
+    def initialise(self, on_progress: OnProgress) -> None:
         """Initialise the virtual drive in full and wait for the end; it must then be optimal.
 
         Raises:
@@ -318,9 +317,7 @@ class StorcliSet:
             )
         return drives
 
-    def _wait(
-        self, places: Sequence[str], operation: str, on_progress: Callable[[float | None], None]
-    ) -> None:
+    def _wait(self, places: Sequence[str], operation: str, on_progress: OnProgress) -> None:
         shares: list[float | None] = []
 
         def is_done() -> bool:

@@ -55,7 +55,7 @@ def _numbers(device: int) -> str:
     return f"{os.major(device)}:{os.minor(device)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Loop:
     """A loop device in use.
 
@@ -80,18 +80,9 @@ def find_loops(sys_root: Path, dev_root: Path = DEV_ROOT) -> tuple[Loop, ...]:
         folder = entry.parent.parent
         number = device_number(folder)
         if number is not None:
-            asked = _ask(dev_root / folder.name, number)
-            says = exact_text(entry) or ""
-            backing = asked or _look_up(says)
-            loops.append(
-                Loop(
-                    name=folder.name,
-                    number=number,
-                    backing=backing,
-                    says=says,
-                    asked=asked is not None,
-                )
-            )
+            asked, says = _ask(dev_root / folder.name, number), exact_text(entry) or ""
+            backing = _look_up(says) if asked is None else asked
+            loops.append(Loop(folder.name, number, backing, says, asked is not None))
     return tuple(loops)
 
 
@@ -134,7 +125,7 @@ def _look_up(says: str) -> LoopBacking | None:
     if status is None:
         return None
     device = status.st_rdev if stat.S_ISBLK(status.st_mode) else None
-    file = None if device else (status.st_dev, status.st_ino)
+    file = (status.st_dev, status.st_ino) if device is None else None
     return LoopBacking(file=file, device=device, offset_bytes=0, size_limit_bytes=0)
 
 
