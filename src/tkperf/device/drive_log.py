@@ -27,6 +27,11 @@ from tkperf.model.telemetry import nvme, smartctl
 from tkperf.model.telemetry.reading import DriveFacts, LogDocument, Reading, read_temperature
 from tkperf.system.process import PACKAGES, Completed, find_program, run_command
 
+# A healthy drive answers within milliseconds, a busy disk within a second or two.
+DRIVE_LOG_LIMIT_S = 10.0
+Clock = Callable[[], float]
+Run = Callable[..., Completed]
+
 
 def _find_sensors(disk: Path) -> Iterator[Path]:
     """Yield the hwmon folders of a disk; the first has its composite temperature.
@@ -42,12 +47,6 @@ def _find_sensors(disk: Path) -> Iterator[Path]:
             for folder in sorted(place.glob(pattern)):
                 if (folder / "temp1_input").exists():
                     yield folder
-
-
-# A healthy drive answers within milliseconds, a busy disk within a second or two.
-DRIVE_LOG_LIMIT_S = 10.0
-Clock = Callable[[], float]
-Run = Callable[..., Completed]
 
 
 class UnreadError(Exception):

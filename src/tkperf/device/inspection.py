@@ -33,6 +33,8 @@ IDENTIFY_OFFSET = 60
 # Identify word 76, bits 1-3: SATA generations that the drive supports (ACS-3).
 SATA_CAPABILITIES_WORD = 76
 SATA_SPEEDS_GBPS = (1.5, 3.0, 6.0)
+TOOL_LIMIT_S = 30.0
+Run = Callable[..., Completed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,10 +160,6 @@ def _usb(device: Path) -> Link | None:
         downgraded=None if version is None else version.startswith("3") and mbps < 5000,
         source=f"sysfs {device.name}/speed",
     )
-
-
-TOOL_LIMIT_S = 30.0
-Run = Callable[..., Completed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,17 @@ ASK_EVERY_S = 1.0
 MOST_GLANCES = 30_000
 # Seventeen numbers of up to twenty digits take less.
 LONGEST_STAT_BYTES = 1024
+KMSG = Path("/dev/kmsg")
+# Documentation/ABI/testing/dev-kmsg: each read returns one record.
+MOST_RECORD_BYTES = 8192
+# A driver that logs without end must not keep tkperf reading.
+MOST_RECORDS = 2000
+LONGEST_LINE = 200
+_PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
+_SCSI = re.compile(r"\d+:\d+:\d+:\d+")
+_NAMED = re.compile(r"(ata|nvme|host|mmc|virtio|usb)\d+|\d+-[\d.]+")
+# The device's own function and the port above it.
+MOST_PCI = 2
 
 
 def seldom_every_s(from_s: float, until_s: float) -> float:
@@ -210,19 +221,6 @@ def watching(*identities: DeviceIdentity) -> Iterator[DeviceCounters]:
         yield counters
     finally:
         counters.close()
-
-
-KMSG = Path("/dev/kmsg")
-# Documentation/ABI/testing/dev-kmsg: each read returns one record.
-MOST_RECORD_BYTES = 8192
-# A driver that logs without end must not keep tkperf reading.
-MOST_RECORDS = 2000
-LONGEST_LINE = 200
-_PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
-_SCSI = re.compile(r"\d+:\d+:\d+:\d+")
-_NAMED = re.compile(r"(ata|nvme|host|mmc|virtio|usb)\d+|\d+-[\d.]+")
-# The device's own function and the port above it.
-MOST_PCI = 2
 
 
 class KernelLog:

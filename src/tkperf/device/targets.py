@@ -18,6 +18,8 @@ from tkperf.model.record import NO_PURGE, OnNote, OnProgress, PurgeResult
 from tkperf.model.segments import Segments
 
 NOT_PURGED = PurgeResult(method=NO_PURGE, note="--no-purge")
+# udev may have a mapping open for a moment; the kernel then removes it by itself.
+GONE_LIMIT_S = 30.0
 
 
 class DriveTarget:
@@ -51,10 +53,6 @@ class DriveTarget:
         # Erasing may have reset the drive, and with it its settings.
         self._cache.apply()
         return PurgeResult(method=self._method.title, note=verified)
-
-
-# udev may have a mapping open for a moment; the kernel then removes it by itself.
-GONE_LIMIT_S = 30.0
 
 
 class SegmentMapping:

@@ -48,6 +48,8 @@ KEPT_OUTPUT_BYTES, PIECE_BYTES = 16 << 20, 1 << 16
 LAST_WORDS_S = 1.0
 # Longest time for a killed program to be gone.
 KILL_GRACE_S = 5.0
+# Many times the duration of any of them on a slow machine.
+ANSWER_LIMIT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,10 +295,6 @@ def stop_process(process: subprocess.Popen[bytes], *, grace_s: float) -> None:
             process.wait(timeout=grace_s)
         except (subprocess.TimeoutExpired, ProcessLookupError):
             continue
-
-
-# Many times the duration of any of them on a slow machine.
-ANSWER_LIMIT_S = 600.0
 
 
 class Worker:

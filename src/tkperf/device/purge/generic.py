@@ -25,6 +25,8 @@ CHUNKS = 64
 LEAST_CHUNK_BYTES = 1 << 30
 # Logical block provisioning VPD page (SBC-4), byte 5, bits 2-4: unmapped blocks read as zeros.
 LBPRZ_BITS = 0x1C
+# A vendor's tool may rewrite a large drive; no better limit is available.
+VENDOR_LIMIT_S = 24 * 3600.0
 
 
 def offer_discard(disk: Path) -> tuple[Offer, ...]:
@@ -91,10 +93,6 @@ def _punch_hole(permit: ErasePermit, _watch: PurgeWatch) -> None:
             f"{permit.identity.path} cannot be purged by punching a hole ({reason}): use another "
             "file system, or --no-purge, which every result will disclose"
         )
-
-
-# A vendor's tool may rewrite a large drive; no better limit is available.
-VENDOR_LIMIT_S = 24 * 3600.0
 
 
 def offer_command(command: str) -> PurgeMethod:

@@ -20,6 +20,9 @@ from tkperf.system.process import Completed, run_command
 QUERY_LIMIT_S = 30.0
 SANITIZE_LIMIT_S = 24 * 3600.0
 _POLL_S = 2.0
+SAMPLES = 128
+SAMPLE_BYTES = 4096
+_ZEROS = hashlib.blake2b(bytes(SAMPLE_BYTES)).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,11 +117,6 @@ def wait_for_end(device: Handle, what: str, is_done: Callable[[], bool], *, limi
         raise DeviceError(f"purging {device.name}: {error}") from error
     if not ended:
         raise DeviceError(f"{what} {device.name} did not end within {limit_s / 3600:g} h")
-
-
-SAMPLES = 128
-SAMPLE_BYTES = 4096
-_ZEROS = hashlib.blake2b(bytes(SAMPLE_BYTES)).digest()
 
 
 @dataclass(frozen=True, slots=True)

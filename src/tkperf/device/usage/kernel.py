@@ -24,6 +24,39 @@ LOOP_GET_STATUS64 = 0x4C05
 # struct loop_info64 of linux/loop.h: begins with lo_device, lo_inode, lo_rdevice, lo_offset, lo_sizelimit.
 _INFO = struct.Struct("=3Q 2Q 4I 64s 64s 32s 2Q")
 DELETED = " (deleted)"
+# Attributes below sysfs and configfs that name a device or file, with their users.
+EXPORTED_PATHS = {
+    "kernel/config/nvmet/subsystems/*/namespaces/*/device_path": "an NVMe target (nvmet)",
+    "kernel/config/nvmet/subsystems/*/passthru/device_path": "an NVMe target (nvmet)",
+    "kernel/config/target/core/*/*/udev_path": "a SCSI target (LIO)",
+    "kernel/config/usb_gadget/*/functions/mass_storage.*/lun.*/file": "a USB gadget",
+    "class/udc/*/device/gadget*/lun*/file": "a USB gadget",
+    "kernel/scst_tgt/devices/*/filename": "a SCSI target (SCST)",
+    "block/zram*/backing_dev": "zram, as its backing device",
+}
+LIO_INFO = "kernel/config/target/core/*/*/info"
+RNBD_LINKS = "class/rnbd-server/ctl/devices/*/block_dev"
+# Texts of the drivers (target_core_file.c, target_core_iblock.c, target_core_pscsi.c).
+_LIO_FILE = re.compile(r" File: (.+?)  Size: ", re.DOTALL)
+_LIO_NUMBERS = re.compile(r"Major: (\d+) Minor: (\d+)")
+_LIO_ADDRESS = re.compile(r"Channel ID: (\d+) Target ID: (\d+) LUN: (\d+) Host ID: (\d+)")
+_MD_BITMAP = re.compile(r"^(md\S*) :|, file: (\S+)$", re.MULTILINE)
+_NFS_OPEN = re.compile(r'superblock: "([0-9a-f]+):([0-9a-f]+):(\d+)"')
+# Modules that export, and the folders that show their exports.
+EXPORTING_MODULES = {
+    "nvmet": "kernel/config/nvmet",
+    "target_core_mod": "kernel/config/target",
+    "usb_f_mass_storage": "kernel/config/usb_gadget",
+}
+_ROW = re.compile(
+    r"^\d+: (?:-> )?(\S+) +\S+ +\S+ +(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) ", re.MULTILINE
+)
+# The files of a process that ended may take a moment to close.
+PATIENCE_S = 1.0
+# Kernels before this version also counted descriptors that only look at the name.
+_COUNTS_SINCE = (5, 3)
+# On these, a server grants leases, and may refuse them for its own reasons.
+_SERVER_FILE_SYSTEMS = ("cifs", "smb3")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,32 +188,6 @@ def find_swaps(proc_root: Path) -> tuple[Swap, ...]:
     return tuple(Swap(name, _find_status(name), is_file) for name, is_file in named)
 
 
-# Attributes below sysfs and configfs that name a device or file, with their users.
-EXPORTED_PATHS = {
-    "kernel/config/nvmet/subsystems/*/namespaces/*/device_path": "an NVMe target (nvmet)",
-    "kernel/config/nvmet/subsystems/*/passthru/device_path": "an NVMe target (nvmet)",
-    "kernel/config/target/core/*/*/udev_path": "a SCSI target (LIO)",
-    "kernel/config/usb_gadget/*/functions/mass_storage.*/lun.*/file": "a USB gadget",
-    "class/udc/*/device/gadget*/lun*/file": "a USB gadget",
-    "kernel/scst_tgt/devices/*/filename": "a SCSI target (SCST)",
-    "block/zram*/backing_dev": "zram, as its backing device",
-}
-LIO_INFO = "kernel/config/target/core/*/*/info"
-RNBD_LINKS = "class/rnbd-server/ctl/devices/*/block_dev"
-# Texts of the drivers (target_core_file.c, target_core_iblock.c, target_core_pscsi.c).
-_LIO_FILE = re.compile(r" File: (.+?)  Size: ", re.DOTALL)
-_LIO_NUMBERS = re.compile(r"Major: (\d+) Minor: (\d+)")
-_LIO_ADDRESS = re.compile(r"Channel ID: (\d+) Target ID: (\d+) LUN: (\d+) Host ID: (\d+)")
-_MD_BITMAP = re.compile(r"^(md\S*) :|, file: (\S+)$", re.MULTILINE)
-_NFS_OPEN = re.compile(r'superblock: "([0-9a-f]+):([0-9a-f]+):(\d+)"')
-# Modules that export, and the folders that show their exports.
-EXPORTING_MODULES = {
-    "nvmet": "kernel/config/nvmet",
-    "target_core_mod": "kernel/config/target",
-    "usb_f_mass_storage": "kernel/config/usb_gadget",
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
     """A user in the kernel of a device or file, which it has by path, number or SCSI address."""
@@ -245,11 +252,6 @@ def find_silent_modules(sys_root: Path) -> list[str]:
     ]
 
 
-_ROW = re.compile(
-    r"^\d+: (?:-> )?(\S+) +\S+ +\S+ +(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) ", re.MULTILINE
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Lock:
     """A lock; ``process`` is None if it belongs to an open file, not to a process."""
@@ -263,14 +265,6 @@ def find_locks(proc_root: Path, files: set[tuple[int, int]]) -> Iterator[Lock]:
     for kind, process, major, minor, inode in _ROW.findall(exact_text(proc_root / "locks") or ""):
         if (os.makedev(int(major, 16), int(minor, 16)), int(inode)) in files:
             yield Lock(kind, int(process) if int(process) > 0 else None)
-
-
-# The files of a process that ended may take a moment to close.
-PATIENCE_S = 1.0
-# Kernels before this version also counted descriptors that only look at the name.
-_COUNTS_SINCE = (5, 3)
-# On these, a server grants leases, and may refuse them for its own reasons.
-_SERVER_FILE_SYSTEMS = ("cifs", "smb3")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

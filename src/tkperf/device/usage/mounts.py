@@ -15,6 +15,11 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 # The kernel has the last two, one directory each, since 6.8.
 _ONE_LAYER_OPTIONS = ("upperdir", "workdir", "lowerdir+", "datadir+")
 _LOWER_LAYER = re.compile(r"(?:\\.|[^:\\])+", re.DOTALL)
+# Mount points that the running system needs.
+SYSTEM_MOUNT_POINTS = ("/", "/usr", "/var", "/boot", "/boot/efi", "/efi")
+EFI_GLOBAL_VARIABLES = "8be4df61-93ca-11d2-aa0d-00e098032b8c"
+_DEVICE_PATH_HARD_DRIVE = (4, 1)
+_SIGNATURE_IS_GUID = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,13 +194,6 @@ def shows(overlay: Mount, target: Path) -> bool:
     except (OSError, ValueError):
         return False
     return False
-
-
-# Mount points that the running system needs.
-SYSTEM_MOUNT_POINTS = ("/", "/usr", "/var", "/boot", "/boot/efi", "/efi")
-EFI_GLOBAL_VARIABLES = "8be4df61-93ca-11d2-aa0d-00e098032b8c"
-_DEVICE_PATH_HARD_DRIVE = (4, 1)
-_SIGNATURE_IS_GUID = 2
 
 
 def find_system_disks(sys_root: Path, mounts: Iterable[Mount]) -> dict[Path, str]:

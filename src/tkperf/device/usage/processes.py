@@ -33,6 +33,7 @@ _MAPPING = re.compile(
     rb"^([0-9a-f]+-[0-9a-f]+) (\S{4}) \S+ ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)$", re.MULTILINE
 )
 _SHARED_WRITABLE = re.compile(rb"^.{1,40} .w.s ", re.MULTILINE)
+_LIBC = ctypes.CDLL(None)
 
 
 class How(StrEnum):
@@ -164,9 +165,6 @@ def _same_files(process: int, task: int) -> bool:
     """Return whether the kernel reports that two tasks share their table of descriptors; see kcmp(2)."""
     call = _KCMP_CALL.get(os.uname().machine)
     return call is not None and _LIBC.syscall(call, process, task, KCMP_FILES, 0, 0) == 0
-
-
-_LIBC = ctypes.CDLL(None)
 
 
 def _descriptors(task: Path, subject: Subject) -> Iterator[_Found]:
