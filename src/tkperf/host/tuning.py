@@ -2,8 +2,8 @@
 
 All of them are safe and reversible: the governor and energy preference of the CPUs, and the queue of the
 measured drives. tkperf stops no service and touches no other drive. The values before are written to /run,
-where a reboot forgets both, and synced before anything is changed, so that ``tkperf tune --restore`` finds
-them however tkperf ended.
+where a reboot forgets both, before anything is changed, so that ``tkperf tune --restore`` finds them however
+tkperf ended.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class StateFile:
         finally:
             os.close(descriptor)
 
-    def read(self) -> State | None:
-        """Return the changed settings; None: there are none.
+    def read(self) -> State:
+        """Return the changed settings.
 
         Raises:
             InputFileError: the file cannot be read, or is not tkperf's.
@@ -107,7 +107,7 @@ class StateFile:
         try:
             content = self.path.read_bytes()[:_LONGEST_BYTES]
         except FileNotFoundError:
-            return None
+            return State(boot=self.boot)
         except OSError as error:
             raise InputFileError(f"{self.path} cannot be read: {reason_of(error)}") from error
         try:
@@ -121,28 +121,24 @@ class StateFile:
             raise InputFileError(f"{self.path}: schema: {state.schema[:40]!r} is not {SCHEMA}")
         return state
 
+    def read_current(self) -> State:
+        """Return the changes of this boot; the kernel itself has forgotten earlier ones. Raises as ``read``."""
+        state = self.read()
+        return state if state.boot == self.boot else State(boot=self.boot)
+
     def write(self, state: State) -> None:
-        """Write the file durably: a crash leaves either the old file or all of the new one.
+        """Write the file: a killed process leaves either the old file or all of the new one.
 
         Raises:
             DeviceError: the file cannot be written.
         """
         try:
-            if not state.settings:
-                with suppress(FileNotFoundError):
-                    self.path.unlink()
-            else:
+            if state.settings:
                 fresh = self.path.with_suffix(".new")
-                with fresh.open("wb") as file:
-                    file.write(msgspec.json.format(msgspec.json.encode(state)))
-                    file.flush()
-                    os.fsync(file.fileno())
+                fresh.write_bytes(msgspec.json.format(msgspec.json.encode(state)))
                 fresh.replace(self.path)
-            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            else:
+                self.path.unlink(missing_ok=True)
         except OSError as error:
             raise DeviceError(f"{self.path} cannot be written: {reason_of(error)}") from error
 
@@ -164,10 +160,6 @@ def _started(root: Path, number: int) -> str:
     """Return the start of a process, in ticks since boot (proc(5): the 22nd field); empty: there is none."""
     fields = (text(root / f"proc/{number}/stat") or "").rpartition(")")[2].split()
     return fields[19] if len(fields) > 19 else ""
-
-
-def with_owner(kept: Kept, owner: str) -> Kept:
-    return kept if owner in kept.owners else replace(kept, owners=(*kept.owners, owner))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,11 +189,11 @@ def apply_settings(
     """
     file = StateFile(root)
     with file.locked():
-        state = _of_this_boot(file)
-        kept = {entry.path: entry for entry in state.settings}
+        kept = {entry.path: entry for entry in file.read_current().settings}
         for setting in _to_keep(settings):
             if setting.path in kept:
-                kept[setting.path] = with_owner(kept[setting.path], owner)
+                owners = dict.fromkeys((*kept[setting.path].owners, owner))
+                kept[setting.path] = replace(kept[setting.path], owners=tuple(owners))
             elif setting.wanted is None or setting.is_changed:
                 assert setting.now is not None
                 kept[setting.path] = Kept(
@@ -241,35 +233,24 @@ def release_settings(owner: str = BY_COMMAND, *, root: Path = Path("/")) -> Rest
         return Restored()
     with file.locked():
         state = file.read()
-        if state is None:
-            return Restored()
         if state.boot != file.boot:
             file.write(State(boot=file.boot))
             return Restored(rebooted=True)
         stays: list[Kept] = []
-        put_back: list[str] = []
-        left: list[str] = []
-        failed: list[str] = []
-        kept_for: list[str] = []
+        words_of: dict[str, list[str]] = {}
         for entry in state.settings:
             owners = tuple(name for name in entry.owners if name != owner and is_alive(name, root))
             if owners:
                 stays.append(replace(entry, owners=owners))
-                kept_for.append(entry.path)
+                words_of.setdefault("kept_for", []).append(entry.path)
                 continue
-            outcome = _put_back(root, entry)
-            if outcome.failed:
+            outcome, words = _put_back(root, entry)
+            if outcome == "failed":
                 stays.append(replace(entry, owners=(BY_COMMAND,)))
-            put_back += outcome.put_back
-            left += outcome.left
-            failed += outcome.failed
+            if words:
+                words_of.setdefault(outcome, []).append(words)
         file.write(State(boot=state.boot, settings=tuple(stays)))
-    return Restored(
-        put_back=tuple(put_back),
-        left=tuple(left),
-        failed=tuple(failed),
-        kept_for=tuple(kept_for),
-    )
+    return Restored(**{outcome: tuple(words) for outcome, words in words_of.items()})  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -306,20 +287,10 @@ def _release_quietly(owner: str, root: Path) -> tuple[str, ...]:
 def find_left_behind(root: Path = Path("/")) -> int:
     """Return the number of settings on record whose owners have all died."""
     try:
-        state = StateFile(root).read()
+        entries = StateFile(root).read_current().settings
     except TkperfError:
         return 0
-    if state is None or state.boot != StateFile(root).boot:
-        return 0
-    return sum(not any(is_alive(name, root) for name in entry.owners) for entry in state.settings)
-
-
-def _of_this_boot(file: StateFile) -> State:
-    """Return the changes of this boot; the kernel itself has forgotten earlier ones."""
-    state = file.read()
-    if state is None or state.boot != file.boot:
-        return State(boot=file.boot)
-    return state
+    return sum(not any(is_alive(name, root) for name in entry.owners) for entry in entries)
 
 
 def _to_keep(settings: Sequence[Setting]) -> Iterator[Setting]:
@@ -332,22 +303,22 @@ def _to_keep(settings: Sequence[Setting]) -> Iterator[Setting]:
             yield setting
 
 
-def _put_back(root: Path, entry: Kept) -> Restored:
+def _put_back(root: Path, entry: Kept) -> tuple[str, str]:
+    """Return the outcome, a field of ``Restored``, in words; no words: it was put back already."""
     path = _below(root, entry.path)
     now = read_setting(path)
     if now is None:
-        return Restored(left=(f"{entry.path}: it is gone",))
+        return "left", f"{entry.path}: it is gone"
     if _disk_sequence(path) != entry.disk_sequence:
-        return Restored(left=(f"{entry.path}: another drive has that name now",))
+        return "left", f"{entry.path}: another drive has that name now"
     if now == entry.before:
-        return Restored()
+        return "put_back", ""
     if entry.changed_to is not None and now != entry.changed_to:
-        text = f"{entry.path}: it was set to {now} since, it was {entry.before} before"
-        return Restored(left=(text,))
+        return "left", f"{entry.path}: it was set to {now} since, it was {entry.before} before"
     failure = _set(root, entry.path, entry.before)
     if failure is not None:
-        return Restored(failed=(f"{failure}; it was {entry.before} before",))
-    return Restored(put_back=(f"{entry.path}: {now} -> {entry.before}",))
+        return "failed", f"{failure}; it was {entry.before} before"
+    return "put_back", f"{entry.path}: {now} -> {entry.before}"
 
 
 def _disk_sequence(path: Path) -> str | None:

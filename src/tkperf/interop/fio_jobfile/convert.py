@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from textwrap import wrap
 
 import msgspec
@@ -18,7 +19,7 @@ from tkperf.interop.fio_jobfile.options import (
     list_outcomes,
     list_refusals,
 )
-from tkperf.interop.fio_jobfile.reading import ALIASES, Job, ReadFile, read_jobs
+from tkperf.interop.fio_jobfile.reading import ALIASES, ReadFile, read_jobs
 from tkperf.model.choices import MOST_JOBS
 from tkperf.model.errors import InputFileError, UsageError, not_known
 from tkperf.model.units import on_one_line
@@ -29,84 +30,77 @@ from tkperf.procedures.own_workloads.parts import (
     LONGEST_LOAD_NAME,
     LONGEST_TITLE,
     FillPhase,
-    Load,
     StreamPhase,
 )
 
-# Lengths of a stream's slices, the longest first: they divide it and its warm-up, and give a few slices.
-# fio reports once a second.
-SLICES_S = (60, 30, 10, 5, 2)
-FEWEST_SLICES = 5
-SHORTEST_SLICES_S = (1, 0.5, 0.2, 0.1)
+ANY_PROFILE, ANY_SUITE = "pts-e-1.1", "ssd"
+WIDTH = 100
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+# Length of a stream's slices in s, the longest first, and the fewest of them. fio reports once a second.
+SLICES = ((60, 5), (30, 5), (10, 5), (5, 5), (2, 5), (1, 1), (0.5, 1), (0.2, 1), (0.1, 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedPhase:
-    """A phase with its load, and the jobs of its origin."""
+    """A phase with the name of its load, and the jobs that make it."""
 
     phase: StreamPhase | FillPhase
     name: str
-    load: Load
-    jobs: tuple[Job, ...]
+    source: JobLoad
 
 
 def build_phases(jobs: Sequence[JobOptions]) -> tuple[NamedPhase, ...]:
     """Return the phases of a job file; ``jobs`` receive the refusals of options."""
     _check_one_device(jobs)
     phases: list[NamedPhase] = []
-    last: JobLoad | None = None
-    for last, of_jobs in _merge([read_load(options) for options in jobs]):
-        name = _new_name(last.options.job.name, {phase.name for phase in phases})
-        phase = _build_phase(name, last)
-        phases.append(NamedPhase(phase=phase, name=name, load=last.load, jobs=of_jobs))
-    if last is not None and last.runtime_s is None:
+    for source in _merge([read_load(options) for options in jobs]):
+        name = _new_name(source.jobs[0].name, {phase.name for phase in phases})
+        phases.append(NamedPhase(phase=_build_phase(name, source), name=name, source=source))
+    if phases and phases[-1].source.runtime_s is None:
         _refuse_no_runtime(
-            last,
+            phases[-1].source,
             "it only fills the range, and nothing is measured after it: write runtime=.. and "
             "time_based=1 if it is to be measured",
         )
     return tuple(phases)
 
 
-def _merge(job_loads: Sequence[JobLoad]) -> list[tuple[JobLoad, tuple[Job, ...]]]:
-    """Return successive loads, each with the jobs that run it at the same time."""
-    merged: list[tuple[JobLoad, tuple[Job, ...]]] = []
+def _merge(job_loads: Sequence[JobLoad]) -> list[JobLoad]:
+    """Return successive loads; jobs that run at the same time are one, with the threads of all."""
+    merged: list[JobLoad] = []
     for job_load in job_loads:
-        job = job_load.options.job
         if merged and not job_load.stonewall:
-            first, jobs = merged[-1]
+            first = merged[-1]
             differing = _list_differences(first, job_load)
             if not differing:
-                merged[-1] = _add_threads(first, job_load), (*jobs, job)
+                merged[-1] = _add_threads(first, job_load)
                 continue
             job_load.options.refuse(
                 "stonewall",
-                f"it runs at the same time as [{jobs[0].name}], another load ({', '.join(differing)}); "
-                "tkperf runs one load at a time: write stonewall into it if it is to follow",
+                f"it runs at the same time as [{first.jobs[0].name}], another load "
+                f"({', '.join(differing)}); tkperf runs one load at a time: write stonewall into it if it "
+                "is to follow",
                 default="no stonewall",
             )
-        merged.append((job_load, (job,)))
+        merged.append(job_load)
     return merged
 
 
 def _list_differences(one: JobLoad, other: JobLoad) -> list[str]:
     """Return the reasons why two jobs are not one load with the threads of both."""
-    pairs = {
-        name: (getattr(one.load, name), getattr(other.load, name))
-        for name in Load.__struct_fields__
-        if name != "jobs"
-    }
-    pairs["offered_iops"] = one.load.offered_iops is None, other.load.offered_iops is None
-    pairs |= {
-        name: (getattr(one, name), getattr(other, name))
-        for name in ("runtime_s", "ramp_s", "passes")
-    }
-    names = [name for name, (ours, theirs) in pairs.items() if ours != theirs]
+    ours, theirs = _comparable(one), _comparable(other)
+    names = [name for name in ours if ours[name] != theirs[name]]
     if one.load.access is Access.SEQUENTIAL and not names:
         names.append("sequential jobs over the same addresses")
     if (one.load.jobs or 1) + (other.load.jobs or 1) > MOST_JOBS:
         names.append(f"more than {MOST_JOBS:,} threads together")
     return names
+
+
+def _comparable(job: JobLoad) -> dict[str, object]:
+    has_rate = job.load.offered_iops is not None
+    lengths = {"runtime_s": job.runtime_s, "ramp_s": job.ramp_s, "passes": job.passes}
+    return msgspec.structs.asdict(job.load) | {"jobs": None, "offered_iops": has_rate} | lengths
 
 
 def _add_threads(one: JobLoad, other: JobLoad) -> JobLoad:
@@ -115,7 +109,7 @@ def _add_threads(one: JobLoad, other: JobLoad) -> JobLoad:
         offered_iops += other.load.offered_iops or 0
     threads = (one.load.jobs or 1) + (other.load.jobs or 1)
     load = msgspec.structs.replace(one.load, jobs=threads, offered_iops=offered_iops)
-    return replace(one, load=load)
+    return replace(one, load=load, jobs=(*one.jobs, *other.jobs))
 
 
 def _build_phase(name: str, job_load: JobLoad) -> StreamPhase | FillPhase:
@@ -142,24 +136,20 @@ def _refuse_no_runtime(job_load: JobLoad, why: str) -> None:
 
 def _slice_s(runtime_s: float, ramp_s: float) -> float:
     """Return the longest slice that divides both times and gives a few slices."""
-    tenths = [round(10 * time_s) for time_s in (runtime_s, ramp_s)]
-    fewest = dict.fromkeys(SLICES_S, FEWEST_SLICES) | dict.fromkeys(SHORTEST_SLICES_S, 1)
     return next(
         slice_s
-        for slice_s, slices in fewest.items()
-        if not any(time % round(10 * slice_s) for time in tenths) and runtime_s >= slices * slice_s
+        for slice_s, fewest in SLICES
+        if runtime_s >= fewest * slice_s
+        and not any(round(10 * time_s) % round(10 * slice_s) for time_s in (runtime_s, ramp_s))
     )
 
 
 def _new_name(job: str, taken: set[str]) -> str:
     """Return a heading and load name that no other phase has."""
     plain = on_one_line(job)[:LONGEST_LOAD_NAME] or "job"
-    name, number = plain, 1
-    while name in taken:
-        number += 1
-        ending = f" ({number})"
-        name = f"{plain[: LONGEST_LOAD_NAME - len(ending)]}{ending}"
-    return name
+    room = LONGEST_LOAD_NAME - len(" (999)")
+    numbered = (f"{plain[:room]} ({number})" for number in count(2))
+    return next(name for name in chain([plain], numbered) if name not in taken)
 
 
 def _check_one_device(jobs: Sequence[JobOptions]) -> None:
@@ -173,11 +163,6 @@ def _check_one_device(jobs: Sequence[JobOptions]) -> None:
         elif named is not None and file != named:
             options.refuse("filename", f"another job has {named}; tkperf measures one DEVICE")
         named = named or file
-
-
-ANY_PROFILE, ANY_SUITE = "pts-e-1.1", "ssd"
-WIDTH = 100
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,9 +179,9 @@ class OptionsRefusedError(InputFileError):
     def __init__(self, file: str, refusals: Collection[Refusal]) -> None:
         names = sorted({refusal.option for refusal in refusals if refusal.option is not None})
         way_out = f"; to go without them: {' '.join(f'--without {name}' for name in names)}"
-        count = len(refusals)
+        number = len(refusals)
         super().__init__(
-            f"{file}: {count} {'option' if count == 1 else 'options'} cannot be kept, nothing was written"
+            f"{file}: {number} {'option' if number == 1 else 'options'} cannot be kept, nothing was written"
             f"{way_out if names else ''}"
         )
         self.refusals = tuple(refusals)
@@ -273,7 +258,7 @@ def _render_toml(
     ]
     for named in phases:
         lines += ["", *_comment(_origin(named)), f"[loads.{_key(named.name)}]"]
-        lines += _pairs(named.load)
+        lines += _pairs(named.source.load)
     for named in phases:
         lines += ["", "[[phases]]", f'kind = "{named.phase.__struct_config__.tag}"']
         lines += _pairs(named.phase)
@@ -281,8 +266,9 @@ def _render_toml(
 
 
 def _origin(named: NamedPhase) -> str:
-    places = (f"[{on_one_line(job.name)}] of line {job.line}" for job in named.jobs)
-    merged = " (at the same time: the same load)" if len(named.jobs) > 1 else ""
+    jobs = named.source.jobs
+    places = (f"[{on_one_line(job.name)}] of line {job.line}" for job in jobs)
+    merged = " (at the same time: the same load)" if len(jobs) > 1 else ""
     return f"From {', '.join(places)}{merged}"
 
 
