@@ -19,6 +19,7 @@ from tkperf.analysis.results import (
 )
 from tkperf.analysis.section_results import build_section
 from tkperf.analysis.telemetry import count_media_errors, find_test_telemetry
+from tkperf.interop import TKPERF_PROFILE
 from tkperf.model.disturbance.codes import find_codes
 from tkperf.model.errors import ProfileError
 from tkperf.model.figures import SectionPlan, TestPlan, generic_section
@@ -34,7 +35,6 @@ from tkperf.model.record import (
     TestRecord,
 )
 from tkperf.model.run_info import RunInfo
-from tkperf.model.tkperf_loops import PROFILE_NAME
 from tkperf.procedures import find_test, known_plan, read_stored_profile
 from tkperf.procedures.demand_intensity import GRID, DemandGridTable
 from tkperf.procedures.walk import first_rounds
@@ -66,7 +66,7 @@ def analyse(record: RunRecord) -> RunResult:
 def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
     """Remove values that the tool of an imported test did not record, although the steps would give them."""
     # TKperf's XML has rates; the import derived counts from them that give the same rates.
-    counted = info.profile_name != PROFILE_NAME
+    counted = info.profile_name != TKPERF_PROFILE
     demand_known = any(
         "jobs" in table for table in info.profile.values() if isinstance(table, dict)
     )

@@ -19,6 +19,15 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 from msgspec import Meta
 
+from tkperf.interop import (
+    IOPS_MIXES,
+    IOPS_SIZES_KIB,
+    LATENCY_MIXES,
+    LATENCY_SIZES_KIB,
+    THROUGHPUT_SIZES_KIB,
+    TKPERF_PROFILE,
+    TKPERF_TABLES,
+)
 from tkperf.interop.imported import (
     LARGEST_DEMAND,
     ImportedRun,
@@ -33,15 +42,6 @@ from tkperf.model.measurement import NO_IO, IoStats, Measurement
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import RunWarning, StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.model.steady_state import judge
-from tkperf.model.tkperf_loops import (
-    IOPS_MIXES,
-    IOPS_SIZES_KIB,
-    LATENCY_MIXES,
-    LATENCY_SIZES_KIB,
-    PROFILE_NAME,
-    TABLES,
-    THROUGHPUT_SIZES_KIB,
-)
 from tkperf.model.units import KIB, format_block_size
 from tkperf.model.workload import Access, Workload
 from tkperf.procedures import load_profile
@@ -175,13 +175,15 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         ) from None
     except (ParseError, ValueError, LookupError) as error:
         raise InputFileError(f"{file}: not XML: {error}") from None
-    found = [element.tag for element in root if element.tag in TABLES]
+    found = [element.tag for element in root if element.tag in TKPERF_TABLES]
     if not found:
-        raise InputFileError(f"{file}: no result of TKperf: it has none of {', '.join(TABLES)}")
+        raise InputFileError(
+            f"{file}: no result of TKperf: it has none of {', '.join(TKPERF_TABLES)}"
+        )
     if len(set(found)) < len(found):
         raise InputFileError(f"{file}: a test is in it twice")
-    elements = [_Element(file, element) for element in root if element.tag in TABLES]
-    elements.sort(key=lambda element: list(TABLES).index(element.name))
+    elements = [_Element(file, element) for element in root if element.tag in TKPERF_TABLES]
+    elements.sort(key=lambda element: list(TKPERF_TABLES).index(element.name))
     tests, warnings = [], []
     for element in elements:
         test = _PARSERS[element.name](element)
@@ -200,7 +202,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         name=root.tag,
         date=header.line("testdate"),
         tool=tool,
-        profile_name=PROFILE_NAME,
+        profile_name=TKPERF_PROFILE,
         profile=_profile(tool, elements),
         fio_version=next((version for version in versions if version), None),
         command_line=header.text("cmdline"),
@@ -231,7 +233,7 @@ def _profile(tool: str, elements: Sequence[_Element]) -> dict[str, object]:
         elif is_complete:
             profile.setdefault("demand", demand)
         if table:
-            profile[TABLES[element.name]] = table
+            profile[TKPERF_TABLES[element.name]] = table
     return profile
 
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from tkperf.analysis.axes import MIX
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.results import SectionResult, TestResult
+from tkperf.analysis.telemetry import TelemetryCourse
 from tkperf.model.quantity import (
     IOPS,
     LATENCY_MAX,
@@ -20,7 +21,6 @@ from tkperf.model.quantity import (
     Direction,
     Quantity,
 )
-from tkperf.model.telemetry.course import TelemetryCourse
 from tkperf.model.workload import Workload
 from tkperf.page.naming import address, capitalise, describe_axes, name_links
 from tkperf.page.page import TableView

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from tkperf.analysis.details import LoadsOfTest, TimedStep
 from tkperf.analysis.results import RunResult
+from tkperf.analysis.telemetry import TelemetryCourse, find_telemetry_course, parse_drives
 from tkperf.model.record import StepKind
-from tkperf.model.telemetry.course import TelemetryCourse, find_telemetry_course, parse_drives
 from tkperf.model.telemetry.judge import find_pauses
 from tkperf.model.telemetry.reading import Reading
 from tkperf.page.page import ChartView

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from tkperf.analysis.details import LoadsOfTest
 from tkperf.analysis.results import TestResult
+from tkperf.analysis.telemetry import TelemetryCourse
 from tkperf.model.figures import DONE, TABLE_KINDS, Figure, FigureKind
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import PERCENTILES, Quantity
-from tkperf.model.telemetry.course import TelemetryCourse
 from tkperf.model.units import format_duration
 from tkperf.page.figures import BUILD
 from tkperf.page.figures.cells import show_over_axis

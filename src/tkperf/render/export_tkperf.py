@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
-from tkperf.model.errors import UsageError
-from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, LATENCY_MIN, THROUGHPUT
-from tkperf.model.steady_state import SteadyStateVerdict
-from tkperf.model.tkperf_loops import (
+from tkperf.interop import (
     IOPS_MIXES,
     IOPS_SIZES_KIB,
     LATENCY_MIXES,
     LATENCY_SIZES_KIB,
-    TABLES,
     THROUGHPUT_SIZES_KIB,
+    TKPERF_TABLES,
 )
+from tkperf.model.errors import UsageError
+from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, LATENCY_MIN, THROUGHPUT
+from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.units import KIB
 from tkperf.page.words.run import find_notices
 from tkperf.render.export_json import finite
@@ -46,7 +46,7 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
     """
     if result.info.suite == "hdd":
         raise UsageError("TKperf's XML of hard disk runs is not documented: use --csv or --json")
-    if result.tests and not any(test.name in TABLES for test in result.tests):
+    if result.tests and not any(test.name in TKPERF_TABLES for test in result.tests):
         raise UsageError("TKperf's XML has no place for results of fio: use --csv or --json")
     # Names of elements allow fewer characters than names of runs.
     root = ET.Element(
@@ -78,7 +78,7 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
 
 def _rounds(test: TestResult) -> tuple[object, tuple[str, ...]]:
     """Return ``roundmat`` of a test, None if it has none; and the parts left out."""
-    if test.name not in TABLES:
+    if test.name not in TKPERF_TABLES:
         return None, ("no test of TKperf",)
     if not any(section.cells for section in test.sections):
         return None, ("no round was finished",)
@@ -196,7 +196,7 @@ def _place(cell: CellResult) -> tuple[int, int]:
 
 
 def _step_s(test: str, result: RunResult) -> object:
-    return result.info.table(TABLES[test]).get("slice_s" if test == "writesat" else "step_s")
+    return result.info.table(TKPERF_TABLES[test]).get("slice_s" if test == "writesat" else "step_s")
 
 
 def _add(parent: ET.Element, name: str, value: object) -> None:

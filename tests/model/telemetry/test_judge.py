@@ -9,9 +9,9 @@ import pytest
 from tests.builders import run_info
 from tests.runfile.runs import a_step
 from tkperf.analysis.run_results import analyse
+from tkperf.analysis.telemetry import find_telemetry_course, parse_drives
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.record import RunRecord, RunStatus, TestRecord
-from tkperf.model.telemetry.course import find_telemetry_course, parse_drives
 from tkperf.model.telemetry.judge import (
     TelemetryLog,
     find_amplification,

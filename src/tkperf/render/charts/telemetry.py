@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tkperf.model.telemetry.course import DriveCourse, TelemetryCourse
+from tkperf.analysis.telemetry import DriveCourse, TelemetryCourse
 from tkperf.render.charts.labels import with_legend_on_top
 from tkperf.render.charts.vega import MANY_COLOURS, Row, Spec, build_frame, linear_axis, tooltip
 
