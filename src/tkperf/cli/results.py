@@ -18,6 +18,8 @@ from tkperf.render.terminal.results import print_results
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.progress import describe_place, find_progress
 
+FEW_SLICES = 30
+
 
 def describe_going_on(record: RunRecord, log: Sequence[LogEntry]) -> str:
     """Describe the place of a run under way: ``test 1 of 4, IOPS, round 3 of at most 25; 1 h gone, ...``."""
@@ -68,9 +70,6 @@ def _clock(now: datetime, then: datetime) -> str:
 def from_to(first: str, last: str) -> str:
     """Join two texts, ``18:05 to 19:00``; return one of them if they are equal."""
     return first if first == last else f"{first} to {last}"
-
-
-FEW_SLICES = 30
 
 
 def print_run(path: Path) -> None:

@@ -40,174 +40,6 @@ from tkperf.system.process import (
     stop_process,
 )
 
-INHIBIT = "systemd-inhibit"
-HELD = b"held\n"
-ANSWER_S = 5.0
-
-
-@contextmanager
-def kept_awake(name: str, *, on_note: Observer) -> Iterator[None]:
-    """Block sleep, suspend and the lid switch until the end. ``on_note`` gets a note on failure.
-
-    A child process of systemd-inhibit lives as long as the lock is needed. The kernel ends both when
-    tkperf dies. A failure here never ends a run.
-    """
-    process: Process | None = None
-    try:
-        process = _start(name, on_note)
-        yield
-    finally:
-        if process is not None:
-            stop_process(process, grace_s=2.0)
-            _close(process)
-
-
-def _start(name: str, on_note: Observer) -> Process | None:
-    if find_program(INHIBIT) is None:
-        _note(on_note, f"there is no {INHIBIT}")
-        return None
-    argv = [
-        INHIBIT, "--what=sleep:idle:handle-lid-switch", "--who=tkperf", f"--why=measuring {name}",
-        "--mode=block", "sh", "-c", "echo held; exec sleep infinity",
-    ]  # fmt: skip
-    try:
-        process = start_process(argv, cwd=Path("/"), stdout=PIPE, stderr=PIPE)
-    except EngineError as error:
-        _note(on_note, str(error))
-        return None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    ready, _, _ = select.select([process.stdout], [], [], ANSWER_S)
-    if ready and process.stdout.readline() == HELD:
-        return process
-    stop_process(process, grace_s=2.0)
-    error_text = (
-        process.stderr.read().decode(errors="replace") if process.poll() is not None else ""
-    )
-    _close(process)
-    _note(on_note, " ".join(error_text.split())[:200] or f"{INHIBIT} does not answer")
-    return None
-
-
-def _close(process: Process) -> None:
-    for stream in (process.stdout, process.stderr):
-        if stream is not None:
-            stream.close()
-
-
-def _note(on_note: Observer, why: str) -> None:
-    text = f"the host may go to sleep during the run, nothing keeps it from that: {why}"
-    on_note(Noted(note=RunNote(code="sleep-not-inhibited", text=text)))
-
-
-# The waiting process passes these signals on, so they also end a run that has not begun.
-_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_BEGUN = b"begun"
-
-
-class Departure:
-    """Departure of a run from its terminal. Without ``--detach`` the run stays there."""
-
-    def leave_terminal(self) -> None:
-        """Leave the terminal after the question: its signals no longer reach the run."""
-
-    def tell_begun(self) -> None:
-        """Report that the run is in its run file: no process has to wait for it any more."""
-
-
-class _Leaving(Departure):
-    def __init__(self, options: RunOptions, begun: int) -> None:
-        self._options = options
-        self._begun = begun
-
-    def leave_terminal(self) -> None:
-        # A session of its own, without a terminal. As a child, the process was never leader of its group.
-        os.setsid()
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        _redirect(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), 0)
-
-    def tell_begun(self) -> None:
-        # Errors so far go to the terminal.
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):
-                stream.flush()
-        try:
-            log = open_log(self._options.log_path)
-        except Exception:  # of any kind: the run has begun
-            log = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-        os.dup2(log, 1)
-        _redirect(log, 2)
-        with suppress(OSError):  # no process waits any more
-            os.write(self._begun, _BEGUN)
-        os.close(self._begun)
-
-
-def depart(options: RunOptions) -> Departure:
-    """Start a second process if ``--detach`` is given, and return only there (docs/adr/0029).
-
-    There are two processes from the very beginning. The first one waits. The second one does everything, so that no
-    other process takes over device, locks, leases, databases or threads. Until the run has begun, both belong to the
-    terminal.
-
-    Raises:
-        click.exceptions.Exit: in the first process, with 0 when the run has begun, or with the exit code of
-            a run that ended before.
-    """
-    if not options.detach:
-        return Departure()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    reader, begun = os.pipe()
-    child = fork_early()
-    if child == 0:
-        os.close(reader)
-        return _Leaving(options, begun)
-    os.close(begun)
-    raise click.exceptions.Exit(_wait(options, child, reader))
-
-
-def _wait(options: RunOptions, child: int, reader: int) -> int:
-    """Wait until the run has begun or ended, and return the exit code."""
-    stopped = False
-
-    def pass_on(number: int, _: object) -> None:
-        nonlocal stopped
-        # SIGHUP of a lost terminal does not stop a confirmed run, which needs no terminal.
-        stopped = stopped or number != signal.SIGHUP
-        with suppress(ProcessLookupError):
-            os.kill(child, number)
-
-    for number in _PASSED_ON:
-        signal.signal(number, pass_on)
-    if os.read(reader, len(_BEGUN)) == _BEGUN and not stopped:
-        _tell_where(options, child)
-        return 0
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    if code < 0:
-        complain(f"\ntkperf: the run was killed by signal {-code} before it began")
-        return 128 - code
-    return code
-
-
-def _tell_where(options: RunOptions, child: int) -> None:
-    if options.quiet:
-        return
-    run_path = plain(options.run_path)
-    tell(
-        f"\n{plain(options.name)} runs without this terminal now, as process {child}",
-        f"run file: {run_path}",
-        f"log:      {plain(options.log_path)}",
-        f"watch:    tkperf attach {run_path}",
-        f"stop:     tkperf stop {run_path}",
-    )
-
-
-def _redirect(descriptor: int, number: int) -> None:
-    os.dup2(descriptor, number)
-    if descriptor != number:
-        os.close(descriptor)
-
 
 @contextmanager
 def _session(options: RunOptions) -> Iterator[tuple[Departure, Ending]]:
@@ -321,3 +153,169 @@ def show_results(options: RunOptions, ending: Ending) -> None:
     if ending.report is None:
         tell(f"report:   tkperf report {plain(run_path)}")
     ending.say_where()
+
+
+# The waiting process passes these signals on, so they also end a run that has not begun.
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_BEGUN = b"begun"
+
+
+class Departure:
+    """Departure of a run from its terminal. Without ``--detach`` the run stays there."""
+
+    def leave_terminal(self) -> None:
+        """Leave the terminal after the question: its signals no longer reach the run."""
+
+    def tell_begun(self) -> None:
+        """Report that the run is in its run file: no process has to wait for it any more."""
+
+
+class _Leaving(Departure):
+    def __init__(self, options: RunOptions, begun: int) -> None:
+        self._options = options
+        self._begun = begun
+
+    def leave_terminal(self) -> None:
+        # A session of its own, without a terminal. As a child, the process was never leader of its group.
+        os.setsid()
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        _redirect(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), 0)
+
+    def tell_begun(self) -> None:
+        # Errors so far go to the terminal.
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        try:
+            log = open_log(self._options.log_path)
+        except Exception:  # of any kind: the run has begun
+            log = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        os.dup2(log, 1)
+        _redirect(log, 2)
+        with suppress(OSError):  # no process waits any more
+            os.write(self._begun, _BEGUN)
+        os.close(self._begun)
+
+
+def depart(options: RunOptions) -> Departure:
+    """Start a second process if ``--detach`` is given, and return only there (docs/adr/0029).
+
+    There are two processes from the very beginning. The first one waits. The second one does everything, so that no
+    other process takes over device, locks, leases, databases or threads. Until the run has begun, both belong to the
+    terminal.
+
+    Raises:
+        click.exceptions.Exit: in the first process, with 0 when the run has begun, or with the exit code of
+            a run that ended before.
+    """
+    if not options.detach:
+        return Departure()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    reader, begun = os.pipe()
+    child = fork_early()
+    if child == 0:
+        os.close(reader)
+        return _Leaving(options, begun)
+    os.close(begun)
+    raise click.exceptions.Exit(_wait(options, child, reader))
+
+
+def _wait(options: RunOptions, child: int, reader: int) -> int:
+    """Wait until the run has begun or ended, and return the exit code."""
+    stopped = False
+
+    def pass_on(number: int, _: object) -> None:
+        nonlocal stopped
+        # SIGHUP of a lost terminal does not stop a confirmed run, which needs no terminal.
+        stopped = stopped or number != signal.SIGHUP
+        with suppress(ProcessLookupError):
+            os.kill(child, number)
+
+    for number in _PASSED_ON:
+        signal.signal(number, pass_on)
+    if os.read(reader, len(_BEGUN)) == _BEGUN and not stopped:
+        _tell_where(options, child)
+        return 0
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        complain(f"\ntkperf: the run was killed by signal {-code} before it began")
+        return 128 - code
+    return code
+
+
+def _tell_where(options: RunOptions, child: int) -> None:
+    if options.quiet:
+        return
+    run_path = plain(options.run_path)
+    tell(
+        f"\n{plain(options.name)} runs without this terminal now, as process {child}",
+        f"run file: {run_path}",
+        f"log:      {plain(options.log_path)}",
+        f"watch:    tkperf attach {run_path}",
+        f"stop:     tkperf stop {run_path}",
+    )
+
+
+def _redirect(descriptor: int, number: int) -> None:
+    os.dup2(descriptor, number)
+    if descriptor != number:
+        os.close(descriptor)
+
+
+INHIBIT = "systemd-inhibit"
+HELD = b"held\n"
+ANSWER_S = 5.0
+
+
+@contextmanager
+def kept_awake(name: str, *, on_note: Observer) -> Iterator[None]:
+    """Block sleep, suspend and the lid switch until the end. ``on_note`` gets a note on failure.
+
+    A child process of systemd-inhibit lives as long as the lock is needed. The kernel ends both when
+    tkperf dies. A failure here never ends a run.
+    """
+    process: Process | None = None
+    try:
+        try:
+            process = _inhibit_sleep(name)
+        except EngineError as error:
+            text = f"the host may go to sleep during the run, nothing keeps it from that: {error}"
+            on_note(Noted(note=RunNote(code="sleep-not-inhibited", text=text)))
+        yield
+    finally:
+        if process is not None:
+            stop_process(process, grace_s=2.0)
+            _close(process)
+
+
+def _inhibit_sleep(name: str) -> Process:
+    """Start a process that holds the lock.
+
+    Raises:
+        EngineError: there is no such program, or it refuses.
+    """
+    if find_program(INHIBIT) is None:
+        raise EngineError(f"there is no {INHIBIT}")
+    argv = [
+        INHIBIT, "--what=sleep:idle:handle-lid-switch", "--who=tkperf", f"--why=measuring {name}",
+        "--mode=block", "sh", "-c", "echo held; exec sleep infinity",
+    ]  # fmt: skip
+    process = start_process(argv, cwd=Path("/"), stdout=PIPE, stderr=PIPE)
+    assert process.stdout is not None
+    ready, _, _ = select.select([process.stdout], [], [], ANSWER_S)
+    if ready and process.stdout.readline() == HELD:
+        return process
+    stop_process(process, grace_s=2.0)
+    assert process.stderr is not None
+    words = process.stderr.read().split() if process.poll() is not None else []
+    _close(process)
+    reason = b" ".join(words).decode(errors="replace")[:200]
+    raise EngineError(reason or f"{INHIBIT} does not answer")
+
+
+def _close(process: Process) -> None:
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()

@@ -27,6 +27,7 @@ from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import SteadyStateTable
 
 HISTOGRAM_SECTION = "Response time histogram"
+ARRIVALS_SPREAD = 3.0  # standard deviations of the number of random arrivals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -376,9 +377,6 @@ def mean_latency_us(measurement: Measurement) -> float:
     """Return the mean response time over all I/Os in us; NaN, which is never steady, if not measured."""
     mean_us = measurement.latency_mean_us
     return float("nan") if mean_us is None else mean_us
-
-
-ARRIVALS_SPREAD = 3.0  # standard deviations of the number of random arrivals
 
 
 def keeps_up(workload: Workload, measured: Sequence[Measurement], kept_up_percent: float) -> bool:
