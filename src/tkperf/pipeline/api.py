@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -97,13 +97,9 @@ def run(
     destination.require_free(plan.request.device)
     destination.require_space(plan.fitted)
 
-    @contextmanager
-    def watch(_: Observer) -> Iterator[Sequence[Observer]]:
-        yield observers
-
     title = RunTitle(name=name, command_line=tuple(sys.argv), description=description)
     with plan.subject.open(plan.fitted, Consent(confirm=confirm, ask=ask)) as equipment:
-        keep_run(plan, equipment, destination, title, watch=watch)
+        keep_run(plan, equipment, destination, title, watch=lambda _: nullcontext(observers))
     return load(destination.run_path)
 
 
@@ -129,12 +125,10 @@ def resume(
     destination = Destination(name=path.stem, folder=path.parent)
     destination.require_space(plan.plan.fitted)
 
-    @contextmanager
-    def watch(_: Observer) -> Iterator[Sequence[Observer]]:
-        yield observers
-
     with plan.plan.subject.open(plan.plan.fitted, Consent(confirm=confirm, ask=ask)) as equipment:
-        keep_resumed(plan, equipment, destination, tuple(sys.argv), watch=watch)
+        keep_resumed(
+            plan, equipment, destination, tuple(sys.argv), watch=lambda _: nullcontext(observers)
+        )
     return load(path)
 
 

@@ -25,12 +25,10 @@ from tkperf.device.file_target import (
 )
 from tkperf.device.identity import DeviceIdentity, TargetKind, file_system_of, read_identity
 from tkperf.device.inspection import DeviceFacts, inspect_device
-from tkperf.device.kernel_watch import watching
 from tkperf.device.permit import ErasePermit, refuse_objections
 from tkperf.device.purge import PurgeMethod, plan_purge, refuse_purge_under_way
 from tkperf.device.purge.ata import clear_left_password
 from tkperf.device.targets import DriveTarget, SegmentMapping, SegmentsTarget, mapping_name
-from tkperf.device.telemetry import reading_logs
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.device_jobs import Mapped
 from tkperf.engine.fio_setup import find_fio_version
@@ -41,7 +39,9 @@ from tkperf.pipeline.consent import Consent, permitted
 from tkperf.pipeline.fitting import Fitted, refuse_segments
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.subject import (
+    NO_PURGE_LINE,
     Equipment,
+    RunSubject,
     find_ioengine,
     find_unseen,
     fio_equipment,
@@ -51,10 +51,8 @@ from tkperf.pipeline.subject import (
 from tkperf.procedures.profiles import Profile, resolve_active_range, resolve_range
 
 
-class DriveSubject:
+class DriveSubject(RunSubject):
     """An existing block device or file."""
-
-    filled_bytes: int | None = None
 
     def __init__(self, request: RunRequest, *, look_only: bool = False) -> None:
         """Look at the device. Removes a password that an earlier purge by tkperf left on a drive.
@@ -76,34 +74,19 @@ class DriveSubject:
             _refuse_use(self.identity)
         self.facts = inspect_device(self.identity)
         self._method = choose_purge(request, self.identity)
-        self.warnings: tuple[RunWarning, ...] = (
+        self.warnings = (
             *self._unseen(),
             *warn_of_room(self.identity),
             *warn_of_link(self.facts),
             *([refusal] if refusal else []),
         )
-
-    @property
-    def confirm_id(self) -> str | None:
-        return self.identity.confirm_id
-
-    @property
-    def drives(self) -> tuple[DeviceIdentity, ...]:
-        return (self.identity,)
-
-    @property
-    def overwritten_by(self) -> str | None:
-        method = self._method
-        return method.title if method is not None and method.overwrites else None
-
-    @property
-    def lines(self) -> tuple[tuple[str, str], ...]:
-        lines = []
+        self.drives = (self.identity,)
+        self.confirm_id = self.identity.confirm_id
         if self._method is not None:
-            lines.append(("purge", self._method.title))
-        elif self._request.no_purge:
-            lines.append(("purge", "none (--no-purge)"))
-        return tuple(lines)
+            self.lines = (("purge", self._method.title),)
+            self.overwritten_by = self._method.title if self._method.overwrites else None
+        elif request.no_purge:
+            self.lines = (NO_PURGE_LINE,)
 
     def _identify(self) -> DeviceIdentity:
         path = Path(self._request.device)
@@ -135,20 +118,23 @@ class DriveSubject:
     def _equip(
         self, permit: ErasePermit, fitted: Fitted, version: str, facts: DeviceFacts
     ) -> Iterator[Equipment]:
-        ioengine = find_ioengine(self._request.ioengine, fitted, permit)
+        chosen = find_ioengine(self._request.ioengine, fitted, permit)
         cache = WriteCache(permit, fitted.profile.write_cache.setting)
         with (
             restoring(cache),
-            watching(permit.identity) as counters,
-            reading_logs(permit.identity, wanted=self._request.telemetry) as telemetry,
+            fio_equipment(
+                self._request,
+                permit,
+                DriveTarget(permit, self._method, cache),
+                fitted,
+                facts,
+                chosen,
+                version=version,
+                write_cache=cache.apply(),
+                watched=permit.identity,
+                drives=[permit.identity],
+            ) as equipment,
         ):
-            disclosed = cache.apply()
-            target = DriveTarget(permit, self._method, cache)
-            equipment = fio_equipment(
-                permit, target, fitted, facts, ioengine, version=version, write_cache=disclosed
-            )
-            equipment.counters = counters
-            equipment.telemetry, equipment.drives = telemetry, telemetry.facts
             yield equipment
 
 
@@ -287,43 +273,37 @@ class SegmentsSubject(DriveSubject):
             self.warnings = (*self.warnings, RunWarning(code="would-be-refused", text=text))
         self.segments = _draw(plain, self)
         self.facts.add("tkperf", segments=self.segments.facts())
-
-    @property
-    def lines(self) -> tuple[tuple[str, str], ...]:
-        text = f"{len(self.segments.starts_bytes):,} random places, seed {self.segments.seed}"
-        return (*super().lines, ("segments", f"{text}, by device-mapper"))
+        places = f"{len(self.segments.starts_bytes):,} random places, seed {self.segments.seed}"
+        self.lines = (*self.lines, ("segments", f"{places}, by device-mapper"))
 
     @contextmanager
     def _equip(
         self, permit: ErasePermit, fitted: Fitted, version: str, facts: DeviceFacts
     ) -> Iterator[Equipment]:
         cache = WriteCache(permit, fitted.profile.write_cache.setting)
-        with (
-            restoring(cache),
-            watching(permit.identity) as counters,
-            reading_logs(permit.identity, wanted=self._request.telemetry) as telemetry,
-        ):
+        with restoring(cache):
             disclosed = cache.apply()
             mapping = SegmentMapping(permit, self.segments)
             target = SegmentsTarget(mapping, DriveTarget(permit, self._method, cache))
             with _taken_away(target):
-                name = f"/dev/mapper/{mapping_name(permit.identity)}"
-                ioengine = find_ioengine(self._request.ioengine, fitted, target.permit)
+                chosen = find_ioengine(self._request.ioengine, fitted, target.permit)
                 facts.add("tkperf", layer="device-mapper (linear)")
-                equipment = fio_equipment(
+                name = f"/dev/mapper/{mapping_name(permit.identity)}"
+                with fio_equipment(
+                    self._request,
                     target.permit,
                     target,
                     replace(fitted, identity=permit.identity),
                     facts,
-                    ioengine,
+                    chosen,
                     version=version,
                     write_cache=disclosed,
+                    # The drive's own counters also see I/O outside the mapping.
+                    watched=permit.identity,
+                    drives=[permit.identity],
                     mapped=Mapped(drive=permit, path=name),
-                )
-                # The drive's own counters also see I/O outside the mapping.
-                equipment.counters = counters
-                equipment.telemetry, equipment.drives = telemetry, telemetry.facts
-                yield equipment
+                ) as equipment:
+                    yield equipment
 
 
 def _find_hindrance(subject: DriveSubject) -> str | None:

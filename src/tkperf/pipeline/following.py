@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,11 +46,7 @@ def look_first(path: Path) -> Delta:
 
 
 def outline_first(path: Path) -> Outline:
-    """Return the outline of the run in such a file, which takes less time than a look at its log.
-
-    Raises:
-        RunFileError: see RunFile.
-    """
+    """Return the outline of the run in such a file, which takes less time than a look at its log."""
 
     def outline(path: Path) -> Outline:
         with RunFile(path) as run_file:
@@ -64,16 +61,12 @@ def _once_made(path: Path, read: Callable[[Path], Seen]) -> Seen:
         try:
             return read(path)
         except RunFileError:
-            if time.monotonic() > until_s or not _is_in_the_making(path):
+            is_in_the_making = False
+            with suppress(OSError):
+                is_in_the_making = is_being_written(path)
+            if time.monotonic() > until_s or not is_in_the_making:
                 raise
         time.sleep(0.1)
-
-
-def _is_in_the_making(path: Path) -> bool:
-    try:
-        return is_being_written(path)
-    except OSError:
-        return False
 
 
 def find_clock_s(record: RunRecord, now: datetime | None = None) -> float | None:
@@ -209,7 +202,10 @@ def read_overview(path: Path) -> RunOverview:
         delta = look_first(path)
         record, log = delta.record, delta.log
     running = record.status is RunStatus.RUNNING
-    writer = _find(path) if running else None
+    writer = None
+    if running:
+        with suppress(OSError):
+            writer = find_writer(path)
     progress = find_progress(record, log)
     now_s = find_clock_s(record) if running else None
     remaining = None if now_s is None else progress.remaining_s(now_s)
@@ -232,13 +228,6 @@ def read_overview(path: Path) -> RunOverview:
         warnings=len(record.warnings),
         disturbed_steps=outline.disturbed_steps,
     )
-
-
-def _find(path: Path) -> Writer | None:
-    try:
-        return find_writer(path)
-    except OSError:
-        return None
 
 
 def find_run_files() -> tuple[list[Path], list[Writer]]:

@@ -7,8 +7,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.device.identity import TargetKind
@@ -145,18 +144,12 @@ def keep_run(
     Raises:
         TkperfError: an error ended the run early; everything before it is in the run file.
     """
-    destination.require_space(equipment.fitted)
 
-    def run(host: HostState) -> RunParts:
-        return _run(
-            equipment,
-            info=build_run_info(plan.request, title, equipment, host),
-            warnings=(*plan.warnings, *equipment.warnings),
-            strict=plan.request.strict,
-        )
+    def begin(host: HostState) -> _Beginning:
+        info = build_run_info(plan.request, title, equipment, host)
+        return info, (*plan.warnings, *equipment.warnings), None
 
-    with _prepared(plan) as host:
-        _keep(partial(run, host), equipment, destination, watch=watch, began=began, ended=ended)
+    _keep(plan, begin, equipment, destination, watch=watch, began=began, ended=ended)
 
 
 def keep_resumed(
@@ -175,60 +168,27 @@ def keep_resumed(
         RunFileError: the run file was changed since it was read, or cannot be written to.
         TkperfError: an error ended the run early; everything before it is in the run file.
     """
-    destination.require_space(equipment.fitted)
 
-    def run(host: HostState) -> RunParts:
+    def go_on(host: HostState) -> _Beginning:
         plan.require_unchanged()
         relive(equipment.engine, plan.log, equipment.fitted)
         resumptions = len(plan.record.resumptions) + 1
         go_on_with_seed(equipment.engine, plan.info.seed, resumptions=resumptions)
-        return _run(
-            equipment,
-            info=plan.info,
-            warnings=plan.warnings,
-            strict=plan.plan.request.strict,
-            resumed=build_resumed(plan, equipment, host, command_line),
-        )
+        return plan.info, plan.warnings, build_resumed(plan, equipment, host, command_line)
 
-    with _prepared(plan.plan) as host:
-        goes_on = partial(run, host)
-        _keep(goes_on, equipment, destination, watch=watch, began=began, ended=ended, goes_on=True)
+    _keep(
+        plan.plan, go_on, equipment, destination,
+        watch=watch, began=began, ended=ended, goes_on=True,
+    )  # fmt: skip
 
 
-def _prepared(plan: RunPlan) -> AbstractContextManager[HostState]:
-    """Return the host in the state that the run asks for."""
-    return prepared_host(
-        plan.audit, plan.subject.drives, tune=plan.request.tune, lasts_s=plan.longest_s
-    )
-
-
-def _run(
-    equipment: Equipment,
-    *,
-    info: RunInfo,
-    warnings: Sequence[RunWarning],
-    strict: bool,
-    resumed: Resumed | None = None,
-) -> RunParts:
-    return RunParts(
-        info=info,
-        tests=tuple(test.test for test in equipment.fitted.tests),
-        profile=equipment.fitted.profile,
-        engine=equipment.engine,
-        target=equipment.target,
-        observers=(),
-        clock=equipment.clock,
-        warnings=warnings,
-        counters=equipment.counters,
-        fill_counters=equipment.fill_counters,
-        strict=strict,
-        resumed=resumed,
-        telemetry=equipment.telemetry,
-    )
+# Facts of the run, its warnings, and the part done before.
+_Beginning = tuple[RunInfo, Sequence[RunWarning], Resumed | None]
 
 
 def _keep(
-    make_run: Callable[[], RunParts],
+    plan: RunPlan,
+    begin: Callable[[HostState], _Beginning],
     equipment: Equipment,
     destination: Destination,
     *,
@@ -237,43 +197,63 @@ def _keep(
     ended: Callable[[], None],
     goes_on: bool = False,
 ) -> None:
-    """Execute a run that ``make_run`` makes once its run file is open."""
-    views: list[Observer] = []
+    """Execute a run; ``begin`` is called once the host is prepared and the run file is open."""
+    destination.require_space(equipment.fitted)
+    request = plan.request
+    with prepared_host(
+        plan.audit, plan.subject.drives, tune=request.tune, lasts_s=plan.longest_s
+    ) as host:
+        views: list[Observer] = []
 
-    def show(event: Event) -> None:
-        for view in views:
-            view(event)
+        def show(event: Event) -> None:
+            for view in views:
+                view(event)
 
-    writer = RunFileWriter(destination.run_path, tell=show, goes_on=goes_on)
-    has_event = is_announced = False
+        writer = RunFileWriter(destination.run_path, tell=show, goes_on=goes_on)
+        has_event = is_announced = False
 
-    def announce_beginning(_: Event) -> None:
-        nonlocal has_event, is_announced
-        has_event = True
-        if not is_announced and writer.keeps_up:
-            is_announced = True
-            began()
+        def announce_beginning(_: Event) -> None:
+            nonlocal has_event, is_announced
+            has_event = True
+            if not is_announced and writer.keeps_up:
+                is_announced = True
+                began()
 
-    equipment.began = True
-    try:
-        with _say_what_is_kept(destination, writer):
-            run = make_run()
-            with watch(writer) as opened:
-                views += opened
-                with _looking_at_host(equipment) as looks:
-                    watched = replace(
-                        run, observers=(writer, announce_beginning, *views), host=looks
+        equipment.began = True
+        try:
+            with _say_what_is_kept(destination, writer):
+                info, warnings, resumed = begin(host)
+                with watch(writer) as opened, _looking_at_host(equipment) as looks:
+                    views += opened
+                    execute_run(
+                        RunParts(
+                            info=info,
+                            tests=tuple(test.test for test in equipment.fitted.tests),
+                            profile=equipment.fitted.profile,
+                            engine=equipment.engine,
+                            target=equipment.target,
+                            observers=(writer, announce_beginning, *views),
+                            clock=equipment.clock,
+                            warnings=warnings,
+                            counters=equipment.counters,
+                            fill_counters=equipment.fill_counters,
+                            host=looks,
+                            strict=request.strict,
+                            resumed=resumed,
+                            telemetry=equipment.telemetry,
+                        )
                     )
-                    execute_run(watched)
-    except KeyboardInterrupt:
-        if has_event or goes_on:
-            raise
-        # A file in which nothing has begun would look like a run that was killed.
-        destination.run_path.unlink(missing_ok=True)
-        raise Interrupted("stopped by the user before the run began; nothing was kept") from None
-    finally:
-        writer.close()
-        ended()
+        except KeyboardInterrupt:
+            if has_event or goes_on:
+                raise
+            # A file in which nothing has begun would look like a run that was killed.
+            destination.run_path.unlink(missing_ok=True)
+            raise Interrupted(
+                "stopped by the user before the run began; nothing was kept"
+            ) from None
+        finally:
+            writer.close()
+            ended()
 
 
 @contextmanager

@@ -13,10 +13,8 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.inspection import DeviceFacts, inspect_device
-from tkperf.device.kernel_watch import watching
 from tkperf.device.permit import (
     ErasePermit,
-    SetPermit,
     grant_set_permit,
     grant_virtual_drive_permit,
     refuse_objections,
@@ -26,7 +24,6 @@ from tkperf.device.raid.config import RaidConfig
 from tkperf.device.raid.mdadm import MdadmSet
 from tkperf.device.raid.storcli import ERASE, StorcliSet
 from tkperf.device.raid.target import MdadmTarget, Member, StorcliTarget, create_of
-from tkperf.device.telemetry import reading_logs
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.model.errors import DeviceError, Interrupted, TkperfError, UsageError
@@ -35,7 +32,14 @@ from tkperf.pipeline.consent import Consent, permit_controller_drives, permitted
 from tkperf.pipeline.drive import choose_purge
 from tkperf.pipeline.fitting import Fitted, fit
 from tkperf.pipeline.request import RunRequest
-from tkperf.pipeline.subject import Equipment, find_ioengine, find_unseen, fio_equipment
+from tkperf.pipeline.subject import (
+    NO_PURGE_LINE,
+    Equipment,
+    RunSubject,
+    find_ioengine,
+    find_unseen,
+    fio_equipment,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class _Drive:
     method: PurgeMethod | None
 
 
-class SoftwareRaidSubject:
+class SoftwareRaidSubject(RunSubject):
     """A set that mdadm will make of whole drives."""
 
     def __init__(self, request: RunRequest, config: RaidConfig) -> None:
@@ -68,7 +72,7 @@ class SoftwareRaidSubject:
         self._raid.refuse_taken_node()
         self._raid.require_program()
         members = [drive.identity for drive in self._drives]
-        self.warnings: tuple[RunWarning, ...] = (*find_unseen(members), *_unused_policies(config))
+        self.warnings = (*find_unseen(members), *_unused_policies(config))
         self.identity = _stand_in(
             path,
             self._raid.least_capacity_bytes([member.capacity_bytes for member in members]),
@@ -77,31 +81,17 @@ class SoftwareRaidSubject:
         self.facts = _describe(self.identity, self._raid.title, "members", [
             inspect_device(member).plain() for member in members
         ])  # fmt: skip
-
-    @property
-    def confirm_id(self) -> str | None:
-        return ",".join(drive.identity.confirm_id for drive in self._drives)
-
-    @property
-    def drives(self) -> tuple[DeviceIdentity, ...]:
-        return tuple(drive.identity for drive in self._drives)
-
-    @property
-    def overwritten_by(self) -> str | None:
-        titles = {
-            drive.method.title for drive in self._drives if drive.method and drive.method.overwrites
-        }
-        return ", ".join(sorted(titles)) or None
-
-    @property
-    def filled_bytes(self) -> int | None:
-        return sum(drive.identity.capacity_bytes for drive in self._drives)
-
-    @property
-    def lines(self) -> tuple[tuple[str, str], ...]:
-        methods = sorted({drive.method.title for drive in self._drives if drive.method})
-        purge = ", ".join(methods) or "none (--no-purge)"
-        return (*_member_lines(self.facts), ("purge", purge))
+        methods = [drive.method for drive in self._drives if drive.method]
+        titles = ", ".join(sorted({method.title for method in methods}))
+        overwriting = {method.title for method in methods if method.overwrites}
+        self.drives = tuple(members)
+        self.confirm_id = ",".join(member.confirm_id for member in members)
+        self.overwritten_by = ", ".join(sorted(overwriting)) or None
+        self.filled_bytes = sum(member.capacity_bytes for member in members)
+        self.lines = (
+            *_member_lines(self.facts),
+            ("purge", titles) if titles else NO_PURGE_LINE,
+        )
 
     @contextmanager
     def open(self, fitted: Fitted, consent: Consent) -> Iterator[Equipment]:
@@ -129,46 +119,29 @@ class SoftwareRaidSubject:
                 Member(permit=member_permit, method=drive.method, cache=cache)
                 for member_permit, drive, cache in zip(permits, self._drives, caches, strict=True)
             ]
-            equipment = self._equip(permit, members, fitted, version, disclosed)
-            equipment.counters = undo.enter_context(watching(permit.identity))
-            identities = [member_permit.identity for member_permit in permits]
-            equipment.fill_counters = undo.enter_context(watching(*identities))
-            telemetry = undo.enter_context(
-                reading_logs(*identities, wanted=self._request.telemetry)
+            # The set's size is known now.
+            fitted, facts = _fit_to_set(self._request, fitted, permit.identity, self.facts)
+            equipment = undo.enter_context(
+                fio_equipment(
+                    self._request,
+                    permit,
+                    MdadmTarget(self._raid, permit, members),
+                    fitted,
+                    facts,
+                    find_ioengine(self._request.ioengine, fitted, permit),
+                    version=version,
+                    write_cache="members: " + ", ".join(sorted(set(disclosed))),
+                    watched=permit.identity,
+                    drives=[member_permit.identity for member_permit in permits],
+                    fill_permits=permits,
+                )
             )
-            equipment.telemetry, equipment.drives = telemetry, telemetry.facts
             opened.append(equipment)
             yield equipment
 
-    def _equip(
-        self,
-        permit: SetPermit,
-        members: Sequence[Member],
-        fitted: Fitted,
-        version: str,
-        disclosed: Sequence[str],
-    ) -> Equipment:
-        """Return the equipment for the new set, whose size is known now."""
-        fitted, facts = _fit_to_set(self._request, fitted, permit.identity, self.facts)
-        ioengine = find_ioengine(self._request.ioengine, fitted, permit)
-        permits = [member.permit for member in members]
-        return fio_equipment(
-            permit,
-            MdadmTarget(self._raid, permit, members),
-            fitted,
-            facts,
-            ioengine,
-            version=version,
-            write_cache="members: " + ", ".join(sorted(set(disclosed))),
-            fill_permits=permits,
-        )
 
-
-class MegaRaidSubject:
+class MegaRaidSubject(RunSubject):
     """A virtual drive that a MegaRAID controller will make. Only the controller sees the members."""
-
-    filled_bytes: int | None = None
-    warnings: tuple[RunWarning, ...] = ()
 
     def __init__(self, request: RunRequest, config: RaidConfig) -> None:
         """Ask the controller. Touches nothing.
@@ -201,24 +174,10 @@ class MegaRaidSubject:
              "serial": drive.serial, "size": drive.size}
             for drive in drives
         ])  # fmt: skip
-
-    @property
-    def confirm_id(self) -> str | None:
-        return ",".join(serial or "" for serial in self._serials.values())
-
-    @property
-    def drives(self) -> tuple[DeviceIdentity, ...]:
-        """Return nothing: the kernel sees no member."""
-        return ()
-
-    @property
-    def overwritten_by(self) -> str | None:
-        return None if self._request.no_purge else ERASE
-
-    @property
-    def lines(self) -> tuple[tuple[str, str], ...]:
-        purge = "none (--no-purge)" if self._request.no_purge else f"by the controller: {ERASE}"
-        return (*_member_lines(self.facts), ("purge", purge))
+        self.confirm_id = ",".join(serial or "" for serial in self._serials.values())
+        self.overwritten_by = None if request.no_purge else ERASE
+        purge = NO_PURGE_LINE if request.no_purge else ("purge", f"by the controller: {ERASE}")
+        self.lines = (*_member_lines(self.facts), purge)
 
     @contextmanager
     def open(self, fitted: Fitted, consent: Consent) -> Iterator[Equipment]:
@@ -235,18 +194,19 @@ class MegaRaidSubject:
             )
             undo.callback(permit.release)
             fitted, facts = _fit_to_set(self._request, fitted, permit.identity, self.facts)
-            ioengine = find_ioengine(self._request.ioengine, fitted, permit)
-            target = StorcliTarget(self._raid, permit, drives, no_purge=self._request.no_purge)
-            equipment = fio_equipment(
-                permit,
-                target,
-                fitted,
-                facts,
-                ioengine,
-                version=version,
-                write_cache=f"controller: {self._raid.write_policy}",
+            equipment = undo.enter_context(
+                fio_equipment(
+                    self._request,
+                    permit,
+                    StorcliTarget(self._raid, permit, drives, no_purge=self._request.no_purge),
+                    fitted,
+                    facts,
+                    find_ioengine(self._request.ioengine, fitted, permit),
+                    version=version,
+                    write_cache=f"controller: {self._raid.write_policy}",
+                    watched=permit.identity,
+                )
             )
-            equipment.counters = undo.enter_context(watching(permit.identity))
             opened.append(equipment)
             yield equipment
 

@@ -29,7 +29,6 @@ from tkperf.pipeline.request import RunRequest, find_type_fault
 from tkperf.pipeline.resumption import require_same_device
 from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.procedures import SUITES, Test, find_test, load_profile, read_stored_profile
-from tkperf.procedures.profiles import Profile
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writer import require_resumable
 from tkperf.runfile.writers import FileStamp, state_of
@@ -140,7 +139,7 @@ def make_resume_plan(request: ResumeRequest) -> ResumePlan:
     _require_device(record.info, run_request)
     plan = plan_run(run_request)
     _require_same_plan(path, record.info, plan)
-    repeated = _find_repeated(request, record)
+    repeated = tuple(test for test in record.tests if test.name in request.repeat)
     done = {
         test.name: test.outcomes
         for test in record.tests
@@ -299,21 +298,13 @@ def _require_same_plan(path: Path, info: RunInfo, plan: RunPlan) -> None:
     stored = read_stored_profile(info.profile)
     if (
         not same_range
-        or not _is_same(plan.profile, stored)
+        or plan.profile.as_plain_data() != stored.as_plain_data()
         or stored.tables.keys() != (info.profile.keys() - {"name", "title", "notice"})
     ):
         raise RunFileError(
             f"{path}: this tkperf makes another plan of its profile than the one that began it; "
             "resume it with that one, or run anew"
         )
-
-
-def _is_same(profile: Profile, stored: Profile) -> bool:
-    return profile.as_plain_data() == stored.as_plain_data()
-
-
-def _find_repeated(request: ResumeRequest, record: RunRecord) -> tuple[TestRecord, ...]:
-    return tuple(test for test in record.tests if test.name in request.repeat)
 
 
 def _replay(

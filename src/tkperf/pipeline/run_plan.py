@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tkperf.device.raid.config import RaidConfig
 from tkperf.host.audit import Audit
 from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import RefusedError
@@ -118,7 +117,7 @@ def plan_run(
     audit = audit_for(
         subject.drives,
         lasts_s=sum(test.longest_s for test in fitted.tests),
-        outstanding=_outstanding(fitted),
+        outstanding=fitted.heaviest.total_outstanding_ios,
     )
     return RunPlan(
         request=request,
@@ -127,10 +126,6 @@ def plan_run(
         warnings=(*warnings, *_of_host(request, audit, look_only=look_only)),
         audit=audit,
     )
-
-
-def _outstanding(fitted: Fitted) -> int:
-    return fitted.heaviest.jobs * fitted.heaviest.io_depth
 
 
 def _of_host(request: RunRequest, audit: Audit, *, look_only: bool) -> Iterator[RunWarning]:
@@ -160,15 +155,11 @@ def _look_at(request: RunRequest, plain: Profile, look_only: bool) -> RunSubject
     if in_segments:
         return SegmentsSubject(request, plain, look_only=look_only)
     if request.raid is not None:
-        return _look_at_set(request, request.raid.completed())
+        config = request.raid.completed()
+        is_software = config.type == "sw_mdadm"
+        return (SoftwareRaidSubject if is_software else MegaRaidSubject)(request, config)
     kind = DriveSubject if request.size is None else ScratchFileSubject
     return kind(request, look_only=look_only)
-
-
-def _look_at_set(request: RunRequest, config: RaidConfig) -> RunSubject:
-    if config.type == "sw_mdadm":
-        return SoftwareRaidSubject(request, config)
-    return MegaRaidSubject(request, config)
 
 
 def _not_as_new(subject: RunSubject, fitted: Fitted) -> Iterator[RunWarning]:

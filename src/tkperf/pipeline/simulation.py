@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
-from tkperf.device.inspection import DeviceFacts, inspect_device
+from tkperf.device.inspection import inspect_device
 from tkperf.device.targets import NOT_PURGED
 from tkperf.engine import Engine
 from tkperf.engine.simulated import SimulatedEngine
@@ -27,7 +27,7 @@ from tkperf.model.workload import Step
 from tkperf.pipeline.consent import Consent
 from tkperf.pipeline.fitting import Fitted, refuse_segments
 from tkperf.pipeline.request import RunRequest
-from tkperf.pipeline.subject import Equipment
+from tkperf.pipeline.subject import NO_PURGE_LINE, Equipment, RunSubject
 from tkperf.procedures.profiles import Profile
 
 
@@ -44,17 +44,8 @@ def refuse_simulated(device: str) -> None:
         )
 
 
-class SimulatedSubject:
+class SimulatedSubject(RunSubject):
     """A simulated drive, ``sim:PRESET``."""
-
-    confirm_id: str | None = None
-    overwritten_by: str | None = None
-    filled_bytes: int | None = None
-    warnings: tuple[RunWarning, ...] = ()
-
-    @property
-    def drives(self) -> tuple[DeviceIdentity, ...]:
-        return (self.identity,)
 
     def __init__(self, request: RunRequest, in_segments: Profile | None = None) -> None:
         """Find the model of the preset; ``in_segments`` is the profile if its tests touch segments only.
@@ -88,10 +79,9 @@ class SimulatedSubject:
             model=f"simulated {preset}",
             rotational=isinstance(self._model, DiskModel),
         )
-        self.facts: DeviceFacts = inspect_device(self.identity)
-        self.lines: tuple[tuple[str, str], ...] = (
-            (("purge", "none (--no-purge)"),) if request.no_purge else ()
-        )
+        self.drives = (self.identity,)
+        self.facts = inspect_device(self.identity)
+        self.lines = (NO_PURGE_LINE,) if request.no_purge else ()
 
     @contextmanager
     def open(self, fitted: Fitted, consent: Consent) -> Iterator[Equipment]:

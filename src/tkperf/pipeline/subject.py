@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from tkperf.device.blind_spots import find_blind_spots
 from tkperf.device.file_target import find_shortage
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.inspection import DeviceFacts
+from tkperf.device.kernel_watch import watching
 from tkperf.device.permit import ErasePermit
+from tkperf.device.telemetry import reading_logs
 from tkperf.engine import Engine
 from tkperf.engine.device_jobs import RUN_SEED_BITS, DeviceJobs, Mapped, Seeds
 from tkperf.engine.fio import FioEngine
@@ -26,6 +28,7 @@ from tkperf.model.telemetry.reading import DriveFacts, Telemetry
 from tkperf.model.units import format_capacity
 from tkperf.pipeline.consent import Consent
 from tkperf.pipeline.fitting import Fitted
+from tkperf.pipeline.request import RunRequest
 from tkperf.runner.runner import RunTarget
 
 
@@ -85,7 +88,9 @@ def find_ioengine(wanted: str | None, fitted: Fitted, permit: ErasePermit) -> Ch
     )
 
 
+@contextmanager
 def fio_equipment(
+    request: RunRequest,
     permit: ErasePermit,
     target: RunTarget,
     fitted: Fitted,
@@ -94,14 +99,18 @@ def fio_equipment(
     *,
     version: str,
     write_cache: str,
+    watched: DeviceIdentity,
+    drives: Sequence[DeviceIdentity] = (),
     fill_permits: Sequence[ErasePermit] = (),
     mapped: Mapped | None = None,
-) -> Equipment:
-    """Return the equipment with fio as the engine on a permitted device, with the best clock of this host.
+) -> Iterator[Equipment]:
+    """Yield the equipment with fio as the engine on a permitted device, with the best clock of this host.
 
     Args:
         chosen: fio's I/O engine, as ``find_ioengine`` found it.
         version: fio's.
+        watched: the device whose counters show other I/O.
+        drives: drives whose own logs are read.
     """
     clock = choose_clock()
     jobs = DeviceJobs(
@@ -119,16 +128,26 @@ def fio_equipment(
         seeds=Seeds(secrets.randbits(RUN_SEED_BITS)),
         io_clock=clock.words,
     )
-    return Equipment(
-        engine=engine,
-        target=target,
-        ioengine=chosen.name,
-        instead_of=chosen.instead_of,
-        clock=time.monotonic,
-        write_cache=write_cache,
-        fitted=fitted,
-        facts=facts,
-    )
+    members = [each.identity for each in fill_permits]
+    with (
+        watching(watched) as counters,
+        watching(*members) as fill_counters,
+        reading_logs(*drives, wanted=request.telemetry) as telemetry,
+    ):
+        yield Equipment(
+            engine=engine,
+            target=target,
+            ioengine=chosen.name,
+            instead_of=chosen.instead_of,
+            clock=time.monotonic,
+            write_cache=write_cache,
+            fitted=fitted,
+            facts=facts,
+            counters=counters,
+            fill_counters=fill_counters if members else None,
+            telemetry=telemetry if drives else None,
+            drives=telemetry.facts,
+        )
 
 
 def go_on_with_seed(engine: Engine, run_seed: int | None, *, resumptions: int) -> None:
@@ -141,49 +160,32 @@ def go_on_with_seed(engine: Engine, run_seed: int | None, *, resumptions: int) -
 USERS_NOT_VISIBLE = "users-not-visible"
 NO_ROOM = "no-room"
 SAID_ALWAYS = (USERS_NOT_VISIBLE, NO_ROOM)
+NO_PURGE_LINE = ("purge", "none (--no-purge)")
 
 
-class RunSubject(Protocol):
-    """A device, file or set. Making one looks at everything and changes nothing."""
+class RunSubject(ABC):
+    """A device, file or set. Making one looks at everything and changes nothing.
 
-    @property
-    def identity(self) -> DeviceIdentity:
-        """Identity; for a device that is not made yet: its name, its sector and its least capacity."""
-        ...
+    Attributes:
+        identity: for a device that is not made yet: its name, its sector and its least capacity.
+        facts: facts found before it is opened.
+        drives: drives under load, as far as the kernel shows them: the device, or the members of a set.
+        lines: description and purge method, for people: pairs of a label and a text.
+        confirm_id: text that confirms the erasure; None if nothing is lost.
+        overwritten_by: name of the purge if it leaves the device written and not as new.
+        filled_bytes: bytes that one pass of preconditioning writes; None: the active range.
+    """
 
-    @property
-    def facts(self) -> DeviceFacts:
-        """Facts found before it is opened."""
-        ...
+    identity: DeviceIdentity
+    facts: DeviceFacts
+    drives: tuple[DeviceIdentity, ...] = ()
+    lines: tuple[tuple[str, str], ...] = ()
+    confirm_id: str | None = None
+    overwritten_by: str | None = None
+    filled_bytes: int | None = None
+    warnings: tuple[RunWarning, ...] = ()
 
-    @property
-    def drives(self) -> tuple[DeviceIdentity, ...]:
-        """Drives under load, as far as the kernel shows them: the device, or the members of a set."""
-        ...
-
-    @property
-    def lines(self) -> tuple[tuple[str, str], ...]:
-        """Description and purge method, for people: pairs of a label and a text."""
-        ...
-
-    @property
-    def confirm_id(self) -> str | None:
-        """Text that confirms the erasure; None if nothing is lost."""
-        ...
-
-    @property
-    def overwritten_by(self) -> str | None:
-        """Name of the purge if it leaves the device written and not as new; else None."""
-        ...
-
-    @property
-    def filled_bytes(self) -> int | None:
-        """Bytes that one pass of preconditioning writes; None: the active range."""
-        ...
-
-    @property
-    def warnings(self) -> tuple[RunWarning, ...]: ...
-
+    @abstractmethod
     def open(self, fitted: Fitted, consent: Consent) -> AbstractContextManager[Equipment]:
         """Ask, set up, and put everything back in the end, however the run ends.
 
@@ -191,7 +193,6 @@ class RunSubject(Protocol):
             RefusedError: no consent, or the subject is in use by now; nothing was touched.
             DeviceError, EngineError: the run cannot begin, or the device could not be put back.
         """
-        ...
 
 
 def find_unseen(identities: Sequence[DeviceIdentity]) -> tuple[RunWarning, ...]:

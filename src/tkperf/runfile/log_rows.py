@@ -41,20 +41,19 @@ class LogRows:
             measured again, the sequence of its last time.
     """
 
-    def __init__(
-        self, salvage: Salvage, meter: Meter, resumptions: Sequence[Resumption], *, after: int
-    ) -> None:
+    def __init__(self, salvage: Salvage, meter: Meter, *, after: int) -> None:
         self._salvage = salvage
         self._db = salvage.db
         self._meter = meter
-        self._resumptions = resumptions
+        self._resumptions: Sequence[Resumption] = ()
         self._after = after
         self.entries: list[LogEntry] = []
         self.places: dict[tuple[object, ...], int] = {}
         self._jobs: dict[object, str | Exception] = {}
 
-    def read(self, tests: Mapping[int, str]) -> None:
+    def read(self, tests: Mapping[int, str], resumptions: Sequence[Resumption]) -> None:
         """Read the rows of these tests, named by the number of the test's row."""
+        self._resumptions = resumptions
         self._read_steps(tests)
         self._read_others(tests)
         self.entries.sort(key=lambda entry: entry.sequence)

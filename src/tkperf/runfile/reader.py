@@ -193,18 +193,16 @@ class RunFile:
     def seconds(self, test: TestRecord) -> tuple[Seconds, ...]:
         """Return the samples of every step of a test as columns, in the order of the record's steps.
 
-        Steps that a run under way has finished since the record was read are left out. A step with
-        unreadable samples has none, and ``left_out`` names them.
+        A step with unreadable samples has none, and ``left_out`` names them.
         """
-        if test.name not in self._rows.sequences:
-            self.record()
         if test.name not in self._seconds_read:
+            sequences = [self._find(test.name, step) for step in test.steps]
             with self._guard(), self._snapshot():
-                self._seconds_read[test.name] = tuple(self._seconds(test))
+                self._seconds_read[test.name] = tuple(self._seconds(test, sequences))
         return self._seconds_read[test.name]
 
-    def _seconds(self, test: TestRecord) -> Iterator[Seconds]:
-        for step, sequence in zip(test.steps, self._rows.sequences[test.name], strict=False):
+    def _seconds(self, test: TestRecord, sequences: Sequence[int]) -> Iterator[Seconds]:
+        for step, sequence in zip(test.steps, sequences, strict=True):
             try:
                 seconds = as_seconds(decode_seconds(*self._blobs(sequence, "seconds")))
             except _DAMAGED_ROW as error:

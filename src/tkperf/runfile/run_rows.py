@@ -59,17 +59,13 @@ class RunRows:
 
     Attributes:
         log: its steps, purges, verdicts and outcomes.
-        sequences: of the readable steps that count, by test; the key to their seconds.
     """
 
     def __init__(self, db: sqlite3.Connection, meter: Meter, *, after: int = 0) -> None:
         """Prepare to read; ``after``: only rows of the log after this one, for a caller that has the others."""
         self._salvage = Salvage(db)
-        self._meter = meter
-        self._after = after
-        self.log = LogRows(self._salvage, meter, (), after=after)
+        self.log = LogRows(self._salvage, meter, after=after)
         self.leave_out = self._salvage.leave_out
-        self.sequences: dict[str, list[int]] = {}
 
     @property
     def left_out(self) -> list[LeftOut]:
@@ -90,7 +86,6 @@ class RunRows:
             for key, reason in unread.items():
                 self.leave_out(f"fact {key} of the run", reason)
         resumptions = self._resumptions()
-        self.log = LogRows(self._salvage, self._meter, resumptions, after=self._after)
         planned = _names(facts.get("tests"))
         tests = self._tests(written, resumptions, planned)
         earlier_ids = _earlier_ids(resumptions)
@@ -184,21 +179,13 @@ class RunRows:
                 names.add(row.name)
             for key, reason in unread.items():
                 self.leave_out(f"{key} of test {row.name}", reason, test=row.name)
-        self.log.read({test_id: row.name for test_id, row in rows.items()})
+        self.log.read({test_id: row.name for test_id, row in rows.items()}, resumptions)
         logs: dict[int, list[LogEntry]] = {test_id: [] for test_id in rows}
         for entry in self.log.entries:
             logs[entry.test_id].append(entry)
         tests = [self._test(test_id, row, logs[test_id], written) for test_id, row in rows.items()]
         sections = {(test.name, step.section) for test in tests for step in test.steps}
         require_few(len(sections), MOST_SECTIONS, "sections")
-        self.sequences = {
-            row.name: [
-                entry.sequence
-                for entry in logs[test_id]
-                if isinstance(entry.record, StepRecord) and not entry.set_aside
-            ]
-            for test_id, row in rows.items()
-        }
         return tests
 
     def _test_rows(
