@@ -10,7 +10,7 @@ from typing import Any
 
 from tkperf.analysis.claim_findings import Checked
 from tkperf.analysis.claims import check_claims
-from tkperf.analysis.claims_file import parse_claims
+from tkperf.analysis.claims_file import ClaimsFile, parse_claims
 from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult
 from tkperf.model.errors import UsageError
@@ -132,10 +132,10 @@ def resume(
     return load(path)
 
 
-def require_claims(claims_file: Path) -> None:
-    """Raise UsageError if a claims file cannot be read, whatever run it is for."""
+def read_claims(claims_file: Path) -> ClaimsFile:
+    """Return the content of a claims file, or raise UsageError if it cannot be read."""
     text = read_text_input(claims_file, what="the claims", limit_bytes=CLAIMS_BYTES)
-    parse_claims(text, file=str(claims_file))
+    return parse_claims(text, file=str(claims_file))
 
 
 def read_and_check(claims_file: Path, result: RunResult) -> Checked:
@@ -144,10 +144,5 @@ def read_and_check(claims_file: Path, result: RunResult) -> Checked:
     Raises:
         UsageError, RunFileError: the file, or the baseline that it names, cannot be read or checks nothing.
     """
-    text = read_text_input(claims_file, what="the claims", limit_bytes=CLAIMS_BYTES)
-    return check_claims(
-        parse_claims(text, file=str(claims_file)),
-        result,
-        load=load,
-        folder=claims_file.parent,
-    )
+    claims = read_claims(claims_file)
+    return check_claims(claims, result, load=load, folder=claims_file.parent)

@@ -36,6 +36,9 @@ TOOLS = {
 }
 
 
+_NOT_ROOT = ("not root: block devices cannot be tested, files and sim: can",)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceDiagnosis:
     """What tkperf knows of a device.
@@ -143,17 +146,9 @@ def diagnose_host() -> HostDiagnosis:
         fio=fio,
         missing=missing,
         packages=tuple(sorted({PACKAGES[name] for name in missing})),
-        remarks=tuple(_remarks()),
+        remarks=_NOT_ROOT if os.geteuid() else (),
         audit=audit_for([], lasts_s=DAY_S),
     )
-
-
-def _remarks() -> list[str]:
-    """Return circumstances that limit what tkperf can test."""
-    remarks = []
-    if os.geteuid() != 0:
-        remarks.append("not root: block devices cannot be tested, files and sim: can")
-    return remarks
 
 
 def unlock(device: str) -> bool:

@@ -47,6 +47,7 @@ from tkperf.pipeline.subject import (
     fio_equipment,
     warn_of_link,
     warn_of_room,
+    would_be_refused,
 )
 from tkperf.procedures.profiles import Profile, resolve_active_range, resolve_range
 
@@ -67,18 +68,20 @@ class DriveSubject(RunSubject):
         """
         self._request = request
         self.identity = self._identify()
-        refusal: RunWarning | None = None
-        if look_only:
-            refusal = _find_refusal(self.identity)
-        else:
-            _refuse_use(self.identity)
+        refusals: list[RunWarning] = []
+        try:
+            _refuse_use(self.identity, look_only=look_only)
+        except RefusedError as error:
+            if not look_only:
+                raise
+            refusals.append(would_be_refused(error))
         self.facts = inspect_device(self.identity)
         self._method = choose_purge(request, self.identity)
         self.warnings = (
             *self._unseen(),
             *warn_of_room(self.identity),
             *warn_of_link(self.facts),
-            *([refusal] if refusal else []),
+            *refusals,
         )
         self.drives = (self.identity,)
         self.confirm_id = self.identity.confirm_id
@@ -220,26 +223,17 @@ def choose_purge(request: RunRequest, identity: DeviceIdentity) -> PurgeMethod |
     return plan.choose(request.purge_method, device=identity.path)
 
 
-def _find_refusal(identity: DeviceIdentity) -> RunWarning | None:
-    """Return why a run would be refused now. Changes nothing."""
-    try:
-        if identity.kind is TargetKind.BLOCK:
-            refuse_purge_under_way(identity)
-        if identity.inode is not None or identity.kind is TargetKind.BLOCK:
-            refuse_objections(identity)
-    except RefusedError as error:
-        return RunWarning(code="would-be-refused", text=f"a run would be refused now: {error}")
-    return None
-
-
-def _refuse_use(identity: DeviceIdentity) -> None:
+def _refuse_use(identity: DeviceIdentity, *, look_only: bool) -> None:
     """Raise RefusedError if anything speaks against erasing the device."""
-    if identity.kind is TargetKind.BLOCK:
+    is_block = identity.kind is TargetKind.BLOCK
+    if is_block and not look_only:
         # Uses come first: a drive that an interrupted purge left locked cannot be read.
         refuse_objections(identity, use_only=True)
+    if is_block:
         refuse_purge_under_way(identity)
+    if is_block and not look_only:
         clear_left_password(identity)
-    if identity.inode is not None or identity.kind is TargetKind.BLOCK:
+    if is_block or identity.inode is not None:
         refuse_objections(identity)
 
 
@@ -266,11 +260,11 @@ class SegmentsSubject(DriveSubject):
             raise refuse_segments(plain, f"{request.device} is to be a file")
         super().__init__(request, look_only=look_only)
         reason = _find_hindrance(self)
-        if reason is not None and not look_only:
-            raise refuse_segments(plain, reason)
         if reason is not None:
-            text = f"a run would be refused now: {refuse_segments(plain, reason)}"
-            self.warnings = (*self.warnings, RunWarning(code="would-be-refused", text=text))
+            refusal = refuse_segments(plain, reason)
+            if not look_only:
+                raise refusal
+            self.warnings = (*self.warnings, would_be_refused(refusal))
         self.segments = _draw(plain, self)
         self.facts.add("tkperf", segments=self.segments.facts())
         places = f"{len(self.segments.starts_bytes):,} random places, seed {self.segments.seed}"

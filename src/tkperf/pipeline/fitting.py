@@ -57,12 +57,12 @@ class TestPhases:
     @property
     def workloads(self) -> tuple[Workload, ...]:
         """Each workload once, in the order of first use."""
-        return tuple(dict.fromkeys(load for load, _, _ in _loads(self.phases)))
+        return tuple(dict.fromkeys(load for load, _ in _loads(self.phases)))
 
     @property
     def reads_first(self) -> bool:
         """Return whether the first load reads, before this test has written anything."""
-        load, _, is_fill = next(_loads(self.phases))
+        load, is_fill = next(_loads(self.phases))
         return not is_fill and load.read_percent > 0
 
     @property
@@ -210,31 +210,31 @@ def look_ahead(test: Test, profile: Profile, active_range_bytes: int) -> TestPha
     )
 
 
-def _loads(phases: Sequence[Phase]) -> Iterator[tuple[Workload, ActiveRange | None, bool]]:
-    """Yield every workload with its area (None for the whole range) and whether it is a fill."""
+def _loads(phases: Sequence[Phase]) -> Iterator[tuple[Workload, bool]]:
+    """Yield every workload and whether it is a fill."""
     last: object = None
     for phase in phases:
         match phase:
             case Fill():
-                yield phase.workload, None, True
+                yield phase.workload, True
             case Continuous() if phase.workload is not last:
                 # A stream has thousands of slices, and rounds are all alike.
                 last = phase.workload
-                yield phase.workload, phase.workload.region, False
+                yield phase.workload, False
             case Round() if phase.steps is not last:
                 last = phase.steps
-                yield from ((step.workload, step.workload.region, False) for step in phase.steps)
+                yield from ((step.workload, False) for step in phase.steps)
 
 
 def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) -> None:
-    for load, area, _ in _loads(test.phases):
+    for load, is_fill in _loads(test.phases):
         if load.block_size_bytes % sector_bytes:
             raise UsageError(
                 f"the device's logical sector is {sector_bytes} bytes: test {test.test.name} of "
                 f"profile {profile} cannot run, as its blocks of "
                 f"{format_block_size(load.block_size_bytes)} are no multiple of that"
             )
-        if area is not None and area.offset_bytes % sector_bytes:
+        if not is_fill and load.region and load.region.offset_bytes % sector_bytes:
             raise UsageError(
                 f"the device's logical sector is {sector_bytes} bytes: test {test.test.name} of "
                 f"profile {profile} cannot run, as its areas begin within a sector"
@@ -251,13 +251,15 @@ def _require_whole_segments(
     length_bytes = active_range.length_bytes // count
     segments = f"{format_count(count, 'segment')} of {length_bytes // KIB:,} KiB"
     for test in tests:
-        for load, area, is_fill in _loads(test.phases):
-            if not is_fill and (load.block_mix or length_bytes % load.block_size_bytes):
+        for load, is_fill in _loads(test.phases):
+            if is_fill:
+                continue
+            if load.block_mix or length_bytes % load.block_size_bytes:
                 raise UsageError(
                     f"test {test.test.name} of profile {profile.name} cannot run in {segments}: its "
                     f"I/Os of {load.blocks_name} would not all lie within one"
                 )
-            if area is not None:
+            if load.region is not None:
                 raise UsageError(
                     f"test {test.test.name} measures a part of the range, which segments are not cut into"
                 )
@@ -273,7 +275,7 @@ def _require_use_of_demand(
         if not test.test.finds_demand:
             phases = look_ahead(test.test, other, active_range_bytes).phases
             measured, changed = (
-                tuple(load for load, _, is_fill in _loads(walked) if not is_fill)
+                tuple(load for load, is_fill in _loads(walked) if not is_fill)
                 for walked in (test.phases, phases)
             )
             if measured != changed:
@@ -287,17 +289,14 @@ def _require_room(tests: Sequence[TestPhases], active_range: ActiveRange) -> Non
 
     Fills write a smaller range with fewer threads. If several steps do not fit, the error names the largest.
     """
-    loads = {
-        (load, area) for test in tests for load, area, is_fill in _loads(test.phases) if not is_fill
-    }
+    loads = {load for test in tests for load, is_fill in _loads(test.phases) if not is_fill}
 
-    def needed_bytes(load_and_area: tuple[Workload, ActiveRange | None]) -> int:
-        load = load_and_area[0]
+    def needed_bytes(load: Workload) -> int:
         threads = load.jobs if load.access is Access.SEQUENTIAL else 1
         return threads * load.block_size_bytes
 
-    for load, area in sorted(loads, key=needed_bytes, reverse=True):
-        room = area or active_range
+    for load in sorted(loads, key=needed_bytes, reverse=True):
+        room = load.region or active_range
         if load.access is Access.SEQUENTIAL:
             split_regions(room, load.jobs, load.block_size_bytes)
         elif room.length_bytes < load.block_size_bytes:

@@ -69,7 +69,7 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> I
             "them one by one"
         )
     taken = len(xml) + fio.count_taken()
-    runs = [(_named(run, chosen), file.name) for file, run in xml]
+    runs = [(replace(run, name=chosen or run.name), file.name) for file, run in xml]
     warnings = fio.remarks.warnings()
     if first_of_fio is not None:
         run = fio.build_run(chosen or _name_of_run(first_of_fio, files))
@@ -186,10 +186,6 @@ def _text(content: bytes) -> str:
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", errors="replace")
     return content.decode("utf-8-sig", errors="replace")
-
-
-def _named(run: ImportedRun, name: str | None) -> ImportedRun:
-    return run if name is None else replace(run, name=name)
 
 
 def _read(file: Path) -> bytes:

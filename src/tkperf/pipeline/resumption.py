@@ -33,25 +33,10 @@ def build_resumed(
 ) -> Resumed:
     """Return the resumed run at the moment at which it goes on."""
     stopped_s, resumed_s = _times(plan, equipment)
-    return Resumed(
-        resumption=_resumption(plan, equipment, host, stopped_s, resumed_s, command_line),
-        done=plan.done,
-        replayed=plan.replayed,
-    )
-
-
-def _resumption(
-    plan: ResumePlan,
-    equipment: Equipment,
-    host: HostState,
-    stopped_s: float,
-    resumed_s: float,
-    command_line: tuple[str, ...],
-) -> Resumption:
     record, replayed, under_way = plan.record, plan.replayed, plan.under_way
     # A simulated drive has no unfinished step: without an end the step never began.
     cut_off = None if under_way is None or plan.is_simulated else under_way.under_way
-    return Resumption(
+    resumption = Resumption(
         resumed_utc=datetime.now(UTC).isoformat(timespec="seconds"),
         stopped_s=stopped_s,
         resumed_s=resumed_s,
@@ -73,6 +58,7 @@ def _resumption(
         changes=() if plan.is_simulated else tuple(_changes(plan, equipment, host)),
         command_line=command_line,
     )
+    return Resumed(resumption=resumption, done=plan.done, replayed=replayed)
 
 
 def _times(plan: ResumePlan, equipment: Equipment) -> tuple[float, float]:

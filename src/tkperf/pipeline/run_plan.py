@@ -17,7 +17,7 @@ from tkperf.pipeline.host_check import audit_for, refuse_unfit, refuse_untunable
 from tkperf.pipeline.raid import MegaRaidSubject, SoftwareRaidSubject
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.simulation import SimulatedSubject
-from tkperf.pipeline.subject import RunSubject
+from tkperf.pipeline.subject import RunSubject, would_be_refused
 from tkperf.procedures.profiles import Profile
 
 
@@ -143,7 +143,7 @@ def _of_host(request: RunRequest, audit: Audit, *, look_only: bool) -> Iterator[
         except RefusedError as error:
             if not look_only:
                 raise
-            yield RunWarning(code="would-be-refused", text=f"a run would be refused now: {error}")
+            yield would_be_refused(error)
             return
     yield from warn_of_host(audit, tune=request.tune)
 

@@ -109,11 +109,6 @@ def relive(engine: Engine, log: Sequence[LogEntry], fitted: Fitted) -> None:
     """
     if not isinstance(engine, SimulatedEngine):
         return
-    _relive(engine, log, fitted)
-    engine.telemetry.take()  # the log has it
-
-
-def _relive(engine: SimulatedEngine, log: Sequence[LogEntry], fitted: Fitted) -> None:
     for entry in log:
         done = entry.record
         if isinstance(done, PurgeRecord) and done.method != NO_PURGE:
@@ -122,6 +117,7 @@ def _relive(engine: SimulatedEngine, log: Sequence[LogEntry], fitted: Fitted) ->
         if isinstance(done, StepRecord):
             engine.wait_until(done.started_s)
             _relive_step(engine, entry.sequence, done, fitted)
+    engine.telemetry.take()  # the log has it
 
 
 def _relive_step(engine: SimulatedEngine, sequence: int, step: StepRecord, fitted: Fitted) -> None:

@@ -23,6 +23,7 @@ from tkperf.engine.device_jobs import RUN_SEED_BITS, DeviceJobs, Mapped, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import ChosenEngine, choose_clock, choose_ioengine
 from tkperf.model.disturbance.io import Counters
+from tkperf.model.errors import TkperfError
 from tkperf.model.record import RunWarning
 from tkperf.model.telemetry.reading import DriveFacts, Telemetry
 from tkperf.model.units import format_capacity
@@ -193,6 +194,11 @@ class RunSubject(ABC):
             RefusedError: no consent, or the subject is in use by now; nothing was touched.
             DeviceError, EngineError: the run cannot begin, or the device could not be put back.
         """
+
+
+def would_be_refused(reason: TkperfError) -> RunWarning:
+    """Return a refusal as a warning, for a plan that no run follows."""
+    return RunWarning(code="would-be-refused", text=f"a run would be refused now: {reason}")
 
 
 def find_unseen(identities: Sequence[DeviceIdentity]) -> tuple[RunWarning, ...]:

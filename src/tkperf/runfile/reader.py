@@ -35,7 +35,7 @@ from tkperf.runfile.run_rows import RunRows
 from tkperf.runfile.salvage import is_damage
 from tkperf.runfile.schema import require_schema
 from tkperf.runfile.writers import (
-    OwnContent,
+    FileStamp,
     is_being_written,
     journal_of,
     read_own,
@@ -72,11 +72,11 @@ class RunFile:
                     else f"there is no run file {path}{_hint(path)}"
                 )
             status = path.stat()
-            taken = _take_own(path, status) if own else None
-            self.state = state_of(status) if taken is None else taken.state
-            self._db, self._meter = open_metered(
-                path, content=None if taken is None else taken.content
-            )
+            content: bytes | None = None
+            self.state = state_of(status)
+            if own:
+                content, self.state = _take_own(path, status)
+            self._db, self._meter = open_metered(path, content=content)
             require_schema(self._db, path)
             if briefly and is_being_written(path):
                 self._written_when_copied = True
@@ -279,7 +279,7 @@ def _require_damage(error: Exception) -> None:
         raise error
 
 
-def _take_own(path: Path, status: os.stat_result) -> OwnContent:
+def _take_own(path: Path, status: os.stat_result) -> tuple[bytes, FileStamp]:
     """Return the content of the user's own file, after SQLite has rolled back its own journal left by a kill."""
     require_own(path, status)
     db, _ = open_metered(path)

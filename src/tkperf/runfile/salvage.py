@@ -131,9 +131,9 @@ class Salvage:
 
         return read_rows(self.db, table, "*", after=after, lost=lost)
 
-    def records(self, table: str, parse: Callable[[Columns], T], *, key: str = "id") -> Iterator[T]:
-        """Yield the readable rows of a table as records; unreadable ones are left out, named by their key."""
-        return self.parse(self.rows(table), parse, lambda row: f"{table} {row[key]}")
+    def records(self, table: str, parse: Callable[[Columns], T]) -> Iterator[T]:
+        """Yield the readable rows of a table as records; unreadable ones are left out, named by their id."""
+        return self.parse(self.rows(table), parse, lambda row: f"{table} {row['id']}")
 
     def leave_out_rows(
         self, table: str, first: int, last: int | None, error: sqlite3.DatabaseError

@@ -193,20 +193,12 @@ FileStamp = tuple[int, int, int, int]
 """Device, inode, size in bytes, time of the last change in ns."""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnContent:
-    """All bytes of a run file, read by the checked descriptor, with the state of the file then."""
-
-    content: bytes
-    state: FileStamp
-
-
 def state_of(status: os.stat_result) -> FileStamp:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def read_own(path: Path) -> OwnContent:
-    """Return the content of a run file that only root and the effective user can have written.
+def read_own(path: Path) -> tuple[bytes, FileStamp]:
+    """Return all bytes of a run file that only root and the effective user can have written, and its state then.
 
     A file half written because of a kill has to be repaired before: this function reads no journal.
 
@@ -226,7 +218,7 @@ def read_own(path: Path) -> OwnContent:
             raise RunFileError(f"{path} is being written: its run still goes on") from None
         with open(descriptor, "rb", closefd=False) as file:
             content = file.read()
-        return OwnContent(content, state_of(os.fstat(descriptor)))
+        return content, state_of(os.fstat(descriptor))
     finally:
         os.close(descriptor)
 
