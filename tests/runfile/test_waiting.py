@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -69,12 +69,12 @@ class Trouble:
         self.error: Exception | None = None
         execute = backlog.run_statements
 
-        def fail(db: sqlite3.Connection, *entries: backlog.BacklogEntry) -> None:
+        def fail(db: sqlite3.Connection, statements: Iterable[backlog.SqlStatement]) -> None:
             if self.error is not None:
                 # SQLite takes back the whole transaction by itself when a disk is full.
                 db.execute("ROLLBACK")
                 raise self.error
-            execute(db, *entries)
+            execute(db, statements)
 
         monkeypatch.setattr(backlog, "run_statements", fail)
 

@@ -22,9 +22,10 @@ from tkperf.model.run_info import IMPORTED, RunInfo
 from tkperf.model.units import format_count
 from tkperf.model.version import __version__
 from tkperf.pipeline.request import LONGEST_NAME, refuse_long_name
-from tkperf.runfile.writer import RunFileWriter, write_whole
+from tkperf.runfile.writer import write_whole
 from tkperf.runner.events import (
     Judged,
+    Observer,
     RunEnded,
     RunStarted,
     SectionEnded,
@@ -129,8 +130,8 @@ def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[P
         paths[path] = source
     with ExitStack() as undo:
         for (run, source), path in zip(runs, paths, strict=True):
-            with write_whole(path) as writer:
-                _write(writer, run, one_line(source))
+            with write_whole(path) as write:
+                _write_events(write, run, one_line(source))
             undo.callback(path.unlink)
         undo.pop_all()
     return list(paths)
@@ -204,22 +205,16 @@ def _file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._+-]", "_", name).lstrip("._+-")[:LONGEST_NAME] or "imported"
 
 
-def _write(writer: RunFileWriter, run: ImportedRun, source: str) -> None:
-    with writer.at_once():
-        _write_events(writer, run, source)
-    writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=None))
-
-
-def _write_events(writer: RunFileWriter, run: ImportedRun, source: str) -> None:
-    writer(RunStarted(info=_info(run, source), tests=tuple(test.name for test in run.tests)))
+def _write_events(write: Observer, run: ImportedRun, source: str) -> None:
+    write(RunStarted(info=_info(run, source), tests=tuple(test.name for test in run.tests)))
     for warning in run.warnings:
-        writer(Warned(warning=warning))
+        write(Warned(warning=warning))
     for test in run.tests:
-        writer(TestStarted(test=test.name, at_s=0.0, plan=test.plan))
+        write(TestStarted(test=test.name, at_s=0.0, plan=test.plan))
         for step in test.steps:
-            writer(StepEnded(test=test.name, record=step))
+            write(StepEnded(test=test.name, record=step))
         for record in test.verdicts:
-            writer(
+            write(
                 Judged(
                     test=test.name,
                     section=record.section,
@@ -228,8 +223,9 @@ def _write_events(writer: RunFileWriter, run: ImportedRun, source: str) -> None:
                 )
             )
         for outcome in test.outcomes:
-            writer(SectionEnded(test=test.name, outcome=outcome))
-        writer(TestEnded(test=test.name, status=test.status, at_s=None))
+            write(SectionEnded(test=test.name, outcome=outcome))
+        write(TestEnded(test=test.name, status=test.status, at_s=None))
+    write(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=None))
 
 
 def _day(written_s: float | None) -> str | None:

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -88,15 +88,8 @@ class Backlog:
     delays a sync by tenths of a second. After trouble each entry has its own transaction.
     """
 
-    def __init__(
-        self, db: sqlite3.Connection, path: Path, *, build: Build, tell: Tell, patient: bool
-    ) -> None:
-        """Create an empty backlog. ``tell`` gets, in words, that the file cannot be written, and that it can be again.
-
-        Not ``patient``: an entry that cannot be written is an error at once.
-        """
-        self._patient = patient
-        self._held = False
+    def __init__(self, db: sqlite3.Connection, path: Path, *, build: Build, tell: Tell) -> None:
+        """Create an empty backlog. ``tell`` gets, in words, that the file cannot be written, and that it can be again."""
         self._build = build
         self._db = db
         self._path = path
@@ -143,7 +136,7 @@ class Backlog:
         Raises:
             RunFileError: the entries have waited too long, or too many bytes wait.
         """
-        if not self._waiting or self._held or self.lost is not None:
+        if not self._waiting or self.lost is not None:
             return None
         self._build_all()
         now_s, trouble = time.monotonic(), self._trouble
@@ -180,9 +173,6 @@ class Backlog:
         """
         if self.lost is not None:
             return
-        if not self._patient:
-            self.write()
-            return
         self._build_all()
         longest_s = min(LAST_WAIT_S, STOPPED_WAIT_S) if stopped else LAST_WAIT_S
         began_s = told_s = time.monotonic()
@@ -215,10 +205,6 @@ class Backlog:
 
     def _wait(self, error: Exception) -> None:
         """Record a failure to write; report it now and then; give up at the limits."""
-        if not self._patient:
-            raise RunFileError(
-                f"cannot write {self._path}: {describe_write_error(error)}"
-            ) from error
         now_s = time.monotonic()
         if self._trouble is None:
             self._trouble = _Trouble(now_s, now_s, 0.0, error)
@@ -252,33 +238,14 @@ class Backlog:
                 return None
         return None
 
-    @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """Keep all that the block writes in one transaction, or none of it if that fails.
-
-        A sync of the disk for each of thousands of imported steps would take minutes. Only for a
-        writer that is not patient: nothing may wait beyond the block.
-
-        Raises:
-            RunFileError: the entries could not be written.
-        """
-        self._held = True
-        try:
-            yield
-        except BaseException:
-            self._waiting.clear()
-            raise
-        finally:
-            self._held = False
-        self.write()
-
     def _write_oldest(self, count: int) -> None:
         """Write entries in one transaction. Ctrl-C in it neither loses an entry nor keeps it twice."""
         if self._db.in_transaction:  # Ctrl-C came just after BEGIN
             self._db.execute("ROLLBACK")
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            run_statements(self._db, *islice(self._waiting, count))
+            for entry in islice(self._waiting, count):
+                run_statements(self._db, entry.statements)
             self._db.execute("COMMIT")
         except BaseException as error:
             if self._db.in_transaction:
@@ -312,10 +279,9 @@ class Backlog:
         )
 
 
-def run_statements(db: sqlite3.Connection, *entries: BacklogEntry) -> None:
-    for entry in entries:
-        for sql, rows in entry.statements:
-            db.executemany(sql, rows)
+def run_statements(db: sqlite3.Connection, statements: Iterable[SqlStatement]) -> None:
+    for sql, rows in statements:
+        db.executemany(sql, rows)
 
 
 def is_busy(error: Exception) -> bool:
@@ -372,9 +338,11 @@ def _write_copy(
             path.unlink(missing_ok=True)
             with closing(sqlite3.connect(path, isolation_level=None)) as copy:
                 create_tables(copy)
-                run_statements(copy, *frame)
+                for entry in frame:
+                    run_statements(copy, entry.statements)
         with closing(sqlite3.connect(path)) as copy, copy:
-            run_statements(copy, *waiting)
+            for entry in waiting:
+                run_statements(copy, entry.statements)
     except BaseException:
         shutil.rmtree(path.parent, ignore_errors=True)
         raise

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tkperf.model.errors import RunFileError, UsageError, reason_of
@@ -251,13 +251,11 @@ class RunFileWriter:
         path: Path,
         *,
         tell: Observer = lambda _: None,
-        patient: bool = True,
         goes_on: bool = False,
     ) -> None:
         """Create the file, or with ``goes_on`` open it to write on.
 
         ``tell`` gets warnings of the writer's own: entries that it cannot write, or could not keep.
-        Not ``patient``: no measurement is running, so a full disk can be an error at once.
 
         Raises:
             RunFileError: it exists (nothing is overwritten), or cannot be created or written on.
@@ -267,11 +265,7 @@ class RunFileWriter:
         self._tell = tell
         self._statements = Statements(self._db, path, tell)
         self._backlog = Backlog(
-            self._db,
-            path,
-            build=self._statements.of_event,
-            tell=self._tell_trouble,
-            patient=patient,
+            self._db, path, build=self._statements.of_event, tell=self._tell_trouble
         )
         self._under_way = _StepUnderWay()
         self._backlog.frame(_frame_of(self._db))
@@ -316,21 +310,13 @@ class RunFileWriter:
             self._put(BacklogEntry(event=event, frame=is_frame))
         if isinstance(event, RunEnded):
             self._backlog.finish(stopped=event.status is RunStatus.INTERRUPTED)
-            self._close_gaps()
+            close_gaps(self._db)
         elif (
             not isinstance(event, _CAN_WAIT)
             and self._under_way.is_quiet_after(event)
             and (over := self._backlog.write())
         ):
             self(Noted(note=RunNote(code="run-file-waited", text=over)))
-
-    def at_once(self) -> AbstractContextManager[None]:
-        """Keep all that a block writes together, or none of it: for data that are no run under way.
-
-        Raises:
-            RunFileError: the data could not be written.
-        """
-        return self._backlog.at_once()
 
     def _put(self, entry: BacklogEntry) -> None:
         """Add an entry, after one for the waiting readings: the end of a step drops parts, but no readings."""
@@ -342,14 +328,15 @@ class RunFileWriter:
     def _tell_trouble(self, text: str) -> None:
         self._tell(Warned(warning=RunWarning(code="run-file-waiting", text=text)))
 
-    def _close_gaps(self) -> None:
-        """Rewrite the finished file without unused space: it is a twentieth smaller to mail.
 
-        The file stays unchanged if this is not possible: the disk is full, or a reader reads.
-        """
-        with suppress(sqlite3.Error):
-            self._db.execute(f"PRAGMA busy_timeout = {int(backlog.READER_WAIT_S * 1000)}")
-            self._db.execute("VACUUM")
+def close_gaps(db: sqlite3.Connection) -> None:
+    """Rewrite the finished file without unused space: it is a twentieth smaller to mail.
+
+    The file stays unchanged if this is not possible: the disk is full, or a reader reads.
+    """
+    with suppress(sqlite3.Error):
+        db.execute(f"PRAGMA busy_timeout = {int(backlog.READER_WAIT_S * 1000)}")
+        db.execute("VACUUM")
 
 
 def _frame_of(db: sqlite3.Connection) -> tuple[SqlStatement, ...]:
@@ -362,11 +349,13 @@ def _frame_of(db: sqlite3.Connection) -> tuple[SqlStatement, ...]:
 
 
 @contextmanager
-def write_whole(path: Path) -> Iterator[RunFileWriter]:
-    """Yield a writer of a file that appears under its name only if the block ends without an error.
+def write_whole(path: Path) -> Iterator[Observer]:
+    """Yield a writer of a whole run that was measured before, in one transaction: its steps may be thousands.
+
+    The file appears under its name only if the block ends without an error.
 
     Raises:
-        RunFileError: as from a writer, or the folder cannot be made.
+        RunFileError: the file exists or cannot be written, or the folder cannot be made.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     if os.path.lexists(path):
@@ -377,12 +366,19 @@ def write_whole(path: Path) -> Iterator[RunFileWriter]:
         raise RunFileError(str(error)) from error
     except OSError as error:
         raise RunFileError(f"cannot make the folder {path.parent}: {reason_of(error)}") from error
-    writer = RunFileWriter(partial, patient=False)
+    lock, db = create_run_file(partial)
     try:
         try:
-            yield writer
+            statements = Statements(db, partial, lambda _: None)
+            db.execute("BEGIN IMMEDIATE")
+            yield lambda event: backlog.run_statements(db, statements.of_event(event))
+            db.execute("COMMIT")
+            close_gaps(db)
+        except (sqlite3.Error, OSError) as error:
+            raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error
         finally:
-            writer.close()
+            db.close()
+            os.close(lock)
         _move_to(path, partial)
     finally:
         partial.unlink(missing_ok=True)
