@@ -1,4 +1,4 @@
-"""Sphinx's settings for these pages as a site; scripts/docs.py builds it."""
+"""Settings of Sphinx for these pages as a site; scripts/docs.py builds it."""
 
 from tkperf import __version__
 
@@ -20,6 +20,7 @@ smartquotes = False
 
 html_theme = "furo"
 html_title = "tkperf"
+html_logo = html_favicon = "mark.svg"
 html_extra_path = ["examples"]
 html_copy_source = False
 html_show_sphinx = False

@@ -71,8 +71,27 @@ def main() -> int:
         options = ["-q", "-W", "--keep-going", "-b", "html", "-d", f"{scratch}/doctrees"]
         status = build([*options, str(source), str(site)])
     if status == 0:
+        for page in site.rglob("*.html"):
+            if page.name != "sample-report.html":
+                page.write_text(_with_names(page.read_text(encoding="utf-8")), encoding="utf-8")
         print(site / "index.html")
     return status
+
+
+# The theme's pages lack them; screen readers and the keyboard need them.
+NAMES = {
+    'role="heading"': 'role="heading" aria-level="2"',
+    '<aside class="sidebar-drawer"': '<aside aria-label="All pages" class="sidebar-drawer"',
+    '<aside class="toc-drawer"': '<aside aria-label="On this page" class="toc-drawer"',
+    "<pre>": '<pre tabindex="0">',
+    '<div id="search-results"': '<h1>Search</h1><div id="search-results"',
+}
+
+
+def _with_names(page: str) -> str:
+    for plain, named in NAMES.items():
+        page = page.replace(plain, named)
+    return page
 
 
 def gather(source: Path) -> None:
@@ -160,7 +179,7 @@ def _command(command: click.Command, context: click.Context, level: str) -> Iter
         yield "```sh\n" + "\n".join(examples) + "\n```\n"
     for heading, records in options_by_heading(command, context).items():
         rows = [f"| `{_cell(flags)}` | {_cell(_plain(what))} |" for flags, what in records]
-        yield "\n".join([f"| {heading} | |", "|---|---|", *rows]) + "\n"
+        yield "\n".join([f"| {heading} | Meaning |", "|---|---|", *rows]) + "\n"
     if isinstance(command, click.Group):
         yield from _commands_of(command, context, level + "#")
 

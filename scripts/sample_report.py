@@ -22,7 +22,7 @@ from tkperf.render.reports import build_run_view, render_html
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "examples/sample-report.html"
-OPENING, CELL = DOCS / "report.png", DOCS / "report-cell.png"
+OPENING, DARK, CELL = DOCS / "report.png", DOCS / "report-dark.png", DOCS / "report-cell.png"
 WIDTH_PX = 1400
 NAME, DEVICE = "sample", "sim:sata-ssd"
 
@@ -42,7 +42,7 @@ def main() -> None:
             view = build_run_view(opened, opened.record(), result, told=UserFacts())
     PAGE.write_text(render_html(view), encoding="utf-8")
     _draw()
-    print(PAGE, OPENING, CELL, sep="\n")
+    print(PAGE, OPENING, DARK, CELL, sep="\n")
 
 
 def _draw() -> None:
@@ -59,7 +59,11 @@ def _draw() -> None:
         boxes = [drawn.nth(number).bounding_box() for number in range(2)]
         bottom = max(box["y"] + box["height"] for box in boxes if box is not None)
         clip = {"x": 0, "y": 0, "width": WIDTH_PX, "height": bottom}
-        page.screenshot(path=OPENING, full_page=True, clip=clip)  # type: ignore[arg-type]
+        for scheme, path in (("light", OPENING), ("dark", DARK)):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.wait_for_timeout(1000)
+            page.screenshot(path=path, full_page=True, clip=clip)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme="light")
         page.locator("#writesat0 tr", has_text="whole").locator("button").nth(7).click()
         page.locator("dialog svg.marks").nth(3).wait_for()
         page.wait_for_timeout(1000)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import click
 import pytest
+from playwright.sync_api import Browser
 
+from tests.render.test_accessible import violations
 from tkperf.cli.main import cli
 
 ROOT = Path(__file__).parents[2]
@@ -60,6 +64,42 @@ def test_examples_can_be_fetched(site: Path) -> None:
     """As they lie in the repository."""
     for example in (ROOT / "docs/examples").iterdir():
         assert example.name == "README.md" or (site / example.name).exists()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_on_the_pages(
+    browser: Browser, site: Path, scheme: Literal["light", "dark"]
+) -> None:
+    """The first page, a long one, generated ones, the search."""
+    page = browser.new_page(color_scheme=scheme, viewport={"width": 1440, "height": 900})
+    for name in ("index", "method", "how-to/nvme", "reference/commands", "search"):
+        page.goto((site / f"{name}.html").as_uri())
+        assert violations(page) == [], name
+    page.close()
+
+
+def test_words_that_people_look_for_are_found(site: Path) -> None:
+    """Through the index that the search of the site reads."""
+    index = json.loads(
+        (site / "searchindex.js")
+        .read_text("utf-8")
+        .removeprefix("Search.setIndex(")
+        .removesuffix(")")
+    )
+    names = index["docnames"]
+
+    def pages_with(*stems: str) -> set[str]:
+        found = ([index[part].get(stem, []) for part in ("terms", "titleterms")] for stem in stems)
+        places = [
+            [of_part] if isinstance(of_part, int) else of_part
+            for of_stem in found
+            for of_part in of_stem
+        ]
+        both = [set(places[at]) | set(places[at + 1]) for at in range(0, len(places), 2)]
+        return {names[place] for place in set.intersection(*both)}
+
+    assert "background" in pages_with("email")
+    assert "method" in pages_with("steadi", "state")
 
 
 def code_blocks(page: str) -> Iterator[str]:
