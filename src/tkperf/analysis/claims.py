@@ -244,25 +244,18 @@ def _check_course(claim: Claim, result: RunResult) -> ClaimFinding:
 
     A characteristic that was not found is judged by its bounds, if these decide.
     """
-    by_section = _find_meant(claim, result)
+    meant = _find_meant(claim, result)
+    names = list(dict.fromkeys(section.name for section, _ in meant))
     measure = CHARACTERISTICS[claim.metric]
-    if len(by_section) > 1:
-        ask = f"found in several sections: name section, one of {', '.join(by_section)}"
-        return build_finding(_name(claim), claim, measure, ClaimState.NOT_MEASURED, None, [ask])
-    several = next(iter(by_section.values()), ())
-    if len(several) != 1:
-        workloads = (found.workload for found in several)
-        reason = None if several else explain_not_measured(claim, result)
-        return build_finding(
-            _name(claim),
-            claim,
-            measure,
-            ClaimState.NOT_MEASURED,
-            None,
-            [*_several(workloads), reason],
-        )
-    (section_name,) = by_section
-    found = several[0]
+    notes: list[str | None]
+    if len(meant) != 1:
+        if len(names) > 1:
+            notes = [f"found in several sections: name section, one of {', '.join(names)}"]
+        else:
+            notes = [*_several(found.workload for _, found in meant)]
+            notes.append(None if meant else explain_not_measured(claim, result))
+        return build_finding(_name(claim), claim, measure, ClaimState.NOT_MEASURED, None, notes)
+    ((section, found),) = meant
     if claim.not_found:
         state = ClaimState.MET if found.value is None else ClaimState.NOT_MET
     elif found.value is not None:
@@ -270,20 +263,11 @@ def _check_course(claim: Claim, result: RunResult) -> ClaimFinding:
     else:
         state = _judge_bounds(claim, found)
     notes = [None if found.value is not None else _describe_not_found(found)]
-    if not _is_complete(result, claim.test, section_name):
+    if not section.complete:
         notes.append(NOT_ENDED)
         if state is ClaimState.NOT_MEASURED or not _holds(claim, found, state):
             state = ClaimState.CANNOT_BE_TOLD
     return build_finding(_name(claim), claim, measure, state, found.value, notes, found.uncertainty)
-
-
-def _is_complete(result: RunResult, test: str, name: str) -> bool:
-    return all(
-        section.complete
-        for tested in result.tests
-        for section in tested.sections
-        if (tested.name, section.name) == (test, name)
-    )
 
 
 def _holds(claim: Claim, found: Characteristic, state: ClaimState) -> bool:
@@ -297,30 +281,20 @@ def _holds(claim: Claim, found: Characteristic, state: ClaimState) -> bool:
     return found.measure is AFTER_RECOVERY and state is ClaimState.NOT_MET and not claim.not_found
 
 
-def _find_meant(claim: Claim, result: RunResult) -> dict[str, tuple[Characteristic, ...]]:
-    """Return the characteristics that a claim can mean, by section.
-
-    If the claim names a section, only this one counts.
-    """
+def _find_meant(claim: Claim, result: RunResult) -> list[tuple[SectionResult, Characteristic]]:
+    """Return the characteristics that a claim can mean; if it names a section, only those of this one."""
     size_bytes = claim.size_bytes()
-    sections = (
-        section
+    return [
+        (section, found)
         for test in result.tests
         for section in _judged_sections(test)
         if test.name == claim.test and claim.section in (None, section.name)
-    )
-    by_section = {
-        section.name: tuple(
-            found
-            for found in section.characteristics
-            if found.key == claim.metric
-            and claim.read_percent in (None, found.workload.read_percent)
-            and size_bytes in (None, found.workload.block_size_bytes)
-            and _is_meant(claim, found.workload)
-        )
-        for section in sections
-    }
-    return {name: meant for name, meant in by_section.items() if meant}
+        for found in section.characteristics
+        if found.key == claim.metric
+        and claim.read_percent in (None, found.workload.read_percent)
+        and size_bytes in (None, found.workload.block_size_bytes)
+        and _is_meant(claim, found.workload)
+    ]
 
 
 def _judge_bounds(claim: Claim, found: Characteristic) -> ClaimState:

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from math import comb, factorial
+from math import comb
 from statistics import median, quantiles
+
+import numpy as np
 
 from tkperf.analysis.comparing.entries import Change, ComparedRow, judge_change
 from tkperf.analysis.uncertainty.spread import COVERAGE_PERCENT
+from tkperf.model.seconds import FloatArray
 
 OUTLIER_SCORE = 3.5
 """Limit of the modified z-score (Iglewicz, Hoaglin 1993; NIST/SEMATECH 1.3.5.17)."""
@@ -79,13 +82,13 @@ def _scores(values: Sequence[float], middle: float, strays: Sequence[float]) -> 
 
 def _rank_of_median(count: int) -> int | None:
     """Return how many values the interval leaves out at either end; each value is below the median by one half."""
-    below, rank = 0.0, None
-    for number in range(count // 2):
-        below += comb(count, number) / 2**count
-        if below > _BEYOND:
-            break
-        rank = number
-    return rank
+    return _left_out([comb(count, number) / 2**count for number in range(count // 2)])
+
+
+def _left_out(chances: Sequence[float] | FloatArray) -> int | None:
+    """Return the greatest number with no more than 2.5 % of the chance up to it; None: there is none."""
+    number = int(np.searchsorted(np.cumsum(chances), _BEYOND, side="right")) - 1
+    return None if number < 0 else number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,25 +139,11 @@ def find_trend(places: Sequence[float], values: Sequence[float]) -> Trend | None
 
 def _rank_of_slopes(count: int) -> int | None:
     """Return how many slopes the interval leaves out at either end; None if there is no interval."""
-    orders, most = 0, _BEYOND * factorial(count)
-    for left_out, found in enumerate(_inversions(count)):
-        orders += found
-        if orders > most:
-            return left_out - 1 if left_out else None
-    return None
-
-
-def _inversions(count: int) -> list[int]:
-    """Count the orders of so many values that have 0, 1, 2 ... pairs out of order."""
-    found = [1]
+    # The chance of 0, 1, 2 ... pairs out of order; each value in turn may come before any number of the earlier ones.
+    chances = np.ones(1)
     for number in range(2, count + 1):
-        longer, running = [], 0
-        for place in range(len(found) + number - 1):
-            running += found[place] if place < len(found) else 0
-            running -= found[place - number] if place >= number else 0
-            longer.append(running)
-        found = longer
-    return found
+        chances = np.convolve(chances, np.full(number, 1 / number))
+    return _left_out(chances)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
