@@ -50,7 +50,7 @@ def audit_host(
     names = {one.name for one in everyone}
     # No timer works on a drive that is held for a test.
     tested = {drive.disk.resolve().name for drive in drives}
-    before = count_io(everyone, clock())
+    before, began_s = count_io(everyone), clock()
     of_host = [
         *_guarded("CPUs", partial(audit_cpus, site)),
         *_guarded("system", partial(audit_system, site, drives)),
@@ -70,10 +70,10 @@ def audit_host(
         )
     ]
     if everyone:
-        pause(max(0.0, WATCH_S - (clock() - before.at_s)))
-    after = count_io(everyone, clock())
+        pause(max(0.0, WATCH_S - (clock() - began_s)))
+    after, seconds = count_io(everyone), max(clock() - began_s, 1e-3)
     of_links = [
-        replace(audit_neighbours(neighbours[drive.name], before, after), device=drive.name)
+        replace(audit_neighbours(neighbours[drive.name], before, after, seconds), device=drive.name)
         for drive in drives
     ]
     return Audit((*of_drives, *of_links, *of_host))

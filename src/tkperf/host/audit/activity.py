@@ -7,34 +7,21 @@ import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from tkperf.device.sysfs import text
+from tkperf.device.sysfs import find_disk, text
 from tkperf.host.audit.site import ADVICE_LIMIT_S, AuditFinding, AuditLevel, Site, Topic
 from tkperf.model.errors import EngineError
 from tkperf.model.units import format_capacity, format_duration
 
+_CPU = Topic("CPU pressure", "a task that waits for a CPU issues no I/O meanwhile", False)
+_MEMORY = Topic(
+    "memory pressure",
+    "a task that waits for memory stands still, in the midst of a step, too",
+    False,
+)
+_IO = Topic("I/O pressure", "other I/O keeps drives busy, and CPUs and links with them", False)
 # By resource: its topic, and the share of the last ten seconds in which a task had to wait, in percent: from the
 # first number on advice, from the second on it disturbs. A desktop at rest stays below 1 %.
-_PRESSURES = {
-    "cpu": (
-        Topic("CPU pressure", "a task that waits for a CPU issues no I/O meanwhile", False),
-        2.0,
-        10.0,
-    ),
-    "memory": (
-        Topic(
-            "memory pressure",
-            "a task that waits for memory stands still, in the midst of a step, too",
-            False,
-        ),
-        0.1,
-        1.0,
-    ),
-    "io": (
-        Topic("I/O pressure", "other I/O keeps drives busy, and CPUs and links with them", False),
-        5.0,
-        20.0,
-    ),
-}
+_PRESSURES = {"cpu": (_CPU, 2.0, 10.0), "memory": (_MEMORY, 0.1, 1.0), "io": (_IO, 5.0, 20.0)}
 _SWAP = Topic(
     "swap",
     "what was swapped out is read back from a drive when it is needed, and stands still for it",
@@ -64,18 +51,24 @@ _HEAVY_COMMAND = re.compile(
     r"\bfstrim\b|checkarray|raid-check|mdcheck|e2scrub|\bscrub\b|updatedb|smartctl|sync_action"
 )
 _LONGEST_CRON_BYTES = 1 << 20
+# Tables of the system and of users; scripts by the period in which they run.
+_CRON_FOLDERS = {
+    "etc/cron.d": "", "var/spool/cron/crontabs": "", "var/spool/cron": "",
+    **{f"etc/cron.{period}": period for period in ("hourly", "daily", "weekly", "monthly")},
+}  # fmt: skip
 _CRON_SERVICES = ("cron", "crond", "cronie", "fcron", "anacron")
 
 
 def audit_load(site: Site) -> Iterator[AuditFinding]:
     """Yield pressure on CPUs, memory and I/O, and memory that is swapped out."""
-    for resource in _PRESSURES:
-        yield _pressure(site, resource)
+    for resource, limits in _PRESSURES.items():
+        yield _pressure(site, resource, *limits)
     yield _swap(site)
 
 
-def _pressure(site: Site, resource: str) -> AuditFinding:
-    topic, advice_pct, disturbs_pct = _PRESSURES[resource]
+def _pressure(
+    site: Site, resource: str, topic: Topic, advice_pct: float, disturbs_pct: float
+) -> AuditFinding:
     words = (text(site.proc / "pressure" / resource) or "").split()
     shares = [word.partition("=")[2] for word in words if word.startswith("avg10=")]
     try:
@@ -156,7 +149,7 @@ def _audit_md(site: Site, neighbours: Collection[str]) -> Iterator[AuditFinding]
         if action not in _MD_WORK:
             continue
         name = folder.parent.name
-        members = {_disk_name(member) for member in (folder.parent / "slaves").glob("*")}
+        members = {find_disk(member).name for member in (folder.parent / "slaves").glob("*")}
         done = text(folder / "sync_completed") or "how far is not known"
         stops = action in ("check", "repair")
         yield Topic(f"{action} of {name}", _RUNS, is_setting=False).find(
@@ -165,11 +158,6 @@ def _audit_md(site: Site, neighbours: Collection[str]) -> Iterator[AuditFinding]
             command=f"echo idle | sudo tee /sys/block/{name}/md/sync_action" if stops else None,
             otherwise=None if stops else "wait until it has ended: cat /proc/mdstat",
         )
-
-
-def _disk_name(member: Path) -> str:
-    node = member.resolve()
-    return node.parent.name if (node / "partition").exists() else node.name
 
 
 def _audit_zfs(site: Site) -> Iterator[AuditFinding]:
@@ -270,16 +258,7 @@ def _audit_cron(site: Site) -> AuditFinding:
     service = next((name for name in _CRON_SERVICES if name in site.processes), None)
     if service is None:
         return _CRON.ok("no cron runs")
-    due: list[str] = []
-    closed: list[str] = []
-    for path in _cron_files(site.root, closed):
-        if any(_HEAVY_COMMAND.search(row) for row in _lines(path, closed)):
-            due.append(path.name)
-    for period in ("hourly", "daily", "weekly", "monthly"):
-        for script in sorted((site.root / f"etc/cron.{period}").glob("[!.]*")):
-            named = _HEAVY.search(script.name)
-            if named or any(_HEAVY_COMMAND.search(row) for row in _lines(script, closed)):
-                due.append(f"{script.name} ({period})")
+    due, closed = _find_cron_work(site.root)
     if closed and not due:
         return _CRON.not_known(f"{', '.join(closed)} cannot be read")
     return _CRON.advise(
@@ -291,32 +270,30 @@ def _audit_cron(site: Site) -> AuditFinding:
     )
 
 
-def _cron_files(root: Path, closed: list[str]) -> Iterator[Path]:
-    """Yield the tables of cron: the system's, and users' own. Unreadable folders go to ``closed``."""
-    if (root / "etc/crontab").exists():
-        yield root / "etc/crontab"
-    for folder in ("etc/cron.d", "var/spool/cron/crontabs", "var/spool/cron"):
+def _find_cron_work(root: Path) -> tuple[list[str], list[str]]:
+    """Return cron's tables and scripts that work on drives, and places that cannot be read."""
+    due: list[str] = []
+    closed: list[str] = []
+    files = [(root / "etc/crontab", "")]
+    for folder, period in _CRON_FOLDERS.items():
         try:
-            yield from (
-                path
-                for path in sorted((root / folder).iterdir())
-                if path.is_file() and not path.name.startswith(".")
-            )
+            files += [(path, period) for path in sorted((root / folder).iterdir())]
         except FileNotFoundError:
             continue
         except OSError:
             closed.append(f"/{folder}")
-
-
-def _lines(path: Path, closed: list[str]) -> list[str]:
-    """Return the lines of a file without comments; none for other things than files, such as a pipe."""
-    try:
-        if not path.is_file():
-            return []
-        with path.open("rb") as file:
-            content = file.read(_LONGEST_CRON_BYTES).decode(errors="replace")
-    except OSError:
-        closed.append(path.name)
-        return []
-    rows = (row.strip() for row in content.splitlines())
-    return [row for row in rows if row and not row.startswith("#")]
+    for path, period in files:
+        if path.name.startswith(".") or not path.is_file():  # a pipe would be read for ever
+            continue
+        # A table may be named after a user: only its commands count.
+        is_due = period and _HEAVY.search(path.name)
+        try:
+            with path.open("rb") as file:
+                rows = file.read(_LONGEST_CRON_BYTES).decode(errors="replace").splitlines()
+        except OSError:
+            closed.append(path.name)
+            rows = []
+        commands = (row for row in rows if not row.lstrip().startswith("#"))
+        if is_due or any(_HEAVY_COMMAND.search(row) for row in commands):
+            due.append(f"{path.name} ({period})" if period else path.name)
+    return due, closed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -54,46 +54,26 @@ _NEIGHBOURS = Topic(
 )
 
 
-def _affinity(setting: int) -> str:
-    meaning = {0: "any CPU", 1: "a CPU near the issuing one", 2: "the issuing CPU"}
-    return f"rq_affinity {setting}: {meaning.get(setting, 'not known to tkperf')}"
-
-
-def _merging(setting: int) -> str:
-    meaning = {0: "on", 1: "simple merges only", 2: "off"}
-    return f"{meaning.get(setting, 'not known to tkperf')} (nomerges {setting})"
-
-
-def _throttling(target_us: int) -> str:
-    return f"target {target_us} µs" if target_us else "off"
-
-
+_AFFINITY = Topic(
+    "completion affinity",
+    "where completions run: with 2 on the CPU that issued the I/O, so that none does all of them",
+)
+_MERGING = Topic(
+    "merging", "neighbouring I/Os that are merged reach the drive as fewer and larger ones"
+)
+_THROTTLING = Topic(
+    "writeback throttling",
+    "direct writes, which tkperf makes, are exempt from it; timing every I/O for it takes a "
+    "little of the CPU, and discards are held back",
+)
+_AFFINITIES = {0: "any CPU", 1: "a CPU near the issuing one", 2: "the issuing CPU"}
+_MERGINGS = {0: "on", 1: "simple merges only", 2: "off"}
+_STRANGE = "not known to tkperf"
 # Settings that are only disclosed: topic, file, description of its number.
 _DISCLOSED: tuple[tuple[Topic, str, Callable[[int], str]], ...] = (
-    (
-        Topic(
-            "completion affinity",
-            "where completions run: with 2 on the CPU that issued the I/O, so that none does all of them",
-        ),
-        "rq_affinity",
-        _affinity,
-    ),
-    (
-        Topic(
-            "merging", "neighbouring I/Os that are merged reach the drive as fewer and larger ones"
-        ),
-        "nomerges",
-        _merging,
-    ),
-    (
-        Topic(
-            "writeback throttling",
-            "direct writes, which tkperf makes, are exempt from it; timing every I/O for it takes a "
-            "little of the CPU, and discards are held back",
-        ),
-        "wbt_lat_usec",
-        _throttling,
-    ),
+    (_AFFINITY, "rq_affinity", lambda now: f"rq_affinity {now}: {_AFFINITIES.get(now, _STRANGE)}"),
+    (_MERGING, "nomerges", lambda now: f"{_MERGINGS.get(now, _STRANGE)} (nomerges {now})"),
+    (_THROTTLING, "wbt_lat_usec", lambda now: f"target {now} µs" if now else "off"),
 )
 
 
@@ -231,14 +211,6 @@ class Neighbour:
     disk: Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IoCounts:
-    """The kernel's counts of each disk at a moment: I/Os, and bytes."""
-
-    at_s: float
-    counts: dict[str, tuple[int, int]]
-
-
 def find_neighbours(site: Site, drive: AuditedDrive) -> tuple[Neighbour, ...]:
     """Return the disks that share a controller, expander, hub or bridge with the drive, tested ones as well."""
     place = find_place_on_bus(drive.disk)
@@ -268,38 +240,40 @@ def _find_shared(place: Path, other: Path) -> str | None:
     return None
 
 
-def count_io(neighbours: tuple[Neighbour, ...], at_s: float) -> IoCounts:
+def count_io(neighbours: Iterable[Neighbour]) -> dict[str, tuple[int, int]]:
     """Return the I/Os and bytes of each neighbour so far, by the kernel's counters."""
     counts = {}
     for neighbour in neighbours:
-        fields = (text(neighbour.disk / "stat") or "").split()
-        if len(fields) >= 8 and all(field.isdecimal() for field in fields[:8]):
-            done = [int(field) for field in fields[:8]]
+        fields = (text(neighbour.disk / "stat") or "").split()[:8]
+        if len(fields) == 8 and all(field.isdecimal() for field in fields):
+            done = [int(field) for field in fields]
             counts[neighbour.name] = (done[0] + done[4], SECTOR_BYTES * (done[2] + done[6]))
-    return IoCounts(at_s=at_s, counts=counts)
+    return counts
 
 
 def audit_neighbours(
-    neighbours: tuple[Neighbour, ...], before: IoCounts, after: IoCounts
+    neighbours: tuple[Neighbour, ...],
+    before: Mapping[str, tuple[int, int]],
+    after: Mapping[str, tuple[int, int]],
+    seconds: float,
 ) -> AuditFinding:
     """Return the finding on the neighbours: their shared link, and their I/O between two looks."""
     if not neighbours:
         # Without other drives it stays so, unlike their load of the moment.
         alone = replace(_NEIGHBOURS, is_setting=True)
         return alone.ok("no other drive behind its controller or link is seen")
-    seconds = max(after.at_s - before.at_s, 1e-3)
     level, busy, unknown = AuditLevel.NOTE, [], []
     by_share: dict[str, list[str]] = {}
     for neighbour in neighbours:
         by_share.setdefault(neighbour.shares, []).append(neighbour.name)
-        counts = before.counts.get(neighbour.name), after.counts.get(neighbour.name)
-        if counts[0] is None or counts[1] is None:
-            unknown.append(neighbour.name)
+        name = neighbour.name
+        if name not in before or name not in after:
+            unknown.append(name)
             continue
-        iops = (counts[1][0] - counts[0][0]) / seconds
-        mb_s = (counts[1][1] - counts[0][1]) / seconds / 1e6
+        iops = (after[name][0] - before[name][0]) / seconds
+        mb_s = (after[name][1] - before[name][1]) / seconds / 1e6
         if iops > 0:
-            busy.append(f"{neighbour.name} {iops:.0f} IOPS, {mb_s:.1f} MB/s")
+            busy.append(f"{name} {iops:.0f} IOPS, {mb_s:.1f} MB/s")
         if iops >= BUSY_IOPS or mb_s >= BUSY_MB_S:
             level = AuditLevel.DISTURBS
         elif iops > 0 and level is AuditLevel.NOTE:
