@@ -181,22 +181,25 @@ def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     if _identity(before) != _identity(after):
         return False
     earlier, later = _counters(before), _counters(after)
-    if any(value < was for was, value in zip(earlier, later, strict=True)):
+    grown = [
+        [value - was for was, value in zip(side, side_later, strict=True)]
+        for side, side_later in zip(earlier, later, strict=True)
+    ]
+    if any(min(side) < 0 for side in grown):
         return False
-    ran_ms = _ran_ms(after, [value - was for was, value in zip(earlier, later, strict=True)])
+    ran_ms = _ran_ms(after, [runtime_ms for runtime_ms, _, _ in grown])
     first_ms, second_ms = stamp_ms(before), stamp_ms(after)
     if first_ms is not None and second_ms is not None:
-        idle_ms = min(IDLE_MS, max(later[::3], default=0.0) / 2)
+        idle_ms = min(IDLE_MS, max((runtime_ms for runtime_ms, _, _ in later), default=0.0) / 2)
         passed_ms = second_ms - first_ms
         return before["jobs"] == after["jobs"] or -idle_ms <= passed_ms <= ran_ms + idle_ms
     # Runtime, I/Os and bytes of a direction grow together, or all stay.
-    moved = [value > was for was, value in zip(earlier, later, strict=True)]
-    together = all(len(set(moved[at : at + 3])) == 1 for at in range(0, len(moved), 3))
+    together = all(len({value > 0 for value in side}) == 1 for side in grown)
     return together and ran_ms >= SHORTEST_INTERVAL_MS
 
 
-def _ran_ms(document: Mapping[str, Any], grown: Sequence[float]) -> float:
-    """Return the time in which jobs ran, from the growth of their counters.
+def _ran_ms(document: Mapping[str, Any], grown_ms: Sequence[float]) -> float:
+    """Return the time in which jobs ran, from the growth of the runtimes of their reads and writes.
 
     Jobs of a group run at the same time; jobs that wait for others (stonewall) are a new group.
     """
@@ -204,9 +207,7 @@ def _ran_ms(document: Mapping[str, Any], grown: Sequence[float]) -> float:
     jobs = [job for job in document["jobs"] if isinstance(job, dict)]
     for number, job in enumerate(jobs):
         group = str(job.get("groupid", f"job {number}"))
-        # Each job has three counters of reads, then three of writes; the runtime comes first.
-        runtime_ms = max(grown[6 * number], grown[6 * number + 3])
-        longest[group] = max(longest.get(group, 0.0), runtime_ms)
+        longest[group] = max(longest.get(group, 0.0), *grown_ms[2 * number : 2 * number + 2])
     return sum(longest.values())
 
 
@@ -223,16 +224,17 @@ def _identity(document: Mapping[str, Any]) -> object:
     )
 
 
-def _counters(document: Mapping[str, Any]) -> list[float]:
+def _counters(document: Mapping[str, Any]) -> list[tuple[float, float, float]]:
     """Return runtime, I/Os and bytes of each job's reads, then of its writes."""
     counters = []
     for job in document["jobs"]:
         for side in ("read", "write") if isinstance(job, dict) else ():
             direction = job.get(side)
             direction = direction if isinstance(direction, dict) else {}
-            counters += [
+            runtime, ios, moved = (
                 _finite(direction.get(name)) or 0.0 for name in ("runtime", "total_ios", "io_bytes")
-            ]
+            )
+            counters.append((runtime, ios, moved))
     return counters
 
 
