@@ -150,39 +150,38 @@ class FioResults:
         """
         file, results = self._names[source], []
         for at, group in enumerate(group_jobs(document)):
-            of_group = []
-            for clones in _clones(group):
-                options = options_of(document, clones[0])
-                try:
-                    if STOPPED in document:
-                        raise Unusable("fio was stopped by a signal in it")
-                    result = self._result(document, clones, options, source)
-                except Unusable as why:
-                    self.remarks.leave_out_job(file, name_of(clones[0]), why)
-                    continue
-                result.place = number, at
-                of_group.append(result)
-            results += self._alone(of_group, file)
-        return results + self._of_all_clients(document, results, source, number)
+            of_group = [
+                result
+                for clones in _clones(group)
+                for result in self._take(document, clones, (source, number, at))
+            ]
+            loads = Counter(result.workload for result in of_group)
+            for result in of_group:
+                if loads[result.workload] == 1:
+                    results.append(result)
+                else:
+                    why = Unusable("it ran at once with others", f" as {result.workload}")
+                    self.remarks.leave_out_job(file, result.job, why)
+        return results + self._of_all_clients(document, results, (source, number))
 
-    def _alone(self, of_group: list[Result], file: str) -> list[Result]:
-        named = Counter(result.workload for result in of_group)
-        for result in of_group:
-            if named[result.workload] > 1:
-                why = Unusable("it ran at once with others", f" as {result.workload}")
-                self.remarks.leave_out_job(file, result.job, why)
-        return [result for result in of_group if named[result.workload] == 1]
-
-    def _result(
+    def _take(
         self,
         document: Mapping[str, Any],
         clones: Sequence[Job],
-        options: Mapping[str, Any],
-        source: int,
+        place: tuple[int, int, int],
         host: str | None = None,
-    ) -> Result:
-        file, jobname = self._names[source], name_of(clones[0])
-        found = read_result(clones, options, file, self.remarks)
+        options: Mapping[str, Any] | None = None,
+    ) -> list[Result]:
+        """Return the result of clones, with their own options or the given ones; none if it is unusable."""
+        file, jobname = self._names[place[0]], name_of(clones[0])
+        options = options_of(document, clones[0]) if options is None else options
+        try:
+            if STOPPED in document:
+                raise Unusable("fio was stopped by a signal in it")
+            found = read_result(clones, options, file, self.remarks)
+        except Unusable as why:
+            self.remarks.leave_out_job(file, jobname, why)
+            return []
         measurement = found.measurement
         identity = identify(
             file=file,
@@ -209,9 +208,8 @@ class FioResults:
                 f": {found.uneven}",
             )
         text = f"[{jobname}]\n" + "".join(f"{key}={value}\n" for key, value in options.items())
-        return Result(
-            source=source,
-            place=(0, 0),
+        result = Result(
+            place=place,
             job=jobname,
             workload=found.workload,
             identity=identity,
@@ -222,16 +220,17 @@ class FioResults:
             start=start_of(options),
             uneven=found.uneven,
         )
+        return [result]
 
     def _of_all_clients(
-        self, document: Mapping[str, Any], results: Sequence[Result], source: int, number: int
+        self, document: Mapping[str, Any], results: Sequence[Result], place: tuple[int, int]
     ) -> list[Result]:
         """Return fio's sum over its servers, if it covers one workload."""
         rows = [row for row in document.get("all clients", ()) if isinstance(row, dict)]
         hosts = {result.identity.host for result in results}
         if not rows or len({host_of(job) for job in document["jobs"]}) < 2:
             return []
-        file = self._names[source]
+        file = self._names[place[0]]
         self.remarks.say(
             "several-hosts",
             "each host's numbers were measured while the others ran; they stand in sections of their own",
@@ -242,16 +241,11 @@ class FioResults:
             why = Unusable("fio's sum over all clients is one of several workloads")
             self.remarks.leave_out_job(file, ALL_CLIENTS, why)
             return []
-        options = options_of(document, document["jobs"][0])
+        # The sum has no options: they are those of each host.
         threads = sum(result.workload.jobs for result in results)
-        try:
-            given = options | {"numjobs": threads}
-            whole = self._result(document, rows[:1], given, source, ALL_CLIENTS.lower())
-        except Unusable as why:
-            self.remarks.leave_out_job(file, ALL_CLIENTS, why)
-            return []
-        whole.place = number, len(document["jobs"])
-        return [whole]
+        options = options_of(document, document["jobs"][0]) | {"numjobs": threads}
+        last = *place, len(document["jobs"])
+        return self._take(document, rows[:1], last, ALL_CLIENTS.lower(), options)
 
     def _profile(self) -> dict[str, object]:
         """Return threads and depth if all results agree; otherwise each section has its own."""

@@ -74,20 +74,18 @@ class Identity:
     conditions: tuple[tuple[str, str], ...]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """One workload of one fio run.
 
     Attributes:
-        source: number of its file.
-        place: place in its file.
+        place: numbers of its file, of the document in that, of the group in that.
         written_ms: time at which fio wrote it.
         start: address of its beginning; None if that is part of its identity.
         uneven: times of its clones, in words, if they ended at different times.
     """
 
-    source: int
-    place: tuple[int, int]
+    place: tuple[int, int, int]
     job: str
     workload: Workload
     identity: Identity
@@ -95,8 +93,12 @@ class Result:
     version: str
     written_ms: float | None
     job_text: str
-    start: str | None = None
-    uneven: str | None = None
+    start: str | None
+    uneven: str | None
+
+    @property
+    def source(self) -> int:
+        return self.place[0]
 
 
 @dataclass(slots=True, kw_only=True)
