@@ -112,8 +112,8 @@ from tests.runfile.runs import a_run, a_step
 from tkperf.runner.events import StepEnded
 from tkperf.runfile import schema
 from tkperf.runfile import backlog
-def all_but_the_commit(db, entry):
-    for sql, rows in entry.statements:
+def all_but_the_commit(db, statements):
+    for sql, rows in statements:
         db.executemany(sql, rows)
     os.kill(os.getpid(), signal.SIGKILL)
 path, writer = a_run(Path(sys.argv[1]), steps=3)

@@ -21,6 +21,8 @@ from tkperf.pipeline.host_check import audit_for
 from tkperf.system.host import read_host
 from tkperf.system.process import PACKAGES, find_program
 
+_NOT_ROOT = ("not root: block devices cannot be tested, files and sim: can",)
+
 # Programs that tkperf calls, with their purpose. Every measurement needs the first three.
 TOOLS = {
     "fio": "all I/O",
@@ -36,12 +38,9 @@ TOOLS = {
 }
 
 
-_NOT_ROOT = ("not root: block devices cannot be tested, files and sim: can",)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceDiagnosis:
-    """What tkperf knows of a device.
+    """Facts about a device, and the obstacles to testing it.
 
     Attributes:
         objections: reasons for which it could not be tested.
@@ -84,7 +83,7 @@ class DeviceDiagnosis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostDiagnosis:
-    """What this host has and lacks for measurements.
+    """Abilities and shortcomings of this host for measurements.
 
     Attributes:
         fio: fio's version, or why there is none.

@@ -24,10 +24,26 @@ from tkperf.procedures.profiles import resolve_active_range
 from tkperf.procedures.profiles.tables import TestTable
 from tkperf.system.host import read_host
 
+# TKperf's suite is no specification.
+_NO_SPECIFICATION = ("tkperf-2.2",)
+# Options set threads and queue depth only where a specification leaves them open.
+_DEMAND = ("threads ", "queue depth ")
+FILE_NOTICE = (
+    "FILE TARGET: measured through a file system on a scratch file, not on a device of its own"
+)
+SIMULATED_NOTICE = "SIMULATED: these numbers come from a model, no device was measured"
+# Ability to distinguish other I/O on the device from the test's own, by the kind of target.
+OTHER_IO = {
+    TargetKind.BLOCK: "watched: fio's bytes are compared with the device's own counters",
+    TargetKind.FILE: "not comparable: a file has no counters of its own",
+    TargetKind.SIMULATED: "not comparable: a simulated drive has no counters",
+}
+NO_PURGE_NOTICE = "NOT PURGED: the device was not put in as-new state before each test (--no-purge)"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What the options change, each once, as ``runtime 60 s -> 1 s``.
+    """Changes by the options, each once, as ``runtime 60 s -> 1 s``.
 
     Attributes:
         choices: what is left to the operator: threads and queue depth where the specification has none, and every
@@ -37,12 +53,6 @@ class Changes:
 
     choices: tuple[str, ...]
     alterations: tuple[str, ...]
-
-
-# TKperf's suite is no specification.
-_NO_SPECIFICATION = ("tkperf-2.2",)
-# Options set threads and queue depth only where a specification leaves them open.
-_DEMAND = ("threads ", "queue depth ")
 
 
 def find_changes(request: RunRequest, fitted: Fitted) -> Changes:
@@ -171,19 +181,6 @@ def _of_load(before: Workload, after: Workload) -> Iterator[str]:
         yield f"threads {before.jobs} -> {after.jobs}"
     if before.io_depth != after.io_depth:
         yield f"queue depth {before.io_depth} -> {after.io_depth}"
-
-
-FILE_NOTICE = (
-    "FILE TARGET: measured through a file system on a scratch file, not on a device of its own"
-)
-SIMULATED_NOTICE = "SIMULATED: these numbers come from a model, no device was measured"
-# Ability to distinguish other I/O on the device from the test's own, by the kind of target.
-OTHER_IO = {
-    TargetKind.BLOCK: "watched: fio's bytes are compared with the device's own counters",
-    TargetKind.FILE: "not comparable: a file has no counters of its own",
-    TargetKind.SIMULATED: "not comparable: a simulated drive has no counters",
-}
-NO_PURGE_NOTICE = "NOT PURGED: the device was not put in as-new state before each test (--no-purge)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,6 +51,8 @@ from tkperf.pipeline.subject import (
 )
 from tkperf.procedures.profiles import Profile, resolve_active_range, resolve_range
 
+SEED_BITS = 32
+
 
 class DriveSubject(RunSubject):
     """An existing block device or file."""
@@ -239,9 +241,6 @@ def _refuse_use(identity: DeviceIdentity, *, look_only: bool) -> None:
 
 def _is_among_devices(path: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to("/dev")
-
-
-SEED_BITS = 32
 
 
 class SegmentsSubject(DriveSubject):

@@ -24,6 +24,9 @@ from tkperf.runner.events import Delta, Event, Outline
 from tkperf.runner.follow import Follower
 from tkperf.runner.progress import Progress, describe_place, find_progress
 
+# The state of a run whose process was killed, so that its file says nothing of an end.
+KILLED_STATE = "killed"
+
 # A new file has no tables yet.
 CREATED_WITHIN_S = 5.0
 
@@ -136,10 +139,6 @@ class FollowedFile:
             raise RunFileError(
                 f"{self._path} cannot be read any more: {reason_of(error)}; the run may go on without it"
             ) from error
-
-
-# The state of a run whose process was killed, so that its file says nothing of an end.
-KILLED_STATE = "killed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

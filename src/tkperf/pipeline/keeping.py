@@ -36,6 +36,9 @@ from tkperf.runner.runner import RunParts, execute_run
 from tkperf.system.host_looks import ProcHostLooks
 from tkperf.system.output_files import make_folder
 
+# Facts of the run, its warnings, and the part done before.
+_Beginning = tuple[RunInfo, Sequence[RunWarning], Resumed | None]
+
 # On a simulated drive a day of one stream took 9.1 MB for its seconds, a day of a mix 13.8 MB
 # (bench/three_days.py). Steps of a minute, each with its histograms and fio's own report, take as much
 # again. Rounded up.
@@ -180,10 +183,6 @@ def keep_resumed(
         plan.plan, go_on, equipment, destination,
         watch=watch, began=began, ended=ended, goes_on=True,
     )  # fmt: skip
-
-
-# Facts of the run, its warnings, and the part done before.
-_Beginning = tuple[RunInfo, Sequence[RunWarning], Resumed | None]
 
 
 def _keep(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -20,6 +20,16 @@ from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.subject import RunSubject
 from tkperf.procedures.plan import ASSUMED_FILL_BYTES_PER_S, Case, phases_ahead
 from tkperf.runfile.reader import read_run
+
+DEFAULT_WARRANTY_YEARS = 5.0
+DAYS_A_YEAR = 365
+# A run that may take this share of a drive's life or more calls for a warning beforehand.
+MUCH_OF_A_LIFE = 0.05
+_FACTORS = {"GBW": 10**9, "TBW": 10**12, "PBW": 10**15}
+# The most durable drives have ratings of 100 drive writes a day.
+_MOST_DWPD = 1000.0
+PURGE = "purge"
+_Walked = list[tuple[Phase, float]]
 
 _FASTEST_BYTES_PER_S = 10**12
 
@@ -156,15 +166,6 @@ def _measured(record: RunRecord) -> dict[Workload, float]:
     return {load: total_bytes / total_s for load, (total_bytes, total_s) in sums.items()}
 
 
-DEFAULT_WARRANTY_YEARS = 5.0
-DAYS_A_YEAR = 365
-# A run that may take this share of a drive's life or more calls for a warning beforehand.
-MUCH_OF_A_LIFE = 0.05
-_FACTORS = {"GBW": 10**9, "TBW": 10**12, "PBW": 10**15}
-# The most durable drives have ratings of 100 drive writes a day.
-_MOST_DWPD = 1000.0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rating:
     """An endurance rating as the user gave it: ``amount`` of ``unit`` TBW or DWPD."""
@@ -287,9 +288,6 @@ class Outlook:
         return self.shares is not None and self.shares[1] >= MUCH_OF_A_LIFE
 
 
-PURGE = "purge"
-
-
 def look_out(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> Outlook:
     """Walk every test of a plan at these rates.
 
@@ -318,24 +316,19 @@ def look_out(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> Outlo
 
 def _stages(plan: RunPlan, test: TestPhases, rates: Rates) -> Iterator[Stage]:
     rates_known = rates.source is RateSource.RUN and all(map(rates.knows, test.workloads))
-    best = _grouped(_walk(plan, test, rates, Case.BEST))
-    unsteady = _grouped(_walk(plan, test, rates, Case.UNSTEADY))
+    best = _walk(plan, test, rates, Case.BEST)
+    unsteady = _walk(plan, test, rates, Case.UNSTEADY)
     # With rates that are only bounds, the writes may never reach an amount.
-    longest = unsteady if rates_known else _grouped(_walk(plan, test, rates, Case.WORST))
-
-    def pass_bytes(fill: Fill) -> int:
-        """Return the bytes of one pass: all members of a set, the fill's own range, or the active range."""
-        return plan.subject.filled_bytes or fill.length_bytes or plan.active_range.length_bytes
-
+    longest = unsteady if rates_known else _walk(plan, test, rates, Case.WORST)
     for key, phases in longest.items():
         most, least = unsteady.get(key, phases), best.get(key, [])
-        written = [_written(group, rates, pass_bytes) for group in (least, most)]
+        written = [_written(plan, group, rates) for group in (least, most)]
         if not rates_known and key[1] is not Fill:
             written[0] = 0.0
         yield Stage(
             test=test.test.title,
             section=key[0],
-            what=_describe(least, phases, pass_bytes),
+            what=_describe(plan, least, phases),
             shortest_s=sum(duration_s for _, duration_s in least),
             longest_s=sum(duration_s for _, duration_s in phases),
             least_bytes=written[0],
@@ -343,23 +336,16 @@ def _stages(plan: RunPlan, test: TestPhases, rates: Rates) -> Iterator[Stage]:
         )
 
 
-_Walked = list[tuple[Phase, float]]
-_PassBytes = Callable[[Fill], int]
-
-
 def _walk(
     plan: RunPlan, test: TestPhases, rates: Rates, case: Case
-) -> Iterable[tuple[Phase, float]]:
-    length_bytes = plan.active_range.length_bytes
-    procedure = test.test.procedure(plan.profile, length_bytes)
-    return phases_ahead(procedure, case, active_range_bytes=length_bytes, pace=rates.of)
-
-
-def _grouped(walked: Iterable[tuple[Phase, float]]) -> dict[tuple[str, type[Phase], int], _Walked]:
-    """Group consecutive phases of one kind: by section, kind, and number of earlier such rows.
+) -> dict[tuple[str, type[Phase], int], _Walked]:
+    """Walk a test, and group consecutive phases of one kind: by section, kind, and number of earlier such rows.
 
     A pause belongs to the phase before it, so thousands of bursts and pauses are one row.
     """
+    length_bytes = plan.active_range.length_bytes
+    procedure = test.test.procedure(plan.profile, length_bytes)
+    walked = phases_ahead(procedure, case, active_range_bytes=length_bytes, pace=rates.of)
     groups: dict[tuple[str, type[Phase], int], _Walked] = {}
     before: tuple[str, type[Phase], int] | None = None
     for phase, duration_s in walked:
@@ -372,12 +358,12 @@ def _grouped(walked: Iterable[tuple[Phase, float]]) -> dict[tuple[str, type[Phas
     return groups
 
 
-def _written(walked: _Walked, rates: Rates, pass_bytes: _PassBytes) -> float:
+def _written(plan: RunPlan, walked: _Walked, rates: Rates) -> float:
     whole = 0.0
     for phase, duration_s in walked:
         match phase:
             case Fill():
-                whole += phase.passes * pass_bytes(phase)
+                whole += phase.passes * plan.pass_bytes(phase)
             case Continuous():
                 share = 1 - phase.workload.read_percent / 100
                 whole += share * rates.of(phase.workload) * duration_s
@@ -393,13 +379,13 @@ def _written(walked: _Walked, rates: Rates, pass_bytes: _PassBytes) -> float:
     return whole
 
 
-def _describe(least: _Walked, most: _Walked, pass_bytes: _PassBytes) -> str:
+def _describe(plan: RunPlan, least: _Walked, most: _Walked) -> str:
     """Describe a row; with pauses, their number and the phases between them."""
     pauses = sum(isinstance(phase, Idle) for phase, _ in most)
     if 0 < pauses < len(most):
         least = [entry for entry in least if not isinstance(entry[0], Idle)]
         most = [entry for entry in most if not isinstance(entry[0], Idle)]
-        between = _describe(least, most, pass_bytes)
+        between = _describe(plan, least, most)
         if isinstance(most[0][0], Continuous):
             between = f"{len(most):,} times a {between}"
         return f"{between}, with {format_count(pauses, 'pause')}"
@@ -411,17 +397,14 @@ def _describe(least: _Walked, most: _Walked, pass_bytes: _PassBytes) -> str:
             return "idle"
         case Fill():
             times = sum(phase.passes for phase, _ in most if isinstance(phase, Fill))
-            return f"fill {times} x {format_capacity(pass_bytes(first))}"
+            return f"fill {times} x {format_capacity(plan.pass_bytes(first))}"
         case Round():
             steps = format_count(len(first.steps), "step")
             if first.areas is not None:
                 return f"{format_count(len(most), 'area')} of {steps}"
-            return f"{_range(len(least), len(most))} of {steps}"
+            rounds = format_count(len(most), "round")
+            if len(least) != len(most):
+                rounds = f"{len(least)} to {rounds}"
+            return f"{rounds} of {steps}"
         case Continuous():
             return f"stream of {first.workload}"
-
-
-def _range(least: int, most: int) -> str:
-    if least == most:
-        return format_count(most, "round")
-    return f"{least} to {format_count(most, 'round')}"

@@ -28,6 +28,9 @@ from tkperf.model.units import parse_size_bytes
 from tkperf.procedures import SUITES
 from tkperf.procedures.profiles import Profile, resolve_range
 
+# File systems take 255 bytes, including the text before and after NAME in file names.
+LONGEST_NAME = 200
+
 _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES = 2**62, 512
 
 
@@ -222,10 +225,6 @@ def _one_of(what: str, value: str, choices: Iterable[str]) -> None:
     names = list(choices)
     if value not in names:
         raise not_known(what, value, names)
-
-
-# File systems take 255 bytes, including the text before and after NAME in file names.
-LONGEST_NAME = 200
 
 
 def require_name(name: str) -> None:

@@ -20,6 +20,10 @@ from tkperf.system.host import read_host
 if TYPE_CHECKING:
     from tkperf.pipeline.resume import ResumePlan
 
+# Facts that distinguish one drive from another. A fact unknown in the run file is not compared.
+_OWN = ("serial", "wwn", "model", "firmware")
+_WORDS = {"serial": "serial number", "wwn": "world-wide name", "logical_block_bytes": "sector"}
+
 # Facts of the host that results depend on.
 _HOST = ("hostname", "kernel", "kernel_command_line", "cpu_model", "cpu_governor", "memory_bytes",
          "operating_system", "bios")  # fmt: skip
@@ -123,11 +127,6 @@ def _changes(plan: ResumePlan, equipment: Equipment, state: HostState) -> Iterat
     started = _moment(info.started_utc)
     if started is not None and datetime.now(UTC) < started:
         yield "the host's clock was set back: how long the run was interrupted is not known"
-
-
-# Facts that distinguish one drive from another. A fact unknown in the run file is not compared.
-_OWN = ("serial", "wwn", "model", "firmware")
-_WORDS = {"serial": "serial number", "wwn": "world-wide name", "logical_block_bytes": "sector"}
 
 
 def require_same_device(

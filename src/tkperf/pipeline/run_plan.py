@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tkperf.host.audit import Audit
 from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import RefusedError
+from tkperf.model.phases import Fill
 from tkperf.model.record import RunWarning
 from tkperf.model.workload import ActiveRange
 from tkperf.pipeline.disclosure import Changes, find_changes
@@ -68,11 +69,12 @@ class RunPlan:
     def filled_bytes(self) -> int:
         """Bytes that preconditioning writes, exactly; ``outlook.look_out`` covers the other writes."""
         return sum(
-            fill.passes
-            * (self.subject.filled_bytes or fill.length_bytes or self.active_range.length_bytes)
-            for test in self.tests
-            for fill in test.fills
+            fill.passes * self.pass_bytes(fill) for test in self.tests for fill in test.fills
         )
+
+    def pass_bytes(self, fill: Fill) -> int:
+        """Return the bytes of one pass: all members of a set, the fill's own range, or the active range."""
+        return self.subject.filled_bytes or fill.length_bytes or self.active_range.length_bytes
 
     @property
     def alterations(self) -> tuple[str, ...]:

@@ -32,6 +32,12 @@ from tkperf.pipeline.fitting import Fitted
 from tkperf.pipeline.request import RunRequest
 from tkperf.runner.runner import RunTarget
 
+# Codes of the warnings shown before consent even if no others are.
+USERS_NOT_VISIBLE = "users-not-visible"
+NO_ROOM = "no-room"
+SAID_ALWAYS = (USERS_NOT_VISIBLE, NO_ROOM)
+NO_PURGE_LINE = ("purge", "none (--no-purge)")
+
 
 @dataclass(slots=True, kw_only=True)
 class Equipment:
@@ -155,13 +161,6 @@ def go_on_with_seed(engine: Engine, run_seed: int | None, *, resumptions: int) -
     """Draw addresses from the seed of the resumed run; if it has none, from a fresh seed."""
     if isinstance(engine, FioEngine) and run_seed is not None:
         engine.seeds.go_on(run_seed, resumptions=resumptions)
-
-
-# Codes of the warnings shown before consent even if no others are.
-USERS_NOT_VISIBLE = "users-not-visible"
-NO_ROOM = "no-room"
-SAID_ALWAYS = (USERS_NOT_VISIBLE, NO_ROOM)
-NO_PURGE_LINE = ("purge", "none (--no-purge)")
 
 
 class RunSubject(ABC):

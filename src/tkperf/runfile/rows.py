@@ -30,6 +30,10 @@ from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.strict import describe_mistake
 from tkperf.model.telemetry.reading import Reading
 
+# No fact is nested deeper than profile.own_workload.phases[0].tracked[0].at.io_depth.
+_DEEPEST = 7
+_TABLES = ("profile", "options", "device")
+
 T = TypeVar("T")
 Columns = dict[str, Any]
 """A row: the value of each column, by its name."""
@@ -136,7 +140,7 @@ class _OutcomeRow(msgspec.Struct):
     outcome: str
 
 
-# What stands for a value of table test that cannot be read.
+# Stand-ins for values of table test that cannot be read.
 _TEST_STAND_INS = {"status": RunStatus.INTERRUPTED, "started_s": 0.0, "ended_s": None, "plan": None}
 _TEST_TYPES = {
     name: type_
@@ -248,10 +252,6 @@ def parse_reading(columns: Columns) -> Reading:
     return Reading(**_READING.parse(columns))
 
 
-# No fact is nested deeper than profile.own_workload.phases[0].tracked[0].at.io_depth.
-_DEEPEST = 7
-
-
 def _nested(levels: int) -> Any:
     """Return the type of plain data with at most ``levels`` nested lists or tables."""
     scalar: Any = str | bool | int | float | None
@@ -293,9 +293,6 @@ class RunEnd(msgspec.Struct, frozen=True):
     status: RunStatus
     ended_utc: str | None
     ended_because: str | None
-
-
-_TABLES = ("profile", "options", "device")
 
 
 _FACTS = get_type_hints(RunInfo)

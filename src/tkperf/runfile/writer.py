@@ -40,6 +40,17 @@ from tkperf.runner.events import (
 )
 from tkperf.system.output_files import make_folder
 
+PART_S = 60.0
+# fio of the next step starts some seconds before the end; by then nothing may be written.
+BEFORE_HANDOVER_S = 8.0
+_KEPT = (
+    RunStarted, RunResumed, TestStarted, PurgeEnded, StepEnded, Judged, SectionEnded, Warned,
+    Noted, TestEnded, RunEnded,
+)  # fmt: skip
+# A verdict goes with the next write, some seconds later at most; if it is lost, its steps give it again.
+# Alone it would delay the beginning of a round by as many syncs of the disk as a step.
+_CAN_WAIT = (Judged, PhaseStarted, StepStarted)
+
 # A row with histograms fills its last page only in part, so small pages waste less.
 PAGE_BYTES = 1024
 # tkperf status and attach try the lock to see whether there is a writer (writers.py).
@@ -164,18 +175,6 @@ def describe_existing(path: Path) -> str:
         f"{path} exists already and is not overwritten: choose another NAME or another --output "
         "folder"
     )
-
-
-PART_S = 60.0
-# fio of the next step starts some seconds before the end; by then nothing may be written.
-BEFORE_HANDOVER_S = 8.0
-_KEPT = (
-    RunStarted, RunResumed, TestStarted, PurgeEnded, StepEnded, Judged, SectionEnded, Warned,
-    Noted, TestEnded, RunEnded,
-)  # fmt: skip
-# A verdict goes with the next write, some seconds later at most; if it is lost, its steps give it again.
-# Alone it would delay the beginning of a round by as many syncs of the disk as a step.
-_CAN_WAIT = (Judged, PhaseStarted, StepStarted)
 
 
 class _StepUnderWay:

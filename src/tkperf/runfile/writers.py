@@ -1,4 +1,9 @@
-"""Writers of run files: users who can have written one, and the process that writes it now."""
+"""Writers of run files: users who can have written one, and the process that writes it now.
+
+tkperf shows a stranger's file, but does not act on its content. The writer of a run file holds an exclusive flock on it,
+which ends with its process, so no list of writers can be stale. ``/proc/locks`` shows every user which process holds one.
+``/proc/PID/fdinfo`` shows the process's owner and root which of its open files it is.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +18,12 @@ from pathlib import Path
 
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import RefusedError, RunFileError
+
+# Endings of files that SQLite keeps next to a database.
+SQLITE_ENDINGS = ("-journal", "-wal", "-shm")
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+FileStamp = tuple[int, int, int, int]
+"""Device, inode, size in bytes, time of the last change in ns."""
 
 PROC = Path("/proc")
 _DELETED = " (deleted)"
@@ -183,14 +194,6 @@ def _names_tkperf(pid: int, proc: Path) -> bool:
     except OSError:
         return False
     return any(os.path.basename(word) == b"tkperf" for word in words[:3])  # noqa: PTH119 # bytes
-
-
-# Endings of files that SQLite keeps next to a database.
-SQLITE_ENDINGS = ("-journal", "-wal", "-shm")
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-
-FileStamp = tuple[int, int, int, int]
-"""Device, inode, size in bytes, time of the last change in ns."""
 
 
 def state_of(status: os.stat_result) -> FileStamp:
