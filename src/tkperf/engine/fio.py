@@ -145,8 +145,7 @@ class FioEngine:
         stream.cut = process.last
         measurement = recorder.measurement(process.last, self._cpus)
         if then and not is_last and (load := then.choose(measurement)):
-            process.interrupt()
-            process.wait_for_jobs(time.monotonic() + LONGEST_REPORT_S, ignore)
+            process.interrupt(LONGEST_REPORT_S)
             self._let_go(load, process, ignore)
         self._prepare_after_next(then)
         evidence = stream.watch.slice_evidence(process, origin)
@@ -166,8 +165,7 @@ class FioEngine:
 
     def start_next(self, load: EngineLoad) -> None:
         if self._stream is not None:
-            self._stream.process.interrupt()
-            self._stream.process.wait_for_jobs(time.monotonic() + LONGEST_REPORT_S, ignore)
+            self._stream.process.interrupt(LONGEST_REPORT_S)
         self._waiting.let_go(load, lambda _: False)
         self._prepare_after_next(self._then)
 
@@ -228,6 +226,10 @@ class FioEngine:
         self._read_until_left(process, left_s, CHOOSE_AHEAD_S, recorder)
         if left_s() < LONGEST_REPORT_S + QUIET_BEFORE_HANDOVER_S:
             return None
+        return self._choose_now(process, recorder, then)
+
+    def _choose_now(self, process: FioProcess, recorder: Recorder, then: Next) -> EngineLoad | None:
+        """Return the load that follows, if the counters of this moment show it."""
         process.report_now(time.monotonic() + LONGEST_REPORT_S, ignore)
         so_far = recorder.so_far(process.last)
         return then.choose(so_far) if so_far else None
@@ -236,11 +238,7 @@ class FioEngine:
         """Let go the next load after the last I/O, while fio is still on its way to its last document."""
         if then is None or process.ended:
             return
-        load: EngineLoad | None = then.loads[0]
-        if not then.certain:
-            process.report_now(time.monotonic() + LONGEST_REPORT_S, ignore)
-            totals = recorder.so_far(process.last)
-            load = then.choose(totals) if totals else None
+        load = then.loads[0] if then.certain else self._choose_now(process, recorder, then)
         if load is not None:
             self._let_go(load, process, recorder)
 
@@ -354,8 +352,7 @@ class FioEngine:
             return
         process, self._stream = self._stream.process, None
         if not process.ended and not process.jobs_ended:
-            process.interrupt()
-            process.wait_for_jobs(time.monotonic() + LONGEST_DRAIN_S, ignore)
+            process.interrupt(LONGEST_DRAIN_S)
             self._last_io_s = time.monotonic()
         process.stop()
 

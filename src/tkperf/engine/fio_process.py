@@ -238,10 +238,11 @@ class FioProcess:
             self.read_until(time.monotonic() + TASKS_POLL_S, on_reading)
         return True
 
-    def interrupt(self) -> None:
-        """Ask fio to end its jobs: they finish their outstanding I/O. ``stop`` has to follow."""
+    def interrupt(self, longest_s: float) -> None:
+        """Have fio end its jobs, and wait at most so long for their outstanding I/O. ``stop`` has to follow."""
         if not self.ended:
             self._process.send_signal(signal.SIGINT)
+        self.wait_for_jobs(time.monotonic() + longest_s, ignore)
 
     def read_until(self, deadline_s: float, on_reading: OnReading) -> bool:
         """Take in fio's output until a moment on the monotonic clock. Return False if fio ended before."""
