@@ -47,7 +47,7 @@ _BY_RULE = Uncertainty(reason="found by a rule in the series, not measured")
 
 def with_characteristics(test: TestResult) -> TestResult:
     """Return the test with the characteristics of each of its sections."""
-    beside = _of_neighbours(test)
+    of_neighbours = _of_neighbours(test)
     return replace(
         test,
         sections=tuple(
@@ -55,7 +55,7 @@ def with_characteristics(test: TestResult) -> TestResult:
                 section,
                 characteristics=(
                     *_saturation(section),
-                    *beside.get(section.name, ()),
+                    *of_neighbours.get(section.name, ()),
                     *_over_time(section),
                 ),
             )

@@ -170,7 +170,7 @@ def _test(
     gaps = [step.gap_s for step in test.steps if step.gap_s is not None and not step.planned_pause]
     watched = [step for step in test.steps if step.disturbances is not None]
     disturbed = Counter(code for step in watched for code in step.disturbance_codes or ())
-    nobody_watched = bool(test.steps) and not watched
+    unwatched = bool(test.steps) and not watched
     alone = info.is_simulated or info.imported
     interruptions = [each for each in resumptions if each.test == test.name]
     again_bytes = sum(each.set_aside_written_bytes for each in interruptions)
@@ -208,10 +208,10 @@ def _test(
             )
         ),
         disturbed_steps=None
-        if nobody_watched
+        if unwatched
         else {code: disturbed[code] for code in find_codes(disturbed)},
         not_compared_steps=None
-        if nobody_watched
+        if unwatched
         else sum(not (alone or _is_compared(step)) for step in watched),
         steps=tuple(_host_of(step) for step in watched),
         under_way=test.under_way,
@@ -244,10 +244,10 @@ def _is_compared(step: StepRecord) -> bool:
 
 
 def _resumption(record: RunRecord, resumption: Resumption) -> ResumptionResult:
-    aside = _set_aside(record, resumption)
+    set_aside = _set_aside(record, resumption)
     earlier = [test for test in record.earlier if test.id in resumption.repeated_ids]
     written_bytes = resumption.cut_off_written_bytes + sum(
-        step.measurement.write.bytes for step in aside
+        step.measurement.write.bytes for step in set_aside
     )
     return ResumptionResult(
         resumed_utc=resumption.resumed_utc,
@@ -260,7 +260,7 @@ def _resumption(record: RunRecord, resumption: Resumption) -> ResumptionResult:
         goes_on=resumption.goes_on.value,
         again=resumption.again,
         accepted=resumption.goes_on is GoesOn.WHERE_IT_STOPPED,
-        set_aside_steps=len(aside),
+        set_aside_steps=len(set_aside),
         set_aside_written_bytes=written_bytes,
         repeated=resumption.repeated,
         added=resumption.added,

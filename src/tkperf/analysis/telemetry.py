@@ -260,7 +260,7 @@ def _of_drive(
         for stretch in find_throttling(readings, pauses)
         if stretch.began_s < ended_s and test.started_s < stretch.ended_s
     )
-    tells_heat = any(
+    reports_heat = any(
         getattr(last, name) is not None
         for name in ("critical_warning", "thermal_1_count", "throttle_events", "throttling")
     )
@@ -269,7 +269,7 @@ def _of_drive(
         warmth,
         load_written_bytes=_written_by_load(test, first, last) if alone else None,
         write_amplification=find_amplification(first, last, facts),
-        throttled_s=throttled_s if tells_heat else None,
+        throttled_s=throttled_s if reports_heat else None,
         percentage_used_growth=growth(first, last, "percentage_used"),
         **grown,
         **{name: getattr(last, name) for name in _AT_THE_END},

@@ -61,7 +61,7 @@ SEVERITIES: dict[ReasonCode, VerdictState] = dict.fromkeys(ReasonCode, VerdictSt
 QUICK = "quick"
 """The shipped profile that is too short to judge a drive."""
 
-# Told by the purges themselves.
+# As purges word it.
 _NO_PURGE = "purge -> none"
 # A run has the first of these that a reason leads to: the gravest.
 _ORDER = tuple(reversed(VerdictState))

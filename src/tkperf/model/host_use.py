@@ -33,15 +33,11 @@ class CpuTimes:
 
     def since(self, earlier: CpuTimes) -> CpuTimes:
         """Return the growth since an earlier reading, at least 0: the kernel sometimes lets iowait and idle go back."""
-        return CpuTimes(
-            cpus=self.cpus,
-            user_s=max(0.0, self.user_s - earlier.user_s),
-            system_s=max(0.0, self.system_s - earlier.system_s),
-            interrupts_s=max(0.0, self.interrupts_s - earlier.interrupts_s),
-            idle_s=max(0.0, self.idle_s - earlier.idle_s),
-            iowait_s=max(0.0, self.iowait_s - earlier.iowait_s),
-            steal_s=max(0.0, self.steal_s - earlier.steal_s),
-        )
+        grown = {
+            name: max(0.0, getattr(self, name) - getattr(earlier, name))
+            for name in ("user_s", "system_s", "interrupts_s", "idle_s", "iowait_s", "steal_s")
+        }
+        return CpuTimes(cpus=self.cpus, **grown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

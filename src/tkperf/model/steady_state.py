@@ -172,8 +172,8 @@ def _describe_doubts(doubted: Mapping[int, str]) -> str:
     named: dict[str, list[str]] = {}
     for number, doubt in doubted.items():
         named.setdefault(doubt, []).append(str(number))
-    told = [f"{', '.join(numbers)}: {doubt}" for doubt, numbers in named.items()]
-    return f"not the device alone in {'; '.join(told)}" if told else ""
+    doubts = [f"{', '.join(numbers)}: {doubt}" for doubt, numbers in named.items()]
+    return f"not the device alone in {'; '.join(doubts)}" if doubts else ""
 
 
 def _explain(

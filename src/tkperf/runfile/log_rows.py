@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from tkperf.model.disturbance.codes import TOLD_ONLY, Disturbance
+from tkperf.model.disturbance.codes import OF_HISTORY, Disturbance
 from tkperf.model.measurement import Sample
 from tkperf.model.record import (
     LogEntry,
@@ -193,7 +193,7 @@ class LogRows:
         disturbed_by_others = {
             row["step_sequence"]
             for row in self._salvage.rows("disturbance")
-            if row["code"] not in TOLD_ONLY
+            if row["code"] not in OF_HISTORY
         }
         # In a damaged file a value that cannot be a time is 0.
         columns = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil, exp, lgamma, log10
+from math import ceil, exp, lgamma
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ MOST_PEAKS = 2000
 # have years between two places; no pattern is sought there.
 MOST_PLACES, MOST_PLACES_PER_VALUE = 1 << 20, 16
 # Distance of a spike from its place: within a value, its neighbours, or a twentieth of the period.
-_NEAR, _BESIDE, _WITHIN_PERIOD = 0.5, 1.5, 0.05
+_NEAR, _NEXT, _WITHIN_PERIOD = 0.5, 1.5, 0.05
 _REACH = 2.0
 
 
@@ -155,7 +155,7 @@ def _sizes(most: int) -> list[int]:
 def _find_combs(events: FloatArray, length: int, values: int, tried: int) -> Iterator[_Comb]:
     """Yield periods in which many of these events recur, with the probability of so many by chance."""
     for period, first in _candidates(events, length):
-        for near in (_NEAR, _BESIDE, _WITHIN_PERIOD * period):
+        for near in (_NEAR, _NEXT, _WITHIN_PERIOD * period):
             comb = _fold(events, length, values, tried, period, first, near)
             if comb is not None:
                 yield comb
@@ -231,8 +231,8 @@ def _fold(
 def _fit(number: FloatArray, events: FloatArray) -> tuple[float, float]:
     """Return slope and start of the least-squares line."""
     middle, mean = number.mean(), events.mean()
-    aside = number - middle
-    slope = float(aside @ (events - mean) / (aside @ aside))
+    apart = number - middle
+    slope = float(apart @ (events - mean) / (apart @ apart))
     return slope, float(mean - slope * middle)
 
 
@@ -258,8 +258,3 @@ def _log_tail(hits: int, drawn: int, marked: int, room: int) -> float:
         return -700.0
     top = max(terms)
     return top + float(np.log(sum(exp(term - top) for term in terms)))
-
-
-def describe_chance(chance: float) -> str:
-    """Return ``1 in 10^8``: an upper limit of the probability by chance."""
-    return f"1 in 10^{max(3, int(-log10(max(chance, 1e-300))))}"

@@ -139,14 +139,11 @@ def build_ratio(
     Each end follows from the distances of both intervals' ends, as logarithms. Zou and Donner (2008): the
     method assumes no symmetry, and few degrees of freedom of either count by its own interval.
     """
-    for one in (of, to):
-        if one is None or not one.known:
-            return Uncertainty(reason=NOT_KNOWN if one is None else one.reason)
+    if of is None or to is None or not (of.known and to.known):
+        return _not_known(of, to)
     if value <= 0 or to_value <= 0:
         return Uncertainty(reason="of a value that is not above 0")
     ratio = times * value / to_value
-    assert of is not None
-    assert to is not None
     of, to = of.of_level, to.of_level
     down = hypot(_log_distance(value, of.low), _log_distance(to_value, to.high))
     up = hypot(_log_distance(value, of.high), _log_distance(to_value, to.low))
@@ -165,11 +162,8 @@ def build_difference(
     value: float, of: Uncertainty | None, to_value: float, to: Uncertainty | None
 ) -> Uncertainty:
     """Return the uncertainty of ``value - to_value``, each end likewise; an exact value has an uncertainty of 0."""
-    for one in (of, to):
-        if one is None or not one.known:
-            return Uncertainty(reason=NOT_KNOWN if one is None else one.reason)
-    assert of is not None
-    assert to is not None
+    if of is None or to is None or not (of.known and to.known):
+        return _not_known(of, to)
     difference = value - to_value
     down = hypot(_distance(value, of.low), _distance(to_value, to.high))
     up = hypot(_distance(value, of.high), _distance(to_value, to.low))
@@ -181,6 +175,12 @@ def build_difference(
         basis=Basis.FIGURES,
         at_least=of.at_least or to.at_least,
     )
+
+
+def _not_known(*figures: Uncertainty | None) -> Uncertainty:
+    """Return the reason of the first figure without uncertainty."""
+    first = next(one for one in figures if one is None or not one.known)
+    return Uncertainty(reason=NOT_KNOWN if first is None else first.reason)
 
 
 def build_exact(value: float) -> Uncertainty:

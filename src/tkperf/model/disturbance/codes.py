@@ -61,7 +61,7 @@ _JOINTS = {
 
 
 # Codes that describe the history of a step, not an influence on its result.
-TOLD_ONLY = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED, DisturbanceCode.UNEVEN_CLONES)
+OF_HISTORY = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED, DisturbanceCode.UNEVEN_CLONES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,4 +98,4 @@ def find_codes(codes: Iterable[DisturbanceCode]) -> tuple[DisturbanceCode, ...]:
 def find_doubtful(disturbances: Iterable[Disturbance]) -> tuple[DisturbanceCode, ...]:
     """Return the kinds because of which a result is not the device's alone."""
     codes = (disturbance.code for disturbance in disturbances)
-    return find_codes(code for code in codes if code not in TOLD_ONLY)
+    return find_codes(code for code in codes if code not in OF_HISTORY)

@@ -113,9 +113,9 @@ def _logged(lines: Sequence[str]) -> Iterator[_Found]:
     for line in lines:
         if (code := find_trouble(line)) is not None:
             by_code.setdefault(code, []).append(line)
-    for code, told in by_code.items():
-        more = f", and {len(told) - 1} more lines" if len(told) > 1 else ""
-        yield code, f"the kernel's log: {told[0]}{more}", None
+    for code, of_code in by_code.items():
+        more = f", and {len(of_code) - 1} more lines" if len(of_code) > 1 else ""
+        yield code, f"the kernel's log: {of_code[0]}{more}", None
 
 
 def find_trouble(line: str) -> DisturbanceCode | None:

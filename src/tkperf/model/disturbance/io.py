@@ -228,13 +228,13 @@ def _foreign(compared: Compared) -> Disturbance | None:
     ]
     amounts += [f"{compared.flushes} flushes"] * compared.is_flushed
     share = (read_bytes + written_bytes) / compared.fio_bytes if compared.fio_bytes else None
-    beside = (
+    of_fio = (
         "" if share is None else f", {share:.1%} of fio's {format_capacity(compared.fio_bytes)}"
     )
     at_s, most = (compared.started_s, "") if burst is None else burst
     return Disturbance(
         code=DisturbanceCode.FOREIGN_IO,
-        text=f"others used the device: {', '.join(amounts) or 'some I/O'}{beside}{most}",
+        text=f"others used the device: {', '.join(amounts) or 'some I/O'}{of_fio}{most}",
         started_s=at_s,
         duration_s=compared.duration_s if burst is None else 1.0,
         share=share,
@@ -260,12 +260,12 @@ def _other_partitions(compared: Compared) -> Disturbance | None:
     if others_bytes <= compared.limit_bytes + sum(side.open_bytes for side in compared.sides):
         return None
     share = others_bytes / compared.fio_bytes if compared.fio_bytes else None
-    beside = (
+    of_fio = (
         "" if share is None else f", {share:.1%} of fio's {format_capacity(compared.fio_bytes)}"
     )
     return Disturbance(
         code=DisturbanceCode.OTHER_PARTITION_IO,
-        text=f"other partitions of the disk moved {format_capacity(others_bytes)}{beside}",
+        text=f"other partitions of the disk moved {format_capacity(others_bytes)}{of_fio}",
         started_s=compared.started_s,
         duration_s=compared.duration_s,
         share=share,

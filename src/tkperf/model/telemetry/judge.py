@@ -28,7 +28,7 @@ _HEAT = {
     "warning_minutes": "its time above its warning temperature grew",
     "critical_minutes": "its time above its critical temperature grew",
 }
-_told_of_heat = attrgetter(*_HEAT)
+_heat_values = attrgetter(*_HEAT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def find_throttling(
 def find_heat(before: Reading, after: Reading) -> str:
     """Return the evidence that a drive was throttled between two readings; empty if there is none."""
     reasons = []
-    if _told_of_heat(before) != _told_of_heat(after):  # which is rare, and a day has many readings
+    if _heat_values(before) != _heat_values(after):  # which is rare, and a day has many readings
         reasons = [words for name, words in _HEAT.items() if (growth(before, after, name) or 0) > 0]
     warned = (before.critical_warning or 0) | (after.critical_warning or 0)
     if warned & TEMPERATURE_WARNING:

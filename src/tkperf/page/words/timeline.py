@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import log10
 
 from tkperf.analysis.axes import find_axes
 from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline, preferred
 from tkperf.analysis.timeline.levels import Drop, LevelKind, RateLevel
-from tkperf.analysis.timeline.spikes import PeriodicSpikes, describe_chance
+from tkperf.analysis.timeline.spikes import PeriodicSpikes
 from tkperf.model.quantity import LATENCY_MAX, QUANTITIES
 from tkperf.model.units import format_count, format_duration, format_number
 from tkperf.page.naming import name_within
@@ -146,7 +147,7 @@ def _describe_spikes(timeline: Timeline, spikes: PeriodicSpikes) -> str:
     return (
         f"{label[0].upper()}{label[1:]} spikes every {period}, first {first}: at {spikes.observed:,} of "
         f"{spikes.expected:,} places, typically {spikes.height:.3g} times what is around them; by "
-        f"chance at most {describe_chance(spikes.chance)}"
+        f"chance at most 1 in 10^{max(3, int(-log10(max(spikes.chance, 1e-300))))}"
     )
 
 
