@@ -18,7 +18,8 @@ from tests.builders import io_stats
 from tests.runfile.runs import a_step
 from tkperf.cli import background
 from tkperf.cli.background import Abandoned, DirectText, InBackground, View
-from tkperf.cli.progress import JsonLines, _open_log
+from tkperf.cli.lines import JsonLines
+from tkperf.cli.progress import _open_log
 from tkperf.cli.run_options import RunOptions
 from tkperf.model.measurement import NO_IO, Sample
 from tkperf.model.record import RunStatus

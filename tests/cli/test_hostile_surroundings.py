@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from tests.builders import run_info, simulate
 from tests.cli.test_bad_input import ENV
 from tkperf.cli.ending import _log_in
+from tkperf.cli.lines import PlainLines
 from tkperf.cli.main import cli
 from tkperf.cli.output import Outputs, open_log, write_output
-from tkperf.cli.plain import PlainLines
 from tkperf.model.errors import RunFileError, UsageError
 from tkperf.model.record import RunWarning
 from tkperf.pipeline.keeping import Destination

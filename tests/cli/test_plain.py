@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import io_stats
 from tests.runfile.runs import a_step
-from tkperf.cli.plain import PlainLines
+from tkperf.cli.lines import PlainLines
 from tkperf.model.measurement import NO_IO, Sample
 from tkperf.model.phases import Phase, Purge, Round
 from tkperf.model.record import StepKind

@@ -14,7 +14,7 @@ import pytest
 from tests.cli.test_bad_input import tkperf
 from tests.procedures.test_own_workloads import EVERYTHING
 from tkperf import make_plan
-from tkperf.cli.progress import JsonLines
+from tkperf.cli.lines import JsonLines
 from tkperf.model.phases import Demand, Idle, Purge, SectionOutcome
 from tkperf.model.record import RunNote, RunStatus
 from tkperf.pipeline.api import resume, run

@@ -43,7 +43,7 @@ OTHER_MEANINGS = {
     ("pipeline/diagnosis.py", "fio"),
     ("render/terminal/doctor.py", "fio"),
     ("cli/main.py", "sweep"),
-    ("cli/progress.py", "iops"),
+    ("cli/lines.py", "iops"),
     ("system/process.py", "fio"),
     ("page/words/conditions.py", "fio"),
     ("page/cells.py", "latency"),

@@ -12,15 +12,12 @@ from functools import partial
 from itertools import chain
 from typing import TextIO, cast
 
-import msgspec
-
 from tkperf.cli.background import DirectText, InBackground, OpenView, View, direct
+from tkperf.cli.lines import JsonLines, PlainLines
 from tkperf.cli.live import LiveView
 from tkperf.cli.output import open_log
-from tkperf.cli.plain import PlainLines
 from tkperf.cli.run_options import RunOptions
 from tkperf.model.errors import RunFileError, reason_of
-from tkperf.model.measurement import IoStats, Sample
 from tkperf.model.record import RunNote, RunRecord
 from tkperf.model.units import format_duration
 from tkperf.pipeline.following import FollowedFile, find_clock_s
@@ -160,65 +157,6 @@ def until_lost(open_view: OpenView, on_note: Observer = lambda _: None) -> OpenV
             yield show
 
     return opened
-
-
-class JsonLines:
-    """View that writes each event as a JSON object in a line; its ``event`` key names the kind."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def __call__(self, event: Event, at: datetime) -> None:
-        fields: dict[str, object]
-        if isinstance(event, SampleSeen):
-            fields = {"test": event.test, "at_s": event.at_s, **_sample_fields(event.sample)}
-        elif isinstance(event, StepEnded):
-            measurement, step = event.record.measurement, event.record
-            fields = {
-                "test": event.test,
-                "section": step.section,
-                "kind": step.kind,
-                "number": step.number,
-                "position": step.position,
-                "workload": msgspec.to_builtins(step.workload),
-                "duration_s": measurement.duration_s,
-                "gap_s": step.gap_s,
-                "iops": measurement.iops,
-                "megabytes_per_s": measurement.megabytes_per_s,
-                "latency_mean_us": measurement.latency_mean_us,
-                "host_limited": measurement.host_limited,
-                "disturbances": None
-                if step.disturbances is None
-                else [disturbance.code.value for disturbance in step.disturbances],
-                "foreign_read_bytes": step.foreign_read_bytes,
-                "foreign_write_bytes": step.foreign_write_bytes,
-            }
-        else:
-            fields = msgspec.to_builtins(event)
-        if isinstance(event, PhaseStarted):
-            fields["phase"] = {
-                "kind": type(event.phase).__name__,
-                **msgspec.to_builtins(event.phase),
-            }
-        if isinstance(event, TestStarted):
-            del fields["plan"]  # how reports show the test, which is in the run file
-        line = {"event": type(event).__name__, **fields}
-        # NaN becomes null, as JSON has no NaN.
-        self._stream.write(msgspec.json.encode(line).decode() + "\n")
-        self._stream.flush()
-
-
-def _sample_fields(sample: Sample) -> dict[str, object]:
-    both: IoStats = sample.both
-    mean_ns, p99_ns = both.latency_mean_ns, both.percentile_ns(99)
-    return {
-        "start_s": sample.start_s,
-        "duration_s": sample.duration_s,
-        "iops": sample.iops,
-        "megabytes_per_s": sample.bytes_per_s / 1e6,
-        "latency_mean_us": None if mean_ns is None else mean_ns / 1000,
-        "latency_p99_us": None if p99_ns is None else p99_ns / 1000,
-    }
 
 
 def follow(followed: FollowedFile, progress: str, *, verbose: bool) -> None:

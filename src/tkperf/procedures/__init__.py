@@ -151,9 +151,9 @@ def load_profile(name_or_path: str) -> Profile:
     if is_toml_path(name_or_path):
         path = Path(name_or_path)
         text = read_text_input(path, what="profile", limit_bytes=SETTINGS_BYTES, error=ProfileError)
-        profile = _decode_profile(text, file=str(path))
+        profile = parse_profile(text, file=str(path))
         _require_own_name(profile, file=str(path))
-        return _without_excess(profile, file=name_or_path)
+        return profile
     shipped = built_in_profiles()
     if name_or_path not in shipped:
         error = str(not_known("profile", name_or_path, shipped))
@@ -207,7 +207,10 @@ def parse_profile(text: str, *, file: str) -> Profile:
     Raises:
         ProfileError: not TOML, a typo, an impossible value, or a test that makes no sense.
     """
-    return _without_excess(_decode_profile(text, file=file), file=file)
+    profile = _decode_profile(text, file=file)
+    if excess := find_excess(TESTS, profile):
+        raise ProfileError(f"profile {file}, key {excess}")
+    return profile
 
 
 def _decode_profile(text: str, *, file: str) -> Profile:
@@ -278,12 +281,6 @@ def with_numbers(profile: Profile, table: type[TestTable], **numbers: object) ->
     if fault:
         raise UsageError(f"table {fault}")
     return changed_profile
-
-
-def _without_excess(profile: Profile, *, file: str) -> Profile:
-    if excess := find_excess(TESTS, profile):
-        raise ProfileError(f"profile {file}, key {excess}")
-    return profile
 
 
 def read_stored_profile(data: Mapping[str, object]) -> Profile:

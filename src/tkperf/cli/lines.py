@@ -1,10 +1,13 @@
-"""Progress as plain lines: for logs, pipes and terminals without cursor control."""
+"""Progress as lines: plain ones for logs, pipes and terminals without cursor control, or JSON for programs."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import TextIO
 
+import msgspec
+
+from tkperf.model.measurement import IoStats, Sample
 from tkperf.model.phases import Purge, Round
 from tkperf.model.record import StepKind, StepRecord
 from tkperf.model.units import (
@@ -135,3 +138,62 @@ def _is_worth_a_line(step: StepRecord) -> bool:
     if step.kind is StepKind.CONTINUOUS:
         return step.number == 1 or step.number % SLICES_A_LINE == 0
     return step.kind is StepKind.FILL
+
+
+class JsonLines:
+    """View that writes each event as a JSON object in a line; its ``event`` key names the kind."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __call__(self, event: Event, at: datetime) -> None:
+        fields: dict[str, object]
+        if isinstance(event, SampleSeen):
+            fields = {"test": event.test, "at_s": event.at_s, **_sample_fields(event.sample)}
+        elif isinstance(event, StepEnded):
+            measurement, step = event.record.measurement, event.record
+            fields = {
+                "test": event.test,
+                "section": step.section,
+                "kind": step.kind,
+                "number": step.number,
+                "position": step.position,
+                "workload": msgspec.to_builtins(step.workload),
+                "duration_s": measurement.duration_s,
+                "gap_s": step.gap_s,
+                "iops": measurement.iops,
+                "megabytes_per_s": measurement.megabytes_per_s,
+                "latency_mean_us": measurement.latency_mean_us,
+                "host_limited": measurement.host_limited,
+                "disturbances": None
+                if step.disturbances is None
+                else [disturbance.code.value for disturbance in step.disturbances],
+                "foreign_read_bytes": step.foreign_read_bytes,
+                "foreign_write_bytes": step.foreign_write_bytes,
+            }
+        else:
+            fields = msgspec.to_builtins(event)
+        if isinstance(event, PhaseStarted):
+            fields["phase"] = {
+                "kind": type(event.phase).__name__,
+                **msgspec.to_builtins(event.phase),
+            }
+        if isinstance(event, TestStarted):
+            del fields["plan"]  # how reports show the test, which is in the run file
+        line = {"event": type(event).__name__, **fields}
+        # NaN becomes null, as JSON has no NaN.
+        self._stream.write(msgspec.json.encode(line).decode() + "\n")
+        self._stream.flush()
+
+
+def _sample_fields(sample: Sample) -> dict[str, object]:
+    both: IoStats = sample.both
+    mean_ns, p99_ns = both.latency_mean_ns, both.percentile_ns(99)
+    return {
+        "start_s": sample.start_s,
+        "duration_s": sample.duration_s,
+        "iops": sample.iops,
+        "megabytes_per_s": sample.bytes_per_s / 1e6,
+        "latency_mean_us": None if mean_ns is None else mean_ns / 1000,
+        "latency_p99_us": None if p99_ns is None else p99_ns / 1000,
+    }
