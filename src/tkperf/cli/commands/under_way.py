@@ -112,9 +112,8 @@ def _as_json(states: Sequence[RunOverview], unseen: Sequence[Writer]) -> dict[st
 
 
 _LEAST_CHARACTERS = 20
-# A terminal with fewer characters in a line does without these columns.
-_WIDE = 120
-_ONLY_WIDE = ("device", "elapsed", "warnings", "disturbed steps")
+# Columns that a narrow terminal does without, the first to go first.
+_LEFT_OUT = ("disturbed steps", "warnings", "device", "elapsed")
 
 
 def _table(states: Sequence[RunOverview], width: int) -> Table:
@@ -138,19 +137,26 @@ def _table(states: Sequence[RunOverview], width: int) -> Table:
         }
         for state in states
     ]
-    shown = [name for name in rows[0] if width >= _WIDE or name not in _ONLY_WIDE]
-    for name in shown:
+    # Reasons of failures and places are sentences; tkperf show and --json have them whole.
+    limits = dict.fromkeys(("state", "at"), max(_LEAST_CHARACTERS, width // 4))
+    needed = {  # with three characters between columns
+        name: min(max(map(len, (name, *(row[name] for row in rows)))), limits.get(name, width)) + 3
+        for name in rows[0]
+    }
+    for name in _LEFT_OUT:
+        if sum(needed.values()) - 1 > width:
+            del needed[name]
+    for name in needed:
         right = name in ("warnings", "disturbed steps")
         table.add_column(
             name,
             justify="right" if right else "left",
             no_wrap=True,
             overflow="ellipsis",
-            # Reasons of failures and places are sentences; tkperf show and --json have them whole.
-            max_width=max(_LEAST_CHARACTERS, width // 4) if name in ("state", "at") else None,
+            max_width=limits.get(name),
         )
     for row in rows:
-        table.add_row(*(row[name] for name in shown))
+        table.add_row(*(row[name] for name in needed))
     return table
 
 
