@@ -1,7 +1,8 @@
 """The tests, each a generator of phases that reads like its specification, and the profiles with their numbers.
 
 A procedure does no I/O, reads no clock and does not know fio. It only yields the next phase, given the
-answers so far. A test is one module with one descriptor, ``TEST``; this module collects the tests.
+answers so far. A test is one module with its descriptor, ``TEST`` (those of hard disks share a module); this module
+collects the tests.
 """
 
 import tomllib

@@ -1,4 +1,4 @@
-"""Parts that several tests share: preconditioning, rounds until steady state, streams until steady state."""
+"""Parts that several tests share: preconditioning, steps, rounds and streams until steady state, offered rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Look ahead: the same procedures fed with imagined answers.
+"""The loop that drives a procedure, and looking ahead: the same procedures fed with imagined answers.
 
 No test writes its course down a second time. To find the length of a run and its next phases, this module
 replays the answers so far into a fresh generator. It then answers with the best case (all values constant:

@@ -1,4 +1,7 @@
-"""Tests of the user's own: a workload file describes a test, which then is like any other."""
+"""Tests of the user's own: a workload file describes a test, which then is like any other.
+
+The TOML is read strictly; each mistake is one line that names file, key and reason.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Content of a workload file: a test of the user's own as a table of a profile."""
+"""Content of a workload file: a test of the user's own as a table of a profile, and its faults that no type rules out."""
 
 from __future__ import annotations
 
