@@ -157,41 +157,37 @@ def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
 def _sections(
     sections: Sequence[SectionResult], test: TestRecord, read: Read
 ) -> tuple[SectionResult, ...]:
+    steps = {
+        section.name: [step for step in test.steps if step.section == section.name]
+        for section in sections
+    }
     asked = any(
-        _unbroken_steps(section.name, test) or needs_seconds(section, _steps(section, test))
+        _unbroken_steps(steps[section.name]) or needs_seconds(section, steps[section.name])
         for section in sections
     )
     kept = read(test) if asked else ()  # the slowest part
     by_step = dict(zip(map(id, test.steps), kept, strict=False))
-    return tuple(_section(section, test, by_step) for section in sections)
+    return tuple(_section(section, steps[section.name], by_step) for section in sections)
 
 
 def _section(
-    section: SectionResult, test: TestRecord, by_step: dict[int, Seconds]
+    section: SectionResult, steps: Sequence[StepRecord], by_step: dict[int, Seconds]
 ) -> SectionResult:
-    if steps := _unbroken_steps(section.name, test):
-        timelines = (*section.timelines, *_find(section, steps, by_step))
+    if unbroken := _unbroken_steps(steps):
+        timelines = (*section.timelines, *_find(section, unbroken, by_step))
         section = replace(section, timelines=timelines)
-    steps_of_section = _steps(section, test)
-    section = with_waits(section, steps_of_section, by_step)
-    return with_uncertainty(section, steps_of_section, by_step)
+    return with_uncertainty(with_waits(section, steps, by_step), steps, by_step)
 
 
-def _steps(section: SectionResult, test: TestRecord) -> list[StepRecord]:
-    return [step for step in test.steps if step.section == section.name]
-
-
-def _unbroken_steps(section: str, test: TestRecord) -> tuple[StepRecord, ...]:
+def _unbroken_steps(of_section: Sequence[StepRecord]) -> tuple[StepRecord, ...]:
     """Return the steps of a section with a single workload, back to back and long enough for a search; else none."""
-    steps = [step for step in test.steps if step.section == section and step.is_in_results]
-    whole_s = sum(step.measurement.duration_s for step in steps)
-    if not steps or whole_s < LEAST_SECONDS or steps[0].kind is StepKind.AREA:
-        return ()
-    if len({step.key for step in steps}) > 1:
-        return ()
+    steps = tuple(step for step in of_section if step.is_in_results)
     durations_s = [step.measurement.duration_s for step in steps]
-    apart = has_idle([step.started_s for step in steps], durations_s)
-    return () if apart or durations_s[0] < SHORTEST_SLICE_S else tuple(steps)
+    if not steps or sum(durations_s) < LEAST_SECONDS or steps[0].kind is StepKind.AREA:
+        return ()
+    if len({step.key for step in steps}) > 1 or durations_s[0] < SHORTEST_SLICE_S:
+        return ()
+    return () if has_idle([step.started_s for step in steps], durations_s) else steps
 
 
 def _find(
