@@ -195,7 +195,7 @@ class FioResults:
             self.remarks.say(
                 "ended-early",
                 "a job ran for less than its runtime: it was stopped, or had done all it could; such "
-                "results stand apart",
+                "results have sections of their own",
                 file,
                 f" ({measurement.duration_s:.1f} s of {identity.runtime_s:g} s)",
             )
@@ -233,7 +233,7 @@ class FioResults:
         file = self._names[place[0]]
         self.remarks.say(
             "several-hosts",
-            "each host's numbers were measured while the others ran; they stand in sections of their own",
+            "each host's numbers were measured while the others ran; they have sections of their own",
             file,
         )
         workloads = {(result.job, result.workload) for result in results}

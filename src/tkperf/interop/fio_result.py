@@ -136,7 +136,7 @@ def _require_no_verification(clones: Sequence[_Clone], options: Options) -> None
     reads_back = str(options.get("do_verify", "1")).strip() != "0"
     has_read = pattern_of(options).endswith("write") and clones[0].read.ios
     if verifies and (reads_back or has_read):
-        raise Unusable("it verifies what it reads: I/Os of the check stand among its own")
+        raise Unusable("it verifies what it reads: I/Os of the check are among its own")
 
 
 def _require_io(clones: Sequence[_Clone]) -> None:

@@ -33,7 +33,7 @@ from tkperf.model.errors import reason_of
 
 # The shortest watch over neighbours: 100 I/Os a second make 20 in it.
 WATCH_S = 0.2
-_ODD_KERNEL = "the kernel says something that tkperf does not understand"
+_ODD_KERNEL = "the kernel shows a value that tkperf does not understand"
 
 
 def audit_host(

@@ -15,7 +15,7 @@ from tkperf.model.units import format_capacity, format_duration
 _CPU = Topic("CPU pressure", "a task that waits for a CPU issues no I/O meanwhile", False)
 _MEMORY = Topic(
     "memory pressure",
-    "a task that waits for memory stands still, in the midst of a step, too",
+    "a task that waits for memory pauses, in the midst of a step, too",
     False,
 )
 _IO = Topic("I/O pressure", "other I/O keeps drives busy, and CPUs and links with them", False)
@@ -24,7 +24,7 @@ _IO = Topic("I/O pressure", "other I/O keeps drives busy, and CPUs and links wit
 _PRESSURES = {"cpu": (_CPU, 2.0, 10.0), "memory": (_MEMORY, 0.1, 1.0), "io": (_IO, 5.0, 20.0)}
 _SWAP = Topic(
     "swap",
-    "what was swapped out is read back from a drive when it is needed, and stands still for it",
+    "a program whose memory was swapped out pauses until a drive has read it back",
     is_setting=False,
 )
 # Below this share of the memory the kernel begins to reclaim, and to swap.
@@ -93,7 +93,7 @@ def _load_average(site: Site, topic: Topic) -> AuditFinding:
     try:
         load = float(words[0])
     except (IndexError, ValueError):
-        return topic.not_known("the kernel tells of no load")
+        return topic.not_known()
     busy = load / max(len(site.cpus), 1)
     return topic.find(
         AuditLevel.ADVICE if busy >= 0.5 else AuditLevel.NOTE,
@@ -107,7 +107,7 @@ def _swap(site: Site) -> AuditFinding:
     total, free = facts.get("SwapTotal"), facts.get("SwapFree")
     memory, available = facts.get("MemTotal"), facts.get("MemAvailable")
     if total is None or free is None or memory is None or available is None:
-        return _SWAP.not_known("/proc/meminfo does not tell")
+        return _SWAP.not_known("/proc/meminfo does not show it")
     used = total - free
     short = available < _LITTLE_MEMORY * memory
     spaces = [row.split()[0] for row in (text(site.proc / "swaps") or "").splitlines()[1:] if row]
@@ -116,10 +116,10 @@ def _swap(site: Site) -> AuditFinding:
         found = f"{format_capacity(used)} of {format_capacity(total)} in use on {', '.join(spaces)}"
     if short:
         found += f"; only {format_capacity(available)} of memory available"
-    stands_out = short or (used > 0 and any("zram" not in space for space in spaces))
+    matters = short or (used > 0 and any("zram" not in space for space in spaces))
     fits = used < available - _LITTLE_MEMORY * memory
     return _SWAP.find(
-        AuditLevel.ADVICE if stands_out else AuditLevel.NOTE if used else AuditLevel.OK,
+        AuditLevel.ADVICE if matters else AuditLevel.NOTE if used else AuditLevel.OK,
         found,
         command="sudo swapoff --all" if used and fits else None,
         otherwise="end programs that take memory",

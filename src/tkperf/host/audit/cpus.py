@@ -25,7 +25,7 @@ _GOVERNOR = Topic(
     "CPU governor",
     "I/Os are issued by the CPU: one that clocks down makes them slower, and unevenly so",
 )
-_PREFERENCE = Topic("energy preference", "it tells the CPU how soon to clock up under load")
+_PREFERENCE = Topic("energy preference", "it sets how soon the CPU clocks up under load")
 _LIMIT = Topic("CPU frequency limit", "CPUs kept below what they can do issue fewer I/Os")
 _TURBO = Topic(
     "turbo",
@@ -96,7 +96,7 @@ def _limits(policies: list[Path]) -> Iterator[AuditFinding]:
     for policy in policies:
         allowed, possible = number(policy / "scaling_max_freq"), number(policy / "cpuinfo_max_freq")
         if allowed is None or possible is None:
-            yield _LIMIT.not_known(f"{policy.name} does not tell")
+            yield _LIMIT.not_known(f"{policy.name} does not show it")
             return
         if allowed < possible:
             lowered.append((allowed, possible))
@@ -117,7 +117,7 @@ def _turbo(site: Site) -> AuditFinding:
     boost = number(site.cpu_folder / "cpufreq/boost")
     is_on = no_turbo == 0 if no_turbo is not None else None if boost is None else boost == 1
     if is_on is None:
-        return _TURBO.not_known("the kernel does not tell")
+        return _TURBO.not_known()
     return _TURBO.note("on" if is_on else "off")
 
 
@@ -131,7 +131,7 @@ def _idle_states(site: Site) -> AuditFinding:
             if latency_us is not None and name and number(state / "disable") == 0:
                 states[name] = max(latency_us, states.get(name, 0))
     if driver is None:
-        return _IDLE.not_known("the kernel tells of no driver")
+        return _IDLE.not_known("the kernel shows no driver")
     if not states:
         return _IDLE.ok(f"none in use (driver {driver})")
     name, latency_us = max(states.items(), key=lambda item: item[1])
@@ -178,7 +178,7 @@ def audit_numa(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
     function = find_pci_function(find_place_on_bus(drive.disk))
     node = None if function is None else number(function / "numa_node")
     if node is None or node not in nodes:
-        yield _NUMA.not_known("the firmware does not tell" if nodes else "the kernel shows none")
+        yield _NUMA.not_known("the firmware does not give it" if nodes else "the kernel shows none")
         return
     near = nodes[node] & site.cpus
     far = site.cpus - near
@@ -199,12 +199,11 @@ def audit_interrupts(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
     function = find_pci_function(find_place_on_bus(drive.disk))
     vectors = {} if function is None else _read_vectors(site, function)
     if not vectors:
-        because = "the drive hangs on no PCI function whose vectors the kernel tells of"
-        yield _INTERRUPTS.not_known(because)
+        yield _INTERRUPTS.not_known("the kernel shows no vectors of a PCI function above the drive")
         return
     cpus = frozenset().union(*vectors.values())
     if not cpus:
-        yield _INTERRUPTS.not_known("the kernel does not tell their CPUs")
+        yield _INTERRUPTS.not_known("the kernel does not show their CPUs")
         return
     outside = bool(site.cpus) and not cpus & site.cpus
     on_one = len(vectors) > 2 and len(cpus) == 1 and len(site.cpus) > 1

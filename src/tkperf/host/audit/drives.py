@@ -32,14 +32,15 @@ _SCHEDULER = Topic(
 )
 _REQUESTS = Topic(
     "requests of the queue",
-    "what is outstanding beyond the queue's requests waits in the host, not in the drive",
+    "I/Os beyond the requests of the queue wait in the host, not in the drive",
 )
 _LARGEST = Topic(
     "largest request", "a larger I/O is split by the kernel, so that the drive gets several"
 )
 _OTHERS = Topic("other queue settings", "disclosed: neither acts on direct I/O that is not polled")
 _STATISTICS = Topic(
-    "I/O statistics", "without the device's counters tkperf cannot tell I/O of others from its own"
+    "I/O statistics",
+    "without the device's counters tkperf cannot separate I/O of others from its own",
 )
 _SLOWEST = "the slowest link between drive and CPU limits what can be measured"
 _LINK, _UPSTREAM = Topic("link", _SLOWEST), Topic("link upstream", _SLOWEST)
@@ -96,7 +97,7 @@ def audit_queue(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
         setting = number(queue / name)
         may_lack = " (or has none)" * (name == "wbt_lat_usec")
         yield (
-            topic.not_known(f"the kernel does not tell{may_lack}")
+            topic.not_known(f"the kernel does not show it{may_lack}")
             if setting is None
             else topic.note(describe_number(setting))
         )
@@ -108,7 +109,7 @@ def audit_queue(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
 def _scheduler(drive: AuditedDrive, queue: Path) -> AuditFinding:
     now = chosen_of(text(queue / "scheduler"))
     if now is None:
-        return _SCHEDULER.not_known("the kernel does not tell")
+        return _SCHEDULER.not_known()
     wanted = choose_scheduler(drive, now)
     return _SCHEDULER.advise(now != wanted, now, command=_echo(drive, "scheduler", wanted))
 
@@ -117,7 +118,7 @@ def _requests(site: Site, drive: AuditedDrive, queue: Path) -> AuditFinding:
     """Check the requests of the queue: each of the device's hardware queues has so many."""
     requests = number(queue / "nr_requests")
     if requests is None:
-        return _REQUESTS.not_known("the kernel does not tell")
+        return _REQUESTS.not_known()
     queues = drive.hardware_queues or 1
     asked = f", {site.outstanding} I/Os will be outstanding" if site.outstanding else ""
     return _REQUESTS.advise(
@@ -130,7 +131,7 @@ def _requests(site: Site, drive: AuditedDrive, queue: Path) -> AuditFinding:
 def _largest(queue: Path) -> AuditFinding:
     now, possible = number(queue / "max_sectors_kb"), number(queue / "max_hw_sectors_kb")
     if now is None:
-        return _LARGEST.not_known("the kernel does not tell")
+        return _LARGEST.not_known()
     limited = possible is not None and possible < _NO_LIMIT_KIB
     found = f"{now} KiB" + (f", the hardware takes {possible} KiB" if limited else "")
     return _LARGEST.ok(found) if now >= LARGEST_IO_KIB else _LARGEST.note(found)
@@ -139,7 +140,7 @@ def _largest(queue: Path) -> AuditFinding:
 def _statistics(drive: AuditedDrive, queue: Path) -> AuditFinding:
     setting = number(queue / "iostats")
     if setting is None:
-        return _STATISTICS.not_known("the kernel does not tell")
+        return _STATISTICS.not_known()
     command = _echo(drive, "iostats", 1)
     return _STATISTICS.advise(not setting, "on" if setting else "off", command=command)
 
@@ -159,7 +160,7 @@ def audit_links(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
     """Yield the drive's link, links upstream that carry less than it, and their power management."""
     link = read_link(drive.disk)
     if link is None:
-        yield _LINK.not_known("the kernel tells of none")
+        yield _LINK.not_known("the kernel shows none")
     elif link.downgraded is None:
         yield _LINK.note(f"{link.negotiated}, what it could do is not known")
     else:

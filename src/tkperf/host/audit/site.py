@@ -125,7 +125,7 @@ class Topic:
     def note(self, found: str) -> AuditFinding:
         return self.find(AuditLevel.NOTE, found)
 
-    def not_known(self, because: str) -> AuditFinding:
+    def not_known(self, because: str = "the kernel does not show it") -> AuditFinding:
         """Return a finding that the topic could not be read: unknown is never ok."""
         return AuditFinding(
             subject=self.name,

@@ -58,9 +58,11 @@ _GROUPS = Topic(
 )
 _CPU = Topic(
     "limit of CPU time",
-    "a group that has used up its share of CPU time stands still until the next period",
+    "a group that has used up its share of CPU time pauses until the next period",
 )
-_MEMORY = Topic("limit of memory", "where memory runs out, tkperf or fio is ended or stands still")
+_MEMORY = Topic(
+    "limit of memory", "where memory runs out, the kernel ends tkperf or fio, or pauses them"
+)
 _TASKS = Topic("limit of tasks", "fio could not start its threads")
 _IO = Topic("limit of I/O", "what is measured is then the limit, not the drive")
 _PROCESS = Topic("limits of the process", "fio could not open files, lock memory or start threads")
@@ -79,7 +81,7 @@ def _virtual_machine(site: Site) -> AuditFinding:
     flags = next((row for row in rows if row.startswith(("flags", "Features"))), None)
     kind = text(site.sys / "hypervisor/type")
     if flags is None and kind is None:
-        return _VIRTUAL.not_known("/proc/cpuinfo does not tell")
+        return _VIRTUAL.not_known("/proc/cpuinfo does not show it")
     if kind is None and "hypervisor" not in (flags or "").split():
         return _VIRTUAL.ok("no")
     dmi = site.sys / "class/dmi/id"
@@ -218,7 +220,7 @@ def _task_limit(groups: ControlGroups) -> AuditFinding:
 def _io_limit(groups: ControlGroups, drive: AuditedDrive) -> AuditFinding:
     major_minor = drive.major_minor
     if major_minor is None:
-        return _IO.not_known("the kernel does not tell the drive's number")
+        return _IO.not_known("the kernel does not show the drive's number")
     for folder in (*groups.of("io"), *groups.of("blkio")):
         for file in (folder / "io.max", *sorted(folder.glob("blkio.throttle.*_device"))):
             for row in (text(file) or "").splitlines():
