@@ -33,7 +33,6 @@ from tkperf.analysis.uncertainty.estimate import (
 from tkperf.analysis.uncertainty.means import uncertainty_of_levels, uncertainty_of_median
 from tkperf.model.figures import FigureKind
 from tkperf.model.quantity import BACKLOG, IOPS, IOS, QUANTITIES, Measure, Quantity
-from tkperf.model.record import is_as_new
 from tkperf.model.workload import Arrival, Workload
 from tkperf.procedures.building_blocks import ARRIVALS_SPREAD
 
@@ -222,10 +221,9 @@ def _recovery(section: SectionResult, level: float, rate: Quantity) -> Iterator[
 
 
 def _over_time(section: SectionResult) -> Iterator[Characteristic]:
-    as_new = is_as_new(section.purge, section.filled_bytes)
     for timeline in preferred(section.timelines):
         if timeline.settled is not None:
-            yield from _levels(section, timeline, as_new=as_new)
+            yield from _levels(section, timeline)
     yield from _drops(section.timelines)
     for timeline in preferred(section.timelines):
         if (measure := SPIKE_PERIODS.get((timeline.quantity, _unit(timeline)))) is not None:
@@ -242,15 +240,13 @@ def _unit(timeline: Timeline) -> Recorded:
     return Recorded.ROUNDS if timeline.recorded is Recorded.ROUNDS else Recorded.SLICES
 
 
-def _levels(
-    section: SectionResult, timeline: Timeline, *, as_new: bool
-) -> Iterator[Characteristic]:
+def _levels(section: SectionResult, timeline: Timeline) -> Iterator[Characteristic]:
     """Yield the steady level, and the fresh-out-of-box level of a device without writes since its purge."""
     unit = _unit(timeline)
     fresh = next((level for level in timeline.levels if level.kind is LevelKind.FRESH), None)
     steady = next((level for level in timeline.levels if level.kind is LevelKind.STEADY), None)
     last = timeline.levels[-1].end if timeline.levels else None
-    if as_new:
+    if section.is_as_new:
         yield _level(section, timeline, FRESH, fresh)
         yield _of(timeline, FRESH_UNTIL[unit], fresh.end if fresh else None)
     yield _level(section, timeline, STEADY, steady)

@@ -22,7 +22,6 @@ from tkperf.model.record import (
     StepKind,
     StepRecord,
     TestRecord,
-    is_as_new,
 )
 from tkperf.model.seconds import Seconds, join
 from tkperf.model.workload import Arrival, Workload
@@ -209,7 +208,7 @@ def _find(
             seconds.start_s,
             seconds.duration_s,
             {key: getattr(seconds, key) for key in SEARCHED},
-            as_new=is_as_new(section.purge, section.filled_bytes),
+            as_new=section.is_as_new,
             levels=not of_slices,
         )
     )

@@ -24,6 +24,7 @@ from tkperf.model.record import (
     RunWarning,
     StepKind,
     UnfinishedStep,
+    is_as_new,
 )
 from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import SteadyStateVerdict
@@ -153,6 +154,11 @@ class SectionResult:
     """The section ended, though its test may not have; else its figures are those so far."""
     characteristics: tuple[Characteristic, ...] = ()
     """Characteristics of its course; one that the analysis did not look for is absent."""
+
+    @property
+    def is_as_new(self) -> bool:
+        """Return whether the section measures a device without any write since its purge."""
+        return is_as_new(self.purge, self.filled_bytes)
 
     def cell(self, workload: Workload) -> CellResult | None:
         return next((cell for cell in self.cells if cell.workload == workload), None)

@@ -78,8 +78,7 @@ def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
     """Return the surest pattern of spikes at equal distances; None if chance explains it."""
     if len(series) < LEAST_FOR_SPIKES:
         return None
-    if (np.diff(series.place) < 0).any():  # slices may overlap
-        series = _in_order(series)
+    series = _in_order(series)  # slices may overlap
     if not series.step > 0:  # all at one place, as a damaged file may have them
         return None
     at = np.rint((series.place - series.place[0]) / series.step)
@@ -87,16 +86,13 @@ def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
         return None
     height = _height(series.values)
     peaks = _find_peaks(height)
-    best: _Comb | None = None
     sizes = _sizes(min(peaks.size, len(series) // 4, MOST_PEAKS))
-    if not sizes:
-        return None
-    length = int(at[-1]) + 1
-    for size in sizes:
-        events = np.sort(at[peaks[:size]])
-        for comb in _find_combs(events, length, len(series), len(sizes)):
-            if best is None or comb.chance < best.chance:
-                best = comb
+    combs = (
+        comb
+        for size in sizes
+        for comb in _find_combs(np.sort(at[peaks[:size]]), int(at[-1]) + 1, len(series), len(sizes))
+    )
+    best = min(combs, key=lambda comb: comb.chance, default=None)
     if best is None or best.chance > MOST_CHANCE:
         return None
     indices = _all_on(best, at, height, peaks)
