@@ -173,16 +173,6 @@ def test_a_run_by_the_numbers_is_not_called_altered(tmp_path: Path) -> None:
             {"preconditioned": "set", "members": [{"path": "252:0"}]},
             "2 x the active range, after the set is made, SEQ 128 KiB writes, TC 2 / QD 16",
         ),
-        # As files of before are.
-        (
-            {"members": [{"path": "/dev/sdb"}]},
-            "2 x each member, all at once, before the set is made, SEQ 128 KiB writes, "
-            "TC 2 / QD 16 each",
-        ),
-        (
-            {"members": []},
-            "2 x the active range, after the set is made, SEQ 128 KiB writes, TC 2 / QD 16",
-        ),
     ],
 )
 def test_header_and_procedure_agree_on_what_of_a_set_was_filled(

@@ -66,11 +66,7 @@ class RunInfo:
     @property
     def fills_members(self) -> bool:
         """Return whether the members of a RAID set were filled before it was made, and not the set itself."""
-        if self.suite != "raid":
-            return False
-        filled = self.device.get("preconditioned")
-        # Older files have no such fact: the members of a controller were not known then.
-        return filled == "members" if filled else bool(self.device.get("members"))
+        return self.suite == "raid" and self.device.get("preconditioned") == "members"
 
     @property
     def software(self) -> str:
