@@ -16,6 +16,7 @@ from rich.console import Console
 
 from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tests.builders import at, run_info, simulate, work
+from tests.charts import rows_of
 from tkperf.analysis.comparing.comparison import Comparison, compare
 from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry, Span
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
@@ -28,7 +29,6 @@ from tkperf.page.comparison.findings import find_findings
 from tkperf.page.comparison.page import build_comparison_page, build_tkperf_plots
 from tkperf.page.comparison.tables import describe_entry
 from tkperf.page.comparison.words import format_ratio, mark_certainty
-from tkperf.page.page import ChartView
 from tkperf.page.words.conditions import ConditionGroup, find_conditions
 from tkperf.procedures import HDD_TESTS, load_profile
 from tkperf.render.export_tables import build_comparison_table, render_csv
@@ -445,10 +445,6 @@ def test_the_terminal_colours_changes() -> None:
     assert "\x1b[2m20.0 x2.00?\x1b[0m" in coloured("iops", (10,), (20,))
 
 
-def data_of(chart: ChartView) -> list[dict[str, Any]]:
-    return chart.spec["data"]["values"]  # type: ignore[index,no-any-return]
-
-
 def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunResult) -> None:
     """The tables of values hold each entry, those of ratios each ratio; each point of the first chart is one."""
     both = compare([slow, fast])
@@ -475,7 +471,7 @@ def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunRe
     assert line[column] == mark_certainty(writes, format_ratio(writes.ratio))
     (chart,) = view.overview_charts
     ratios = [headline.entries[1].ratio for headline in both.headlines]
-    assert [point["value"] for point in data_of(chart)] == ratios
+    assert [point["value"] for point in rows_of(chart)] == ratios
 
 
 def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
@@ -483,14 +479,14 @@ def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
     both = compare([slow, fast])
     charts = {chart.key: chart for chart in build_tkperf_plots(both)}
     cells = [at(result.tests[0].sections[0], 0, 4096) for result in (slow, fast)]
-    writes = [bar["value"] for bar in data_of(charts["compIOPSPlt"]) if bar["cell"] == "0/100 4k"]
+    writes = [bar["value"] for bar in rows_of(charts["compIOPSPlt"]) if bar["cell"] == "0/100 4k"]
     assert writes == [cell.value(IOPS) for cell in cells if cell is not None]
-    assert {bar["cell"] for bar in data_of(charts["compLATPlt"])} == {
+    assert {bar["cell"] for bar in rows_of(charts["compLATPlt"])} == {
         f"{mix} 4k" for mix in ("100/0", "65/35", "0/100")
     }
-    assert len(data_of(charts["compTPPlt"])) == 8  # two sizes, two directions, two runs
+    assert len(rows_of(charts["compTPPlt"])) == 8  # two sizes, two directions, two runs
     slices = [result.tests[3].sections[0].slices for result in (slow, fast)]
-    assert [point["value"] for point in data_of(charts["compWriteSatIOPSPlt"])] == [
+    assert [point["value"] for point in rows_of(charts["compWriteSatIOPSPlt"])] == [
         each.values.value(IOPS) for run in slices for each in run
     ]
 
@@ -504,13 +500,13 @@ def test_streams_are_compared_over_drive_fills_and_by_their_tails(
         each.key: each for test in view.tests for chart in test.charts for each in chart.views
     }
     last = slow.tests[3].sections[0].slices[-1]
-    points = [point for point in data_of(charts["writesatfills"]) if point["series"] == "slow"]
+    points = [point for point in rows_of(charts["writesatfills"]) if point["series"] == "slow"]
     assert points[-1]["x"] == (last.total_written_bytes or 0) / (
         slow.info.active_range_length_bytes or 0
     )
     for run in ("slow", "fast"):
         beyond = [
-            row["value"] for row in data_of(charts["writesatexceedance0"]) if row["series"] == run
+            row["value"] for row in rows_of(charts["writesatexceedance0"]) if row["series"] == run
         ]
         assert beyond == sorted(beyond, reverse=True)
         assert 0 < beyond[-1] < 1
@@ -525,7 +521,7 @@ def test_hard_disks_are_compared_over_their_areas(tmp_path: Path) -> None:
         results.append(simulate(tmp_path / name, info, suite=HDD_TESTS))
     view = build_comparison_page(compare(results))
     charts = {chart.key: chart for test in view.tests for chart in test.charts}
-    points = data_of(charts["iopsareas0"])
+    points = rows_of(charts["iopsareas0"])
     assert len(points) == 2 * 8 * 9
     assert sorted({point["x"] for point in points}) == [6.25 + 12.5 * area for area in range(8)]
     values = [

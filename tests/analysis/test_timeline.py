@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 import pytest
 
 import tkperf
 from tests.builders import view_of, work
+from tests.charts import curves_of
 from tkperf.analysis.results import SectionResult
 from tkperf.analysis.timeline.findings import SEARCHED, Bursts, Recorded, Timeline, find_timelines
 from tkperf.analysis.timeline.levels import LevelKind, RateLevel, find_drops, find_levels
@@ -408,16 +408,9 @@ def test_a_run_has_them_in_every_output(tmp_path: Path) -> None:
     views = [view for chart in shown.charts for view in chart.views]
     marked = [view.key for view in views if "found over time" in view.text]
     assert marked == ["writesat0time", "writesat0time2"]
-    layers: Any = shown.charts[0].spec["layer"]
     # The curve comes down from the one to the other: their names stand clear of it.
-    names = {
-        row["phase"]: layer["mark"]["dy"]
-        for layer in layers
-        if layer["mark"]["type"] == "text"
-        for row in layer["data"]["values"]
-    }
-    assert names.keys() == {"fresh out of box", "steady"}
-    assert names["fresh out of box"] < 0 < names["steady"]
+    below = {rule.name: rule.below for rule in curves_of(shown.charts[0]).rules if rule.name}
+    assert below == {"fresh out of box": False, "steady": True}
 
 
 def test_what_was_not_purged_or_was_filled_is_not_fresh(tmp_path: Path) -> None:

@@ -424,7 +424,7 @@ def test_charts_are_called_by_their_workload(tmp_path: Path) -> None:
     assert CliRunner().invoke(cli, ["import", *words, "--output", str(tmp_path)]).exit_code == 0
     (test,) = view_of(tmp_path / "0.tkperf").tests
     views = [view for chart in test.sections[0].charts for view in chart.views]
-    titles = [str(view.spec["title"]) for view in views]
+    titles = [view.chart.title for view in views]
     assert any("Steady state convergence: SEQ reads" in title for title in titles)
     assert not [title for title in titles if "RND" in title or "writes" in title]
 

@@ -11,13 +11,14 @@ import pytest
 
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import work
+from tests.charts import curves_of, rows_of
 from tkperf.analysis.comparing.comparison import Arrangement, compare
 from tkperf.analysis.results import RunResult
+from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Mark, Point, RuleKind, Scale
 from tkperf.page.comparison.page import build_comparison_page
+from tkperf.page.comparison.stream_charts import draw_exceedance, find_named, shorten_names
 from tkperf.page.page import ChartView, ReportView
-from tkperf.render.charts.comparison import compared_exceedance, find_named, shorten_names
-from tkperf.render.charts.headlines import ratios_with_intervals
-from tkperf.render.charts.vega import PALETTE
+from tkperf.render.charts.draw import draw
 from tkperf.render.document import compose
 from tkperf.render.html import render_view
 from tkperf.render.pdf import set_document
@@ -54,26 +55,6 @@ def drives(count: int, *, serial: str = "S{}", firmware: str = "1.0") -> list[Ru
     ]  # fmt: skip
 
 
-def rows_of(chart: ChartView) -> list[dict[str, Any]]:
-    return chart.spec["data"]["values"]  # type: ignore[index,no-any-return]
-
-
-def rows_in(spec: Any) -> list[dict[str, Any]]:
-    """Of all its layers."""
-    if "layer" in spec:
-        own = spec.get("data", {}).get("values", [])
-        return [
-            *own,
-            *(
-                row
-                for layer in spec["layer"]
-                for row in rows_in(layer)
-                if "series" in row and "x" in row
-            ),
-        ]
-    return list(spec.get("data", {}).get("values", []))
-
-
 def chart_of(view: ReportView, key: str) -> ChartView:
     return next(chart for test in view.tests for chart in test.charts if chart.key == key)
 
@@ -84,7 +65,7 @@ def test_two_runs_open_with_intervals_and_matrices() -> None:
     (chart,) = view.overview_charts
     assert chart.key == "headline-ratios"
     assert [row["value"] for row in rows_of(chart)] == [8.0] * 5
-    assert {row["tone"] for row in rows_of(chart)} == {"better", "worse"}
+    assert {row["series"] for row in rows_of(chart)} == {"better", "worse"}
     matrix, values = view.tests[0].sections[0].tables
     assert matrix.columns == ("Block size (KiB)", "100/0", "65/35", "50/50", "0/100")
     assert matrix.rows[0] == ("4", "8.00", "8.00", "8.00", "8.00")
@@ -98,9 +79,10 @@ def test_ends_of_many_are_coloured_where_they_differ() -> None:
     for several, tones in ((runs, {"better", "worse"}), ([*runs[:6], run_of("r6", 0.999)], {""})):
         view = build_comparison_page(compare(several, Arrangement.RUNS))
         (chart,) = view.overview_charts
-        named = [row for row in rows_of(chart) if row["label"] == "r6"]
+        curves = [curve for curve in curves_of(chart).curves if curve.texts]
+        named = [curve.name for curve in curves for point in curve.points if point.facts[0] == "r6"]
         assert len(named) == 5
-        assert {row["tone"] for row in named} == tones
+        assert set(named) == tones
 
 
 def test_a_ratio_within_noise_is_in_parentheses() -> None:
@@ -148,21 +130,19 @@ def test_a_history_marks_its_firmware_and_trend() -> None:
     """A rule where the firmware changed, the line of the trend, a point for each run."""
     runs = [*drives(3, serial="S1"), *drives(6, serial="S1", firmware="1.2")[3:]]
     chart = build_comparison_page(compare(runs)).overview_charts[0]
-    assert len(rows_of(chart)) == 6
-    layers: Any = chart.spec["layer"]
-    marked = [layer["data"]["values"] for layer in layers if "data" in layer]
-    assert [row["value"] for row in marked[0]] == pytest.approx([101, 151.5])
-    assert [row["label"] for row in marked[1]] == ["firmware 1.2"]
+    trend, values = curves_of(chart).curves
+    assert trend.values == pytest.approx([101, 151.5])
+    assert len(values.points) == 6
+    (rule,) = curves_of(chart).rules
+    assert (rule.kind, rule.name) == (RuleKind.CHANGE, "firmware 1.2")
 
 
 def test_of_many_curves_three_are_named() -> None:
     """The first, those that end lowest and highest; the others are grey and still told."""
     many = build_comparison_page(compare(drives(8), Arrangement.RUNS))
-    layers: Any = chart_of(many, "writesattime").spec["layer"]
-    grey, named = layers[0], layers[1:]
-    assert {row["series"] for row in grey["data"]["values"]} == {f"lab-{n:02}" for n in range(1, 7)}
-    coloured = {row["series"] for layer in named for row in layer.get("data", {}).get("values", ())}
-    assert coloured == {"lab-00", "lab-07"}
+    curves = curves_of(chart_of(many, "writesattime")).curves
+    assert {each.name for each in curves if each.muted} == {f"lab-{n:02}" for n in range(1, 7)}
+    assert {each.name for each in curves if not each.muted} == {"lab-00", "lab-07"}
     assert find_named({"a": 3, "b": 1, "c": 9, "d": 5}) == ("a", "b", "c")
 
 
@@ -185,10 +165,9 @@ def test_of_many_runs_exceedance_has_a_quarter_of_the_points() -> None:
         histogram_us=(*touching, *alone),
     )
     few, many = (
-        compared_exceedance({f"r{number}": section for number in range(count)}, title="t")
-        for count in (2, 7)
+        draw_exceedance({f"r{number}": section for number in range(count)}, "t") for count in (2, 7)
     )
-    points = [[row for row in rows_in(spec) if row["series"] == "r0"] for spec in (few, many)]
+    points = [[row for row in rows_of(chart) if row["series"] == "r0"] for chart in (few, many)]
     assert len(points[1]) < len(points[0]) / 3
     assert points[1][-4:] == points[0][-4:]
     # Those that are left lie on the same curve.
@@ -199,24 +178,22 @@ def test_of_many_runs_exceedance_has_a_quarter_of_the_points() -> None:
 
 def test_a_run_has_one_colour_in_all_charts() -> None:
     """The first colour is the first run's also where it is the line that others are set against."""
-    spec: Any = ratios_with_intervals([], ["l"], ["B", "C"], "t", "Ratio")
-    assert spec["layer"][2]["encoding"]["color"]["scale"]["range"] == PALETTE[1:3]
+    (chart,) = build_comparison_page(compare([run_of(name, 1) for name in "ABC"])).overview_charts
+    assert [curve.colour for curve in curves_of(chart).curves] == [*PALETTE[1:3]]
 
 
 def test_an_interval_that_reaches_next_to_0_has_an_axis() -> None:
     """Two rounds far apart: their mean is known to within itself."""
-    row = {
-        "load": "l",
-        "run": "B",
-        "value": 1.2,
-        "low": 1e-12,
-        "high": 1e12,
-        "tone": "",
-        "told": "",
-    }
-    spec = ratios_with_intervals([row], ["l"], ["B"], "t", "Ratio")
-    layers: Any = spec["layer"]
-    low, high = layers[2]["encoding"]["x"]["scale"]["domain"]
+    curve = Curve(points=(Point("l", 1.2, 1e-12, 1e12),), mark=Mark.POINT)
+    chart = Chart(
+        title="t",
+        x=Axis(title="Figure", scale=Scale.ORDINAL, places=("l",)),
+        y=Axis(title="Ratio", scale=Scale.RATIO),
+        curves=(curve,),
+        flat=True,
+    )
+    spec: Any = draw(chart)
+    low, high = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert 0 < low < 1.2 < high
 
 

@@ -8,31 +8,30 @@ from typing import Any
 
 from tests.builders import work
 from tkperf.model.workload import Workload
+from tkperf.page.chart import PALETTE
+from tkperf.page.figures.curves import style_curves
 from tkperf.page.naming import find_naming
-from tkperf.render.charts.curves import style_curves
-from tkperf.render.charts.vega import PALETTE, log_axis
+from tkperf.render.charts.axes import log_axis
 
 
-def styles(workloads: Sequence[Workload]) -> tuple[dict[str, str], dict[str, list[int]]]:
+def styles(workloads: Sequence[Workload]) -> tuple[dict[str, str], dict[str, int]]:
     """Colour and dash of each curve by its name."""
-    channels: Any = style_curves(find_naming(workloads), workloads)
-    names = channels["color"]["scale"]["domain"]
-    assert channels["strokeDash"]["scale"]["domain"] == names
-    colours = channels["color"]["scale"]["range"]
-    dashes = channels["strokeDash"]["scale"]["range"]
-    return dict(zip(names, colours, strict=True)), dict(zip(names, dashes, strict=True))
+    styled = style_curves(find_naming(workloads), workloads)
+    return (
+        {name: style.colour for name, style in styled.items()},
+        {name: style.dash for name, style in styled.items()},
+    )
 
 
 def test_as_many_curves_as_colours_have_no_dashes() -> None:
     """Depths that are powers of two have colours of their own, the others those that are left; in their order."""
     few = [work(io_depth=depth) for depth in range(len(PALETTE), 0, -1)]
-    channels: Any = style_curves(find_naming(few), few)
-    assert list(channels) == ["color"]
-    scale = channels["color"]["scale"]
-    assert scale["domain"] == [str(depth) for depth in range(1, len(PALETTE) + 1)]
-    assert set(scale["range"]) == set(PALETTE)
-    of_powers: Any = style_curves(find_naming(few[-2:]), few[-2:])
-    assert of_powers["color"]["scale"]["range"] == scale["range"][:2]
+    colours, dashes = styles(few)
+    assert set(dashes.values()) == {0}
+    assert list(colours) == [str(depth) for depth in range(1, len(PALETTE) + 1)]
+    assert set(colours.values()) == set(PALETTE)
+    of_powers, _ = styles(few[-2:])
+    assert list(of_powers.values()) == list(colours.values())[:2]
 
 
 def test_of_two_axes_one_has_the_colours_and_the_other_the_dashes() -> None:
@@ -40,12 +39,12 @@ def test_of_two_axes_one_has_the_colours_and_the_other_the_dashes() -> None:
     depths = (128, 64, 32, 16, 8, 4, 2, 1)
     grid = [work(read_percent=mix, io_depth=depth) for mix in (100, 0) for depth in depths]
     colours, dashes = styles(grid)
-    assert len({(colours[name], tuple(dashes[name])) for name in colours}) == 16
+    assert len({(colours[name], dashes[name]) for name in colours}) == 16
     for depth in depths:
         assert colours[f"R/W 100/0 QD{depth}"] == colours[f"R/W 0/100 QD{depth}"]
     assert len(set(colours.values())) == 8
-    assert {tuple(dash) for name, dash in dashes.items() if "100/0" in name} == {(1, 0)}
-    assert {tuple(dash) for name, dash in dashes.items() if "0/100" in name} == {(6, 3)}
+    assert {dash for name, dash in dashes.items() if "100/0" in name} == {0}
+    assert {dash for name, dash in dashes.items() if "0/100" in name} == {1}
     assert list(colours)[:8] == [f"R/W 100/0 QD{depth}" for depth in reversed(depths)]
 
 

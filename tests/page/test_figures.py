@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.builders import run_info, simulate, view_of, work
+from tests.charts import rows_of
 from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.details import build_details
 from tkperf.analysis.run_results import analyse
@@ -20,14 +20,15 @@ from tkperf.model.quantity import CPU, IOPS, LATENCY_MAX, LATENCY_MEAN
 from tkperf.model.units import format_number
 from tkperf.model.workload import Arrival, BlockShare, Step, Workload, Zone
 from tkperf.page import figures, whole_test
+from tkperf.page.chart import Bars3D
 from tkperf.page.comparison.page import build_comparison_page
+from tkperf.page.figures.cells import split_axes
 from tkperf.page.naming import Naming, name_links
 from tkperf.page.page import ChartView, ReportView
 from tkperf.page.view import build_view
 from tkperf.procedures import Test
 from tkperf.procedures.building_blocks import rounds_until_steady, track_iops
 from tkperf.procedures.profiles import Profile
-from tkperf.render.charts.rounds import split_axes
 from tkperf.render.html import render_view
 from tkperf.runfile.reader import RunFile
 
@@ -72,11 +73,6 @@ def run_of(folder: Path, workloads: Sequence[Workload]) -> Path:
     test = made_up_test(workloads)
     simulate(folder, run_info(), suite={test.name: test})
     return folder / "run.tkperf"
-
-
-def rows_of(chart: ChartView, dataset: str | None = None) -> list[dict[str, Any]]:
-    spec: Any = chart.spec
-    return spec["datasets"][dataset] if dataset else spec["data"]["values"]  # type: ignore[no-any-return]
 
 
 def charts_of(view: ReportView, section: int) -> dict[str, ChartView]:
@@ -134,11 +130,12 @@ def test_a_grid_of_threads_and_depths_has_its_charts(grid: Path) -> None:
         f"TC{jobs} QD{depth}" for jobs in (1, 2, 4, 8) for depth in (1, 16)
     }
     over_threads = rows_of(charts["grid02d"])
-    assert [(row["at"], row["series"]) for row in over_threads[:3]] == [
-        ("1", "1"), ("1", "16"), ("2", "1"),
+    assert [(row["x"], row["series"]) for row in over_threads[:5]] == [
+        ("1", "1"), ("2", "1"), ("4", "1"), ("8", "1"), ("1", "16"),
     ]  # fmt: skip
-    bars = {(row["column"], row["row"]) for row in rows_of(charts["grid03d"], "faces")}
-    assert len(bars) == 8
+    bars = charts["grid03d"].chart
+    assert isinstance(bars, Bars3D)
+    assert len(set(bars.places)) == 8
 
 
 def test_a_grid_is_a_heat_map(grid: Path) -> None:
@@ -163,10 +160,9 @@ def test_latency_against_iops_has_a_curve_for_each_thread_count(grid: Path) -> N
     rows = rows_of(charts_of(view, 0)["grid0against"])
     assert {row["series"] for row in rows} == {"1", "2", "4", "8"}
     for threads in "1248":
-        curve = [row for row in rows if row["series"] == threads]
-        assert [row["at"] for row in sorted(curve, key=lambda row: row["place"])] == ["1", "16"]
+        assert [row["QD"] for row in rows if row["series"] == threads] == ["1", "16"]
     iops, _, latency, *_ = view.tests[0].sections[0].tables
-    first = next(row for row in rows if (row["series"], row["at"]) == ("1", "1"))
+    first = next(row for row in rows if (row["series"], row["QD"]) == ("1", "1"))
     assert format_number(first["x"]) == iops.rows[0][1]
     assert format_number(first["value"]) == latency.rows[0][1]
 
@@ -174,8 +170,8 @@ def test_latency_against_iops_has_a_curve_for_each_thread_count(grid: Path) -> N
 def test_over_outstanding_ios_no_cell_is_left_out(grid: Path) -> None:
     """Eight cells, sorted by threads x queue depth."""
     rows = rows_of(charts_of(view_of(grid), 0)["grid0outstanding"])
-    assert [row["at"] for row in rows] == [1, 2, 4, 8, 16, 32, 64, 128]
-    assert rows[4]["demand"] == "TC1 QD16"
+    assert sorted(row["x"] for row in rows) == [1, 2, 4, 8, 16, 32, 64, 128]
+    assert [row["Demand"] for row in rows if row["x"] == 16] == ["TC1 QD16"]
 
 
 def test_curves_over_an_axis_that_is_asked_for(grid: Path) -> None:
@@ -183,7 +179,7 @@ def test_curves_over_an_axis_that_is_asked_for(grid: Path) -> None:
     charts = charts_of(view_of(grid), 0)
     assert "grid02d3" not in charts
     rows = rows_of(charts["grid02d2"])
-    assert {(row["at"], row["series"]) for row in rows} == {
+    assert {(row["x"], row["series"]) for row in rows} == {
         (depth, threads) for depth in ("1", "16") for threads in "1248"
     }
 
@@ -192,7 +188,7 @@ def test_over_rounds_of_the_most_threads_alone(grid: Path) -> None:
     """The other curves would hide those that are judged."""
     rows = rows_of(charts_of(view_of(grid), 0)["grid0convergence2"])
     assert {row["series"] for row in rows} == {"1", "16"}
-    assert len(rows) == 2 * len({row["round"] for row in rows})
+    assert len(rows) == 2 * len({row["x"] for row in rows})
 
 
 def test_curves_are_told_apart_by_what_differs_alone() -> None:

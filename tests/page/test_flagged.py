@@ -11,6 +11,7 @@ import pytest
 
 from tests.builders import view_of
 from tests.busy_host import run_beside
+from tests.charts import curves_of
 from tests.runfile.runs import a_step
 from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.details import TimedStep
@@ -22,13 +23,14 @@ from tkperf.model.disturbance.codes import WORDS as WORD
 from tkperf.model.quantity import IOPS
 from tkperf.model.record import RunRecord, StepKind
 from tkperf.model.seconds import Seconds
+from tkperf.page.chart import Axis, Chart, Curve, Point
 from tkperf.page.comparison.page import build_comparison_page
+from tkperf.page.figures.timeline import Stretch, draw_test
 from tkperf.page.page import ChartView, ReportView, SectionView, TableView
 from tkperf.page.words.flags import join_flags
 from tkperf.procedures import HDD_TESTS, SSD_TESTS, Test, load_profile
 from tkperf.procedures.profiles import Profile
-from tkperf.render.charts.flagged import explain_flagged
-from tkperf.render.charts.timeline import Curve, over_test
+from tkperf.render.charts.draw import draw
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import build_tables
 from tkperf.runfile.reader import read_run
@@ -64,19 +66,14 @@ def sections_of(view: ReportView) -> Iterator[SectionView]:
 
 
 def subtitle(chart: ChartView) -> str:
-    title: Any = chart.spec["title"]
+    title: Any = draw(chart.chart)["title"]
     return str(title.get("subtitle", ""))
 
 
-def rings(spec: Any) -> list[dict[str, Any]]:
+def rings(chart: ChartView) -> list[dict[str, Any]]:
     """The rows that rings are drawn around."""
-    return [
-        row
-        for layer in spec.get("layer", [])
-        if layer.get("mark", {}).get("shape") == "circle"
-        for row in layer["data"]["values"]
-        if "flag" in row
-    ]
+    datasets: Any = draw(chart.chart)["datasets"]
+    return [row for name, rows in datasets.items() if name.startswith("rings") for row in rows]
 
 
 SUITES = {
@@ -115,7 +112,7 @@ def test_no_chart_of_a_run_that_nobody_disturbed_is_marked(name: str, tmp_path: 
     keep(path, SUITES[name], lambda _: False)
     for chart in charts_of(view_of(path)):
         assert "disturbed" not in subtitle(chart)
-        assert rings(chart.spec) == []
+        assert rings(chart) == []
 
 
 def one_step(step: StepStarted) -> bool:
@@ -127,16 +124,15 @@ def test_one_flagged_step_has_one_ring_over_the_rounds(tmp_path: Path) -> None:
     """In its round and at its value; cells over the window have one each, as one of their rounds was."""
     path = tmp_path / "run.tkperf"
     keep(path, [SSD_TESTS["iops"]], one_step)
-    charts = {chart.key: chart.spec for chart in charts_of(view_of(path))}
+    charts = {chart.key: chart for chart in charts_of(view_of(path))}
     (over_rounds,) = rings(charts["iops0convergence"])
-    assert (over_rounds["round"], over_rounds["flag"]) == (2, WORDS)
+    assert (over_rounds["x"], over_rounds["flag"]) == (2, WORDS)
     (in_window,) = rings(charts["iops0window"])
-    assert (in_window["round"], in_window["value"]) == (2, over_rounds["value"])
+    assert (in_window["x"], in_window["value"]) == (2, over_rounds["value"])
     (over_axis,) = rings(charts["iops02d"])
-    assert over_axis["at"] == "4"
-    timeline: Any = charts["iopstimeline"]["layer"]
-    shades = [layer for layer in timeline if layer["mark"].get("type") == "rect"]
-    assert [len(layer["data"]["values"]) for layer in shades] == [1]
+    assert over_axis["x"] == "4"
+    (shade,) = curves_of(charts["iopstimeline"]).shades
+    assert shade.text == WORDS
 
 
 def test_both_runs_of_a_comparison_tell_what_was_disturbed(tmp_path: Path) -> None:
@@ -180,7 +176,7 @@ def test_the_dialog_of_a_cell_has_the_host_of_each_round(tmp_path: Path) -> None
     cells = view_of(path).cells
     (flagged,) = [cell for cell in cells if cell.flagged]
     assert flagged.title.endswith("R/W 0/100 TC2/QD16")
-    assert [row["flag"] for row in flagged.flagged] == [WORDS]
+    assert [shade.text for shade in flagged.flagged] == [WORDS]
     table = flagged.host
     assert table is not None
     at = table.columns.index("other programs (% of a CPU)")
@@ -207,13 +203,13 @@ def test_each_reason_is_listed_once_below_a_chart() -> None:
 
 
 def test_a_chart_lists_the_reasons_of_all_its_points_together() -> None:
-    rows = [
-        {"x": 1, "value": 1, "flag": "disturbed: memory short on the host"},
-        {"x": 2, "value": 1, "flag": "disturbed: tkperf stood still, memory short on the host"},
-    ]
-    spec = {"title": {"text": "T"}, "data": {"values": rows}, "mark": "bar", "encoding": {}}
-    title: Any = explain_flagged(spec)["title"]
-    assert title["subtitle"] == "disturbed: tkperf stood still, memory short on the host"
+    points = (
+        Point(1, 1, flag="disturbed: memory short on the host"),
+        Point(2, 1, flag="disturbed: tkperf stood still, memory short on the host"),
+    )
+    axis = Axis(title="X")
+    chart = Chart(title="T", x=axis, y=axis, curves=(Curve(points=points),))
+    assert chart.flag_words == "disturbed: tkperf stood still, memory short on the host"
 
 
 def test_no_line_is_drawn_over_an_interruption() -> None:
@@ -228,8 +224,6 @@ def test_no_line_is_drawn_over_an_interruption() -> None:
         )
         for start_s in starts_s
     )
-    spec: Any = over_test((Curve(name="IOPS", loads=loads),), (IOPS,), "T")
-    rows = spec["datasets"]["loads"]
-    assert {row["curve"] for row in rows if row["x"] < 1} == {0}
-    assert [row["x"] for row in rows if row.get("alone")] == [pytest.approx(40_005 / 3600)]
-    assert len({row["curve"] for row in rows}) == 3
+    first, _, alone = draw_test((Stretch(name="IOPS", loads=loads),), (IOPS,), "T").curves
+    assert all(float(point.x) < 1 for point in first.points)
+    assert [point.x for point in alone.points] == [pytest.approx(40_005 / 3600)]

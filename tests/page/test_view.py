@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 import tkperf
 from tests.builders import at, number_of, run_info, simulate, view_of
+from tests.charts import distribution_of, rows_of
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.model.quantity import (
     IOPS,
@@ -29,6 +30,7 @@ from tkperf.model.quantity import (
 )
 from tkperf.model.steady_state import Fit, judge
 from tkperf.model.units import KIB, format_block_size_kib, format_mix, format_number
+from tkperf.page.chart import Bars3D, Distribution
 from tkperf.page.merged import merge_sections
 from tkperf.page.naming import capitalise
 from tkperf.page.page import CellView, ChartView, ReportView, SectionView, TableView
@@ -39,7 +41,8 @@ from tkperf.page.view import build_view
 from tkperf.page.wording import shorten
 from tkperf.procedures import HDD_TESTS, SSD_TESTS, load_profile
 from tkperf.procedures.latency import LatencyTable
-from tkperf.render.charts.vega import log_axis
+from tkperf.render.charts.axes import log_axis
+from tkperf.render.charts.draw import draw
 
 GOLDEN = Path(__file__).parents[1] / "golden/report.txt"
 
@@ -105,9 +108,8 @@ def chart(view: ReportView, key: str) -> ChartView:
     return next(each for each in charts if each.key == key)
 
 
-def rows_of(view: ReportView, key: str, dataset: str | None = None) -> list[dict[str, Any]]:
-    spec: Any = chart(view, key).spec
-    return spec["datasets"][dataset] if dataset else spec["data"]["values"]  # type: ignore[no-any-return]
+def rows_in(view: ReportView, key: str) -> list[dict[str, Any]]:
+    return rows_of(chart(view, key))
 
 
 def unpack(text: str, kind: type) -> NDArray[Any]:
@@ -205,7 +207,7 @@ def test_a_cells_histogram_and_marks_are_the_windows(view: ReportView, result: R
         facts = dict(window.facts)
         assert number_of(facts["IOPS"]) == pytest.approx(cell.value(IOPS), rel=0.02)
         assert number_of(facts["p99 latency (µs)"]) == pytest.approx(cell.value(P99), rel=0.02)
-        marks = {mark["mark"]: mark["us"] for mark in window.marks}
+        marks = {mark.mark: mark.us for mark in window.marks}
         assert marks["99 %"] == cell.value(P99)
         assert marks["MRT"] == cell.value(LATENCY_MAX)
         assert len(shown.rounds.rows if shown.rounds else ()) == len(iops.rounds)
@@ -214,33 +216,35 @@ def test_a_cells_histogram_and_marks_are_the_windows(view: ReportView, result: R
 def test_a_streams_histogram_holds_all_its_ios(view: ReportView, result: RunResult) -> None:
     """The chart, the cell behind it and the results agree on every bucket."""
     (section,) = result.tests[3].sections
-    rows = rows_of(view, "writesat0rth", "buckets")
-    assert [(row["lower"], row["upper"], row["count"]) for row in rows] == list(
-        section.histogram_us
-    )
+    buckets = distribution_of(chart(view, "writesat0rth")).buckets
+    assert buckets == section.histogram_us
     shown = next(cell for cell in view.cells if cell.key.startswith("writesat0"))
     for name in ("lower", "upper", "count"):
-        assert unpack(shown.buckets[name], np.float64).tolist() == [row[name] for row in rows]
-    assert rows == rows_of(view, "writesat0exceedance", "buckets")
+        assert unpack(shown.buckets[name], np.float64).tolist() == [
+            getattr(each, name) for each in buckets
+        ]
+    assert buckets == distribution_of(chart(view, "writesat0exceedance")).buckets
 
 
 def test_convergence_is_every_round(view: ReportView, result: RunResult) -> None:
     """Writes of each block size, round after round."""
     (iops,) = result.tests[0].sections
-    expected = [
+    expected = {
         (each.number, format_block_size_kib(cell.workload.block_size_bytes), cell.value(IOPS))
         for each in iops.rounds
         for cell in each.cells
         if cell.workload.read_percent == 0
-    ]
-    rows = rows_of(view, "iops0convergence")
-    assert [(row["round"], row["series"], row["value"]) for row in rows] == expected
+    }
+    rows = rows_in(view, "iops0convergence")
+    assert {(row["x"], row["series"], row["value"]) for row in rows} == expected
+    assert len(rows) == len(expected)
 
 
 def test_bars_are_as_high_as_their_values(view: ReportView, result: RunResult) -> None:
     """In proportion, each with its own value, and those in front drawn last."""
     (iops,) = result.tests[0].sections
-    faces = rows_of(view, "iops03d", "faces")
+    spec: Any = draw(chart(view, "iops03d").chart)
+    faces = spec["datasets"]["faces"]
     bars: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in faces:
         bars.setdefault((row["column"], row["row"]), []).append(row)
@@ -270,10 +274,10 @@ def test_streams_over_time_amount_and_fills(view: ReportView, result: RunResult)
         "fills": [(each.total_written_bytes or 0) / length_bytes for each in slices],
     }
     for name, places in expected.items():
-        rows = rows_of(view, f"writesat0{name}")
+        rows = rows_in(view, f"writesat0{name}")
         assert [row["x"] for row in rows] == places
         assert [row["value"] for row in rows] == [each.values.value(IOPS) for each in slices]
-    tail = [row["value"] for row in rows_of(view, "writesat0time4") if row["series"] == "p99"]
+    tail = [row["value"] for row in rows_in(view, "writesat0time4") if row["series"] == "p99"]
     assert tail == [each.values.value(P99) for each in slices]
 
 
@@ -282,7 +286,7 @@ def test_seconds_are_drawn_with_their_extremes(view: ReportView, run_file: Path)
     with tkperf.open_run(run_file) as opened:
         saturation = opened.record().tests[3]
         highest = max(seconds.latency_max_us.max() for seconds in opened.seconds(saturation))
-    rows = rows_of(view, "writesat0seconds2", "seconds")
+    rows = rows_in(view, "writesat0seconds2")
     assert max(row["high"] for row in rows) == highest
     assert {row["series"] for row in rows} == {"mean of a second", "maximum of a second"}
 
@@ -347,16 +351,22 @@ def describe(chart: ChartView) -> str:
 
 
 def describe_view(chart: ChartView) -> str:
-    spec: Any = chart.spec
-    datasets = spec.get("datasets") or {"": spec.get("data", {}).get("values") or [
-        row for layer in spec.get("layer", ()) for row in layer["data"]["values"]
-    ]}  # fmt: skip
-    told = "; ".join(
-        f"{name} {len(rows)}: {brief(rows[0])} ... {brief(rows[-1])}"
-        for name, rows in datasets.items()
-        if rows
-    )
-    return f"chart {chart.key}: {spec['title']['text']}: {chart.text}\n  {told}"
+    drawn = chart.chart
+    if isinstance(drawn, Distribution):
+        rows: list[dict[str, Any]] = [each._asdict() for each in drawn.buckets]
+        rows += [each._asdict() for each in drawn.marks]
+    elif isinstance(drawn, Bars3D):
+        rows = [
+            {"row": drawn.rows[back], "column": drawn.columns[right], "value": bar.y}
+            for bar, (back, right) in zip(drawn.bars, drawn.places, strict=True)
+        ]
+    else:
+        rows = [
+            {name: value for name, value in row.items() if value not in (None, "")}
+            for row in rows_of(drawn)
+        ]
+    told = f"{len(rows)}: {brief(rows[0])} ... {brief(rows[-1])}"
+    return f"chart {chart.key}: {drawn.title}: {chart.text}\n  {told}"
 
 
 def brief(row: dict[str, object]) -> str:
@@ -499,5 +509,5 @@ def test_the_first_chart_is_marked_like_all_others(tmp_path: Path) -> None:
     view = view_of(tmp_path / "run.tkperf")
     assert view.story is not None
     for chart in view.story.views:
-        assert "SIMULATED" in str(chart.spec["title"])
+        assert chart.chart.keywords == "SIMULATED"
         assert chart.key.startswith("story-")

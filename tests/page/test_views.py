@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.builders import run_info, simulate, view_of
+from tests.charts import curves_of, rows_of
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
 from tkperf.analysis.timeline.findings import Recorded, Timeline
@@ -29,6 +29,7 @@ from tkperf.model.figures import (
 )
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import GIB
+from tkperf.page.chart import Axis, Chart, Curve, Point
 from tkperf.page.figures.joining import join_charts, name_views
 from tkperf.page.findings.words import say_value
 from tkperf.page.page import ChartView, ReportView
@@ -149,8 +150,7 @@ def test_block_sizes_share_one_table_and_one_convergence_chart(view: ReportView)
     assert [row[0] for row in table.rows] == ["128", "1024"]
     assert all(link for links in table.links for link in links)
     (convergence,) = [chart for chart in test.charts if chart.key == "tpconvergence"]
-    spec: Any = convergence.spec
-    assert {row["series"] for row in spec["data"]["values"]} == {"1024", "128"}
+    assert set(curves_of(convergence).names) == {"1024", "128"}
     for section in test.sections:
         assert (section.tables, section.charts) == ((), ())
         assert section.determination is not None
@@ -169,8 +169,7 @@ def test_a_block_size_that_is_not_complete_is_named(run: Path) -> None:
     assert "Throughput 128k is not complete: its figures so far" in test.tables[0].notes
     assert len(test.tables[0].rows) == 2
     assert "tp2d" in [chart.key for chart in test.charts]
-    spec: Any = test.charts[0].spec
-    assert {row["at"] for row in spec["data"]["values"]} == {"0/100", "100/0"}
+    assert {row["x"] for row in rows_of(test.charts[0])} == {"0/100", "100/0"}
 
 
 def test_periodic_spikes_come_first(tmp_path: Path) -> None:
@@ -259,8 +258,10 @@ def test_a_plan_without_questions_has_a_chart_for_each_figure(run: Path) -> None
 
 
 def chart(key: str, *choice: str, below: bool = False) -> ChartView:
-    spec = {"title": {"text": f"Title of {key}"}, "data": {"values": [{"value": 1}]}}
-    return ChartView(key=key, text=key, spec=spec, choice=choice, below=below)
+    axis = Axis(title="X")
+    curve = Curve(points=(Point(0.0, 1.0),))
+    drawn = Chart(title=f"Title of {key}", x=axis, y=axis, curves=(curve,))
+    return ChartView(key=key, text=key, chart=drawn, choice=choice, below=below)
 
 
 def test_charts_of_one_question_are_views_of_the_first() -> None:

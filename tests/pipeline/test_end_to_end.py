@@ -287,9 +287,8 @@ def test_every_number_in_the_html_is_that_of_the_run_file(
 
 
 def curves(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """The points of a chart; where some are ringed they are in its first layer."""
-    part = spec if "data" in spec else spec["layer"][0]
-    return list(part["data"]["values"])
+    """The points of a chart."""
+    return list(spec["datasets"]["curves"])
 
 
 def test_every_number_in_the_charts_is_that_of_the_run_file(
@@ -305,7 +304,7 @@ def test_every_number_in_the_charts_is_that_of_the_run_file(
     by_title = {spec["title"]["text"]: spec for spec in specs}
     iops = sections(results)["IOPS"]
     drawn = {
-        (row["round"], row["series"]): row["value"]
+        (row["x"], row["series"]): row["value"]
         for row in curves(by_title["Steady state convergence: RND writes"])
     }
     measured = {

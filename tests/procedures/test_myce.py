@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tests.builders import run_info, simulate, view_of
+from tests.charts import curves_of
 from tests.procedures.test_procedures import drive, measured
 from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.model.errors import ProfileError
@@ -300,12 +301,11 @@ def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short:
     assert charts[0].text.startswith(
         "Achieved v offered IOPS: IOPS of every level. Dashed: all that"
     )
-    layers = charts[0].spec["layer"]
-    assert isinstance(layers, list)
-    ideal, curve, rules, *_labels = (layer["data"]["values"] for layer in layers)
-    assert [(row["x"], row["value"]) for row in ideal] == [(0.0, 0.0), (levels[-1], levels[-1])]
-    assert [row["x"] for row in curve] == levels
-    assert [row["x"] for row in rules] == [no_backlog.value, saturated.value]
+    chart = curves_of(charts[0])
+    curve, ideal = ([(point.x, point.y) for point in each.points] for each in chart.curves)
+    assert ideal == [(0.0, 0.0), (levels[-1], levels[-1])]
+    assert [x for x, _ in curve] == levels
+    assert [rule.x for rule in chart.rules] == [no_backlog.value, saturated.value]
     assert [chart.switches for chart in charts] == [
         (("IOPS", "backlog", "time behind"),), (("mean", "99.9 %", "maximum", "mean with wait"),),
     ]  # fmt: skip
@@ -331,17 +331,13 @@ def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profi
     assert mix.slices[-1].total_written_bytes > 1.3 * measured_bytes
     view = view_of(tmp_path / "run.tkperf")
     section = view.tests[0].sections[2]
-    titles = [view.spec["title"] for chart in section.charts for view in chart.on_paper]
-    histograms = [
-        each["text"] for each in titles if isinstance(each, dict) and "histogram" in str(each)
-    ]
+    titles = [view.chart.title for chart in section.charts for view in chart.on_paper]
+    histograms = [title for title in titles if "histogram" in title]
     assert histograms == [
         f"Response time histogram: {of} of RND 4k R/W 50/50 TC1/QD1" for of in ("reads", "writes")
     ]
     assert section.charts[0].switches == (("histogram", "exceedance"), ("reads", "writes"))
-    values = section.charts[1].spec["data"]
-    assert isinstance(values, dict)
-    assert {row["series"] for row in values["values"]} == {"mean of reads", "mean of writes"}
+    assert set(curves_of(section.charts[1]).names) == {"mean of reads", "mean of writes"}
 
 
 def test_nothing_is_lost_of_no_io() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
 from tests.builders import FreeTarget, run_info, view_of
+from tests.charts import rows_of
 from tests.procedures.test_procedures import drive, run, steadily
 from tkperf.analysis.details import loads_by_test
 from tkperf.analysis.run_results import analyse
@@ -252,20 +252,15 @@ def test_a_change_of_load_is_drawn_second_by_second(cross: Path) -> None:
     assert shown[1].switches == (
         ("throughput", "latency"), ("AG1 SEQ 1024k to AG2 RND 8k", "AG2 RND 8k to AG3 SEQ 1024k")
     )  # fmt: skip
-    for row in rows_of(charts["xsrchange2"].spec):
+    for row in rows_of(charts["xsrchange2"]):
         assert row["series"] == ("AG2 RND 8k" if row["x"] < 0 else "AG3 SEQ 1024k")
-    assert [row["x"] for row in rows_of(charts["xsrchange2"].spec)] == [
+    assert [row["x"] for row in rows_of(charts["xsrchange2"])] == [
         pytest.approx(second + 0.5) for second in range(-10, 10)
     ]
-    whole = rows_of(charts["xsrtimeline"].spec)
+    whole = rows_of(charts["xsrtimeline"])
     assert [row["x"] for row in whole] == [pytest.approx(second + 0.5) for second in range(30)]
-    latencies = {row["quantity"] for row in rows_of(charts["xsrtimeline2"].spec)}
+    latencies = {row["variant"] for row in rows_of(charts["xsrtimeline2"])}
     assert latencies == {"mean latency", "maximum latency"}  # a second has too few I/Os for p99.999
-
-
-def rows_of(spec: Any) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = spec["datasets"]["loads"]
-    return rows
 
 
 @pytest.fixture(scope="module")
@@ -292,7 +287,7 @@ def test_all_wait_states_are_on_one_figure(idle: Path) -> None:
     assert shown[0].switches == (("all wait states", "Wait state 1 s", "Wait state 2 s"),)
     charts = {each.key: each for chart in (*shown, *course) for each in chart.on_paper}
     assert list(charts) == ["hiroverlaid", "hirtimeline", "hirtimeline2", "hirtimeline3"]
-    rows = rows_of(charts["hiroverlaid"].spec)
+    rows = rows_of(charts["hiroverlaid"])
     at_s: dict[str, list[float]] = {}
     for row in rows:
         at_s.setdefault(row["series"], []).append(row["x"])
@@ -300,7 +295,7 @@ def test_all_wait_states_are_on_one_figure(idle: Path) -> None:
         "Wait state 1 s": pytest.approx([0.5, 2.5, 4.5, 6.5, 7.5, 8.5, 9.5, 10.5]),
         "Wait state 2 s": pytest.approx([0.5, 3.5, 6.5, 9.5, 10.5, 11.5, 12.5, 13.5]),
     }
-    around = {row["series"] for row in rows_of(charts["hirtimeline2"].spec)}
+    around = {row["series"] for row in rows_of(charts["hirtimeline2"])}
     assert around == {"Baseline after 1 s", "Wait state 2 s", "Baseline after 2 s"}
     (table,) = view.tests[0].tables
     assert [row[0] for row in table.rows] == [
@@ -318,12 +313,12 @@ def test_preconditioning_is_drawn_over_time_in_every_test(tmp_path: Path) -> Non
     charts = {view.key: view for view in done.views}
     assert list(charts) == ["tptimeline", "tppreconditioning", "tppreconditioning2"]
     assert [view.key for view in done.on_paper] == ["tptimeline"]
-    names = [row["series"] for row in rows_of(charts["tptimeline"].spec)]
+    names = [row["series"] for row in rows_of(charts["tptimeline"])]
     assert [name for name, _ in groupby(names)] == [
         "preconditioning", "Throughput 1024k", "preconditioning", "Throughput 128k",
     ]  # fmt: skip
     # Twice 1 GiB at a little less than 530 MB/s: five seconds, the last of them short.
-    assert [row["series"] for row in rows_of(charts["tppreconditioning"].spec)] == [
+    assert [row["series"] for row in rows_of(charts["tppreconditioning"])] == [
         "preconditioning"
     ] * 5
 

@@ -17,9 +17,9 @@ from tests.render.visits import Visit
 from tkperf.analysis.results import SectionResult
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, PERCENTILES, THROUGHPUT, Quantity
 from tkperf.model.units import format_number
+from tkperf.page.response_times import BINS_A_DECADE
 from tkperf.page.words.uncertainty import add_interval
 from tkperf.procedures import HDD_TESTS, SSD_TESTS
-from tkperf.render.charts.latency import BINS_A_DECADE
 from tkperf.render.html import render_view
 from tkperf.render.terminal.drawings import spread_in_bins
 
@@ -169,12 +169,12 @@ def test_a_point_of_a_stream_opens_its_slice(visit: Visit) -> None:
     """As a figure of the table does, with a percentile marked if it is one."""
     visit.open()
     spec = json.loads(visit.page.locator("#writesat0time script").first.inner_text())
-    rows = (spec.get("data") or spec["layer"][0]["data"])["values"]
+    rows = spec["datasets"]["curves"]
     points = visit.page.locator("#writesat0time g.mark-symbol.role-mark path")
     points.nth(1).scroll_into_view_if_needed()
     points.nth(1).click(force=True)
     visit.page.wait_for_selector("dialog[data-shown]")
-    assert visit.page.locator("#cell").get_attribute("data-part") == str(rows[1]["slice"])
+    assert visit.page.locator("#cell").get_attribute("data-part") == rows[1]["cell"].split("/")[1]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from tests.builders import run_info, simulate, view_of
 from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import judge
 from tkperf.page.view import build_view
+from tkperf.render.charts.draw import draw
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.html import render_view
@@ -67,10 +68,10 @@ def test_simulated_is_said_in_every_chart(run_file: Path) -> None:
     view = view_of(run_file)
     charts = [c for test in view.tests for c in (*test.charts, *test.course.charts)]
     charts += [chart for test in view.tests for each in test.sections for chart in each.charts]
-    specs = [each.spec for chart in charts for each in chart.views]
-    assert len(specs) > len(charts) > 10
-    for spec in (*specs, *(view.cell_charts or {}).values()):
-        title = spec["title"]
+    drawn = [each.chart for chart in charts for each in chart.views]
+    assert len(drawn) > len(charts) > 10
+    for chart in (*drawn, *(view.cell_charts or {}).values()):
+        title = draw(chart)["title"]
         assert isinstance(title, dict)
         assert title["subtitle"] == "SIMULATED"
 
@@ -93,7 +94,7 @@ def test_rounds_in_which_nothing_was_measured_are_dashes(run_file: Path) -> None
     assert facts["Average"] == "-"
     for each in view.tests[1].sections[0].charts:
         for shown in each.views:
-            json.dumps(shown.spec, allow_nan=False)
+            json.dumps(draw(shown.chart), allow_nan=False)
     assert ">nan<" not in render_view(view)
     json.loads(render_json(result), parse_constant=pytest.fail)
     assert "nan" not in render_markdown(result)

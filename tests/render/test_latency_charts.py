@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -18,18 +18,19 @@ from hypothesis import strategies as st
 from tests.builders import io_stats, latency_lists
 from tkperf.model.histogram import BUCKET_LOWER_NS, BUCKET_UPPER_NS, REPORTED_PERCENTILES, Histogram
 from tkperf.model.measurement import IoStats
-from tkperf.render.charts.latency import (
-    BINS_A_DECADE,
-    draw_response_times,
-    exceedance,
-    exceedance_points,
-    histogram_rows,
-)
-from tkperf.render.charts.vega import Spec
+from tkperf.page.chart import Bucket, Distribution
+from tkperf.page.response_times import BINS_A_DECADE, exceedance_points, find_buckets
+from tkperf.render.charts.draw import draw
+from tkperf.render.charts.frame import Spec
 
 WIDTH, HEIGHT = 1000, 300
 # 90 I/Os of 101 us and 10 of 10 ms: nothing took longer than the one and less than the other.
 TWO_GROUPS = io_stats([101_000] * 90 + [10_000_000] * 10)
+
+
+def drawn(buckets: Sequence[Bucket], *, exceedance: bool = False) -> Spec:
+    """The chart of a distribution without marks."""
+    return draw(Distribution(title="t", buckets=tuple(buckets), marks=(), exceedance=exceedance))
 
 
 def drawn_curve(spec: Spec) -> list[tuple[float, float]]:
@@ -58,11 +59,8 @@ def height_at(curve: list[tuple[float, float]], us: float) -> float:
 @pytest.mark.parametrize("power", range(1, 12))
 def test_bars_have_labels_of_a_few_powers_of_ten(power: int) -> None:
     """However many I/Os: never two only, never each 2, 3 ... 9 of many powers."""
-    rows = [
-        {"lower": 100.0, "upper": 101.0, "count": 10**power},
-        {"lower": 900.0, "upper": 905.0, "count": 1},
-    ]
-    svg = vl_convert.vegalite_to_svg(draw_response_times(rows, [], "t") | {"width": 500})
+    buckets = [Bucket(100.0, 101.0, 10**power), Bucket(900.0, 905.0, 1)]
+    svg = vl_convert.vegalite_to_svg(drawn(buckets) | {"width": 500})
     texts = re.findall('<text[^>]* opacity="1">([^<]+)</text>', svg)
     labels = texts[texts.index("Response time (µs)") + 1 : texts.index("I/Os (bars)")]
     assert 3 <= len(labels) <= 7
@@ -70,9 +68,9 @@ def test_bars_have_labels_of_a_few_powers_of_ten(power: int) -> None:
 
 def test_confidence_stays_at_its_share_until_slower_ios() -> None:
     """90 % took no longer than 101 us, and no more took no longer than 9 ms."""
-    rows = histogram_rows(TWO_GROUPS)
-    curve = drawn_curve(draw_response_times(rows, [], "t"))
-    (_, fast_us), (slow_us, slowest_us) = [(row["lower"], row["upper"]) for row in rows]
+    rows = find_buckets(TWO_GROUPS)
+    curve = drawn_curve(drawn(rows))
+    (_, fast_us), (slow_us, slowest_us) = [row[:2] for row in rows]
     assert curve[0][1] == pytest.approx(0, abs=0.01)
     for us in (float(str(fast_us)), 105, 1_000, 9_000):
         assert height_at(curve, us * 1.0001) == pytest.approx(0.9, abs=0.005)
@@ -82,24 +80,22 @@ def test_confidence_stays_at_its_share_until_slower_ios() -> None:
 
 def test_exceedance_is_what_confidence_leaves() -> None:
     """10 % took longer than anything from 101 us to 10 ms: a level line, not a point."""
-    rows = histogram_rows(TWO_GROUPS)
-    spec = exceedance(rows, [], "t")
+    rows = find_buckets(TWO_GROUPS)
+    spec = drawn(rows, exceedance=True)
     curve = drawn_curve(spec)
     # Logarithmic from 10 % at the bottom to 100 % at the top.
     assert [height for _, height in curve] == pytest.approx([1, 0, 0], abs=0.01)
     assert [us for us, _ in curve] == pytest.approx(
-        [rows[0]["lower"], rows[0]["upper"], rows[1]["lower"]], rel=1e-3
+        [rows[0].lower, rows[0].upper, rows[1].lower], rel=1e-3
     )
 
 
 @given(latency_lists)
 def test_exceedance_in_numbers(latencies_ns: list[int]) -> None:
     """At each edge of a bucket exactly the share of the I/Os that took longer, and never 0."""
-    rows = histogram_rows(io_stats(latencies_ns))
-    points = list(exceedance_points((row["lower"], row["upper"], row["count"]) for row in rows))  # type: ignore[misc]
-    assert [us for us, _ in points] == [row[edge] for row in rows for edge in ("lower", "upper")][
-        :-1
-    ]
+    rows = find_buckets(io_stats(latencies_ns))
+    points = list(exceedance_points(rows))
+    assert [us for us, _ in points] == [edge for row in rows for edge in row[:2]][:-1]
     for us, percent in points:
         longer = sum(value >= us * 1000 for value in latencies_ns)
         assert percent == pytest.approx(100 * longer / len(latencies_ns))
@@ -109,21 +105,21 @@ def test_exceedance_in_numbers(latencies_ns: list[int]) -> None:
 @given(st.lists(st.integers(min_value=128, max_value=10**9), min_size=2, max_size=60, unique=True))
 def test_both_curves_agree(latencies_ns: list[int]) -> None:
     """What is drawn as confidence and as exceedance adds up to all I/Os at every edge."""
-    rows = histogram_rows(io_stats(latencies_ns))
-    confidence = drawn_curve(draw_response_times(rows, [], "t"))
-    points = list(exceedance_points((row["lower"], row["upper"], row["count"]) for row in rows))  # type: ignore[misc]
+    rows = find_buckets(io_stats(latencies_ns))
+    confidence = drawn_curve(drawn(rows))
+    points = list(exceedance_points(rows))
     assert len(confidence) == len(points) + 1
     for (us, height), (edge_us, percent) in zip(confidence, points, strict=False):
         assert us == pytest.approx(edge_us, rel=1e-2)
         assert 100 * height + percent == pytest.approx(100, abs=0.5)
 
 
-def drawn_bins(rows: list[dict[str, object]]) -> list[tuple[float, float, int]]:
+def drawn_bins(rows: Sequence[Bucket]) -> list[tuple[float, float, int]]:
     """The bars that Vega-Lite makes of buckets: edges in us, I/Os."""
-    histogram: Any = draw_response_times(rows, [], "t")
+    histogram: Any = drawn(rows)
     told = "format(datum.lower, '.9e') + ' ' + format(datum.upper, '.9e') + ' ' + datum.count"
     spec = {
-        "data": {"values": rows},
+        "data": {"values": [row._asdict() for row in rows]},
         "transform": [*histogram["layer"][0]["transform"], {"calculate": told, "as": "told"}],
         "mark": "text",
         "encoding": {
@@ -159,7 +155,7 @@ def test_a_smooth_distribution_has_a_smooth_histogram(median_ns: float, sigma: f
     """Each bar is what lies between its edges, to 2 %: no step at a power of two, where fio's buckets double."""
     total = 10**8
     stats, share_below = lognormal(median_ns, sigma, total)
-    bins = drawn_bins(histogram_rows(stats))
+    bins = drawn_bins(find_buckets(stats))
     for lower, upper, count in bins:
         expected = total * (share_below(upper) - share_below(lower))
         # Buckets hold whole I/Os, so far out some are rounded away.
@@ -178,7 +174,7 @@ def test_a_smooth_distribution_has_a_smooth_histogram(median_ns: float, sigma: f
 @given(latency_lists)
 def test_bars_have_all_ios_and_equal_widths(latencies_ns: list[int]) -> None:
     """Whole I/Os, none lost; a bar holds those between its edges, but for a bucket that an edge cuts."""
-    rows = histogram_rows(io_stats(latencies_ns))
+    rows = find_buckets(io_stats(latencies_ns))
     bins = drawn_bins(rows)
     assert sum(count for *_, count in bins) == len(latencies_ns)
     for lower, upper, count in bins:
@@ -186,26 +182,26 @@ def test_bars_have_all_ios_and_equal_widths(latencies_ns: list[int]) -> None:
         place = math.log10(lower) * BINS_A_DECADE
         assert place == pytest.approx(round(place), abs=1e-6)
         assert count > 0
-        touched = [row for row in rows if row["upper"] >= lower and row["lower"] <= upper]  # type: ignore[operator]
-        within = [row for row in touched if row["lower"] >= lower and row["upper"] <= upper]  # type: ignore[operator]
+        touched = [row for row in rows if row.upper >= lower and row.lower <= upper]
+        within = [row for row in touched if row.lower >= lower and row.upper <= upper]
         # Halves are rounded at either edge.
-        assert sum(row["count"] for row in within) - 1 <= count  # type: ignore[misc]
-        assert count <= sum(row["count"] for row in touched)  # type: ignore[misc]
+        assert sum(row.count for row in within) - 1 <= count
+        assert count <= sum(row.count for row in touched)
 
 
 @given(st.lists(st.integers(min_value=200, max_value=10**9), min_size=1, max_size=400))
 def test_curves_agree_with_the_percentiles_of_the_tables(latencies_ns: list[int]) -> None:
     """Confidence reaches p %, and exceedance falls to the rest, within the bucket that percentile p is given by."""
     stats = io_stats(latencies_ns)
-    rows = histogram_rows(stats)
-    beyond = dict(exceedance_points((row["lower"], row["upper"], row["count"]) for row in rows))  # type: ignore[misc]
+    rows = find_buckets(stats)
+    beyond = dict(exceedance_points(rows))
     for percent in REPORTED_PERCENTILES:
         value_ns = stats.percentile_ns(percent)
         if value_ns is None:
             continue
-        (bucket,) = [row for row in rows if row["lower"] <= value_ns / 1000 < row["upper"]]  # type: ignore[operator]
-        longer_before = beyond[bucket["lower"]]  # type: ignore[index]
-        longer_after = beyond.get(bucket["upper"], 0.0)  # type: ignore[call-overload]
+        (bucket,) = [row for row in rows if row.lower <= value_ns / 1000 < row.upper]
+        longer_before = beyond[bucket.lower]
+        longer_after = beyond.get(bucket.upper, 0.0)
         assert longer_after <= 100 - percent + 1e-9
         assert longer_before > 100 - percent - 1e-9
         assert 100 - longer_before <= percent + 1e-9 <= 100 - longer_after + 2e-9

@@ -18,24 +18,23 @@ from tests.builders import run_info, simulate, view_of, work
 from tkperf.analysis.axes import BLOCKS
 from tkperf.model.units import KIB
 from tkperf.page.cells import build_cell_charts
+from tkperf.page.chart import AnyChart, Axis, Chart, Curve, Legend, Mark, Point, warmth
+from tkperf.page.figures.curves import colour_values
 from tkperf.page.page import ReportView
 from tkperf.procedures import HDD_TESTS, SSD_TESTS
 from tkperf.render import document
-from tkperf.render.charts import curves, flagged, over_time, telemetry
-from tkperf.render.charts.colours import colour_values
-from tkperf.render.charts.labels import MOST_DIRECT
-from tkperf.render.charts.vega import (
+from tkperf.render.charts.axes import linear_axis, log_axis
+from tkperf.render.charts.draw import MOST_DIRECT, draw
+from tkperf.render.charts.frame import (
+    CLICKED,
+    COLOURS,
+    FLAGGED,
     INK,
-    MANY_COLOURS,
-    NEUTRAL,
-    PALETTE,
+    RULES,
+    SHADES,
+    SPOTS,
     TEXT_PX,
-    build_chart,
-    find_curve,
-    layers_of,
-    linear_axis,
-    log_axis,
-    quantity_axis,
+    find_colour,
 )
 
 TEMPLATES = Path(tkperf.__file__).parent / "render/templates"
@@ -55,35 +54,52 @@ COLOUR = re.compile(r"#[0-9A-Fa-f]{6}")
 Charts = Mapping[str, Any]
 
 
-def charts_of(view: ReportView) -> Iterator[tuple[str, Any]]:
+def charts_of(view: ReportView) -> Iterator[tuple[str, AnyChart]]:
     for test in view.tests:
         for part in (
             test.charts,
             test.course.charts,
             *(section.charts for section in test.sections),
         ):
-            yield from ((each.key, each.spec) for chart in part for each in chart.views)
-    yield from ((f"cell {name}", spec) for name, spec in (view.cell_charts or {}).items())
+            yield from ((each.key, each.chart) for chart in part for each in chart.views)
+    yield from ((f"cell {name}", each) for name, each in (view.cell_charts or {}).items())
 
 
 @pytest.fixture(scope="module")
-def charts(tmp_path_factory: pytest.TempPathFactory) -> Charts:
+def drawings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, AnyChart]:
     """Those of every test that there is, so of every kind of figure."""
-    found: dict[str, Any] = {}
+    found: dict[str, AnyChart] = {}
     for preset, suite in (("sata-ssd", SSD_TESTS), ("hdd", HDD_TESTS)):
         for name, test in suite.items():
             folder = tmp_path_factory.mktemp(f"{preset}-{name}")
             simulate(folder, run_info(), preset=preset, suite={name: test})
             view = view_of(folder / "run.tkperf")
-            found |= {f"{preset} {key}": spec for key, spec in charts_of(view)}
+            found |= {f"{preset} {key}": chart for key, chart in charts_of(view)}
     assert len(found) > 50
     return found
 
 
+@pytest.fixture(scope="module")
+def charts(drawings: dict[str, AnyChart]) -> Charts:
+    """As they are drawn on a page."""
+    return {key: draw(chart) for key, chart in drawings.items()}
+
+
 def parts_of(spec: Any) -> list[Any]:
-    """The layers of a chart, those within others too, each with what it shares."""
-    layers: list[Any] = layers_of(spec) or [spec]
-    return [inner for layer in layers for inner in (layers_of(layer) or [layer])]
+    """The layers of a chart."""
+    return list(spec["layer"])
+
+
+def find_curve(spec: Any) -> Any:
+    """The first layer that has an x and a y axis of its data."""
+    return next(
+        (
+            layer
+            for layer in spec["layer"]
+            if all("field" in layer["encoding"].get(channel, ()) for channel in ("x", "y"))
+        ),
+        spec,
+    )
 
 
 def kind_of(part: Any) -> str:
@@ -139,12 +155,12 @@ def test_contrast_is_that_of_wcag() -> None:
 
 
 def test_every_colour_can_be_seen_on_light_and_on_dark_pages() -> None:
-    ramp = [curves._on_ramp(place, 40) for place in range(40)]
+    ramp = [find_colour(warmth(place, 40)) for place in range(40)]
     marks = [
-        flagged.FLAGGED, over_time.LEVEL, over_time.DROP, over_time.SPIKE, telemetry.WARM,
-        telemetry.HOT, NEUTRAL,
+        FLAGGED, CLICKED, *SPOTS.values(), *(str(rule["color"]) for rule in RULES.values()),
+        *(colour for colour, _ in SHADES.values()),
     ]  # fmt: skip
-    faint = {colour: seen(colour) for colour in (*MANY_COLOURS, *ramp, *marks)}
+    faint = {colour: seen(colour) for colour in (*COLOURS.values(), *ramp, *marks)}
     assert {colour: value for colour, value in faint.items() if value < OF_MARKS} == {}
 
 
@@ -244,9 +260,7 @@ def test_axes_reach_beyond_the_data(charts: Charts) -> None:
         if "values" not in (y.get("axis") or ()):
             continue
         low, high = scale["domain"]
-        rows = part.get("data", spec.get("data", {})).get("values") or [
-            row for rows in spec.get("datasets", {}).values() for row in rows
-        ]
+        rows = spec["datasets"][part["data"]["name"]]
         for row in rows:
             for field in ("value", "low", "high"):
                 value = row.get(field)
@@ -294,20 +308,19 @@ def test_logarithmic_axes(values: list[float]) -> None:
     check_ticks(axis["axis"]["values"], log=True)
 
 
-def test_the_same_block_size_has_the_same_colour_in_all_charts(charts: Charts) -> None:
+def test_the_same_block_size_has_the_same_colour_in_all_charts(
+    drawings: dict[str, AnyChart],
+) -> None:
     """And so have mixes, and percentiles; those of a chart that tells apart one of these are looked at."""
     known: dict[tuple[str, str], set[str]] = {}
-    for spec in charts.values():
-        channel = find_curve(spec).get("encoding", {}).get("color") or {}
-        scale = channel.get("scale") or {}
-        if channel.get("field") != "series" or "strokeDash" in find_curve(spec)["encoding"]:
+    for chart in drawings.values():
+        if not isinstance(chart, Chart) or any(curve.dash for curve in chart.curves):
             continue
-        of = str(channel.get("title"))
-        if of in ("Block size (KiB)", "R/W %", "QD", "TC", "None"):
-            for name, colour in zip(scale["domain"], scale["range"], strict=True):
-                if of != "None" or re.fullmatch(r"p[\d.]+|mean|max|min", name):
-                    known.setdefault((of, name), set()).add(colour)
-    assert {of for of, _ in known} >= {"Block size (KiB)", "R/W %", "None"}
+        if chart.series in ("Block size (KiB)", "R/W %", "QD", "TC", ""):
+            for curve in chart.curves:
+                if chart.series or re.fullmatch(r"p[\d.]+|mean|max|min", curve.name):
+                    known.setdefault((chart.series, curve.name), set()).add(curve.colour)
+    assert {of for of, _ in known} >= {"Block size (KiB)", "R/W %", ""}
     assert {key: colours for key, colours in known.items() if len(colours) > 1} == {}
 
 
@@ -320,49 +333,33 @@ def test_colours_of_block_sizes_are_their_own() -> None:
     assert len(set(of_several.values())) == 4
 
 
-def ends_of(spec: Any) -> list[str]:
+def ends_of(chart: Chart) -> list[str]:
     """The names of a chart's curves by where they end, from the top."""
-    part = find_curve(spec)
-    x = part["encoding"]["x"]
-    rows = part.get("data", spec.get("data"))["values"]
-    order = x.get("sort") or sorted({row[x["field"]] for row in rows})
-    last: dict[str, tuple[int, float]] = {}
-    for row in rows:
-        place = order.index(row[x["field"]])
-        if row["value"] is not None and place >= last.get(row["series"], (-1, 0))[0]:
-            last[row["series"]] = place, row["value"]
-    return [name for name, _ in sorted(last.items(), key=lambda item: -item[1][1])]
+    last: dict[str, float] = {}
+    for curve in chart.curves:
+        if (values := [value for value in curve.values if value is not None]) and curve.name:
+            last[curve.name] = values[-1]
+    return [name for name, _ in sorted(last.items(), key=lambda item: -item[1])]
 
 
-def test_few_curves_have_labels_and_many_a_legend(charts: Charts) -> None:
+def test_few_curves_have_labels_and_many_a_legend(drawings: dict[str, AnyChart]) -> None:
     """Both in the order in which the curves end."""
     labelled, in_legends = 0, 0
-    for key, spec in charts.items():
-        part = find_curve(spec)
-        encoding = part.get("encoding", {})
-        if kind_of(part if "mark" in part else spec) != "line" or "labels" in key:
+    for key, chart in drawings.items():
+        if not isinstance(chart, Chart) or chart.legend is not Legend.AUTO or chart.grouped:
             continue
-        channel = encoding.get("color") or {}
-        if (
-            channel.get("field") != "series"
-            or "detail" in encoding
-            or "data" not in {**spec, **part}
-        ):
+        names = ends_of(chart)
+        if not names or chart.curves[0].mark is not Mark.LINE:
             continue
-        if "values" not in part.get("data", spec.get("data", {})):
-            continue
-        names = ends_of(spec)
-        labels = [
-            [row["series"] for row in other["data"]["values"]]
-            for other in parts_of(spec)
-            if other.get("name") == "end-names"
-        ]
+        spec: Any = draw(chart)
+        channel = find_curve(spec)["encoding"]["color"]
+        labels = [row["series"] for row in spec["datasets"].get("ends", ())]
         if len(names) <= MOST_DIRECT:
-            assert labels, key
-            assert set(labels[0]) >= set(names), key
+            assert labels == names, key
             assert channel["legend"] is None, key
             labelled += 1
-        elif not labels:
+        else:
+            assert not labels, key
             assert channel["scale"]["domain"][: len(names)] == names, key
             assert channel.get("legend", True) is not None, key
             in_legends += 1
@@ -371,23 +368,19 @@ def test_few_curves_have_labels_and_many_a_legend(charts: Charts) -> None:
 
 
 def draw_lines(values: list[float]) -> Any:
-    rows: list[dict[str, object]] = [
-        {"x": at, "value": value, "series": f"s{number}"}
+    curves = tuple(
+        Curve(name=f"s{number}", points=(Point(0, value), Point(1, value)))
         for number, value in enumerate(values)
-        for at in (0, 1)
-    ]
-    x = {"field": "x", "type": "quantitative", "title": "x (s)"}
-    y = quantity_axis(rows, "y (s)", log=False)
-    colour = {"field": "series", "type": "nominal", "title": None, "scale": {"range": PALETTE}}
-    return build_chart("t", rows, {"x": x, "y": y, "color": colour}, mark={"type": "line"})
+    )
+    return draw(Chart(title="t", x=Axis(title="x (s)"), y=Axis(title="y (s)"), curves=curves))
 
 
 @given(st.lists(st.floats(min_value=0, max_value=100), min_size=1, max_size=4))
 def test_labels_do_not_cover_each_other(values: list[float]) -> None:
     """Two lines of 12 px have 15 px between them even in print; from the top in the order of the ends; within the plot."""
     spec = draw_lines(values)
-    low, high = spec["encoding"]["y"]["scale"]["domain"]
-    rows = spec["layer"][-1]["data"]["values"]
+    low, high = spec["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    rows = spec["datasets"]["ends"]
     places = [(row["at"] - low) / (high - low) * 300 * document.CHART_SCALE for row in rows]
     assert all(above - below >= 15 - 1e-6 for above, below in pairwise(places))
     assert -1e-6 <= places[-1] <= places[0] <= 300 * document.CHART_SCALE + 1e-6
@@ -403,13 +396,13 @@ def test_bars_of_three_dimensions_keep_the_order_of_block_sizes(charts: Charts) 
     assert len(rows) > 3
     assert rows in (sorted(rows), sorted(rows, reverse=True))
     tips = [part["encoding"]["tooltip"] for part in parts_of(spec) if kind_of(part) == "line"]
-    assert "sure" in [field["field"] for field in tips[0]]
-    assert all(face["sure"] for face in faces)
-    assert len({face["sure"] for face in faces}) > 3
+    assert [field["title"] for field in tips[0]][-1].startswith("Interval")
+    assert all(face["fact0"] for face in faces)
+    assert len({face["fact0"] for face in faces}) > 3
 
 
 def test_the_dialogs_histogram_has_the_same_bins(charts: Charts) -> None:
     """Bars are made of the data by the chart itself, whoever brings them."""
-    of_cells: Any = build_cell_charts()["histogram"]
+    of_cells: Any = draw(build_cell_charts()["histogram"])
     for key in [key for key in charts if key.endswith("rth")]:
         assert charts[key]["layer"][0]["transform"] == of_cells["layer"][0]["transform"]

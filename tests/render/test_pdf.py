@@ -22,6 +22,7 @@ from tkperf.analysis.results import RunResult
 from tkperf.cli.main import cli
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, THROUGHPUT
 from tkperf.model.units import format_number
+from tkperf.page.chart import Axis, Chart, Curve, Point
 from tkperf.page.page import ChartView, ReportView, TableView
 from tkperf.page.user_facts import UserFacts
 from tkperf.page.view import build_view
@@ -257,7 +258,7 @@ def test_pages_say_of_which_test_they_are(result: RunResult, pages: list[str]) -
 def test_figures_stand_with_their_titles_two_to_a_row(run_file: Path, pages: list[str]) -> None:
     """Not one page of the tests is left with a title alone; several have titles beside each other."""
     view = view_of(run_file)
-    titles = [str(chart.spec["title"]["text"]) for chart in charts_of(view)]  # type: ignore[index]
+    titles = [chart.chart.title for chart in charts_of(view)]
     lines = [line for page in pages for line in page.splitlines()]
     beside = [line for line in lines if sum(title[:25] in line for title in titles) >= 2]
     assert len(beside) >= 3
@@ -304,15 +305,18 @@ def test_long_amounts_cover_no_names(run_file: Path, tmp_path: Path) -> None:
 def test_what_shares_a_time_axis_stands_below_its_own() -> None:
     """Below the view that has the axis, not below the last of the views; singles are paired."""
 
-    def chart(key: str, *, below: bool = False, aligned: bool = False) -> dict[str, object]:
-        return {"key": key, "below": below, "aligned": aligned}
+    def chart(key: str, *, below: bool = False, aligned: bool = False) -> ChartView:
+        axis = Axis(title="X")
+        curve = Curve(points=(Point(0.0, 1.0), Point(1.0, 2.0)))
+        drawn = Chart(title=key, x=axis, y=axis, curves=(curve,), aligned=aligned)
+        return ChartView(key=key, text=key, chart=drawn, below=below)
 
     charts = [
         chart("time", aligned=True), chart("tgbw"), chart("fills"), chart("warm", below=True),
         chart("wear", below=True), chart("rth"), chart("seconds"), chart("odd"),
     ]  # fmt: skip
     rows = _lay_out(charts)
-    assert [[each["key"] for each in row] for row in rows] == [
+    assert [[each["title"] for each in row] for row in rows] == [
         ["time", "warm", "wear"], ["tgbw", "fills"], ["rth", "seconds"], ["odd"],
     ]  # fmt: skip
     assert [[each["wide"] for each in row] for row in rows] == [

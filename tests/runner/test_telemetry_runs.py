@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from tests.builders import FreeTarget, run_info, view_of
+from tests.charts import curves_of
 from tkperf.cli.main import cli
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import PRESET_MODELS
@@ -20,6 +22,7 @@ from tkperf.model.record import RunStatus
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.units import GIB
 from tkperf.procedures import SSD_TESTS, load_profile
+from tkperf.render.charts.draw import draw
 from tkperf.runfile.reader import read_run
 from tkperf.runner.events import Event, RunEnded, TelemetrySeen, TestStarted, Warned
 from tkperf.runner.runner import RunParts, execute_run
@@ -80,19 +83,16 @@ def test_charts_below_performance_have_its_time_axis(hot: Path) -> None:
     assert keys[first + 1 :] == ["tptemperature", "tpflash"]
     charts |= {view.key: view for view in charts["tpflash"].others}
     keys = [*keys, "tpamplification"]
-    axes = [charts[key].spec["encoding"]["x"] for key in keys[first : first + 4]]  # type: ignore[index]
-    assert len({json.dumps(axis["scale"]["domain"]) for axis in axes}) == 1
-    assert {axis["title"] for axis in axes} == {"Time (min)"}
-    widths = {
-        charts[key].spec["config"]["axisYQuantitative"]["minExtent"]  # type: ignore[index]
-        for key in keys[first : first + 4]
-    }
-    assert widths == {64}
+    drawn = [curves_of(charts[key]) for key in keys[first : first + 4]]
+    assert len({chart.x.domain for chart in drawn}) == 1
+    assert {chart.x.title for chart in drawn} == {"Time (min)"}
+    specs: list[Any] = [draw(chart) for chart in drawn]
+    assert {spec["config"]["axisYQuantitative"]["minExtent"] for spec in specs} == {64}
     assert [charts[key].below for key in keys[first : first + 4]] == [False, True, True, True]
     assert not any(charts[key].below for key in keys[:first])
-    marks = [layer["mark"]["type"] for layer in charts["tptemperature"].spec["layer"]]  # type: ignore[attr-defined]
-    assert marks == ["rect", "rule", "text", "line"]
-    y = charts["tpamplification"].spec["layer"][0]["encoding"]["y"]  # type: ignore[index]
+    marks = [layer["mark"]["type"] for layer in specs[1]["layer"]]
+    assert marks == ["rect", "rule", "text", "line", "point"]
+    y = specs[3]["layer"][0]["encoding"]["y"]
     assert y["scale"]["domain"][0] == 0
     assert len(y["axis"]["values"]) > 2, "also of a level line"
     (table,) = test.course.tables

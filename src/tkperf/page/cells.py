@@ -13,22 +13,21 @@ from tkperf.analysis.host import HOST_FACTS
 from tkperf.analysis.results import CellResult, RoundResult
 from tkperf.model.quantity import IOPS, THROUGHPUT, Direction
 from tkperf.model.units import NOT_MEASURED, format_number
+from tkperf.page.chart import AnyChart, Bucket, Distribution
+from tkperf.page.figures.seconds import (
+    LATENCIES_OF_SECONDS,
+    draw_any_seconds,
+    find_flagged,
+    find_judged,
+    find_parts,
+)
 from tkperf.page.naming import capitalise, describe_together
 from tkperf.page.page import CellView, ScopeView, TableView
+from tkperf.page.response_times import find_buckets
 from tkperf.page.scopes import ALL, IN_A_LINE, build_scopes, name_parts, pack
 from tkperf.page.subject import SectionSubject
 from tkperf.page.tables.results import figure
 from tkperf.page.words.flags import describe_flags, explain_marks
-from tkperf.render.charts.clicked import with_clicked
-from tkperf.render.charts.latency import draw_response_times, exceedance, histogram_rows
-from tkperf.render.charts.seconds import (
-    LATENCIES_OF_SECONDS,
-    flagged_rows,
-    over_seconds,
-    part_rows,
-    window_rows,
-)
-from tkperf.render.charts.vega import Spec
 
 # Rows for every minute of a day would fill the page with parts in which nothing happened.
 MOST_HOST_ROWS = 100
@@ -36,19 +35,21 @@ MOST_HOST_ROWS = 100
 _FORGOTTEN_BITS = 6
 
 
-def build_cell_charts() -> dict[str, Spec]:
+def build_cell_charts() -> dict[str, AnyChart]:
     """Return the charts of a cell by name, without data: the page fills them for the cell clicked."""
     seconds = {IOPS.key: (IOPS,), THROUGHPUT.key: (THROUGHPUT,), "latency": LATENCIES_OF_SECONDS}
-    return {
-        **{
-            name: over_seconds(
-                [], [], [], [], quantities, f"{describe_together(quantities)}, every second"
-            )
-            for name, quantities in seconds.items()
-        },
-        "histogram": with_clicked(draw_response_times([], [], "Response time histogram")),
-        "exceedance": with_clicked(exceedance([], [], "Exceedance")),
+    charts: dict[str, AnyChart] = {
+        "histogram": _any_distribution("Response time histogram"),
+        "exceedance": _any_distribution("Exceedance", exceedance=True),
     }
+    for name, quantities in seconds.items():
+        title = f"{describe_together(quantities)}, every second"
+        charts[name] = draw_any_seconds(quantities, title)
+    return charts
+
+
+def _any_distribution(title: str, *, exceedance: bool = False) -> Distribution:
+    return Distribution(title=title, buckets=(), marks=(), exceedance=exceedance, filled=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def _build_cell(subject: SectionSubject, detail: CellDetail) -> CellView:
     """Return the view of one cell of a section, or of one stream."""
     section = subject.section
     rate = subject.rate.key
-    buckets = histogram_rows(detail.whole)
+    buckets = find_buckets(detail.whole)
     seconds = detail.seconds
     scopes, apart = build_scopes(subject, detail)
     return CellView(
@@ -84,16 +85,16 @@ def _build_cell(subject: SectionSubject, detail: CellDetail) -> CellView:
         if len(seconds)
         else {},
         buckets={
-            name: pack(np.array([row[name] for row in buckets], dtype=np.float64))
-            for name in (buckets[0] if buckets else ())
+            name: pack(np.array(column, dtype=np.float64))
+            for name, column in zip(Bucket._fields, zip(*buckets, strict=True), strict=False)
         },
         # The fine buckets of a stream count all its I/Os, even if it has a window.
         buckets_of=ALL if section.slices else scopes[0].key,
         scopes=scopes,
         apart=apart,
-        window=tuple(window_rows(detail)),
-        parts=tuple(part_rows(detail)),
-        flagged=tuple(flagged_rows(detail)),
+        window=find_judged(detail),
+        parts=find_parts(detail),
+        flagged=find_flagged(detail),
         host=_host(detail, section.areas),
         rounds=None if section.slices else _rounds(detail, section.rounds, areas=section.areas),
         words=_words(subject, detail, scopes),

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tkperf.page.chart import AnyChart
 from tkperf.page.page import ChartView, ReportView
 from tkperf.page.wording import shorten
-from tkperf.render.charts.flagged import explain_flagged
-from tkperf.render.charts.vega import Spec
 
 _MOST_CHARACTERS = 40
 
 
 def mark_charts(view: ReportView) -> ReportView:
-    """Return the view with each chart's flags and the keywords of its banners below the chart's title."""
+    """Return the view with the keywords of its banners below the title of each chart."""
     keywords = find_keywords(view)
+    if not keywords:
+        return view
 
-    def mark(spec: Spec) -> Spec:
-        spec = explain_flagged(spec)
-        title = spec["title"]
-        assert isinstance(title, dict)
-        lines = [line for line in (title.get("subtitle"), keywords) if line]
-        if not keywords:
-            return spec
-        subtitle = lines[0] if len(lines) == 1 else lines
-        return spec | {"title": title | {"subtitle": subtitle, "subtitleFontWeight": "bold"}}
+    def mark(chart: AnyChart) -> AnyChart:
+        return replace(chart, keywords=keywords)
 
     def mark_all(charts: tuple[ChartView, ...]) -> tuple[ChartView, ...]:
         return tuple(
-            replace(chart, spec=mark(chart.spec), others=mark_all(chart.others)) for chart in charts
+            replace(chart, chart=mark(chart.chart), others=mark_all(chart.others))
+            for chart in charts
         )
 
     return replace(
@@ -47,7 +42,7 @@ def mark_charts(view: ReportView) -> ReportView:
             for test in view.tests
         ),
         cell_charts=view.cell_charts
-        and {name: mark(spec) for name, spec in view.cell_charts.items()},
+        and {name: mark(chart) for name, chart in view.cell_charts.items()},
     )
 
 

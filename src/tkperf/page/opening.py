@@ -104,4 +104,4 @@ def _is_search(subject: SectionSubject) -> bool:
 
 def _as_story(chart: ChartView) -> ChartView:
     others = tuple(replace(view, key=f"story-{view.key}") for view in chart.others)
-    return replace(chart, key=f"story-{chart.key}", below=False, aligned=False, others=others)
+    return replace(chart, key=f"story-{chart.key}", below=False, others=others)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tkperf.model.figures import Figure
+from tkperf.page.chart import AnyChart, Chart, Marked, Rule, Shade
 from tkperf.page.remarks import WarningGroup
 from tkperf.page.verdict import Verdict
-from tkperf.render.charts.vega import Spec
 
 Facts = tuple[tuple[str, str], ...]
 FactBlocks = tuple[tuple[str, Facts], ...]
@@ -62,15 +62,19 @@ class ChartView:
 
     key: str
     text: str
-    spec: Spec
+    chart: AnyChart
     cell: str = ""
     below: bool = False
-    aligned: bool = False
     question: str = ""
     figure: Figure | None = None
     choice: tuple[str, ...] = ()
     others: tuple[ChartView, ...] = ()
     printed: bool = False
+
+    @property
+    def aligned(self) -> bool:
+        """Return whether charts of the same time fit below it."""
+        return isinstance(self.chart, Chart) and self.chart.aligned
 
     @property
     def views(self) -> tuple[ChartView, ...]:
@@ -115,7 +119,7 @@ class ScopeView:
     key: str
     words: str
     facts: Facts
-    marks: tuple[dict[str, object], ...]
+    marks: tuple[Marked, ...]
     latencies: dict[str, float]
     parts: Stretches
     rows: Stretches
@@ -174,13 +178,13 @@ class CellView:
     buckets: dict[str, str]
     buckets_of: str
     scopes: tuple[ScopeView, ...]
-    window: tuple[dict[str, object], ...]
-    parts: tuple[dict[str, object], ...]
+    window: tuple[Shade, ...]
+    parts: tuple[Rule, ...]
     rounds: TableView | None
     words: str
     job: str
     apart: PartsView | None = None
-    flagged: tuple[dict[str, object], ...] = ()
+    flagged: tuple[Shade, ...] = ()
     host: TableView | None = None
 
 
@@ -293,4 +297,4 @@ class ReportView:
     overview_charts: tuple[ChartView, ...] = ()
     claims: TableView | None = None
     cells: Iterable[CellView] = ()
-    cell_charts: dict[str, Spec] | None = None
+    cell_charts: dict[str, AnyChart] | None = None

@@ -36,11 +36,11 @@ from tkperf.model.quantity import (
 from tkperf.model.units import NOT_MEASURED, format_number
 from tkperf.page.naming import capitalise
 from tkperf.page.page import Facts, PartsView, ScopeView, Stretches
+from tkperf.page.response_times import LATENCY_MARKS, find_marks
 from tkperf.page.subject import MARKABLE, SectionSubject
 from tkperf.page.wording import format_fact
 from tkperf.page.words.flags import describe_disturbances
 from tkperf.page.words.uncertainty import INTERVAL, add_interval
-from tkperf.render.charts.latency import LATENCY_MARKS, mark_rows
 
 SHOWN = {
     capitalise(quantity.title): quantity
@@ -106,7 +106,7 @@ def _view(scope: _Scope, subject: SectionSubject, detail: CellDetail) -> ScopeVi
             *(() if scope.direction is not Direction.ALL else _apart(scope, detail)),
             *(() if scope.host is None else _beside(scope.host)),
         ),
-        marks=tuple(mark_rows(scope.stats)),
+        marks=find_marks(scope.stats),
         latencies=_latencies(scope.figures),
         parts=scope.parts,
         rows=scope.rows or scope.parts,

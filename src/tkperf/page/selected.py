@@ -9,14 +9,10 @@ from tkperf.analysis.selection import SelectedPart
 from tkperf.model.measurement import explain_rare
 from tkperf.model.quantity import IOS, LATENCY_MAX, LATENCY_MEAN, PERCENTILES, combine, stats_of
 from tkperf.model.units import format_number
+from tkperf.page.chart import Distribution
 from tkperf.page.page import ChartView, SectionView, TableView
+from tkperf.page.response_times import find_buckets, find_marks
 from tkperf.page.tables.results import directions_of, name_column
-from tkperf.render.charts.latency import (
-    draw_response_times,
-    exceedance,
-    histogram_rows,
-    mark_rows,
-)
 
 _SHOWN = (LATENCY_MEAN, *PERCENTILES, LATENCY_MAX, IOS)
 _COARSE = " Of single seconds histograms are kept in buckets of up to 1/16 of the response time."
@@ -64,14 +60,16 @@ def _charts(key: str, chosen: SelectedPart) -> Iterator[ChartView]:
     directions = directions_of(chosen.workload, apart=True)
     for direction, words in directions[:2]:  # reads and writes of a mix, one chart each
         stats = stats_of(chosen.measurement, direction)
-        if buckets := histogram_rows(stats):
+        if buckets := find_buckets(stats):
             of = f"{words} of {chosen.words}"
-            marked = mark_rows(stats)
+            marks = find_marks(stats)
             histogram = ChartView(
                 key=f"{key}{direction.value}rth",
                 text=f"The {of} by response time, and the share of them that took no longer."
                 + _COARSE * chosen.coarse,
-                spec=draw_response_times(buckets, marked, f"Response time histogram: {of}"),
+                chart=Distribution(
+                    title=f"Response time histogram: {of}", buckets=buckets, marks=marks
+                ),
                 question=f"How long did the {of} take?",
                 choice=("histogram",),
                 printed=True,
@@ -79,7 +77,9 @@ def _charts(key: str, chosen: SelectedPart) -> Iterator[ChartView]:
             beyond = ChartView(
                 key=f"{key}{direction.value}exceedance",
                 text=f"The share of the {of} that took longer than a response time.",
-                spec=exceedance(buckets, marked, f"Exceedance: {of}"),
+                chart=Distribution(
+                    title=f"Exceedance: {of}", buckets=buckets, marks=marks, exceedance=True
+                ),
                 choice=("exceedance",),
                 printed=True,
             )

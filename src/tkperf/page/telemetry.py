@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.details import LoadsOfTest, TimedStep
@@ -11,12 +11,26 @@ from tkperf.analysis.telemetry import TelemetryCourse, find_telemetry_course, pa
 from tkperf.model.record import StepKind
 from tkperf.model.telemetry.judge import find_pauses
 from tkperf.model.telemetry.reading import Reading
+from tkperf.page.chart import (
+    MANY_COLOURS,
+    Axis,
+    Chart,
+    Curve,
+    Legend,
+    Point,
+    Rule,
+    RuleKind,
+    Shade,
+    ShadeKind,
+)
+from tkperf.page.figures.streams import find_time_unit
 from tkperf.page.page import ChartView
 from tkperf.page.wording import NOT_KNOWN_TEXT
-from tkperf.render.charts import telemetry
-from tkperf.render.charts.rounds import find_time_unit
 
 _FLASH = "How much went to the flash?"
+# A drive of constant temperature has a level line, without magnification.
+LEAST_SPAN_C = 10.0
+MOST_DOTTED = 120
 
 
 def show_course(course: TelemetryCourse, of: str) -> Iterator[ChartView]:
@@ -48,7 +62,7 @@ def _charts(course: TelemetryCourse, of: str) -> Iterator[ChartView]:
         yield ChartView(
             key="temperature",
             text=f"{text}.",
-            spec=telemetry.temperature(course, "Temperature", unit, unit_s),
+            chart=_draw_temperature(course, unit, unit_s),
             question="How warm did it get?",
         )
     parts = [part for drive in drives for part in drive.written]
@@ -56,7 +70,7 @@ def _charts(course: TelemetryCourse, of: str) -> Iterator[ChartView]:
         yield ChartView(
             key="flash",
             text=f"Written by the host, and to the flash, by the drive's own counters, from reading to reading, over {of}.",
-            spec=telemetry.written(course, "Written, as the drive counts", unit, unit_s),
+            chart=_draw_written(course, unit, unit_s),
             question=_FLASH,
             choice=("MB/s",),
         )
@@ -65,11 +79,115 @@ def _charts(course: TelemetryCourse, of: str) -> Iterator[ChartView]:
             key="amplification",
             text="Bytes written to the flash for each byte of the host's, from reading to reading; none where too "
             "little was written.",
-            spec=telemetry.amplification(course, "Write amplification", unit, unit_s),
+            chart=_draw_amplification(course, unit, unit_s),
             question=_FLASH,
             choice=("bytes for each of the host's",),
             printed=True,
         )
+
+
+def align(chart: Chart, length: float) -> Chart:
+    """Return a chart over time, drawn so that another one with the same times fits below it."""
+    axis = replace(chart.x, domain=(0.0, length))
+    return replace(chart, x=axis, aligned=True, legend=Legend.TOP)
+
+
+def _draw(
+    course: TelemetryCourse,
+    title: str,
+    y: Axis,
+    unit: str,
+    unit_s: float,
+    values: Mapping[str, Sequence[tuple[float, float | None]]],
+    shades: Iterable[Shade] = (),
+    rules: Iterable[Rule] = (),
+) -> Chart:
+    """Return a low chart on the course's time axis; ``values`` are (time in s, value) by the name of a curve."""
+    known = {
+        name: tuple(Point(at_s / unit_s, value) for at_s, value in each if value is not None)
+        for name, each in values.items()
+    }
+    drawn = {name: points for name, points in known.items() if points}
+    few = sum(map(len, drawn.values())) <= MOST_DOTTED
+    chart = Chart(
+        title=title,
+        x=Axis(title=f"Time ({unit})"),
+        y=y,
+        curves=tuple(
+            Curve(
+                name=name if len(drawn) > 1 else "", points=points, dots=few,
+                colour=MANY_COLOURS[number % len(MANY_COLOURS)],
+            )
+            for number, (name, points) in enumerate(drawn.items())
+        ),
+        shades=tuple(shades),
+        rules=tuple(rules),
+        series_word="Drive",
+        low=True,
+    )  # fmt: skip
+    return align(chart, course.length_s / unit_s)
+
+
+def _draw_temperature(course: TelemetryCourse, unit: str, unit_s: float) -> Chart:
+    """Return the temperatures with the drives' own limits; shaded while a drive was throttled."""
+    values = {drive.facts.drive: drive.temperatures for drive in course.drives}
+    rules = tuple(_limits(course))
+    every = [celsius for each in values.values() for _, celsius in each]
+    every += [rule.y for rule in rules if rule.y is not None]
+    beyond = max(0.0, LEAST_SPAN_C - (max(every) - min(every))) / 2
+    reached = (min(every) - beyond, max(every) + beyond)
+    y = Axis(title="Temperature (°C)", zero=False, reached=reached)
+    throttled = _throttled(course, unit_s)
+    return _draw(course, "Temperature", y, unit, unit_s, values, throttled, rules)
+
+
+def _throttled(course: TelemetryCourse, unit_s: float) -> Iterator[Shade]:
+    for drive in course.drives:
+        for began_s, ended_s in drive.throttled:
+            if began_s < course.length_s and ended_s > 0:
+                begin, end = max(0.0, began_s) / unit_s, min(course.length_s, ended_s) / unit_s
+                yield Shade(kind=ShadeKind.THROTTLED, begin=begin, end=end)
+
+
+def _limits(course: TelemetryCourse) -> Iterator[Rule]:
+    """Yield a line for each limit that any of the drives has."""
+    facts = [drive.facts for drive in course.drives]
+    for kind, limits in (
+        (RuleKind.WARNING, {limits.warning_c for limits in facts}),
+        (RuleKind.CRITICAL, {limits.critical_c for limits in facts}),
+    ):
+        for celsius in sorted(limit for limit in limits if limit is not None):
+            yield Rule(kind=kind, y=celsius, name=f"{kind} {celsius:g} °C")
+
+
+def _draw_written(course: TelemetryCourse, unit: str, unit_s: float) -> Chart:
+    """Return the bytes that the host wrote and the bytes that went to the flash, by the drives' counters."""
+    values: dict[str, list[tuple[float, float | None]]] = {}
+    for drive in course.drives:
+        for what, amount in (("host", "host_bytes"), ("flash", "nand_bytes")):
+            name = what if len(course.drives) == 1 else f"{drive.facts.drive} {what}"
+            values[name] = [
+                (at_s, part.megabytes_per_s(bytes_))
+                for part in drive.written
+                if (bytes_ := getattr(part, amount)) is not None
+                for at_s in (part.began_s, part.ended_s)
+            ]
+    title, y = "Written, as the drive counts", Axis(title="Written (MB/s)")
+    return _draw(course, title, y, unit, unit_s, values)
+
+
+def _draw_amplification(course: TelemetryCourse, unit: str, unit_s: float) -> Chart:
+    """Return the bytes to the flash for each of the host's, from reading to reading."""
+    values = {
+        drive.facts.drive: [
+            (at_s, part.amplification)
+            for part in drive.written
+            for at_s in (part.began_s, part.ended_s)
+        ]
+        for drive in course.drives
+    }
+    y = Axis(title="Write amplification (flash/host)")
+    return _draw(course, "Write amplification", y, unit, unit_s, values)
 
 
 def find_test_course(

@@ -12,19 +12,19 @@ from tkperf.model.figures import DONE, TABLE_KINDS, Figure, FigureKind
 from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import PERCENTILES, Quantity
 from tkperf.model.units import format_duration
+from tkperf.page.chart import Chart
 from tkperf.page.figures import BUILD
 from tkperf.page.figures.cells import show_over_axis
 from tkperf.page.figures.joining import join_charts, name_views
+from tkperf.page.figures.streams import find_time_unit
+from tkperf.page.figures.timeline import FILL, Stretch, draw_test, stretches_by_section
 from tkperf.page.merged import merge_sections
 from tkperf.page.naming import capitalise, describe_together, list_words
 from tkperf.page.page import ChartView, CourseView, TableView, Views
 from tkperf.page.subject import SectionSubject, find_quantities, show_table
 from tkperf.page.tables.sections import build_section_tables
 from tkperf.page.tables.telemetry import build_telemetry_table
-from tkperf.page.telemetry import show_course, show_course_below
-from tkperf.render.charts.rounds import find_time_unit
-from tkperf.render.charts.telemetry import align
-from tkperf.render.charts.timeline import FILL, Curve, curves_by_section, over_test
+from tkperf.page.telemetry import align, show_course, show_course_below
 
 Charts = Iterator[ChartView]
 # Around a change the chart draws this share of the shorter of the two sections on either side, and at least
@@ -115,14 +115,17 @@ def _is_of_whole_test(figure: Figure) -> bool:
 
 def _aligned(chart: ChartView, course: TelemetryCourse) -> ChartView:
     unit_s = find_time_unit(course.length_s)[1]
-    return replace(chart, spec=align(chart.spec, 0.0, course.length_s, unit_s), aligned=True)
+    assert isinstance(chart.chart, Chart)
+    return replace(chart, chart=align(chart.chart, course.length_s / unit_s))
 
 
 def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:
     quantities, order = find_quantities(figure.quantities), _names(loads)
     for group in figure.groups or ((),):
         of_group = loads.of_sections(group) if group else loads
-        curves = curves_by_section(of_group, of_group.loads[0].start_s if of_group.loads else 0.0)
+        stretches = stretches_by_section(
+            of_group, of_group.loads[0].start_s if of_group.loads else 0.0
+        )
         title = figure.title or f"{_listed(quantities)} over the whole test"
         text = (
             f"{_listed(quantities)} of every load by the time it began, each section in its colour"
@@ -135,7 +138,7 @@ def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:
         yield ChartView(
             key="timeline",
             text=f"{text}. {_explain(quantities)}",
-            spec=over_test(curves, quantities, title, log=figure.log, order=order),
+            chart=draw_test(stretches, quantities, title, log=figure.log, order=order),
             # Among neighbours the section in the middle is the chart's subject.
             choice=(group[len(group) // 2],) if group else (),
         )
@@ -143,7 +146,7 @@ def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:
 
 def _names(loads: LoadsOfTest) -> tuple[str, ...]:
     """Return the names of all curves of the whole test: each curve keeps its colour in every chart."""
-    return tuple(dict.fromkeys(curve.name for curve in curves_by_section(loads)))
+    return tuple(dict.fromkeys(curve.name for curve in stretches_by_section(loads)))
 
 
 def _preconditioning(figure: Figure, loads: LoadsOfTest) -> Charts:
@@ -159,18 +162,18 @@ def _preconditioning(figure: Figure, loads: LoadsOfTest) -> Charts:
             f"{_listed(quantities)} of every second while {load.step.workload} filled the active range "
             f"before {section}. {_SHADE}"
         )
-        curve = Curve(name=FILL, loads=(load,), origin_s=load.start_s)
-        spec = over_test((curve,), quantities, title, log=figure.log)
+        stretch = Stretch(name=FILL, loads=(load,), origin_s=load.start_s)
+        drawn = draw_test((stretch,), quantities, title, log=figure.log)
         name = FILL if len(fills) == 1 else f"{FILL} for {section}"
-        yield ChartView(key="preconditioning", text=text, spec=spec, choice=(name,))
+        yield ChartView(key="preconditioning", text=text, chart=drawn, choice=(name,))
 
 
 def _overlaid(figure: Figure, loads: LoadsOfTest) -> Charts:
     """Yield a chart of groups of sections, each from its own beginning."""
     quantities = find_quantities(figure.quantities)
     groups = [(group, loads.of_sections(group)) for group in figure.groups]
-    curves = tuple(
-        Curve(name=group[0], loads=of_group.loads, origin_s=of_group.loads[0].start_s)
+    stretches = tuple(
+        Stretch(name=group[0], loads=of_group.loads, origin_s=of_group.loads[0].start_s)
         for group, of_group in groups
         if of_group.loads
     )
@@ -179,8 +182,8 @@ def _overlaid(figure: Figure, loads: LoadsOfTest) -> Charts:
         f"{title}: a curve for each, over the time since its first I/O; what follows the section it "
         f"is named after belongs to its curve. {_SHADE}"
     )
-    spec = over_test(curves, quantities, title, log=figure.log, order=_names(loads))
-    yield ChartView(key="overlaid", text=text, spec=spec)
+    drawn = draw_test(stretches, quantities, title, log=figure.log, order=_names(loads))
+    yield ChartView(key="overlaid", text=text, chart=drawn)
 
 
 def _changes(figure: Figure, loads: LoadsOfTest) -> Charts:
@@ -196,12 +199,18 @@ def _changes(figure: Figure, loads: LoadsOfTest) -> Charts:
             f"{title}: every second from {format_duration(zoom_s)} before the change to as long after "
             f"it, which is at 0. {_SHADE}"
         )
-        curves = curves_by_section(LoadsOfTest(loads=(*before, *after)), changed_s)
+        stretches = stretches_by_section(LoadsOfTest(loads=(*before, *after)), changed_s)
         yield ChartView(
             key="change",
             text=text,
-            spec=over_test(
-                curves, quantities, title, log=figure.log, order=order, from_s=-zoom_s, to_s=zoom_s
+            chart=draw_test(
+                stretches,
+                quantities,
+                title,
+                log=figure.log,
+                order=order,
+                from_s=-zoom_s,
+                to_s=zoom_s,
             ),
             choice=(f"{names[0]} to {names[1]}",),
         )

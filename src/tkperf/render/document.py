@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,8 @@ from tkperf.model.units import drop_controls
 from tkperf.page.marking import find_keywords
 from tkperf.page.page import ChartView, FactBlocks, ReportView, TestView
 from tkperf.page.wording import shorten
-from tkperf.render.charts.vega import Spec
+from tkperf.render.charts.draw import draw
+from tkperf.render.charts.frame import Spec
 from tkperf.render.fonts import FAMILY
 from tkperf.render.paper import Document, charts_of, parts_of
 
@@ -50,15 +51,22 @@ def compose(view: ReportView, *, footer: str) -> Document:
     report["disclosure"] = [
         {"title": title, "facts": pairs} for title, pairs in report["disclosure"]
     ]
-    report |= msgspec.to_builtins(
-        {"overview_charts": view.overview_charts, "tests": _on_paper(view.tests)}
-    )
-    report["overview_charts"] = _lay_out(report["overview_charts"])
-    for part in parts_of(report):
-        part["charts"] = _lay_out(part["charts"])
-    specs = [_for_print(chart, keywords) for chart in charts_of(report)]
-    document: Any = _clean(report)
+    report["tests"] = [_without_charts(test) for test in view.tests]
+    report["overview_charts"] = _lay_out(view.overview_charts)
+    charts = [
+        of_part
+        for test in view.tests
+        for of_part in (
+            test.charts,
+            test.course.charts,
+            *(section.charts for section in test.sections),
+        )
+    ]
+    for part, of_part in zip(parts_of(report), charts, strict=True):
+        part["charts"] = _lay_out([view for chart in of_part for view in chart.on_paper])
     # Drawings are cleaned as drawings: a word in them is no line to break.
+    specs = [chart.pop("spec") for chart in charts_of(report)]
+    document: Any = _clean(report)
     for chart, spec in zip(charts_of(document), specs, strict=True):
         chart["spec"] = spec
     return dict(document)
@@ -69,24 +77,17 @@ def compose_run(view: ReportView, result: RunResult) -> Document:
     return compose(view, footer=f"{result.info.software}, run {result.info.name}")
 
 
-def _on_paper(tests: tuple[TestView, ...]) -> tuple[TestView, ...]:
-    """Return the tests, each chart in the views that the specification asks for."""
-
-    def lay_out(charts: tuple[ChartView, ...]) -> tuple[ChartView, ...]:
-        return tuple(view for chart in charts for view in chart.on_paper)
-
-    return tuple(
-        replace(
-            test,
-            header=_shorten(test.header),
-            charts=lay_out(test.charts),
-            course=replace(test.course, charts=lay_out(test.course.charts)),
-            sections=tuple(
-                replace(section, charts=lay_out(section.charts)) for section in test.sections
-            ),
-        )
-        for test in tests
+def _without_charts(test: TestView) -> Document:
+    """Return a test as plain data; its charts, in the views that the specification asks for, come later."""
+    plain = replace(
+        test,
+        header=_shorten(test.header),
+        charts=(),
+        course=replace(test.course, charts=()),
+        sections=tuple(replace(section, charts=()) for section in test.sections),
     )
+    document: Document = msgspec.to_builtins(plain)
+    return document
 
 
 def _shorten(blocks: FactBlocks) -> FactBlocks:
@@ -96,17 +97,17 @@ def _shorten(blocks: FactBlocks) -> FactBlocks:
     )
 
 
-def _lay_out(charts: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def _lay_out(charts: Sequence[ChartView]) -> list[list[Document]]:
     """Return rows of charts: two of half the page's width, or a wide one with charts of the same time below it."""
-    groups: list[list[dict[str, Any]]] = []
+    groups: list[list[ChartView]] = []
     for chart in charts:
-        if chart["below"] and groups:
+        if chart.below and groups:
             # It belongs below the latest chart with its time axis, even if other charts follow that one.
-            aligned = (group for group in reversed(groups) if group[0]["aligned"])
+            aligned = (group for group in reversed(groups) if group[0].aligned)
             next(aligned, groups[-1]).append(chart)
         else:
             groups.append([chart])
-    rows: list[list[dict[str, Any]]] = []
+    rows: list[list[ChartView]] = []
     pairs = False  # the last row has room for a second chart
     for group in groups:
         if pairs and len(group) == 1:
@@ -115,35 +116,39 @@ def _lay_out(charts: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
         else:
             rows.append(group)
             pairs = len(group) == 1
-    paired = {id(row[0]) for row in rows if len(row) == 2 and not row[1]["below"]}
-    for row in rows:
-        for place, chart in enumerate(row):
-            chart["wide"] = id(row[0]) not in paired and (place == 0 or len(row) == 2)
-            chart["low"] = chart["wide"] and len(row) > 1
-    return rows
+    return [_draw_row(row) for row in rows]
 
 
-def _for_print(chart: dict[str, Any], keywords: str) -> Spec:
-    """Return the drawing of a chart; its title and the marks below it become texts."""
-    spec: Spec = chart.pop("spec")
-    height, config, title = spec["height"], spec["config"], spec["title"]
-    assert isinstance(height, int)
-    assert isinstance(config, dict)
-    assert isinstance(title, dict)
-    chart["title"] = title["text"]
-    marked = title.get("subtitle", [])
-    lines = [marked] if isinstance(marked, str) else marked
+def _draw_row(row: Sequence[ChartView]) -> list[Document]:
+    paired = len(row) == 2 and not row[1].below
+    drawn = []
+    for place, chart in enumerate(row):
+        wide = not paired and (place == 0 or len(row) == 2)
+        drawn.append(_for_print(chart, wide=wide, low=wide and len(row) > 1))
+    return drawn
+
+
+def _for_print(view: ChartView, *, wide: bool, low: bool) -> Document:
+    """Return a chart with its drawing; its title and the flags below it become texts."""
     # The keywords apply to every figure, so they are on top of the page.
-    chart["marked"] = [line for line in lines if line != keywords]
-    width = WHOLE_WIDTH if chart["wide"] else HALF_WIDTH
-    orient = config.get("legend", {}).get("orient", "right")
-    drawn = _settle({key: value for key, value in spec.items() if key != "title"}, orient, width)
-    return drawn | {
+    spec: Any = draw(replace(view.chart, keywords=""))
+    title, config = spec.pop("title"), spec["config"]
+    width = WHOLE_WIDTH if wide else HALF_WIDTH
+    orient = config["legend"].get("orient", "right")
+    drawn = _settle(spec, orient, width) | {
         "width": width,
         "autosize": {"type": "fit-x", "contains": "padding"},
-        "height": round(height * (TIMELINE_SCALE if chart.pop("low") else CHART_SCALE)),
+        "height": round(spec["height"] * (TIMELINE_SCALE if low else CHART_SCALE)),
         # Texts of every mark for screen readers: they take time and would not reach the PDF.
         "config": config | {"aria": False, "font": FAMILY},
+    }
+    marked = [title["subtitle"]] if "subtitle" in title else []
+    return {
+        "title": title["text"],
+        "marked": marked,
+        "text": view.text,
+        "wide": wide,
+        "spec": drawn,
     }
 
 

@@ -16,7 +16,8 @@ from markupsafe import Markup, escape
 
 from tkperf.model.errors import UsageError
 from tkperf.page.marking import find_keywords, list_keywords
-from tkperf.page.page import ReportView
+from tkperf.page.page import ChartView, ReportView
+from tkperf.render.charts.draw import draw
 from tkperf.render.export_json import finite
 from tkperf.render.fonts import build_font_faces
 from tkperf.system.output_files import replace_file
@@ -50,12 +51,14 @@ def render_view(view: ReportView) -> str:
     environment.filters["cells_json"] = lambda cells: _script_json(
         {cell.key: cell for cell in cells}
     )
+    environment.filters["drawn"] = _drawn
     environment.filters["css_text"] = _css_text
     environment.filters["unbroken"] = _unbroken
     environment.globals["font_faces"] = build_font_faces()
     template = environment.get_template("report.html.j2")
     page = template.render(
         report=view,
+        cell_charts={name: draw(chart) for name, chart in (view.cell_charts or {}).items()},
         badges=list_keywords(view),
         keywords=find_keywords(view),
         script=_chart_script(),
@@ -72,6 +75,11 @@ def _script_json(value: object) -> str:
         plain = json.dumps(finite(msgspec.to_builtins(value)), ensure_ascii=False)
         text = plain.encode(errors="backslashreplace").decode()
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def _drawn(view: ChartView) -> list[dict[str, object]]:
+    """Return the specification of each view of a chart."""
+    return [draw(each.chart) for each in view.views]
 
 
 def _unbroken(sentence: str) -> Markup:

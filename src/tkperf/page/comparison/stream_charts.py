@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.results import RunResult, SectionResult
-from tkperf.model.quantity import IOPS
-from tkperf.page.naming import capitalise
+from tkperf.model.histogram import COARSE_WIDTH
+from tkperf.model.quantity import IOPS, Quantity
+from tkperf.page.chart import DASHES, NEUTRAL, PALETTE, Axis, Chart, Curve, Point, Scale
+from tkperf.page.comparison.tables import MOST_ACROSS
+from tkperf.page.figures.curves import flag
+from tkperf.page.figures.streams import TIME, Over, drive_fills, find_time_unit
+from tkperf.page.naming import capitalise, find_naming
 from tkperf.page.page import ChartView
+from tkperf.page.response_times import exceedance_points
 from tkperf.page.subject import find_quantities
-from tkperf.render.charts.comparison import (
-    compared_areas,
-    compared_exceedance,
-    compared_streams,
-)
-from tkperf.render.charts.rounds import TIME, Over, drive_fills, find_time_unit
+
+# Lower and upper edge in us, I/Os.
+Bucket = tuple[float, float, int]
+# Characters of a name; a legend shows no more.
+_LONGEST_NAME = 40
+_TAIL_PERCENT = 0.1
 
 Sections = dict[str, dict[str, SectionResult]]
 
@@ -40,12 +47,8 @@ def build_over_time(sections: dict[str, SectionResult], key: str, title: str) ->
     return ChartView(
         key=key,
         text=f"{title}: IOPS of every slice over time, a curve for each run.",
-        spec=compared_streams(
-            sections,
-            IOPS,
-            title=title,
-            over=dict.fromkeys(sections, in_unit),
-            x_title=f"{TIME.title} ({unit})",
+        chart=_draw_streams(
+            sections, title, dict.fromkeys(sections, in_unit), f"{TIME.title} ({unit})"
         ),
     )
 
@@ -86,13 +89,7 @@ def _fills(comparison: Comparison, test: str) -> Iterator[tuple[str, ChartView]]
                 text=f"{name}: IOPS of every slice over what was written in multiples of the capacity in use, "
                 "so that drives of different sizes are seen in the same state.",
                 choice=("drive fills",),
-                spec=compared_streams(
-                    sections,
-                    IOPS,
-                    title=f"{name}, over drive fills",
-                    over=fills,
-                    x_title="Drive fills",
-                ),
+                chart=_draw_streams(sections, f"{name}, over drive fills", fills, "Drive fills"),
             ),
         )
 
@@ -105,7 +102,7 @@ def _exceedances(comparison: Comparison, test: str) -> Iterator[ChartView]:
             yield ChartView(
                 key=f"{test}exceedance{number}",
                 text=f"{title}, the share of all I/Os that took longer than a response time.",
-                spec=compared_exceedance(sections, title=title),
+                chart=draw_exceedance(sections, title),
             )
 
 
@@ -118,7 +115,7 @@ def _areas(comparison: Comparison, test: str) -> Iterator[ChartView]:
             yield ChartView(
                 key=f"{test}areas{number}",
                 text=f"{name}: {text}",
-                spec=compared_areas(sections, quantity, title=name),
+                chart=_draw_areas(sections, quantity, name),
             )
 
 
@@ -140,3 +137,166 @@ def _sections(result: RunResult, test: str) -> tuple[SectionResult, ...]:
     return next(
         (test_result.sections for test_result in result.tests if test_result.name == test), ()
     )
+
+
+def _draw_streams(
+    sections: Mapping[str, SectionResult], title: str, over: Mapping[str, Over], x_title: str
+) -> Chart:
+    """Return IOPS of every slice, a curve for each run; ``over`` is the place of each run's slices."""
+    called = shorten_names(sections)
+    curves = {
+        called[name]: tuple(
+            Point(over[name].at(each), each.values.value(IOPS), flag=flag(each.values))
+            for each in section.slices
+        )
+        for name, section in sections.items()
+    }
+    chart = Chart(title=title, x=Axis(title=x_title), y=Axis(title=IOPS.title))
+    return _add_runs(chart, [Curve(name=name, points=of) for name, of in curves.items()], _end)
+
+
+def _add_runs(
+    chart: Chart, curves: Sequence[Curve], rank: Callable[[Sequence[Point]], float]
+) -> Chart:
+    """Return the chart with a colour for each run; among many runs only the first, the lowest and the highest by rank have one."""
+    names = list(dict.fromkeys(curve.name for curve in curves))
+    named = names
+    if len(names) > MOST_ACROSS:
+        every = {
+            name: [p for each in curves if each.name == name for p in each.points] for name in names
+        }
+        named = list(find_named({name: rank(points) for name, points in every.items()}))
+    colours = {name: PALETTE[place % len(PALETTE)] for place, name in enumerate(named)}
+    drawn = tuple(
+        replace(each, colour=colours[each.name])
+        if each.name in colours
+        else replace(each, colour=NEUTRAL, muted=True)
+        for each in curves
+    )
+    return replace(chart, curves=drawn, series="Run")
+
+
+def find_named(ranks: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the names of the first curve, the lowest and the highest."""
+    lowest, highest = (
+        min(ranks, key=lambda name: ranks[name]),
+        max(ranks, key=lambda name: ranks[name]),
+    )
+    return tuple(dict.fromkeys((next(iter(ranks)), lowest, highest)))
+
+
+def _end(points: Sequence[Point]) -> float:
+    """Return a curve's mean over its last quarter."""
+    values = [point.y for point in points if point.y is not None]
+    return fmean(values[-(-3 * len(values) // 4) :] or values or [0.0])
+
+
+def _tail(points: Sequence[Point]) -> float:
+    """Return the longest response time that at least a thousandth of a run's I/Os exceed."""
+    return max(
+        (float(point.x) for point in points if (point.y or 0.0) >= _TAIL_PERCENT), default=0.0
+    )
+
+
+def draw_exceedance(sections: Mapping[str, SectionResult], title: str) -> Chart:
+    """Return the share of a stream's I/Os that took longer than a response time, a curve for each run."""
+    many, called = len(sections) > MOST_ACROSS, shorten_names(sections)
+    curves = [
+        Curve(
+            name=called[name],
+            points=tuple(
+                Point(us, _rounded(beyond_percent))
+                for us, beyond_percent in exceedance_points(
+                    _gather(section.histogram_us) if many else section.histogram_us
+                )
+            ),
+        )
+        for name, section in sections.items()
+    ]
+    flags = (flag(each.values) for section in sections.values() for each in section.slices)
+    chart = Chart(
+        title=title,
+        x=Axis(title="Response time (µs)", scale=Scale.LOG),
+        y=Axis(title="I/Os that took longer (%)", scale=Scale.LOG),
+        flags=tuple(dict.fromkeys(filter(None, flags))),
+    )
+    return _add_runs(chart, curves, _tail)
+
+
+def shorten_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the runs' names at their curves: a long name keeps both ends, with a number if these are alike.
+
+    Each point of a curve carries the name, so a name of 200 letters would be most of the page.
+    """
+    called: dict[str, str] = {}
+    for number, name in enumerate(names, start=1):
+        short = name
+        if len(name) > _LONGEST_NAME:
+            short = f"{name[: _LONGEST_NAME // 2]}\N{HORIZONTAL ELLIPSIS}{name[-(_LONGEST_NAME // 2) :]}"
+        called[name] = f"{short} ({number})" if short in called.values() else short
+    return called
+
+
+def _rounded(value: float) -> float:
+    """Return the value in seven digits, more than a chart shows.
+
+    Each digit is a byte, and many runs have thousands of points.
+    """
+    return float(f"{value:.7g}")
+
+
+def _gather(buckets: Iterable[Bucket]) -> list[Bucket]:
+    """Return the buckets with neighbours merged, up to a sixteenth of the response time wide.
+
+    A curve of many runs is a few pixels off at most.
+    """
+    gathered: list[Bucket] = []
+    for lower, upper, count in buckets:
+        if gathered:
+            first, last, before = gathered[-1]
+            if lower == last and upper <= first * (1 + COARSE_WIDTH):
+                gathered[-1] = (first, upper, before + count)
+                continue
+        gathered.append((lower, upper, count))
+    return gathered
+
+
+def _draw_areas(sections: Mapping[str, SectionResult], quantity: Quantity, title: str) -> Chart:
+    """Return a quantity over the areas of hard disks: a colour for each run, a dash for each workload.
+
+    Disks may have different numbers of areas, so each area's place is its share of the disk.
+    """
+    workloads = dict.fromkeys(
+        cell.workload
+        for section in sections.values()
+        for area in section.rounds
+        for cell in area.cells
+    )
+    naming, called = find_naming(workloads), shorten_names(sections)
+    curves = [
+        Curve(
+            name=called[name],
+            variant=naming.of(workload),
+            dash=dash % DASHES,
+            points=tuple(
+                Point(
+                    100 * (area.number - 0.5) / section.areas,
+                    cell.value(quantity),
+                    flag=flag(cell),
+                )
+                for area in section.rounds
+                for cell in area.cells
+                if cell.workload == workload
+            ),
+        )
+        for name, section in sections.items()
+        if section.areas
+        for dash, workload in enumerate(workloads)
+    ]
+    chart = Chart(
+        title=title,
+        x=Axis(title="Place on the device (% of its capacity)"),
+        y=Axis(title=quantity.title),
+        variants=naming.title,
+    )
+    return _add_runs(chart, curves, _end)

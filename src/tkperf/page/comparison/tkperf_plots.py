@@ -11,9 +11,12 @@ from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import ComparedRow
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, THROUGHPUT, Quantity
 from tkperf.model.units import KIB
+from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Mark, Point, Scale
 from tkperf.page.comparison.stream_charts import build_over_time, find_streams
+from tkperf.page.figures.curves import flag
+from tkperf.page.layout import listing_axes
+from tkperf.page.naming import Naming
 from tkperf.page.page import ChartView
-from tkperf.render.charts.comparison import compared_bars
 
 _FOUR_KIB = 4 * KIB
 # Quantity, name of the file, title, mixes at 4 KiB.
@@ -58,6 +61,28 @@ def _of(rows: list[ComparedRow], quantity: Quantity) -> list[ComparedRow]:
 def _bars(
     comparison: Comparison, key: str, rows: list[ComparedRow], title: str
 ) -> Iterator[ChartView]:
-    if rows:
-        spec = compared_bars(rows, comparison.names, rows[0].quantity, title)
-        yield ChartView(key=key, text=f"{title}: a bar for each run.", spec=spec)
+    """Yield a bar for each run of each workload."""
+    if not rows:
+        return
+    naming = Naming(axes=listing_axes(row.workload for row in rows))
+    curves = tuple(
+        Curve(
+            name=name, mark=Mark.BAR, colour=PALETTE[number % len(PALETTE)],
+            points=tuple(
+                Point(naming.of(row.workload), entry.value, flag=flag(entry))
+                for row in rows
+                if (entry := row.entries[number]).value is not None
+            ),
+        )
+        for number, name in enumerate(comparison.names)
+    )  # fmt: skip
+    places = dict.fromkeys(naming.of(row.workload) for row in rows)
+    chart = Chart(
+        title=title,
+        x=Axis(title=naming.title, scale=Scale.ORDINAL, places=tuple(places)),
+        y=Axis(title=rows[0].quantity.title),
+        curves=curves,
+        series="Run",
+        grouped=True,
+    )
+    yield ChartView(key=key, text=f"{title}: a bar for each run.", chart=chart)

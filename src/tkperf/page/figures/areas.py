@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from tkperf.analysis.axes import place_of
+from tkperf.analysis.results import SectionResult
 from tkperf.model.figures import Figure
-from tkperf.page.naming import capitalise
+from tkperf.model.quantity import Quantity
+from tkperf.page.chart import Axis, Chart, Curve, Mark, Point, Scale
+from tkperf.page.figures.curves import build_curves, flag
+from tkperf.page.naming import capitalise, find_naming
 from tkperf.page.page import ChartView, Views
 from tkperf.page.subject import SectionSubject, find_quantities, show_table
 from tkperf.page.tables.results import build_areas
-from tkperf.render.charts.hard_disk import box_plot, draw_over_areas
 
 
 def show_over_areas(subject: SectionSubject, figure: Figure) -> Views:
@@ -19,7 +23,7 @@ def show_over_areas(subject: SectionSubject, figure: Figure) -> Views:
             yield show_table(build_areas(section, quantity), subject.links)
         title = figure.title or f"{capitalise(quantity.label)} over area"
         text = f"{capitalise(quantity.title)} of every area from the start of the disk to its end."
-        yield ChartView(key="area", text=text, spec=draw_over_areas(section, quantity, title))
+        yield ChartView(key="area", text=text, chart=_draw_over_areas(section, quantity, title))
 
 
 def show_spread(subject: SectionSubject, figure: Figure) -> Views:
@@ -31,9 +35,49 @@ def show_spread(subject: SectionSubject, figure: Figure) -> Views:
             key="box",
             text=f"Spread of {quantity.title} over the areas: median, quartiles, and whiskers to the "
             "slowest and the fastest area.",
-            spec=box_plot(
+            chart=_draw_spread(
                 section,
                 quantity,
                 figure.title or f"{capitalise(quantity.label)}, spread over areas",
             ),
         )
+
+
+def _draw_over_areas(section: SectionResult, quantity: Quantity, title: str) -> Chart:
+    """Return a quantity over the areas of a hard disk, a curve for each workload."""
+    points = [
+        (cell.workload, Point(area.number, cell.value(quantity), flag=flag(cell)))
+        for area in section.rounds
+        for cell in area.cells
+    ]
+    naming = find_naming(work for work, _ in points)
+    return Chart(
+        title=title,
+        x=Axis(
+            title="Area of the device (1 is its start)", domain=(0.5, (section.areas or 0) + 0.5)
+        ),
+        y=Axis(title=quantity.title),
+        curves=build_curves(points, naming),
+        series=naming.title,
+    )
+
+
+def _draw_spread(section: SectionResult, quantity: Quantity, title: str) -> Chart:
+    """Return the spread of a quantity over the areas of a hard disk, a box for each workload."""
+    cells = [cell for area in section.rounds for cell in area.cells]
+    workloads = {cell.workload for cell in cells}
+    naming = find_naming(workloads)
+    ordered = sorted(workloads, key=lambda work: place_of(work, naming.axes[::-1]))
+    points = tuple(
+        Point(naming.of(cell.workload), cell.value(quantity), flag=flag(cell)) for cell in cells
+    )
+    return Chart(
+        title=title,
+        x=Axis(
+            title=naming.title,
+            scale=Scale.ORDINAL,
+            places=tuple(naming.of(work) for work in ordered),
+        ),
+        y=Axis(title=quantity.title),
+        curves=(Curve(points=points, mark=Mark.BOX),),
+    )

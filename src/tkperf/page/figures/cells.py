@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from tkperf.analysis.axes import OFFERED, Axis
-from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED
-from tkperf.analysis.results import SectionResult
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from tkperf.analysis.axes import BLOCKS, DEPTH, JOBS, MIX, OFFERED, Axis, find_axes
+from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED, Characteristic
+from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.model.figures import Figure
-from tkperf.model.quantity import IOPS
+from tkperf.model.quantity import IOPS, Quantity
+from tkperf.model.workload import Workload
+from tkperf.page import chart as charts
+from tkperf.page.chart import NEUTRAL, Bars3D, Chart, Curve, Mark, Point, Rule, RuleKind, Scale
+from tkperf.page.figures.curves import (
+    SURE,
+    build_curves,
+    colour_values,
+    describe_sure,
+    flag,
+)
 from tkperf.page.layout import arrange
 from tkperf.page.naming import Naming, capitalise, describe_axes, describe_curves
 from tkperf.page.page import ChartView, Views
 from tkperf.page.subject import SectionSubject, find_quantities, show_table
 from tkperf.page.tables.results import build_listing, build_matrices
-from tkperf.render.charts import rounds
-from tkperf.render.charts.bars_3d import bars_3d
-from tkperf.render.charts.demand import against, over_demand, split_demand
-from tkperf.render.charts.offered import describe_marks, over_offered
+
+OUTSTANDING = "Outstanding I/Os in total (TC x QD)"
+IDEAL = "ideal: all that is offered"
 
 
 def show_matrix(subject: SectionSubject, figure: Figure) -> Views:
@@ -45,16 +57,41 @@ def show_over_axis(subject: SectionSubject, figure: Figure, *, bars: bool = Fals
         yield ChartView(
             key="2d",
             text=f"{title}: means over the window{told_apart}.",
-            spec=rounds.over_axis(
-                section.cells,
-                quantity,
-                title,
-                log=figure.log,
-                bars=bars,
-                axis=figure.axis,
-                links=subject.links,
+            chart=_draw_over_axis(subject, figure, quantity, title, bars=bars),
+        )
+
+
+def _draw_over_axis(
+    subject: SectionSubject, figure: Figure, quantity: Quantity, title: str, *, bars: bool
+) -> Chart:
+    """Return a quantity over one axis of its workloads, a curve, or bars, for each value of the others."""
+    cells = subject.section.cells
+    x, *others = _axes(subject.section, figure.axis)
+    naming = Naming(axes=tuple(others))
+    places = dict(sorted({x.order(cell.workload): x.text(cell.workload) for cell in cells}.items()))
+    points = (
+        (
+            cell.workload,
+            Point(
+                x.text(cell.workload), cell.value(quantity), link=subject.links.get(cell.workload, ""),
+                flag=flag(cell), facts=(describe_sure(cell, quantity),),
             ),
         )
+        for cell in cells
+    )  # fmt: skip
+    mark = Mark.BAR if bars else Mark.LINE
+    return Chart(
+        title=title,
+        x=charts.Axis(title=x.title, scale=Scale.ORDINAL, places=tuple(places.values())),
+        y=charts.Axis(title=quantity.title, scale=_scale(figure)),
+        curves=build_curves(points, naming, mark=mark, facts=(SURE,)),
+        series=naming.title if others else "",
+        grouped=bars,
+    )
+
+
+def _scale(figure: Figure) -> Scale:
+    return Scale.LOG if figure.log else Scale.LINEAR
 
 
 def _over_offered(subject: SectionSubject, figure: Figure) -> Views:
@@ -75,31 +112,120 @@ def _over_offered(subject: SectionSubject, figure: Figure) -> Views:
         yield ChartView(
             key="2d",
             text=f"{title}: {quantity.title} of every level{curves}.{ideal}{marked}",
-            spec=over_offered(
-                section.cells,
-                quantity,
-                title,
-                naming=naming,
-                marks=marks,
-                links=subject.links,
-                log=figure.log,
+            chart=_draw_over_offered(subject, figure, quantity, title, naming, marks),
+        )
+
+
+def _draw_over_offered(
+    subject: SectionSubject,
+    figure: Figure,
+    quantity: Quantity,
+    title: str,
+    naming: Naming,
+    marks: Sequence[Characteristic],
+) -> Chart:
+    """Return a quantity over the offered rate; a chart of IOPS also has the ideal line."""
+    cells = subject.section.cells
+    points = (
+        (
+            cell.workload,
+            Point(
+                cell.workload.offered_iops or 0.0, value, link=subject.links.get(cell.workload, ""),
+                flag=flag(cell), facts=(describe_sure(cell, quantity),),
             ),
         )
+        for cell in cells
+        if (value := cell.value(quantity)) is not None
+    )  # fmt: skip
+    curves = build_curves(points, naming, facts=(SURE,))
+    if quantity is IOPS:
+        most = max(cell.workload.offered_iops or 0.0 for cell in cells)
+        ends = (Point(0.0, 0.0), Point(most, most))
+        named = (replace(each, name=each.name or "measured") for each in curves)
+        curves = (*named, Curve(name=IDEAL, points=ends, colour=NEUTRAL, dash=1))
+    return Chart(
+        title=title,
+        x=charts.Axis(title=OFFERED.title),
+        y=charts.Axis(title=quantity.title, scale=_scale(figure)),
+        curves=curves,
+        rules=tuple(
+            # The names are one below the other, as the rates may be close together.
+            Rule(kind=RuleKind.RATE, x=mark.value, name=_name_mark(mark), row=row)
+            for row, mark in enumerate(marks)
+        ),
+        series=naming.title if naming.axes else "",
+    )
+
+
+def describe_marks(marks: Sequence[Characteristic]) -> str:
+    """Return the marks in words: ``no backlog up to 91,000 IOPS, saturates at 93,900 IOPS``."""
+    return ", ".join(map(_name_mark, marks))
+
+
+def _name_mark(mark: Characteristic) -> str:
+    return f"{mark.measure.label} {mark.text()} {mark.measure.unit}"
 
 
 def show_bars_3d(subject: SectionSubject, figure: Figure) -> Views:
     section = subject.section
     for quantity in find_quantities(figure.quantities):
         title = figure.title or f"{_name_by_axes(section, quantity.title)}, 3-D"
-        spec = bars_3d(section, quantity, title)
-        if spec is not None:
+        chart = _build_bars(section, quantity, title)
+        if chart is not None:
             layout = arrange(cell.workload for cell in section.cells)
             text = (
                 f"{title}: every cell of the window's table as a bar, the "
                 f"{describe_axes([layout.column_axis.title])} to the right, the "
                 f"{describe_axes(layout.row_titles)} to the back."
             )
-            yield ChartView(key="3d", text=text, spec=spec)
+            yield ChartView(key="3d", text=text, chart=chart)
+
+
+def _build_bars(section: SectionResult, quantity: Quantity, title: str) -> Bars3D | None:
+    """Return means over the window as bars: columns of the table to the right, rows to the back in their own order.
+
+    The end with the lower bars is in front, so that high bars are behind. None unless the workloads
+    differ in exactly two fields and at least one cell has a value.
+    """
+    layout = arrange(cell.workload for cell in section.cells)
+    if min(len(layout.rows), len(layout.columns)) < 2 or len(layout.row_axes) > 1:
+        return None
+    cell_of = {cell.workload: cell for cell in section.cells}
+
+    def height(work: Workload | None) -> float:
+        return 0.0 if work is None else cell_of[work].value(quantity) or 0.0
+
+    highest = [max(map(height, row), default=0.0) for row in layout.at]
+    step = 1 if highest[0] <= highest[-1] else -1
+    bars = {
+        (back, right): Point("", value, flag=flag(cell), facts=(describe_sure(cell, quantity),))
+        for back, row in enumerate(layout.at[::step])
+        for right, work in enumerate(row)
+        if work is not None
+        and (cell := cell_of[work])
+        and (value := cell.value(quantity)) is not None
+    }
+    if not bars:
+        return None
+    axis, rows = layout.row_axes[0], layout.rows[::step]
+    colours = colour_values(axis, rows)
+    return Bars3D(
+        title=title,
+        columns=tuple(_name_edge(layout.column_axis, work) for work in layout.columns),
+        rows=tuple(_name_edge(axis, work) for work in rows),
+        colours=tuple(colours[axis.order(work)] for work in rows),
+        column_title=layout.column_axis.title,
+        row_title=axis.title,
+        value_title=quantity.title,
+        bars=tuple(bars.values()),
+        places=tuple(bars),
+        facts=(SURE,),
+    )
+
+
+def _name_edge(axis: Axis, workload: Workload) -> str:
+    """Return the name of a place along an edge; a mix is clear by its stroke, a block size by the edge's title."""
+    return axis.text(workload) if axis in (MIX, BLOCKS) else axis.words(workload)
 
 
 def show_against(subject: SectionSubject, figure: Figure) -> Views:
@@ -115,7 +241,33 @@ def show_against(subject: SectionSubject, figure: Figure) -> Views:
         key="against",
         text=f"{title}: {upright.title} over {across.title}, a point for each cell of the window's table"
         f"{describe_curves(others)}, along it growing {describe_axes([along.title])}.",
-        spec=against(cells, upright, across, title, log=figure.log),
+        chart=_draw_against(cells, upright, across, title, _scale(figure)),
+    )
+
+
+def _draw_against(
+    cells: Sequence[CellResult], upright: Quantity, across: Quantity, title: str, scale: Scale
+) -> Chart:
+    """Return one quantity over another: a point for each cell, a curve along the demand."""
+    along, others = split_demand(cell.workload for cell in cells)
+    naming = Naming(axes=others)
+    points = (
+        (
+            cell.workload,
+            Point(
+                x, value, flag=flag(cell),
+                facts=(along.text(cell.workload), describe_sure(cell, upright)),
+            ),
+        )
+        for cell in sorted(cells, key=lambda cell: along.order(cell.workload))
+        if (x := cell.value(across)) is not None and (value := cell.value(upright)) is not None
+    )  # fmt: skip
+    return Chart(
+        title=title,
+        x=charts.Axis(title=across.title),
+        y=charts.Axis(title=upright.title, scale=scale),
+        curves=build_curves(points, naming, facts=(along.title, SURE)),
+        series=naming.title if others else "",
     )
 
 
@@ -130,8 +282,41 @@ def show_over_demand(subject: SectionSubject, figure: Figure) -> Views:
             key="outstanding",
             text=f"{title}: {quantity.title} over threads x queue depth{describe_curves(others)}; "
             "cells of an equal product stand above each other, none of them is left out or averaged.",
-            spec=over_demand(cells, quantity, title, log=figure.log),
+            chart=_draw_over_demand(cells, quantity, title, _scale(figure)),
         )
+
+
+def _draw_over_demand(
+    cells: Sequence[CellResult], quantity: Quantity, title: str, scale: Scale
+) -> Chart:
+    """Return a quantity over threads x queue depth; cells of an equal product are above each other."""
+    _, others = split_demand(cell.workload for cell in cells)
+    naming = Naming(axes=others)
+    points = [
+        (
+            work := cell.workload,
+            Point(
+                work.total_outstanding_ios, cell.value(quantity), flag=flag(cell),
+                facts=(f"TC{work.jobs} QD{work.io_depth}", describe_sure(cell, quantity)),
+            ),
+        )
+        for cell in sorted(cells, key=lambda cell: cell.workload.total_outstanding_ios)
+    ]  # fmt: skip
+    places = tuple(dict.fromkeys(point.x for _, point in points))
+    return Chart(
+        title=title,
+        x=charts.Axis(title=OUTSTANDING, scale=Scale.ORDINAL, places=places),
+        y=charts.Axis(title=quantity.title, scale=scale),
+        curves=build_curves(points, naming, facts=("Demand", SURE)),
+        series=naming.title if others else "",
+    )
+
+
+def split_demand(workloads: Iterable[Workload]) -> tuple[Axis, tuple[Axis, ...]]:
+    """Return the axis along which demand grows within a curve, and the axes that tell the curves apart."""
+    axes = find_axes(workloads)
+    along = next((axis for axis in (DEPTH, JOBS, OFFERED) if axis in axes), DEPTH)
+    return along, tuple(axis for axis in axes if axis is not along)
 
 
 def _name_by_axes(section: SectionResult, quantity: str, axis: str = "") -> str:
@@ -141,5 +326,16 @@ def _name_by_axes(section: SectionResult, quantity: str, axis: str = "") -> str:
 
 
 def _axes(section: SectionResult, axis: str = "") -> tuple[Axis, ...]:
-    x, others = rounds.split_axes((cell.workload for cell in section.cells), axis)
+    x, others = split_axes((cell.workload for cell in section.cells), axis)
     return (x, *others)
+
+
+def split_axes(workloads: Iterable[Workload], axis: str = "") -> tuple[Axis, tuple[Axis, ...]]:
+    """Return the x axis of a chart of cells, and the other axes.
+
+    The x axis is the one with the requested key, otherwise the block size, or the first axis if that does not differ.
+    """
+    axes = find_axes(workloads) or (BLOCKS,)
+    asked = (candidate for candidate in axes if candidate.key == axis)
+    x = next(asked, BLOCKS if BLOCKS in axes else axes[0])
+    return x, tuple(axis for axis in axes if axis is not x)

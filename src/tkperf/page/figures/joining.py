@@ -10,7 +10,6 @@ from tkperf.analysis.timeline.findings import Timeline
 from tkperf.model.figures import Figure, FigureKind
 from tkperf.model.quantity import LATENCY_MAX
 from tkperf.page.page import ChartView
-from tkperf.render.charts.vega import has_values
 
 _OVER_TIME = (FigureKind.OVER_TIME, FigureKind.SECONDS, FigureKind.TIMELINE)
 
@@ -92,7 +91,7 @@ def _key(charts: Iterable[ChartView], key: str) -> Iterator[ChartView]:
     for chart in charts:
         count[chart.key] += 1
         number = count[chart.key] if count[chart.key] > 1 else ""
-        if has_values(chart.spec):
+        if chart.chart.drawable:
             yield replace(chart, key=f"{key}{chart.key}{number}")
 
 
@@ -102,12 +101,7 @@ def _join(views: list[ChartView]) -> ChartView:
     # A plan made elsewhere may have names that do not tell the views apart.
     if len(set(names)) < len(names) or len(set(map(len, names))) > 1:
         views = [
-            replace(view, choice=(f"{number}: {_title(view)}",))
+            replace(view, choice=(f"{number}: {view.chart.title}",))
             for number, view in enumerate(views, start=1)
         ]
     return replace(views[0], others=tuple(views[1:]))
-
-
-def _title(view: ChartView) -> str:
-    title = view.spec["title"]
-    return str(title["text"]) if isinstance(title, dict) else str(title)

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import isclose, isfinite
 
+from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded, Timeline, preferred
 from tkperf.model.figures import Figure
 from tkperf.model.measurement import TOO_FEW_IOS
-from tkperf.model.quantity import LATENCY_MEAN, PERCENTILES, Direction, Quantity
-from tkperf.model.units import format_capacity
+from tkperf.model.quantity import IOPS, LATENCY_MEAN, PERCENTILES, Direction, Quantity
+from tkperf.model.steady_state import SteadyStateVerdict
+from tkperf.model.units import format_capacity, unit_for_people
 from tkperf.model.workload import Workload
+from tkperf.page.chart import NEUTRAL, PALETTE, Axis, Chart, Curve, Legend, Point, Scale
+from tkperf.page.figures.curves import build_curves, flag
+from tkperf.page.figures.found import mark_found
+from tkperf.page.figures.seconds import draw_seconds, find_recorded
+from tkperf.page.figures.streams import (
+    MOST_SLICES_DRAWN,
+    TIME,
+    TOTAL_WRITTEN,
+    Over,
+    draw_stream,
+    drive_fills,
+    stream_unit,
+)
 from tkperf.page.naming import (
+    address,
     capitalise,
     describe_curves,
     describe_direction,
     describe_together,
+    find_naming,
     list_words,
 )
 from tkperf.page.page import ChartView, Views
 from tkperf.page.subject import SectionSubject, find_quantities
 from tkperf.page.tables.results import directions_of
-from tkperf.page.telemetry import show_course_below
-from tkperf.render.charts import rounds
-from tkperf.render.charts.over_time import mark_over_time
-from tkperf.render.charts.seconds import (
-    find_recorded,
-    flagged_rows,
-    over_seconds,
-    part_rows,
-    seconds_rows,
-    window_rows,
-)
-from tkperf.render.charts.telemetry import align
+from tkperf.page.telemetry import align, show_course_below
 
 
 def show_over_rounds(subject: SectionSubject, figure: Figure) -> Views:
@@ -42,27 +49,18 @@ def show_over_rounds(subject: SectionSubject, figure: Figure) -> Views:
     for mix in (None,) if figure.read_percents else mixes:
         shown = figure.read_percents if mix is None else (mix,)
         of = "" if mix is None else f": {describe_direction(measured, mix)}"
-        curves = rounds.shown_over_rounds(section, shown, most_threads=figure.most_threads)
-        naming = rounds.naming_over_rounds(section, shown, most_threads=figure.most_threads)
+        curves = _shown_over_rounds(section, shown, most_threads=figure.most_threads)
+        naming = find_naming(curves)
         threads = "; of the most threads alone" if figure.most_threads else ""
         for quantity in find_quantities(figure.quantities):
             title = (figure.title or f"{capitalise(quantity.label)} over the rounds") + of
             yield ChartView(
                 key="convergence",
                 text=f"{title}: {quantity.title} of every round{describe_curves(naming.axes)}{threads}.",
-                spec=mark_over_time(
-                    rounds.convergence(
-                        section,
-                        quantity,
-                        title,
-                        read_percents=shown,
-                        most_threads=figure.most_threads,
-                        log=figure.log,
-                        links=subject.links,
-                    ),
+                chart=mark_found(
+                    _draw_over_rounds(subject, quantity, title, curves, log=figure.log),
                     _timelines_of(subject, Recorded.ROUNDS, curves),
                     (quantity,),
-                    x="round",
                 ),
                 choice=(describe_direction(measured, mix),)
                 if mix is not None and len(mixes) > 1
@@ -70,9 +68,55 @@ def show_over_rounds(subject: SectionSubject, figure: Figure) -> Views:
             )
 
 
+def _shown_over_rounds(
+    section: SectionResult, read_percents: Sequence[int] | None, *, most_threads: bool
+) -> tuple[Workload, ...]:
+    """Return the workloads of these mixes, in their order; ``most_threads`` keeps only the largest thread count."""
+    measured = dict.fromkeys(
+        cell.workload
+        for round_result in section.rounds
+        for cell in round_result.cells
+        if read_percents is None or cell.workload.read_percent in read_percents
+    )
+    most = max((workload.jobs for workload in measured), default=0)
+    return tuple(workload for workload in measured if workload.jobs == most or not most_threads)
+
+
+def _draw_over_rounds(
+    subject: SectionSubject,
+    quantity: Quantity,
+    title: str,
+    shown: Sequence[Workload],
+    *,
+    log: bool,
+) -> Chart:
+    """Return a quantity over the rounds, a curve for each workload; a point opens its round of the cell."""
+    naming = find_naming(shown)
+    points = (
+        (
+            cell.workload,
+            Point(
+                each.number, cell.value(quantity), flag=flag(cell),
+                link=address(subject.links.get(cell.workload, ""), str(each.number)),
+            ),
+        )
+        for each in subject.section.rounds
+        for cell in each.cells
+        if cell.workload in shown
+    )  # fmt: skip
+    rounds = tuple(each.number for each in subject.section.rounds)
+    return Chart(
+        title=title,
+        x=Axis(title="Round", scale=Scale.ORDINAL, places=rounds),
+        y=Axis(title=quantity.title, scale=Scale.LOG if log else Scale.LINEAR),
+        curves=build_curves(points, naming),
+        series=naming.title,
+    )
+
+
 def show_window(subject: SectionSubject, figure: Figure) -> Views:
     """Yield the judged window, once for each tracking variable; nothing without a judged window."""
-    section, verdicts = subject.section, subject.section.window_verdicts
+    verdicts = subject.section.window_verdicts
     for number, verdict in enumerate(verdict for verdict in verdicts if verdict.judged):
         title = figure.title or "Steady state verification: the window"
         if len(verdicts) > 1:
@@ -81,20 +125,75 @@ def show_window(subject: SectionSubject, figure: Figure) -> Views:
             key=f"window{number or ''}",
             text=f"{verdict.tracking} in the window with its average, the lines at 110 % and 90 % of "
             "it, and the best linear fit. The lines are a convention; the criterion is the range.",
-            spec=rounds.steady_state_window(
-                verdict,
-                title,
-                "Slice" if section.slices else "Round",
-                rounds.tracked_cells(section, verdict),
-                subject.links,
-            ),
+            chart=_draw_window(subject, verdict, title),
             choice=(verdict.tracking,) if len(verdicts) > 1 else (),
         )
 
 
+def _draw_window(subject: SectionSubject, verdict: SteadyStateVerdict, title: str) -> Chart:
+    """Return the tracking variable in the window, its average, 110 % and 90 % lines and best fit."""
+    cells = _tracked_cells(subject.section, verdict)
+    measured = tuple(
+        Point(
+            number, value, flag=flag(cells.get(number)),
+            link=address(subject.links.get(cells[number].workload, ""), str(number))
+            if number in cells
+            else "",
+        )
+        for number, value in zip(verdict.rounds, verdict.values, strict=True)
+        if isfinite(value)
+    )  # fmt: skip
+    unit = unit_for_people(verdict.unit)
+    return Chart(
+        title=title,
+        x=Axis(
+            title="Slice" if subject.section.slices else "Round",
+            domain=(verdict.rounds[0], verdict.rounds[-1]),
+            ticks=tuple(verdict.rounds),
+        ),
+        y=Axis(title=unit if unit == IOPS.unit else f"Tracked value ({unit})", zero=False),
+        curves=(
+            Curve(name="measured", points=measured, colour=PALETTE[0], dots=True),
+            *_lines_of(verdict),
+        ),
+        # Places identify the lines, so all five have names next to the plot.
+        legend=Legend.ENDS,
+        series_word="Line",
+    )
+
+
+def _lines_of(verdict: SteadyStateVerdict) -> Iterator[Curve]:
+    """Yield the lines that a window is judged by; a window with an unmeasured round has none."""
+    first, last, average = verdict.rounds[0], verdict.rounds[-1], verdict.average
+    lines = {
+        "average": (average, average, PALETTE[1]),
+        "110 % of average": (1.1 * average, 1.1 * average, NEUTRAL),
+        "90 % of average": (0.9 * average, 0.9 * average, NEUTRAL),
+    }
+    if verdict.fit is not None:
+        lines["best linear fit"] = (verdict.fit.at(first), verdict.fit.at(last), PALETTE[2])
+    for name, (begin, end, colour) in lines.items():
+        if isfinite(begin):
+            points = (Point(first, begin), Point(last, end))
+            yield Curve(name=name, points=points, colour=colour, dash=1)
+
+
+def _tracked_cells(section: SectionResult, verdict: SteadyStateVerdict) -> dict[int, CellResult]:
+    """Return the cells behind a verdict's values, by their round or slice, as far as the values identify them."""
+    of_number = {each.number: (each.values,) for each in section.slices} | {
+        each.number: each.cells for each in section.rounds
+    }
+    return {
+        number: cell
+        for number, value in zip(verdict.rounds, verdict.values, strict=True)
+        for cell in of_number.get(number, ())
+        if any(isclose(value, other) for other in cell.all.values() if other is not None)
+    }
+
+
 def show_over_time(subject: SectionSubject, figure: Figure) -> Views:
     if len(subject.section.slices) > 1:
-        yield _stream(subject, figure, "time", rounds.TIME, "over time", "over time")
+        yield _stream(subject, figure, "time", TIME, "over time", "over time")
         asked = (each for each in subject.section.plan.figures if each.kind is figure.kind)
         if subject.course is not None and figure is next(asked):
             yield from show_course_below(subject.course)
@@ -103,14 +202,14 @@ def show_over_time(subject: SectionSubject, figure: Figure) -> Views:
 def show_over_written(subject: SectionSubject, figure: Figure) -> Views:
     if _written_known(subject):
         text = "over the total amount written (TGBW)"
-        yield _stream(subject, figure, "tgbw", rounds.TOTAL_WRITTEN, "over total GB written", text)
+        yield _stream(subject, figure, "tgbw", TOTAL_WRITTEN, "over total GB written", text)
 
 
 def show_over_fills(subject: SectionSubject, figure: Figure) -> Views:
     capacity_bytes = subject.capacity_bytes
     if capacity_bytes and _written_known(subject):
         text = f"over the amount written in multiples of {format_capacity(capacity_bytes)}, the capacity in use"
-        over = rounds.drive_fills(capacity_bytes)
+        over = drive_fills(capacity_bytes)
         yield _stream(subject, figure, "fills", over, "over drive fills", text)
 
 
@@ -120,7 +219,7 @@ def _written_known(subject: SectionSubject) -> bool:
 
 
 def _stream(
-    subject: SectionSubject, figure: Figure, key: str, over: rounds.Over, of: str, text: str
+    subject: SectionSubject, figure: Figure, key: str, over: Over, of: str, text: str
 ) -> ChartView:
     quantities = find_quantities(figure.quantities)
     log = ", logarithmic" if figure.log else ""
@@ -133,14 +232,14 @@ def _stream(
         caption += ", reads and writes apart"
     if log:
         caption += ", the axis logarithmic"
-    if len(subject.section.slices) > rounds.MOST_SLICES_DRAWN:
+    if len(subject.section.slices) > MOST_SLICES_DRAWN:
         caption += (
             f"; of {len(subject.section.slices):,} slices the lowest and the highest of neighbours, "
-            f"{rounds.MOST_SLICES_DRAWN:,} at most"
+            f"{MOST_SLICES_DRAWN:,} at most"
         )
     if set(quantities) & set(PERCENTILES):
         caption += f"; none where a slice had {TOO_FEW_IOS}"
-    spec = rounds.stream(
+    chart = draw_stream(
         subject.section,
         quantities,
         title,
@@ -149,22 +248,17 @@ def _stream(
         directions=directions,
         link=subject.links.get(workload, ""),
     )
-    aligned = over is rounds.TIME and subject.course is not None
-    if aligned and subject.course is not None:
-        spec = align(spec, 0.0, subject.course.length_s, rounds.stream_unit(subject.section)[1])
-    if over is rounds.TIME:
+    if over is TIME:
+        if subject.course is not None:
+            length_s, unit_s = subject.course.length_s, stream_unit(subject.section)[1]
+            chart = align(chart, length_s / unit_s)
         timelines = preferred(subject.section.timelines)
-        unit_s = rounds.stream_unit(subject.section)[1]
-        marked = mark_over_time(spec, timelines, quantities, scale=1 / unit_s)
-        if marked is not spec:
+        unit_s = stream_unit(subject.section)[1]
+        marked = mark_found(chart, timelines, quantities, scale=1 / unit_s)
+        if marked is not chart:
             caption += ". Marked: what was found over time"
-        spec = marked
-    return ChartView(
-        key=key,
-        text=f"{caption}. Workload: {subject.section.workload}.",
-        spec=spec,
-        aligned=aligned,
-    )
+        chart = marked
+    return ChartView(key=key, text=f"{caption}. Workload: {subject.section.workload}.", chart=chart)
 
 
 def _listed(quantities: tuple[Quantity, ...]) -> str:
@@ -186,19 +280,11 @@ def show_seconds(subject: SectionSubject, figure: Figure) -> Views:
             text=f"{what} of every second: where a point stands for several, the shade reaches "
             "from the lowest to the highest."
             + (" Shaded green: the window that was judged." if judged else ""),
-            spec=mark_over_time(
-                over_seconds(
-                    seconds_rows(detail, quantities),
-                    window_rows(detail),
-                    part_rows(detail),
-                    flagged_rows(detail),
-                    quantities,
-                    figure.title or f"{what}, every second",
-                ),
+            chart=mark_found(
+                draw_seconds(detail, quantities, figure.title or f"{what}, every second"),
                 _timelines_of(subject, Recorded.SECONDS),
                 quantities,
                 scale=1000,  # its axis is in ms
-                x="t",
             ),
             cell=subject.links[detail.workload],
             choice=(str(detail.workload),) if len(subject.details) > 1 else (),

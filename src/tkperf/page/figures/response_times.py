@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tkperf.model.figures import Figure
+from tkperf.page.chart import Distribution
+from tkperf.page.figures.curves import flag
 from tkperf.page.page import ChartView, Views
+from tkperf.page.response_times import BINS_A_DECADE, find_buckets, find_marks
 from tkperf.page.subject import SectionSubject
 from tkperf.page.tables.results import directions_of
-from tkperf.render.charts.flagged import with_flags
-from tkperf.render.charts.latency import (
-    BINS_A_DECADE,
-    draw_response_times,
-    exceedance,
-    histogram_rows,
-    mark_rows,
-)
-from tkperf.render.charts.vega import Spec
 
 
 def show_histogram(subject: SectionSubject, figure: Figure) -> Views:
@@ -26,13 +18,13 @@ def show_histogram(subject: SectionSubject, figure: Figure) -> Views:
         "Marked: average (ART), percentiles, maximum (MRT)."
     )
     title = figure.title or "Response time histogram"
-    yield from _distribution(subject, figure, "rth", title, text, draw_response_times)
+    yield from _distribution(subject, figure, "rth", title, text)
 
 
 def show_exceedance(subject: SectionSubject, figure: Figure) -> Views:
     text = "The share of all I/Os that took longer than a response time."
     title = figure.title or "Exceedance"
-    yield from _distribution(subject, figure, "exceedance", title, text, exceedance)
+    yield from _distribution(subject, figure, "exceedance", title, text, exceedance=True)
 
 
 def _distribution(
@@ -41,7 +33,8 @@ def _distribution(
     key: str,
     title: str,
     text: str,
-    draw: Callable[..., Spec],
+    *,
+    exceedance: bool = False,
 ) -> Views:
     for detail in subject.details.values():
         directions = directions_of(detail.workload, apart=figure.apart)
@@ -51,8 +44,13 @@ def _distribution(
         for direction, words in directions:
             stats = detail.of(direction)
             of = f"{words} of {detail.workload}" if figure.apart else str(detail.workload)
-            if buckets := histogram_rows(stats):
-                spec = draw(buckets, mark_rows(stats), f"{title}: {of}")
-                spec = with_flags(spec, detail.counted)
+            if buckets := find_buckets(stats):
+                chart = Distribution(
+                    title=f"{title}: {of}",
+                    buckets=buckets,
+                    marks=find_marks(stats),
+                    exceedance=exceedance,
+                    flags=tuple(dict.fromkeys(filter(None, map(flag, detail.counted)))),
+                )
                 choice = (words,) if len(directions) > 1 else ()
-                yield ChartView(key=key, text=text, spec=spec, choice=choice)
+                yield ChartView(key=key, text=text, chart=chart, choice=choice)

@@ -1,4 +1,4 @@
-"""3-D bars of the specifications: a quantity over block size and read/write mix, or any two axes.
+"""3-D bars of the specifications: values over two axes, such as block size and read/write mix.
 
 Vega-Lite has no third dimension, so this module projects the bars' faces and draws them as polygons. Far
 faces come first, so that near ones cover them.
@@ -6,29 +6,12 @@ faces come first, so that near ones cover them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from tkperf.analysis.axes import BLOCKS, MIX, Axis, Order
-from tkperf.analysis.results import CellResult, SectionResult
-from tkperf.model.quantity import Quantity
-from tkperf.model.workload import Workload
-from tkperf.page.layout import Layout, arrange
-from tkperf.page.words.flags import mark
-from tkperf.render.charts.colours import colour_values
-from tkperf.render.charts.flagged import flag
-from tkperf.render.charts.vega import (
-    NEUTRAL,
-    PALETTE,
-    SURE,
-    Row,
-    Spec,
-    build_frame,
-    linear_axis,
-    sure,
-    tooltip,
-)
+from tkperf.page.chart import Bars3D
+from tkperf.render.charts.axes import linear_axis
+from tkperf.render.charts.frame import GREY, Row, Spec, build_frame, find_colour, shade, tooltip
 
 ScreenPoint = tuple[float, float]
 
@@ -36,6 +19,7 @@ ScreenPoint = tuple[float, float]
 _RIGHT: ScreenPoint = (1.0, 0.26)
 _BACK: ScreenPoint = (-0.82, 0.40)
 _HIGHEST = 5.0
+_HEIGHT_PX = 400
 # A table of few cells keeps narrow bars instead of bars as wide as the page.
 _LEAST_WIDTH = 10.0
 _HALF_WIDTH = 0.36
@@ -43,108 +27,48 @@ _HALF_WIDTH = 0.36
 _FACES = {"left": 1.0, "right": 0.8, "top": 1.25}
 
 
-def bars_3d(section: SectionResult, quantity: Quantity, title: str) -> Spec | None:
-    """Draw means over the window as bars: columns of the table to the right, rows to the back in their own order.
-
-    The end with the lower bars is in front, so that high bars are behind. Return None unless the workloads
-    differ in exactly two fields and at least one cell has a value.
-    """
-    layout = arrange(cell.workload for cell in section.cells)
-    if min(len(layout.rows), len(layout.columns)) < 2 or len(layout.row_axes) > 1:
-        return None
-    plot = _Plot.of(section, quantity, layout)
-    if not plot.values:
-        return None
-    depth, width = len(layout.rows), len(layout.columns)
-    columns = [_label(layout.column_axis, work) for work in layout.columns]
-    rows = [_label(layout.row_axes[0], work) for work in plot.rows]
+def draw_bars(chart: Bars3D) -> Spec:
+    """Draw columns to the right and rows to the back."""
+    axis: Any = linear_axis(bar.y for bar in chart.bars).get("axis", {})
+    ticks = axis.get("values", [0.0, 1.0])
+    depth, width = len(chart.rows), len(chart.columns)
     ends = _project(width + 0.8, -0.5, 0)[0], _project(-1.2, depth - 0.5, 0)[0]
     missing = max(0.0, _LEAST_WIDTH - ends[0] + ends[1]) / 2
+    facts = [(f"fact{number}", title) for number, title in enumerate(chart.facts)]
     tip = tooltip(
-        ("column", layout.column_axis.title),
-        ("row", layout.row_axes[0].title),
-        ("value", quantity.title),
-        SURE,
-    )
-    return {
-        **build_frame(title),
-        "height": 400,
-        "datasets": {
-            "faces": list(_faces(plot)),
-            "floor": list(_floor(width, depth, plot.ticks)),
-            "labels": list(_labels(columns, rows, plot.ticks)),
-            "titles": list(_titles(layout, quantity)),
-        },
-        "layer": [
-            *_layers([ends[1] - missing, ends[0] + missing], tip),
-            *_marks_layer(list(_marks(plot)), tip),
-        ],
-    }
+        ("column", chart.column_title), ("row", chart.row_title), ("value", chart.value_title), *facts,
+        numbers=("value",),
+    )  # fmt: skip
+    marks = list(_marks(chart, ticks))
+    datasets = {
+        "faces": list(_faces(chart, ticks)),
+        "floor": list(_floor(width, depth, ticks)),
+        "labels": list(_labels(chart, ticks)),
+        "titles": list(_titles(chart)),
+    } | ({"marks": marks} if marks else {})
+    layers = _layers([ends[1] - missing, ends[0] + missing], tip)
+    layers += _draw_marks(tip) if marks else []
+    return {**build_frame(chart, _HEIGHT_PX), "datasets": datasets, "layer": layers}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plot:
-    """Data of the plot: ``rows`` from the front to the back, each with its colour; ``values`` of the measured cells."""
-
-    layout: Layout
-    rows: tuple[Workload, ...]
-    colours: dict[Order, str]
-    cells: dict[tuple[int, int], CellResult]
-    values: dict[tuple[int, int], float]
-    quantity: Quantity
-    ticks: list[float]
-
-    @classmethod
-    def of(cls, section: SectionResult, quantity: Quantity, layout: Layout) -> Self:
-        cell_of = {cell.workload: cell for cell in section.cells}
-        highest = [
-            max((cell_of[work].value(quantity) or 0.0 for work in row if work), default=0.0)
-            for row in layout.at
-        ]
-        step = 1 if highest[0] <= highest[-1] else -1
-        cells = {
-            (back, right): cell_of[work]
-            for back, row in enumerate(layout.at[::step])
-            for right, work in enumerate(row)
-            if work is not None
-        }
-        values = {
-            place: value
-            for place, cell in cells.items()
-            if (value := cell.value(quantity)) is not None
-        }
-        axis: Any = linear_axis(values.values()).get("axis", {})
-        return cls(
-            layout=layout,
-            rows=layout.rows[::step],
-            colours=colour_values(layout.row_axes[0], layout.rows),
-            cells=cells,
-            values=values,
-            quantity=quantity,
-            ticks=axis.get("values", [0.0, 1.0]),
-        )
-
-    def height(self, value: float) -> float:
-        return _HIGHEST * value / self.ticks[-1]
-
-    def datum(self, back: int, right: int) -> Row:
-        """Return the facts that a bar's tooltip shows."""
-        column, row = self.layout.columns[right], self.rows[back]
-        return {
-            "column": self.layout.column_axis.text(column),
-            "row": self.layout.row_axes[0].text(row),
-            "value": self.values[back, right],
-            "sure": sure(self.cells[back, right], self.quantity),
-        }
+def _datum(chart: Bars3D, number: int) -> Row:
+    """Return the facts that a bar's tooltip shows."""
+    bar, (row, column) = chart.bars[number], chart.places[number]
+    facts = {f"fact{at}": fact for at, fact in enumerate(bar.facts)}
+    return {"column": chart.columns[column], "row": chart.rows[row], "value": bar.y, **facts}
 
 
-def _faces(plot: _Plot) -> Iterator[Row]:
+def _height(value: float | None, ticks: Sequence[float]) -> float:
+    return _HIGHEST * (value or 0.0) / ticks[-1]
+
+
+def _faces(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
     """Yield the faces in the painter's order: from the far corner to the near one."""
-    axis = plot.layout.row_axes[0]
-    for back, right in sorted(plot.values, reverse=True):
-        colour = plot.colours.get(axis.order(plot.rows[back]), PALETTE[back % len(PALETTE)])
-        height = plot.height(plot.values[back, right])
-        yield from _bar(right, back, height, colour, plot.datum(back, right))
+    for number in sorted(range(len(chart.bars)), key=lambda at: chart.places[at], reverse=True):
+        back, right = chart.places[number]
+        height = _height(chart.bars[number].y, ticks)
+        colour = find_colour(chart.colours[back])
+        yield from _bar(right, back, height, colour, _datum(chart, number))
 
 
 def _layers(domain: list[float], tip: list[dict[str, object]]) -> list[Spec]:
@@ -154,12 +78,12 @@ def _layers(domain: list[float], tip: list[dict[str, object]]) -> list[Spec]:
     layers: list[Spec] = [
         {
             "data": {"name": "floor"},
-            "mark": {"type": "rule", "color": NEUTRAL, "opacity": 0.6},
+            "mark": {"type": "rule", "color": GREY, "opacity": 0.6},
             "encoding": {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "y2"}},
         },
         {
             "data": {"name": "faces"},
-            "mark": {"type": "line", "filled": True, "stroke": NEUTRAL, "strokeWidth": 0.6},
+            "mark": {"type": "line", "filled": True, "stroke": GREY, "strokeWidth": 0.6},
             "encoding": {
                 "x": x,
                 "y": y,
@@ -189,29 +113,27 @@ def _layers(domain: list[float], tip: list[dict[str, object]]) -> list[Spec]:
     return layers
 
 
-def _marks(plot: _Plot) -> Iterator[Row]:
+def _marks(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
     """Yield the mark of each flagged bar, above it."""
-    for (back, right), value in plot.values.items():
-        cell = plot.cells[back, right]
-        if found := flag(cell):
-            x, y = _project(right, back, plot.height(value))
+    for number, bar in enumerate(chart.bars):
+        if bar.flag:
+            back, right = chart.places[number]
+            x, y = _project(right, back, _height(bar.y, ticks))
             at = {"x": round(x, 3), "y": round(y + 0.12, 3)}
-            yield {**plot.datum(back, right), **at, "text": mark(cell), **found}
+            yield {**_datum(chart, number), **at, "flag": bar.flag}
 
 
-def _marks_layer(rows: list[Row], tip: list[dict[str, object]]) -> list[Spec]:
-    if not rows:
-        return []
+def _draw_marks(tip: list[dict[str, object]]) -> list[Spec]:
     plane = {"type": "quantitative", "axis": None}
+    why = tooltip(("flag", "Not the device alone"))
     return [
         {
-            "data": {"values": rows},
-            "mark": {"type": "text", "fontSize": 14, "fontWeight": "bold"},
+            "data": {"name": "marks"},
+            "mark": {"type": "text", "text": "!", "fontSize": 14, "fontWeight": "bold"},
             "encoding": {
                 "x": {**plane, "field": "x"},
                 "y": {**plane, "field": "y"},
-                "text": {"field": "text", "type": "nominal"},
-                "tooltip": tip,
+                "tooltip": [*tip, *why],
             },
         }
     ]
@@ -248,13 +170,13 @@ def _bar(right: int, back: int, height: float, colour: str, datum: Row) -> list[
                     "y": round(y, 3),
                     "face": f"{right}/{back}/{face}",
                     "corner": number,
-                    "colour": _shade(colour, _FACES[face]),
+                    "colour": shade(colour, _FACES[face]),
                 }
             )
     return rows
 
 
-def _floor(width: int, depth: int, ticks: list[float]) -> Iterator[Row]:
+def _floor(width: int, depth: int, ticks: Sequence[float]) -> Iterator[Row]:
     """Yield the edges of the floor, and a line along both walls behind it at each tick."""
     left, right, front, back = -0.5, width - 0.5, -0.5, depth - 0.5
 
@@ -271,36 +193,25 @@ def _floor(width: int, depth: int, ticks: list[float]) -> Iterator[Row]:
         yield line(_project(*corner, 0), _project(*corner, _HIGHEST))
 
 
-def _label(axis: Axis, workload: Workload) -> str:
-    """Return the label of a place along an edge; a mix is clear by its stroke, a block size by the edge's title."""
-    return axis.text(workload) if axis in (MIX, BLOCKS) else axis.words(workload)
-
-
-def _labels(columns: list[str], rows: list[str], ticks: list[float]) -> Iterator[Row]:
+def _labels(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
     def label(at: ScreenPoint, text: str, align: str) -> Row:
         return {"x": at[0], "y": at[1], "text": text, "align": align}
 
-    for right, text in enumerate(columns):
+    for right, text in enumerate(chart.columns):
         yield label(_project(right, -1.0, 0), text, "left")
-    for back, text in enumerate(rows):
+    for back, text in enumerate(chart.rows):
         yield label(_project(-0.75, back, 0), text, "right")
     for tick in ticks:
-        at = _project(len(columns) - 0.5, -0.5, _HIGHEST * tick / ticks[-1])
+        at = _project(len(chart.columns) - 0.5, -0.5, _HIGHEST * tick / ticks[-1])
         yield label((at[0] + 0.25, at[1] + 0.1), f"{tick:,.10g}", "left")
 
 
-def _titles(layout: Layout, quantity: Quantity) -> Iterator[Row]:
+def _titles(chart: Bars3D) -> Iterator[Row]:
     """Yield the titles of the three axes: next to the middle of each edge of the floor, and above the upright scale."""
-    width, depth = len(layout.columns), len(layout.rows)
+    width, depth = len(chart.columns), len(chart.rows)
     for edge, away, text in (
-        (_project((width - 1) / 2, -1.0, 0), (1.5, -0.9), layout.column_axis.title),
-        (_project(-0.75, (depth - 1) / 2, 0), (-1.5, -1.1), layout.row_axes[0].title),
-        (_project(width - 0.5, -0.5, _HIGHEST), (0.0, 0.6), quantity.title),
+        (_project((width - 1) / 2, -1.0, 0), (1.5, -0.9), chart.column_title),
+        (_project(-0.75, (depth - 1) / 2, 0), (-1.5, -1.1), chart.row_title),
+        (_project(width - 0.5, -0.5, _HIGHEST), (0.0, 0.6), chart.value_title),
     ):
         yield {"x": edge[0] + away[0], "y": edge[1] + away[1], "text": text}
-
-
-def _shade(colour: str, brightness: float) -> str:
-    white = max(0.0, brightness - 1)
-    channels = (int(colour[at : at + 2], 16) * min(1.0, brightness) for at in (1, 3, 5))
-    return "#" + "".join(f"{round(each + white * (255 - each)):02X}" for each in channels)

@@ -27,31 +27,29 @@ function fit(spec, width) {
   const below = [spec.title?.subtitle ?? []].flat().flatMap((line) => inLines(line, width, SUBTITLE_LETTER_PX));
   const title = { ...spec.title, text: lines.length > 1 ? lines : lines[0] ?? "" };
   const fitted = { ...spec, title: below.length ? { ...title, subtitle: below } : title };
-  if (width < NARROW_PX) return withLegend(fitted, width);
-  const { color } = spec.encoding ?? {};
-  if (color?.legend?.columns) fitted.encoding = { ...spec.encoding, color: inColumns(color, width) };
-  fitted.layer = spec.layer?.map((layer) => layer.encoding?.strokeDash?.legend?.orient
-    ? { ...layer, encoding: { ...layer.encoding, strokeDash: inColumns(layer.encoding.strokeDash, width) } }
-    : layer) ?? spec.layer;
-  if (!fitted.layer) delete fitted.layer;
-  return fitted;
+  return { ...fitted, layer: width < NARROW_PX ? withLegend(spec.layer, width) : withColumns(spec.layer, width) };
 }
 
+const NAMED = ["color", "strokeDash"];
+
+function mapNamed(layers, change) {
+  return layers.map((layer) => {
+    const changed = NAMED.filter((key) => layer.encoding[key]?.field).map((key) => [key, change(layer.encoding[key])]);
+    return { ...layer, encoding: { ...layer.encoding, ...Object.fromEntries(changed) } };
+  });
+}
+
+const withColumns = (layers, width) => mapNamed(layers, (channel) =>
+  channel.legend?.columns || channel.legend?.orient === "bottom" ? inColumns(channel, width) : channel);
+
 // On a phone a legend on top, in place of names beside the plot or of a legend there.
-function withLegend(spec, width) {
+function withLegend(layers, width) {
   const isName = ({ name }) => name?.startsWith("end-");
-  const beside = spec.layer?.some(isName);
-  const onTop = (part) => {
-    const encoding = { ...part.encoding };
-    for (const key of ["color", "strokeDash"]) {
-      const channel = encoding[key];
-      if (channel?.field !== "series" || (channel.legend === null && !beside)) continue;
-      encoding[key] = inColumns({ ...channel, legend: { ...channel.legend, orient: "top" } }, width);
-    }
-    return part.encoding ? { ...part, encoding } : part;
-  };
-  const layer = spec.layer?.filter((one) => !isName(one)).map(onTop);
-  return { ...onTop(spec), ...(layer && { layer }) };
+  const beside = layers.some(isName);
+  return mapNamed(layers.filter((one) => !isName(one)), (channel) => {
+    if (channel.field !== "series" || (channel.legend === null && !beside)) return channel;
+    return inColumns({ ...channel, legend: { ...channel.legend, orient: "top" } }, width);
+  });
 }
 
 async function draw(element, unfitted) {

@@ -83,14 +83,14 @@ async function drawSeconds(cell, scope, places, wanted) {
     return;
   }
   const marked = {
-    window: within(cell.window, scope),
+    judged: within(cell.window, scope),
     flagged: within(cell.flagged, scope),
-    parts: cell.parts.filter(({ t }) => t >= (scope.from ?? 0) && t < (scope.to ?? Infinity)),
+    part: cell.parts.filter(({ x }) => x >= (scope.from ?? 0) && x < (scope.to ?? Infinity)),
   };
   for (const name of [cell.rate, "latency"]) {
     if (!wanted()) return;
     const place = places.shift(), spec = cellCharts[name], { series } = spec.usermeta, columns = widthOf(place);
-    const datasets = { ...marked, seconds: secondsRows(cell, series, columns, scope) };
+    const datasets = { ...marked, curves: secondsRows(cell, series, columns, scope) };
     const layer = spec.layer.filter(({ data }) => datasets[data.name].length);
     const { view } = await draw(place, { ...spec, datasets, layer });
     await refine(view, cell, series, columns, scope);

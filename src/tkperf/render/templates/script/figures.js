@@ -33,11 +33,11 @@ async function drawFigure(figure) {
 }
 
 // What a point is made of. A curve named as a latency is, such as p99.9, is marked in the histogram.
-function behind({ cell, slice, round, area, series }) {
-  const found = cell && allCells()[cell];
+function behind({ cell, series }) {
+  const { key, part } = parse(cell ?? ""), found = key && allCells()[key];
   if (!found) return "";
   const mark = series in found.scopes[0].latencies ? series : "";
-  return addressOf(cell, slice ?? round ?? area, mark);
+  return addressOf(key, part, mark);
 }
 
 // The data as a table, of the view that is shown, where it is asked for.
@@ -53,14 +53,11 @@ function showData(figure) {
 
 function fillTables(figure, holder) {
   const spec = specOf(figure);
-  const layers = (spec.layer ?? [spec]).flatMap((one) =>
-    one.layer?.map((inner) => ({ data: one.data, outer: one.encoding, ...inner })) ?? [one]);
   const seen = new Set();
   let titles = "", body;
-  for (const layer of layers) {
-    const rows = rowsOf(spec, layer);
-    // A layer tells what it has itself, even if that is nothing (null), else what it is in.
-    const told = [layer.encoding, layer.outer, spec.encoding].find((each) => each && "tooltip" in each)?.tooltip ?? [];
+  for (const layer of spec.layer) {
+    const rows = spec.datasets[layer.data.name];
+    const told = [layer.encoding.tooltip ?? []].flat();
     const columns = told.filter(({ field }) => rows.length && field in rows[0]);
     if (!columns.length) continue;
     if (titles !== columns.map(({ title }) => title).join("|")) {
@@ -89,11 +86,6 @@ function addTable(holder, columns) {
   }
   holder.append(table);
   return table.createTBody();
-}
-
-function rowsOf(spec, layer) {
-  const data = layer.data ?? spec.data ?? {};
-  return data.values ?? spec.datasets?.[data.name] ?? [];
 }
 
 const format = (value) =>

@@ -23,6 +23,7 @@ function wholeScope(cell, part) {
     ...scope,
     ...stretch(cell, scope.parts[0][0], scope.parts.at(-1)[1]),
     facts: scope.facts,
+    marks: scope.marks.map(([mark, us, label]) => ({ mark, us, label })),
     buckets: fine ? asRows(cell.buckets) : addUp(cell.apart, scope.rows),
   };
 }
@@ -81,6 +82,6 @@ function marksOf({ marks, mark_names: names }, row) {
 }
 
 // What of a stretched mark, such as the window, lies within the scope.
-const within = (rows, { from = -Infinity, to = Infinity }) =>
-  rows.filter((row) => row.to > from && row.from < to)
-    .map((row) => ({ ...row, from: Math.max(row.from, from), to: Math.min(row.to, to) }));
+const within = (shades, { from = -Infinity, to = Infinity }) =>
+  shades.filter(({ begin, end }) => end > from && begin < to)
+    .map(({ begin, end, text }) => ({ from: Math.max(begin, from), to: Math.min(end, to), flag: text }));

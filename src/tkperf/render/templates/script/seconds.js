@@ -84,12 +84,12 @@ function secondsRows({ columns }, series, width, { first = 0, last = columns.sta
   return series.flatMap(([name, column]) =>
     reduceToColumns(start_s, columns[column].subarray(first, last), from, to, width).map(
       ({ t, low, mean, high }) =>
-        ({ t, series: name, low, high, value: column === "latency_max_us" ? high : mean })));
+        ({ x: t, series: name, low, high, value: column === "latency_max_us" ? high : mean })));
 }
 
 // The columns of the page's own width first; zooming in makes them finer, down to single seconds.
 async function refine(view, cell, series, width, scope) {
-  await view.data("seconds", secondsRows(cell, series, width, scope)).runAsync();
+  await view.data("curves", secondsRows(cell, series, width, scope)).runAsync();
   let waiting = false;
   view.addSignalListener("zoom", () => {
     if (waiting) return;
@@ -100,7 +100,7 @@ async function refine(view, cell, series, width, scope) {
       // A little more than is seen, so that the curve reaches the edges.
       const margin = range ? (range[1] - range[0]) / 20 : 0;
       const [from, to] = range ? [range[0] - margin, range[1] - margin * -1] : [-Infinity, Infinity];
-      view.data("seconds", secondsRows(cell, series, width, scope, from, to)).runAsync();
+      view.data("curves", secondsRows(cell, series, width, scope, from, to)).runAsync();
     });
   });
 }

@@ -1,0 +1,126 @@
+"""Streams as charts: values of their slices over time, or over the amount written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+
+from tkperf.analysis.results import SectionResult, SliceResult
+from tkperf.model.quantity import Direction, Quantity
+from tkperf.model.seconds import places_of_extremes
+from tkperf.page.chart import DASHES, Axis, Chart, Curve, Point, Scale
+from tkperf.page.figures.curves import colour_quantity, flag
+from tkperf.page.naming import address, describe_together
+from tkperf.page.words.flags import is_flagged
+
+# A day of minutes fits in full. A longer stream has only the lowest and the highest of neighbours, or the page
+# of several days gets heavy.
+MOST_SLICES_DRAWN = 1500
+# Number of points that a chart can show apart.
+MOST_DOTTED = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over:
+    """An x axis of a stream's charts: ``at`` places a slice; the unit of time depends on the stream's length."""
+
+    title: str
+    at: Callable[[SliceResult], float]
+
+
+TIME = Over(
+    title="Time", at=lambda slice_result: slice_result.start_s + slice_result.duration_s / 2
+)
+TOTAL_WRITTEN = Over(
+    title="Total written (GB)", at=lambda slice_result: _written_bytes(slice_result) / 1e9
+)
+
+
+def drive_fills(capacity_bytes: float) -> Over:
+    """Return the axis of the amount written in multiples of the capacity."""
+    return Over(
+        title="Drive fills", at=lambda slice_result: _written_bytes(slice_result) / capacity_bytes
+    )
+
+
+def _written_bytes(slice_result: SliceResult) -> int:
+    assert slice_result.total_written_bytes is not None, "nothing is drawn over what is not known"
+    return slice_result.total_written_bytes
+
+
+def draw_stream(
+    section: SectionResult,
+    quantities: Sequence[Quantity],
+    title: str,
+    *,
+    over: Over = TIME,
+    log: bool = False,
+    directions: Sequence[tuple[Direction, str]] = ((Direction.ALL, ""),),
+    link: str = "",
+) -> Chart:
+    """Return values of a stream's slices over time, or over the amount written.
+
+    Args:
+        directions: a curve for each, with its name.
+        link: the key that a click on a slice opens.
+    """
+    apart = len(directions) > 1
+    several = apart or len(quantities) > 1
+    unit_s, x_title = 1.0, over.title
+    if over is TIME:
+        unit, unit_s = stream_unit(section)
+        x_title = f"{over.title} ({unit})"
+    last = section.slices[-1]
+    end = last.start_s + last.duration_s if over is TIME else over.at(last)
+    curves = []
+    for dash, (direction, words) in zip(cycle(range(DASHES)), directions, strict=False):
+        for quantity in quantities:
+            name = f"{quantity.short} of {words}" if apart else quantity.short
+            points = tuple(
+                Point(
+                    over.at(each) / unit_s, value, link=address(link, str(each.number)),
+                    flag=flag(each.values), facts=(each.number,),
+                )
+                for each, value in _drawn_slices(section, quantity, direction)
+            )  # fmt: skip
+            curves.append(
+                Curve(
+                    name=name if several else "", points=points, colour=colour_quantity(quantity),
+                    dash=dash, dots=len(section.slices) <= MOST_DOTTED, facts=("Slice",),
+                )
+            )  # fmt: skip
+    return Chart(
+        title=title,
+        x=Axis(title=x_title, reached=(end / unit_s,)),
+        y=Axis(title=describe_together(quantities), scale=Scale.LOG if log else Scale.LINEAR),
+        curves=tuple(curves),
+    )
+
+
+def _drawn_slices(
+    section: SectionResult, quantity: Quantity, direction: Direction
+) -> Iterator[tuple[SliceResult, float]]:
+    """Yield as many slices as a chart can show, with the extremes and the flagged ones; none without a value."""
+    measured = [
+        (slice_result, value)
+        for slice_result in section.slices
+        if (value := slice_result.values.value(quantity, direction)) is not None
+    ]
+    extremes = places_of_extremes([value for _, value in measured], MOST_SLICES_DRAWN)
+    marked = (place for place, (each, _) in enumerate(measured) if is_flagged(each.values))
+    for place in sorted({*extremes, *marked}):
+        yield measured[place]
+
+
+def stream_unit(section: SectionResult) -> tuple[str, float]:
+    """Return the unit of the time axis of a stream's charts, and its length in seconds."""
+    last = section.slices[-1]
+    return find_time_unit(last.start_s + last.duration_s)
+
+
+def find_time_unit(total_s: float) -> tuple[str, float]:
+    """Return the unit that suits a length of time, and its length in seconds."""
+    if total_s > 7200:
+        return "h", 3600.0
+    return ("min", 60.0) if total_s > 300 else ("s", 1.0)

@@ -1,0 +1,177 @@
+"""A whole test over time as a chart: all its loads by recorded start times, each section in its colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tkperf.analysis.details import LoadsOfTest, TimedStep
+from tkperf.model.quantity import LATENCY_MAX, Quantity
+from tkperf.model.seconds import Column, FloatArray, reduce_to_columns
+from tkperf.page.chart import (
+    DASHES,
+    MANY_COLOURS,
+    NEUTRAL,
+    Axis,
+    Chart,
+    Curve,
+    Legend,
+    Point,
+    Scale,
+    Shade,
+    ShadeKind,
+)
+from tkperf.page.figures.curves import flag
+from tkperf.page.figures.seconds import COLUMNS, find_recorded
+from tkperf.page.figures.streams import find_time_unit
+from tkperf.page.naming import describe_together
+
+FILL = "preconditioning"
+# Colour of preconditioning, independent of the sections.
+_FILL_COLOUR = NEUTRAL
+# A pause or an interruption; steps follow each other within milliseconds.
+LEAST_GAP_S = 1.0
+# Number of points that a chart can show apart.
+MOST_DOTTED = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Loads that form one line. Times of a chart count from ``origin_s``."""
+
+    name: str
+    loads: tuple[TimedStep, ...]
+    origin_s: float = 0.0
+
+
+def stretches_by_section(loads: LoadsOfTest, origin_s: float = 0.0) -> tuple[Stretch, ...]:
+    """Return each stretch of a section; all stretches of a section have its name."""
+    return tuple(
+        Stretch(
+            name=FILL if stretch[0].is_fill else stretch[0].step.section,
+            loads=stretch,
+            origin_s=origin_s,
+        )
+        for stretch in loads.stretches()
+    )
+
+
+def draw_test(
+    stretches: Sequence[Stretch],
+    quantities: Sequence[Quantity],
+    title: str,
+    *,
+    log: bool = False,
+    order: Sequence[str] = (),
+    from_s: float | None = None,
+    to_s: float | None = None,
+) -> Chart:
+    """Return quantities over the time of a test, each point with the extremes of the values that it represents.
+
+    Args:
+        order: names in the order of their colours; others come after them.
+        from_s, to_s: the part of the time to draw; None: from the beginning, to the end.
+    """
+    begin_s, end_s = _span(stretches, from_s, to_s)
+    unit, unit_s = find_time_unit(end_s - begin_s)
+    colours = _colours([each.name for each in stretches], order)
+    curves = [
+        Curve(
+            name=stretch.name, points=points, colour=colours[stretch.name], dash=dash % DASHES,
+            variant=quantity.label if len(quantities) > 1 else "",
+        )
+        for stretch in _without_gaps(stretches, (end_s - begin_s) / COLUMNS)
+        for dash, quantity in enumerate(quantities)
+        if (points := tuple(_points(stretch, quantity, begin_s, end_s, unit_s)))
+    ]  # fmt: skip
+    few = sum(len(curve.points) for curve in curves) <= MOST_DOTTED
+    return Chart(
+        title=title,
+        x=Axis(title=f"Time ({unit})", domain=(begin_s / unit_s, end_s / unit_s)),
+        y=Axis(title=describe_together(quantities), scale=Scale.LOG if log else Scale.LINEAR),
+        curves=tuple(replace(curve, dots=few) for curve in curves),
+        shades=tuple(_flagged(stretches, begin_s, end_s, unit_s)),
+        series_word="Section",
+        legend=Legend.TOP,
+    )
+
+
+def _without_gaps(stretches: Sequence[Stretch], column_s: float) -> Iterator[Stretch]:
+    """Yield the stretches, broken at visible gaps without measurements."""
+    for stretch in stretches:
+        for loads in LoadsOfTest(loads=stretch.loads).without_gaps(max(LEAST_GAP_S, column_s)):
+            yield replace(stretch, loads=loads)
+
+
+def _span(
+    stretches: Sequence[Stretch], from_s: float | None, to_s: float | None
+) -> tuple[float, float]:
+    """Return the first and the last moment to draw."""
+    starts_s = [stretch.loads[0].start_s - stretch.origin_s for stretch in stretches]
+    ends_s = [stretch.loads[-1].end_s - stretch.origin_s for stretch in stretches]
+    return (
+        min(starts_s, default=0.0) if from_s is None else from_s,
+        max(ends_s, default=0.0) if to_s is None else to_s,
+    )
+
+
+def _colours(names: Sequence[str], order: Sequence[str]) -> dict[str, str]:
+    """Return a colour for each name; that of preconditioning does not depend on the sections."""
+    places = [name for name in dict.fromkeys((*order, *names)) if name != FILL]
+    return {
+        name: _FILL_COLOUR if name == FILL else MANY_COLOURS[places.index(name) % len(MANY_COLOURS)]
+        for name in names
+    }
+
+
+def _flagged(
+    stretches: Sequence[Stretch], begin_s: float, end_s: float, unit_s: float
+) -> Iterator[Shade]:
+    """Yield the flagged loads, as far as the chart shows them."""
+    for stretch in stretches:
+        for load in stretch.loads:
+            start_s, stop_s = load.start_s - stretch.origin_s, load.end_s - stretch.origin_s
+            if stop_s > begin_s and start_s < end_s and (found := flag(load)):
+                yield Shade(
+                    kind=ShadeKind.FLAGGED, begin=max(begin_s, start_s) / unit_s,
+                    end=min(end_s, stop_s) / unit_s, text=found,
+                )  # fmt: skip
+
+
+def _points(
+    stretch: Stretch, quantity: Quantity, begin_s: float, end_s: float, unit_s: float
+) -> Iterator[Point]:
+    """Yield as many points as a plot can show of the stretch's part of it."""
+    at_s, values = _series(stretch, quantity, (end_s - begin_s) / COLUMNS)
+    within = (at_s >= begin_s) & (at_s <= end_s)
+    at_s, values = at_s[within], values[within]
+    if not values.size:
+        return
+    share = (at_s[-1] - at_s[0]) / (end_s - begin_s or 1.0)
+    reduced: Column = reduce_to_columns(at_s, values, max(2, round(COLUMNS * share)))
+    # The curve of maxima has the maximum of each column: a mean of maxima would mean nothing.
+    drawn = reduced.high if quantity is LATENCY_MAX else reduced.mean
+    columns = (reduced.at_s / unit_s, drawn, reduced.low, reduced.high)
+    for at, value, low, high in zip(*(column.tolist() for column in columns), strict=True):
+        yield Point(round(at, 6), value, low, high)
+
+
+def _series(stretch: Stretch, quantity: Quantity, column_s: float) -> tuple[FloatArray, FloatArray]:
+    """Return times and values: a load longer than a column by its seconds, if the run keeps them, otherwise as one."""
+    by_second = bool(find_recorded((quantity,)))
+    times: list[FloatArray] = []
+    values: list[FloatArray] = []
+    for load in stretch.loads:
+        start_s = load.start_s - stretch.origin_s
+        if by_second and len(load.seconds) and load.end_s - load.start_s > column_s:
+            middle_s = load.seconds.start_s + load.seconds.duration_s / 2
+            times.append(start_s + middle_s)
+            values.append(getattr(load.seconds, quantity.key))
+        elif (value := load.value(quantity)) is not None:
+            times.append(np.array([start_s + (load.end_s - load.start_s) / 2]))
+            values.append(np.array([value]))
+    if not times:
+        return np.empty(0), np.empty(0)
+    return np.concatenate(times), np.concatenate(values)

@@ -1,0 +1,195 @@
+"""Axes of charts in Vega-Lite: from a tick below all values to one above them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from tkperf.page.chart import Axis, Scale
+
+Spec = dict[str, object]
+
+LEAST_LOG_TICKS, MOST_LOG_TICKS = 4, 10
+MOST_TICKS = 6
+_PLAIN_LABEL = "format(datum.value, ',.10~f')"
+# A value closer to the end of an axis would look cut off.
+_LEAST_BEYOND = 0.015
+# Names of places that have more letters are written aslant.
+_MOST_LETTERS = 48
+# Hours may go beyond 24: a clock's format would begin again. Milliseconds only if there are any.
+CLOCK = "floor({0} / 3600000) + utcFormat({0}, {0} % 1000 ? ':%M:%S.%L' : ':%M:%S')"
+# Ticks of ratios: tenths if all are within a few times each other, otherwise steps of 1, 2, 5.
+_NARROW = 4
+_TENTHS = [step / 10 for step in range(1, 60)]
+_STEPS = [step * 10.0**power for power in range(-9, 10) for step in (1, 2, 5)]
+
+
+def draw_value_axis(axis: Axis, values: Iterable[object], field: str = "value") -> Spec:
+    """Return the channel of an axis of values, beyond all of them; logarithmic only if all fit on it."""
+    given = [*values, *axis.reached]
+    numbers = _finite(given)
+    channel: Spec = {"field": field, "type": "quantitative", "title": axis.title}
+    if axis.scale is Scale.RATIO:
+        return channel | _ratio_axis(numbers)
+    log = axis.scale is Scale.LOG
+    if not numbers:  # a page brings them
+        scale: Spec = {"nice": True} | ({"type": "log"} if log else {"zero": axis.zero})
+        return channel | {"scale": scale}
+    return channel | (log_axis(numbers) if log else linear_axis(numbers, zero=axis.zero))
+
+
+def draw_place_axis(axis: Axis, values: Iterable[object], *, flat: bool = False) -> Spec:
+    """Return the channel of the axis of places; one of numbers can be zoomed, so its ends are not round."""
+    channel: Spec = {"field": "x", "type": "quantitative", "title": axis.title or None}
+    if axis.scale is Scale.ORDINAL:
+        return channel | {"type": "ordinal"} | _ordinal_axis(axis, flat=flat)
+    if axis.scale is Scale.CLOCK:
+        drawn = {
+            "labelExpr": CLOCK.format("datum.value"), "labelOverlap": "greedy", "labelSeparation": 8,
+        }  # fmt: skip
+        return channel | {
+            "type": "temporal", "scale": {"type": "utc", "nice": False}, "axis": drawn,
+        }  # fmt: skip
+    if axis.scale is Scale.DATE:
+        scale: Spec = {"type": "utc", "padding": 12}
+        return channel | {"type": "temporal", "scale": scale, "axis": {"labelOverlap": True}}
+    if axis.ticks is not None:  # whole numbers, with room for their points
+        domain = list(axis.domain or (min(axis.ticks), max(axis.ticks)))
+        return channel | {
+            "axis": {"values": list(axis.ticks), "format": "d"},
+            "scale": {"domain": domain, "nice": False, "padding": 20},
+        }
+    if axis.domain is not None:
+        return channel | {"scale": {"domain": list(axis.domain), "nice": False}}
+    return channel | (log_axis(values) if axis.scale is Scale.LOG else length_axis(values))
+
+
+def _ordinal_axis(axis: Axis, *, flat: bool) -> Spec:
+    sort = {"sort": list(axis.places)}
+    if flat:
+        # Names split into lines, so that a narrow screen has room for the points.
+        lines = "split(replace(datum.label, /, /g, ': '), ': ')"
+        drawn: Spec = {"labelExpr": lines, "labelLimit": 200, "grid": False}
+        return sort | {"scale": {"domain": list(axis.places)}, "axis": drawn}
+    letters = sum(len(str(place)) for place in axis.places)
+    return sort | {"axis": {"labelAngle": 0 if letters <= _MOST_LETTERS else -30}}
+
+
+def linear_axis(values: Iterable[object], *, zero: bool = True) -> Spec:
+    """Return scale and axis from a tick below all values to one above them.
+
+    Ticks are 1, 2 or 5 times a power of ten apart.
+    """
+    numbers = _finite(values)
+    if not numbers:
+        return {"scale": {"zero": zero, "nice": True}}
+    low, high = min(numbers), max(numbers)
+    if zero:
+        low, high = min(0.0, low), max(0.0, high)
+    if math.isclose(
+        low, high, rel_tol=1e-9, abs_tol=1e-12
+    ):  # level: in the middle, or 0 at the bottom
+        low, high = (
+            (0.0, 1.0) if zero else (low - 0.05 * (abs(low) or 1), high + 0.05 * (abs(high) or 1))
+        )
+    ticks = linear_ticks(low, high)
+    return {
+        "scale": {"domain": [ticks[0], ticks[-1]], "nice": False},
+        "axis": {"values": ticks, "labelExpr": _PLAIN_LABEL},
+    }
+
+
+def linear_ticks(low: float, high: float) -> list[float]:
+    """Return ticks from one below to one above; an end at exactly 0 stays at 0."""
+    step = _round_step((high - low) / MOST_TICKS)
+    beyond = _LEAST_BEYOND * (high - low)
+    first = 0 if low == 0 else math.floor((low - beyond) / step)
+    last = 0 if high == 0 else math.floor((high + beyond) / step) + 1
+    return [float(f"{number * step:.12g}") for number in range(first, last + 1)]
+
+
+def length_axis(values: Iterable[object]) -> Spec:
+    """Return the scale of an axis that zooms, from 0 (or the least) to a little beyond the greatest."""
+    numbers = _finite(values)
+    if not numbers:
+        return {"scale": {"nice": False}}
+    low, high = min(0.0, *numbers), max(0.0, *numbers)
+    beyond = _LEAST_BEYOND * (high - low or 1.0)
+    return {"scale": {"domain": [low - beyond if low < 0 else low, high + beyond], "nice": False}}
+
+
+def _finite(values: Iterable[object]) -> list[float]:
+    numbers = (float(value) for value in values if isinstance(value, int | float))
+    return [number for number in numbers if math.isfinite(number)]
+
+
+def _round_step(least: float) -> float:
+    """Return the next of 1, 2, 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= least * (1 - 1e-9))
+
+
+def log_axis(values: Iterable[object]) -> Spec:
+    """Return a logarithmic scale and axis, from the step of 1, 2, 5 below all values to the step above.
+
+    If these are too few, steps are 1, 2, 3 ... 9, or evenly apart. Linear if a value has no logarithm.
+    """
+    given = [float(value) for value in values if isinstance(value, int | float)]
+    if not given or not all(value > 0 and math.isfinite(value) for value in given):
+        return linear_axis(given)
+    low, high = min(given) * (1 - _LEAST_BEYOND), max(given) * (1 + _LEAST_BEYOND)
+    within = _log_steps(low, high, (1, 2, 5))
+    if len(within) < LEAST_LOG_TICKS:
+        within = _log_steps(low, high, range(1, 10))
+    if len(within) < LEAST_LOG_TICKS:  # values so close to each other have no use for decades
+        within = linear_ticks(low, high)
+    # Over many powers of ten only these have labels.
+    wide = len(within) > MOST_LOG_TICKS
+    ticks = [step for step in within if not wide or _is_power_of_ten(step)]
+    return {
+        "scale": {"type": "log", "domain": [within[0], within[-1]], "nice": False},
+        # Vega itself leaves out ticks beyond the count, and most labels, whatever the room.
+        "axis": {
+            "values": ticks,
+            "tickCount": len(ticks),
+            "labelExpr": _PLAIN_LABEL,
+            "labelOverlap": "greedy",
+        },
+    }
+
+
+def _log_steps(low: float, high: float, digits: Iterable[int]) -> list[float]:
+    """Return these digits times powers of ten, from the last below ``low`` to the first above ``high``."""
+    powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
+    digits = tuple(digits)
+    steps = [float(f"{digit * 10.0**power:.12g}") for power in powers for digit in digits]
+    first = max(step for step in steps if step < low)
+    last = min(step for step in steps if step > high)
+    return [step for step in steps if first <= step <= last]
+
+
+def _is_power_of_ten(value: float) -> bool:
+    return math.isclose(math.log10(value), round(math.log10(value)), abs_tol=1e-9)
+
+
+def _ratio_axis(values: Sequence[float]) -> Spec:
+    """Return a logarithmic axis, so that twice and half are equally far from 1; linear if all are close to 1."""
+    bounds = [value for value in values if value > 0]
+    least, most = min([*bounds, 1.0]), max([*bounds, 1.0])
+    if most / least < 1.5:  # a logarithm would have a single round tick there
+        margin = (most - least) * 0.08 or 0.05
+        return {"scale": {"zero": False, "domain": [least - margin, most + margin], "nice": True}}
+    narrow = most / least < _NARROW
+    steps = _TENTHS if narrow else _STEPS
+    # An interval may reach close to 0, or any number, so the axis ends at the steps.
+    first = max((step for step in steps if step <= least / 1.02), default=steps[0])
+    last = min((step for step in steps if step >= most * 1.02), default=steps[-1])
+    ticks = [step for step in steps if first <= step <= last]
+    return {
+        "scale": {"type": "log", "domain": [first, last], "nice": False},
+        "axis": {
+            "values": ticks,
+            "labelExpr": "format(datum.value, '~r')",
+            "labelOverlap": "greedy",
+        },
+    }

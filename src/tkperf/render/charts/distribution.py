@@ -1,0 +1,191 @@
+"""Distribution of response times in Vega-Lite, which makes bars and curves of the buckets itself.
+
+So a page can bring other buckets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tkperf.page.chart import PALETTE, Distribution
+from tkperf.page.response_times import BINS_A_DECADE
+from tkperf.render.charts.axes import log_axis
+from tkperf.render.charts.frame import CLICKED, COLOURS, GREY, Row, Spec, build_frame, tooltip
+
+# From this count on the bars are too tall for three labels at powers of ten.
+_MANY_IOS = 10**8
+# The first bucket begins at 0, which has no logarithm; half of the finest bucket is small enough.
+_LEAST_US = 0.0005
+
+
+# Buckets come in ascending order; the chart itself adds them up.
+_SUMS = [
+    {"window": [{"op": "sum", "field": "count", "as": "seen"}], "sort": [{"field": "lower"}]},
+    {"joinaggregate": [{"op": "sum", "field": "count", "as": "total"}]},
+    {"calculate": "100 * datum.seen / datum.total", "as": "share"},
+]
+# In bins, not in us.
+_PLACE = f"{BINS_A_DECADE} * log(max({{}}, {_LEAST_US})) / LN10"
+_BY_BIN = [{"field": "bin"}]
+# Bars of equal logarithmic width. The width of fio's buckets doubles at each power of two, so their counts step
+# where the response times do not. The I/Os of a bucket go to the bins that it overlaps, like the curve evenly by
+# the logarithm of the time. Rounding applies to the running sum: whole I/Os, none lost, none twice.
+_BINS = [
+    {"calculate": _PLACE.format("datum.lower"), "as": "from"},
+    {"calculate": _PLACE.format("datum.upper"), "as": "to"},
+    {"calculate": "sequence(floor(datum.from), ceil(datum.to))", "as": "bin"},
+    {"flatten": ["bin"]},
+    {
+        "calculate": "datum.count * (min(datum.to, datum.bin + 1) - max(datum.from, datum.bin))"
+        " / (datum.to - datum.from)",
+        "as": "part",
+    },
+    {"aggregate": [{"op": "sum", "field": "part", "as": "part"}], "groupby": ["bin"]},
+    {"window": [{"op": "sum", "field": "part", "as": "reached"}], "sort": _BY_BIN},
+    {"calculate": "round(datum.reached)", "as": "seen"},
+    {"window": [{"op": "lag", "field": "seen", "as": "before"}], "sort": _BY_BIN},
+    {"calculate": "datum.seen - (datum.before || 0)", "as": "count"},
+    {"joinaggregate": [{"op": "sum", "field": "count", "as": "total"}]},
+    {"calculate": "100 * datum.seen / datum.total", "as": "share"},
+    {"filter": "datum.count > 0"},
+    {"calculate": f"pow(10, datum.bin / {BINS_A_DECADE})", "as": "lower"},
+    {"calculate": f"pow(10, (datum.bin + 1) / {BINS_A_DECADE})", "as": "upper"},
+]
+_EDGES = (("lower", "from µs"), ("upper", "to µs"), ("count", "I/Os"))
+_COUNTS = ("lower", "upper", "count", "share", "us")
+
+
+def _curve(share: str) -> list[Row]:
+    """Return transforms to a point at each edge of each bucket, where ``share`` of the I/Os ``{counted}`` is exact.
+
+    The I/Os of a bucket are somewhere between its edges, and no I/O is between two filled buckets. So the
+    curve may be straight within a bucket, a 64th of its value, and is level from one to the next.
+    """
+    at_edges = [
+        share.format(counted=counted) for counted in ("(datum.seen - datum.count)", "datum.seen")
+    ]
+    return [
+        {"calculate": "[datum.lower, datum.upper]", "as": "us"},
+        {"calculate": f"[{', '.join(at_edges)}]", "as": "at_edge"},
+        {"flatten": ["us", "at_edge"]},
+    ]
+
+
+def draw_distribution(chart: Distribution) -> Spec:
+    """Draw I/Os by response time, with the share that took no longer; or the share that took longer."""
+    us = _us_axis(edge for bucket in chart.buckets for edge in bucket[:2])
+    datasets: dict[str, list[Row]] = {
+        "buckets": [bucket._asdict() for bucket in chart.buckets],
+        "marks": [mark._asdict() for mark in chart.marks],
+    }
+    if chart.exceedance:
+        layers, resolve = [_draw_longer(us)], {}
+    else:
+        few = sum(bucket.count for bucket in chart.buckets) < _MANY_IOS
+        layers = [_draw_bins(us, ticks=3 if few else 4), _draw_no_longer(us)]
+        resolve = {"resolve": {"scale": {"y": "independent"}}}
+    layers += _draw_marks()
+    if not chart.filled:
+        datasets["clicked"] = []
+        layers += _draw_clicked()
+    return {**build_frame(chart), "datasets": datasets, "layer": layers, **resolve}
+
+
+def _us_axis(edges: Iterable[float]) -> Spec:
+    """Return the axis of response times; without data it suits the data that the page brings."""
+    given = list(edges)
+    axis = log_axis(given) if given else {"scale": {"type": "log", "nice": False}}
+    return {"type": "quantitative", "title": "Response time (µs)", **axis}
+
+
+def _draw_bins(us: Spec, *, ticks: int) -> Spec:
+    count = {
+        "field": "count",
+        "type": "quantitative",
+        "title": "I/Os (bars)",
+        # The axis begins at half an I/O, below the lowest possible bar, and has some room above the highest.
+        "scale": {"type": "log", "domainMin": 0.5, "nice": False, "padding": 8},
+        # More ticks would draw a line for each 2, 3 ... 9 if there are fewer powers of ten than ticks.
+        "axis": {"format": "~s", "tickCount": ticks},
+    }
+    return {
+        "data": {"name": "buckets"},
+        "transform": _BINS,
+        "mark": {"type": "rect", "color": COLOURS[PALETTE[0]]},
+        "encoding": {
+            "x": {"field": "lower", **us},
+            "x2": {"field": "upper"},
+            "y": count,
+            "y2": {"value": "height"},
+            "tooltip": tooltip(*_EDGES, ("share", "I/Os that took no longer (%)"), numbers=_COUNTS),
+        },
+    }
+
+
+def _draw_no_longer(us: Spec) -> Spec:
+    share = {
+        "field": "at_edge",
+        "type": "quantitative",
+        "title": "I/Os that took no longer (%, curve)",
+        "scale": {"domain": [0, 100]},
+        "axis": {"grid": False},
+    }
+    return {
+        "data": {"name": "buckets"},
+        "transform": [*_SUMS, *_curve("100 * {counted} / datum.total")],
+        "mark": {"type": "line", "color": COLOURS[PALETTE[1]]},
+        "encoding": {"x": {"field": "us", **us}, "y": share},
+    }
+
+
+def _draw_longer(us: Spec) -> Spec:
+    share = {
+        "field": "at_edge",
+        "type": "quantitative",
+        "title": "I/Os that took longer (%)",
+        "scale": {"type": "log", "domainMax": 100, "nice": True},
+        "axis": {"format": "~g", "tickCount": 6},
+    }
+    return {
+        "data": {"name": "buckets"},
+        "transform": [
+            *_SUMS,
+            *_curve("100 * (datum.total - {counted}) / datum.total"),
+            # No I/O is slower than the slowest, and a share of 0 has no place on a logarithmic axis.
+            {"filter": "datum.at_edge > 0"},
+        ],
+        "mark": {"type": "line", "color": COLOURS[PALETTE[0]]},
+        "encoding": {
+            "x": {"field": "us", **us}, "y": share, "tooltip": tooltip(*_EDGES, numbers=_COUNTS),
+        },
+    }  # fmt: skip
+
+
+_AT_US: Spec = {"field": "us", "type": "quantitative"}
+
+
+def _draw_marks() -> list[Spec]:
+    """Return a line at each mark, and its name above the plot, where neither bars nor curves cover it."""
+    tip = tooltip(("mark", "Mark"), ("us", "µs"), numbers=_COUNTS)
+    text = {"text": {"field": "label", "type": "nominal"}, "y": {"value": -5}}
+    slanted = {"type": "text", "angle": 315, "align": "left", "dx": 2}
+    rule = {"type": "rule", "strokeDash": [3, 3], "color": GREY}
+    data: Spec = {"data": {"name": "marks"}}
+    return [
+        {**data, "mark": rule, "encoding": {"x": _AT_US, "tooltip": tip}},
+        {**data, "mark": slanted, "encoding": {"x": _AT_US, **text, "tooltip": tip}},
+    ]
+
+
+def _draw_clicked() -> list[Spec]:
+    """Return a line and a triangle at the clicked figure, which the page brings."""
+    tip = tooltip(("mark", "Clicked"), ("us", "µs"), numbers=_COUNTS)
+    triangle = {
+        "type": "point", "shape": "triangle-down", "filled": True, "size": 90, "opacity": 1, "color": CLICKED,
+    }  # fmt: skip
+    rule = {"type": "rule", "color": CLICKED, "strokeWidth": 2}
+    data: Spec = {"data": {"name": "clicked"}}
+    return [
+        {**data, "mark": rule, "encoding": {"x": _AT_US, "tooltip": tip}},
+        {**data, "mark": triangle, "encoding": {"x": _AT_US, "y": {"value": 4}, "tooltip": tip}},
+    ]

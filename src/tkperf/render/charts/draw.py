@@ -1,0 +1,535 @@
+"""Any chart of a page as Vega-Lite: its data by name, and layers that draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from statistics import median
+from typing import Any
+
+from tkperf.page.chart import (
+    AnyChart,
+    Bars3D,
+    Chart,
+    Curve,
+    Distribution,
+    Legend,
+    Mark,
+    Point,
+    Rule,
+    Scale,
+)
+from tkperf.render.charts.axes import CLOCK, draw_place_axis, draw_value_axis
+from tkperf.render.charts.bars_3d import draw_bars
+from tkperf.render.charts.distribution import draw_distribution
+from tkperf.render.charts.ends import name_ends, order_by_ends
+from tkperf.render.charts.frame import (
+    DASHES,
+    FLAGGED,
+    GREY,
+    HEIGHT_PX,
+    LOW_PX,
+    RULES,
+    SHADES,
+    SPOTS,
+    Row,
+    Spec,
+    build_frame,
+    find_colour,
+    name_channel,
+    tooltip,
+)
+
+# The first disturbed seconds of a day are enough to show it.
+MOST_RINGS = 2000
+MOST_DIRECT = 4
+# Beyond it points are smaller, so that they do not hide the line.
+_MANY_POINTS = 60
+_LINE_PX, _FRAME_PX, _BETWEEN_PX = 14, 50, 11
+# A wider legend would make a printed chart smaller.
+LEGEND_CHARACTERS = 100
+_TIMES = (Scale.LINEAR, Scale.LOG, Scale.CLOCK)
+_NUMBERS = ("value", "low", "high")
+_ZOOM: Row = {"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales"}
+_SHOWN: Row = {"name": "shown", "select": {"type": "point", "fields": ["series"]}, "bind": "legend"}
+_WHY = ("flag", "Not the device alone")
+
+
+def draw(chart: AnyChart) -> Spec:
+    """Return the specification of a chart."""
+    if isinstance(chart, Bars3D):
+        return draw_bars(chart)
+    if isinstance(chart, Distribution):
+        return draw_distribution(chart)
+    return _Drawing(chart).spec()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """Curves that are drawn by the same layers, and the name of their data."""
+
+    name: str
+    curves: tuple[Curve, ...]
+    rows: list[Row]
+
+    @property
+    def first(self) -> Curve:
+        return self.curves[0]
+
+    @property
+    def fields(self) -> list[str]:
+        """Return the fields of the facts."""
+        return [f"fact{number}" for number in range(len(self.first.facts))]
+
+    @property
+    def is_spread(self) -> bool:
+        return any(row.get("high") is not None for row in self.rows)
+
+
+class _Drawing:
+    """A chart on its way to layers. ``x`` is the channel of places, ``y`` that of values; the other way round if flat."""
+
+    def __init__(self, chart: Chart) -> None:
+        self.chart = chart
+        self.x, self.y = ("y", "x") if chart.flat else ("x", "y")
+        self.groups = list(_group(chart))
+        curves = chart.curves
+        points = [point for curve in curves for point in curve.points]
+        banded = any(
+            curve.mark is Mark.LINE and curve.points and curve.points[0].high is not None
+            for curve in curves
+        )
+        values = (
+            [end for point in points for end in (point.low, point.high)]
+            if banded
+            else [value for point in points for value in (point.low, point.y, point.high)]
+        )
+        values += [point.y for point in points] * banded + [rule.y for rule in chart.rules]
+        reached = values if chart.filled else []
+        places = (
+            [point.x for point in points] + [rule.x for rule in chart.rules] + [*chart.x.reached]
+        )
+        self.places = draw_place_axis(chart.x, places, flat=chart.flat)
+        self.values = draw_value_axis(chart.y, reached)
+        self.zooms = chart.x.scale in _TIMES and chart.x.ticks is None and not chart.flat
+        self.data: dict[str, list[Row]] = {}
+        self.style = self._find_style()
+
+    def spec(self) -> Spec:
+        chart = self.chart
+        layers = [
+            *self._shades(),
+            *self._rules(front=False),
+            *(layer for group in self.groups for layer in self._curves(group)),
+            *self._rules(front=True),
+            *self._spots(),
+        ]
+        rings = list(self._rings())
+        layers += rings
+        if self._at_ends:
+            labels, rows = name_ends(self._named, self.values, self.style, self.y)
+            self.data["ends"] = rows
+            layers += labels
+        frame = build_frame(chart, self._height(), rings=bool(rings), aligned=chart.aligned)
+        columns = [[curve.name, curve.column] for curve in chart.curves if curve.column]
+        # For the page: the columns to reduce again when a reader zooms in.
+        meta = {"usermeta": {"series": columns}} if columns else {}
+        if not chart.filled:
+            self.data = {name: [] for name in self.data}
+        self._set_params(layers)
+        return {**frame, **meta, "datasets": self.data, "layer": layers}
+
+    def _height(self) -> int:
+        if not self.chart.flat:
+            return LOW_PX if self.chart.low else HEIGHT_PX
+        places = [str(place) for place in self.chart.x.places]
+        lines = max((1 + name.count(", ") + name.count(": ") for name in places), default=1)
+        curves = len(self.chart.names) if self.chart.grouped else 0
+        return len(places) * max(10 + _LINE_PX * lines, 10 + _BETWEEN_PX * curves) + _FRAME_PX
+
+    # ---- names, colours and dashes
+
+    @property
+    def _named(self) -> list[Curve]:
+        """Return the curves that a legend or their own names tell apart."""
+        return [curve for curve in self.chart.curves if not curve.muted]
+
+    @property
+    def _at_ends(self) -> bool:
+        """Return whether the names of curves are next to their ends."""
+        legend, names = self.chart.legend, self.chart.names
+        lines = all(curve.mark is Mark.LINE for curve in self.chart.curves)
+        allowed = legend is Legend.ENDS or (legend is Legend.AUTO and len(names) <= MOST_DIRECT)
+        drawn = any(value is not None for curve in self._named for value in curve.values)
+        return lines and allowed and drawn and bool(names) and "domain" in str(self.values["scale"])
+
+    def _find_style(self) -> Spec:
+        """Return the channels of colours and dashes, as far as curves differ in them."""
+        chart, named = self.chart, self._named
+        if not any(curve.name for curve in named):
+            return {}
+        colours: dict[str, object] = {each.name: find_colour(each.colour) for each in named}
+        dashes: dict[str, object] = {each.name: DASHES[each.dash] for each in named}
+        lines = [curve for curve in named if curve.mark is Mark.LINE]
+        if len(lines) == len(named) and chart.legend is not Legend.TOP:
+            order = order_by_ends(named)
+            colours = {name: colours[name] for name in order}
+            dashes = {name: dashes[name] for name in order}
+        legend = self._legend(list(colours))
+        style: Spec = {"color": name_channel("series", chart.series, colours) | legend}
+        if any(curve.variant for curve in lines):
+            variants: dict[str, object] = {each.variant: DASHES[each.dash] for each in lines}
+            below = {"legend": {"orient": "bottom"}} if chart.legend is Legend.TOP else {}
+            style["strokeDash"] = name_channel("variant", chart.variants, variants) | below
+        elif len({curve.dash for curve in lines}) > 1:
+            if not legend:
+                legend = {"legend": {"symbolType": "stroke", "symbolSize": 400}}
+            style["strokeDash"] = name_channel("series", chart.series, dashes) | legend
+        return style
+
+    def _legend(self, names: Sequence[str]) -> Spec:
+        legend = self.chart.legend
+        if legend is Legend.NONE or self._at_ends or (legend is Legend.TOP and len(names) < 2):
+            return {"legend": None}
+        if legend is not Legend.TOP:
+            return {}
+        columns = max(1, LEGEND_CHARACTERS // (max(map(len, names)) + 4))
+        on_top = {"orient": "top", "columns": columns, "symbolOpacity": 1, "labelLimit": 260}
+        return {"legend": on_top}
+
+    def _set_params(self, layers: Sequence[Spec]) -> None:
+        """Let a reader zoom along the x axis, and choose a curve in a legend next to the plot."""
+        of_curves = [layer for layer in layers if _data_name(layer).startswith("curves")]
+        if not of_curves:
+            return
+        params = [_ZOOM] if self.zooms else []
+        color: Any = self.style.get("color", {})
+        if color and "legend" not in color:
+            params.append(_SHOWN)
+            for layer in of_curves:
+                faint = {"condition": {"param": "shown", "value": 1}, "value": 0.1}
+                layer["encoding"] |= {"opacity": faint}  # type: ignore[operator]
+        if params:
+            of_curves[0]["params"] = params
+
+    # ---- curves
+
+    def _curves(self, group: _Group) -> Iterator[Spec]:
+        first = group.first
+        self.data[group.name] = group.rows
+        encoding = self._encode(group)
+        tip: Spec = {"tooltip": self._tip(group)}
+        plain: Row = {"color": GREY if first.muted else find_colour(first.colour)}
+        if first.muted:
+            plain |= {"opacity": 0.45, "strokeWidth": 1}
+        clip = {"clip": True} if self.zooms else {}
+        if first.mark is Mark.LINE:
+            yield from self._lines(group, encoding, tip, plain | clip)
+        elif first.mark is Mark.BAR:
+            yield self._layer(group.name, {"type": "bar", **plain}, encoding | tip)
+        elif first.mark is Mark.BOX:
+            box = {"type": "boxplot", "extent": "min-max", **plain}
+            yield self._layer(group.name, box, encoding)
+        elif first.mark is Mark.RANGE:
+            across = "height" if self.chart.flat else "width"
+            bar = {"type": "bar", across: 12, "color": GREY, "opacity": 0.25}
+            yield self._layer(group.name, bar, encoding | self._from_low_to_high())
+        else:
+            yield from self._points(group, encoding, tip, plain)
+
+    def _lines(self, group: _Group, encoding: Spec, tip: Spec, plain: Row) -> Iterator[Spec]:
+        first, banded = group.first, group.is_spread
+        line: Row = {"type": "line", **plain}
+        if banded:
+            line["strokeWidth"] = 1.2
+            area: Row = {"type": "area", "opacity": 0.28} | {
+                key: value for key, value in plain.items() if key != "strokeWidth"
+            }
+            of_area = {key: channel for key, channel in encoding.items() if key != "strokeDash"}
+            if "strokeDash" in encoding:
+                of_area["detail"] = [{"field": field} for field in ("curve", "variant", "series")]
+            yield self._layer(group.name, area, of_area | self._from_low_to_high())
+        if first.dash and "strokeDash" not in encoding:
+            line["strokeDash"] = DASHES[first.dash]
+        yield self._layer(group.name, line, encoding | tip)
+        dotted = group.rows if first.dots else [row for row in group.rows if row.get("alone")]
+        if not dotted:
+            return
+        # Points in a layer of their own: as part of the lines they would represent them in the legend.
+        longest = max(len(curve.points) for curve in group.curves)
+        size = 36 if longest <= _MANY_POINTS else 15
+        dot = {"type": "point", "filled": True, "size": size, "opacity": 1, **_unfaded(plain)}
+        spots = {key: each for key, each in encoding.items() if key != "strokeDash"}
+        layer = self._layer(group.name, dot, spots | tip)
+        yield layer if first.dots else layer | {"transform": [{"filter": "datum.alone"}]}
+
+    def _points(self, group: _Group, encoding: Spec, tip: Spec, plain: Row) -> Iterator[Spec]:
+        muted = group.first.muted
+        if group.is_spread:
+            known = {"filter": "isValid(datum.low) && isValid(datum.high)"}
+            first: Any = self.values["scale"]
+            # An interval that reaches 0 has no end on a logarithmic axis.
+            cut = {"calculate": f"max(datum.low, {first['domain'][0]})", "as": "low"}
+            rule: Row = {"type": "rule", "strokeWidth": 2, **_unfaded(plain)}
+            layer = self._layer(group.name, rule, encoding | self._from_low_to_high())
+            yield layer | {"transform": [known, cut]}
+        drawn: Row = {
+            "filled": not muted,
+            "size": 45 if muted else 70,
+            "opacity": 0.9 if muted else 1,
+        }
+        yield self._layer(group.name, {"type": "point", **_unfaded(plain), **drawn}, encoding | tip)
+        if group.first.texts:
+            side = {
+                "dx": {"expr": "datum.below ? -8 : 8"},
+                "align": {"expr": "datum.below ? 'right' : 'left'"},
+            }
+            text = {"text": {"field": "label", "type": "nominal"}}
+            places = {key: encoding[key] for key in (self.x, self.y)}
+            yield self._layer(group.name, {"type": "text", **side}, places | text)
+
+    def _encode(self, group: _Group) -> Spec:
+        """Return the channels of a group's curves: their place, colour and dash."""
+        muted = group.first.muted
+        encoding: Spec = {self.x: self.places, self.y: self.values}
+        style = {} if muted or group.first.mark in (Mark.BOX, Mark.RANGE) else self.style
+        names = [(curve.name, curve.variant) for curve in group.curves]
+        encoding |= {
+            key: each
+            for key, each in style.items()
+            if key == "color" or group.first.mark is Mark.LINE
+        }
+        if self.chart.grouped:
+            encoding |= self._offset()
+        if group.first.mark is Mark.LINE:
+            if len(set(names)) < len(names):
+                encoding["detail"] = {"field": "curve"}
+            elif muted:
+                encoding["detail"] = {"field": "series", "type": "nominal"}
+            if not _is_sorted(group.curves):
+                encoding["order"] = {"field": "place", "type": "quantitative"}
+        return encoding
+
+    def _offset(self) -> Spec:
+        sort = list(self.chart.names)
+        return {f"{self.x}Offset": {"field": "series", "type": "nominal", "sort": sort}}
+
+    def _from_low_to_high(self) -> Spec:
+        return {self.y: {**self.values, "field": "low"}, f"{self.y}2": {"field": "high"}}
+
+    def _tip(self, group: _Group) -> list[Row]:
+        """Return what is shown of a point under the pointer."""
+        chart, first = self.chart, group.first
+        fields = [("series", chart.series or chart.series_word)] if "color" in self.style else []
+        fields += [("variant", chart.variants or "Quantity")] if first.variant else []
+        if chart.x.scale is Scale.CLOCK:
+            fields.append(("clock", "Time"))
+        elif chart.x.title:
+            fields.append(("x", chart.x.title))
+        fields.append(("value", chart.y.title))
+        if group.is_spread and first.mark is Mark.LINE:
+            fields += [("low", "lowest"), ("high", "highest")]
+        fields += [pair for pair in zip(group.fields, first.facts, strict=True) if pair[1]]
+        numbers = {*_NUMBERS} | ({"x"} if chart.x.scale in _TIMES else set())
+        numbers |= {
+            field
+            for field in group.fields
+            if any(isinstance(row.get(field), float) for row in group.rows)
+        }
+        return tooltip(*fields, numbers=numbers)
+
+    def _layer(self, data: str, mark: Row, encoding: Spec) -> Spec:
+        layer: Spec = {"data": {"name": data}, "mark": mark, "encoding": encoding}
+        if (
+            "tooltip" in encoding
+            and self.chart.x.scale is Scale.CLOCK
+            and data.startswith("curves")
+        ):
+            layer["transform"] = [{"calculate": CLOCK.format("datum.x"), "as": "clock"}]
+        return layer
+
+    # ---- what is marked
+
+    def _shades(self) -> Iterator[Spec]:
+        """Yield a layer for each kind of shade."""
+        for kind, shades in _by_kind(self.chart.shades):
+            colour, opacity = SHADES[kind]
+            self.data[kind] = [
+                {"from": each.begin, "to": each.end, "flag": each.text} for each in shades
+            ]
+            ends: Spec = {"x": {**self.places, "field": "from"}, "x2": {"field": "to"}}
+            tip = {"tooltip": tooltip(_WHY)} if any(each.text for each in shades) else {}
+            mark: Row = {"type": "rect", "color": colour, "opacity": opacity, "clip": True}
+            yield self._layer(kind, mark, ends | tip)
+
+    def _rules(self, *, front: bool) -> Iterator[Spec]:
+        """Yield lines and their names; in front of the curves only those that lie on them."""
+        for kind, rules in _by_kind(self.chart.rules):
+            level = any(rule.x_end is not None for rule in rules)
+            if level is not front:
+                continue
+            self.data[kind] = [_rule_row(rule) for rule in rules]
+            encoding: Spec = {}
+            if rules[0].x is not None:
+                encoding[self.x] = self.places
+            if rules[0].x_end is not None:
+                encoding[f"{self.x}2"] = {"field": "end"}
+            if rules[0].y is not None:
+                encoding[self.y] = self.values
+            if any(rule.name for rule in rules):
+                encoding["tooltip"] = self._tip_of_rule(rules[0])
+            clip = {"clip": True} if self.zooms else {}
+            yield self._layer(kind, {"type": "rule", **RULES[kind], **clip}, encoding)
+            yield from self._names(kind, rules)
+
+    def _tip_of_rule(self, rule: Rule) -> list[Row]:
+        fields = [("name", "Marked")]
+        fields += [] if rule.x is None else [("x", self.chart.x.title)]
+        fields += [] if rule.y is None else [("value", self.chart.y.title)]
+        return tooltip(*fields, numbers=("x", "value"))
+
+    def _names(self, kind: str, rules: Sequence[Rule]) -> Iterator[Spec]:
+        """Yield the names of rules: at the start of a level, in the corner above a line across, else on top."""
+        if not any(rule.name for rule in rules):
+            return
+        text: Spec = {"text": {"field": "name", "type": "nominal"}}
+        first = rules[0]
+        if first.x is None:
+            mark = {"type": "text", "align": "left", "baseline": "top", "dx": 4, "dy": 4}
+            yield self._layer(kind, mark, {"x": {"value": 0}, self.y: self.values} | text)
+        elif first.y is not None:
+            for below in sorted({rule.below for rule in rules}):
+                level = {"type": "text", "align": "left", "dx": 4, "dy": 9 if below else -8}
+                layer = self._layer(kind, level, {self.x: self.places, self.y: self.values} | text)
+                yield layer | {"transform": [{"filter": f"datum.below === {str(below).lower()}"}]}
+        else:
+            right = any(rule.row for rule in rules)
+            side: Row = {"align": "right", "dx": -4} if right else {"align": "left", "dx": 3}
+            for row in sorted({rule.row for rule in rules}):
+                at: Spec = {self.x: self.places, self.y: {"value": 2 + _LINE_PX * row}}
+                layer = self._layer(
+                    kind,
+                    {"type": "text", "baseline": "top", **side},
+                    at | text,
+                )
+                yield layer | ({"transform": [{"filter": f"datum.row === {row}"}]} if right else {})
+
+    def _spots(self) -> Iterator[Spec]:
+        """Yield points at a value, or triangles at the top of the chart."""
+        for kind, spots in _by_kind(self.chart.spots):
+            self.data[kind] = [{"x": each.x, "value": each.y, "name": each.text} for each in spots]
+            on_top = spots[0].y is None
+            mark: Row = {
+                "type": "point", "shape": "triangle-down" if on_top else "circle", "filled": True, "size": 55,
+                "opacity": 1, "color": SPOTS[kind],
+            }  # fmt: skip
+            encoding: Spec = {
+                self.x: self.places,
+                self.y: {"value": 6} if on_top else self.values,
+                "tooltip": tooltip(
+                    ("name", "Over time"), ("x", self.chart.x.title), numbers=("x",)
+                ),
+            }
+            yield self._layer(kind, mark, encoding)
+
+    def _rings(self) -> Iterator[Spec]:
+        """Yield a ring around each flagged point."""
+        for group in self.groups:
+            rows = [row for row in group.rows if row.get("flag") and row["value"] is not None]
+            if not rows or group.first.mark in (Mark.BOX, Mark.RANGE):
+                continue
+            name = group.name.replace("curves", "rings")
+            self.data[name] = rows[:MOST_RINGS]
+            ring: Row = {
+                "type": "point", "shape": "circle", "filled": False, "size": 130, "strokeWidth": 2,
+                "color": FLAGGED, "opacity": 1,
+            }  # fmt: skip
+            places: Spec = {self.x: self.places, self.y: self.values}
+            places |= self._offset() if self.chart.grouped else {}
+            tip = {"tooltip": [*self._tip(group), *tooltip(_WHY)]}
+            yield self._layer(name, ring, places | tip)
+
+
+def _group(chart: Chart) -> Iterator[_Group]:
+    """Yield the curves of each look, those in the background first, with their rows."""
+
+    def look(curve: Curve) -> tuple[object, ...]:
+        return not curve.muted, curve.mark, curve.dots, curve.texts, curve.facts, curve.name == ""
+
+    groups: dict[tuple[object, ...], list[Curve]] = {}
+    for curve in chart.curves:
+        groups.setdefault(look(curve), []).append(curve)
+    # What is measured, with its points, lies on ideal lines.
+    ordered = sorted(groups.values(), key=lambda of: (not of[0].muted, of[0].dots))
+    middles = _middles(chart)
+    for number, curves in enumerate(ordered):
+        names = [(curve.name, curve.variant) for curve in curves]
+        repeated = len(set(names)) < len(names)
+        unsorted = not _is_sorted(curves)
+        rows: list[Row] = []
+        for at, curve in enumerate(curves):
+            shared: Row = {"series": curve.name} if any(each.name for each in chart.curves) else {}
+            shared |= {"variant": curve.variant} if curve.variant else {}
+            shared |= {"curve": at} if repeated else {}
+            shared |= {"alone": True} if len(curve.points) == 1 and curve.mark is Mark.LINE else {}
+            for place, point in enumerate(curve.points):
+                row = _row(point) | shared
+                if unsorted:
+                    row["place"] = place
+                if curve.texts:
+                    row |= {"label": point.facts[0], "below": (point.y or 0) < middles[point.x]}
+                rows.append(row)
+        yield _Group(name=f"curves{number or ''}", curves=tuple(curves), rows=rows)
+
+
+def _middles(chart: Chart) -> Mapping[object, float]:
+    """Return the median of all points at each place, if any have a text next to them."""
+    if not any(curve.texts for curve in chart.curves):
+        return {}
+    of_place: dict[object, list[float]] = {}
+    for curve in chart.curves:
+        for point in curve.points:
+            if point.y is not None and curve.mark is Mark.POINT:
+                of_place.setdefault(point.x, []).append(point.y)
+    return {place: median(values) for place, values in of_place.items()}
+
+
+def _row(point: Point) -> Row:
+    row: Row = {"x": point.x, "value": point.y}
+    if point.low is not None or point.high is not None:
+        row |= {"low": point.low, "high": point.high}
+    row |= {f"fact{number}": fact for number, fact in enumerate(point.facts)}
+    row |= {"cell": point.link} if point.link else {}
+    return row | ({"flag": point.flag} if point.flag else {})
+
+
+def _rule_row(rule: Rule) -> Row:
+    row: Row = {"x": rule.x, "value": rule.y, "end": rule.x_end, "name": rule.name}
+    row = {key: value for key, value in row.items() if value not in (None, "")}
+    if rule.x_end is not None:
+        row["below"] = rule.below
+    return row | ({"row": rule.row} if rule.x is not None and rule.y is None else {})
+
+
+def _is_sorted(curves: Iterable[Curve]) -> bool:
+    """Return whether the points of each curve go to the right; a line follows their order otherwise."""
+    for curve in curves:
+        places = [point.x for point in curve.points if isinstance(point.x, int | float)]
+        if any(after < before for before, after in pairwise(places)):
+            return False
+    return True
+
+
+def _by_kind(marks: Iterable[Any]) -> Iterator[tuple[Any, list[Any]]]:
+    ordered = sorted(marks, key=lambda each: each.kind)
+    return ((kind, list(of_kind)) for kind, of_kind in groupby(ordered, key=lambda each: each.kind))
+
+
+def _unfaded(mark: Row) -> Row:
+    return {key: value for key, value in mark.items() if key not in ("opacity", "strokeWidth")}
+
+
+def _data_name(layer: Spec) -> str:
+    data: Any = layer["data"]
+    return str(data["name"])

@@ -1,0 +1,160 @@
+"""Frame of every chart in Vega-Lite: letters, colours, tooltips.
+
+Colours follow Okabe and Ito's palette, adjusted: each has a contrast of 3:1 to a white and to a dark page, and
+differs from the first seven others under any of the common colour-vision deficiencies. Text has the page's colour,
+so that it is readable there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tkperf.page.chart import MANY_COLOURS, NEUTRAL, PALETTE, Picture, RuleKind, ShadeKind, SpotKind
+from tkperf.render.charts.axes import MOST_TICKS
+from tkperf.render.fonts import STACK
+
+Spec = dict[str, object]
+Row = dict[str, object]
+
+COLOURS = {
+    **dict(
+        zip(
+            MANY_COLOURS,
+            (
+                "#0B6BB8", "#C94A16", "#0A8D6E", "#B08F2E", "#9A5CF0", "#3B9DD2", "#DE64B0", "#8A5A4A", "#5F8A12",
+                "#C0305A", "#5F6FA0", "#0F7F8C", "#D0772B", "#4F7FE0", "#2F9E44", "#B0479F",
+            ),
+            strict=True,
+        )
+    ),
+    NEUTRAL: "#7D858C",
+}  # fmt: skip
+GREY = COLOURS[NEUTRAL]
+DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
+# Distinct from the curves' colours, and visible on white and on dark pages.
+FLAGGED, CLICKED = "#D62728", "#9467BD"
+# From cold to warm; so is each mix of two neighbours.
+_WARMTH = ("violet", "blue", "green", "olive", "amber", "vermilion")
+
+SHADES = {
+    ShadeKind.JUDGED: (COLOURS["green"], 0.12),
+    ShadeKind.FLAGGED: (FLAGGED, 0.14),
+    ShadeKind.THROTTLED: (COLOURS["vermilion"], 0.15),
+}
+RULES: dict[RuleKind, Row] = {
+    RuleKind.PART: {"color": GREY, "opacity": 0.5},
+    RuleKind.LEVEL: {"color": COLOURS["crimson"], "strokeWidth": 2, "strokeDash": [8, 4]},
+    RuleKind.BOUNDARY: {"color": COLOURS["crimson"], "strokeDash": [2, 3]},
+    RuleKind.RATE: {"color": GREY, "strokeDash": [3, 3]},
+    RuleKind.REFERENCE: {"color": GREY, "strokeDash": [4, 3]},
+    RuleKind.CHANGE: {"color": COLOURS["green"], "strokeWidth": 1.5},
+    RuleKind.WARNING: {"color": COLOURS["amber"], "strokeDash": [6, 3]},
+    RuleKind.CRITICAL: {"color": COLOURS["vermilion"], "strokeDash": [6, 3]},
+}
+SPOTS = {SpotKind.DROP: COLOURS["vermilion"], SpotKind.SPIKE: COLOURS["amber"]}
+
+INK = "#1B1F24"
+TEXT_PX, TITLE_PX = 12, 14
+"""Font sizes in pixels on the screen; print may not make them smaller."""
+HEIGHT_PX, LOW_PX = 300, 170
+RING = "\N{WHITE CIRCLE}"
+# Width of an axis's labels: charts below each other begin at the same place.
+_AXIS_PX = 64
+_NUMBER: Row = {"type": "quantitative", "format": ",.6~r"}
+
+
+def find_colour(name: str) -> str:
+    """Return a colour by its name in ``page.chart``."""
+    if name in COLOURS:
+        return COLOURS[name]
+    at = float(name.removeprefix("warmth ")) * (len(_WARMTH) - 1)
+    below = min(int(at), len(_WARMTH) - 2)
+    ends = COLOURS[_WARMTH[below]], COLOURS[_WARMTH[below + 1]]
+    share = at - below
+    return _join_channels(
+        (1 - share) * channel + share * other
+        for channel, other in zip(*map(_split_channels, ends), strict=True)
+    )
+
+
+def shade(colour: str, brightness: float) -> str:
+    """Return a colour in more or less light; what is beyond 1 is its share of white."""
+    white = max(0.0, brightness - 1)
+    channels = (each * min(1.0, brightness) for each in _split_channels(colour))
+    return _join_channels(each + white * (255 - each) for each in channels)
+
+
+def _split_channels(colour: str) -> list[int]:
+    return [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+
+
+def _join_channels(channels: Iterable[float]) -> str:
+    return "#" + "".join(f"{round(each):02X}" for each in channels)
+
+
+def build_frame(
+    chart: Picture, height: int = HEIGHT_PX, *, rings: bool = False, aligned: bool = False
+) -> Spec:
+    """Return the parts that every chart has. The page's dark colours replace the text colours."""
+    text = {
+        "labelFontSize": TEXT_PX,
+        "titleFontSize": TEXT_PX,
+        "labelColor": INK,
+        "titleColor": INK,
+    }
+    legend = {**text, "symbolStrokeWidth": 2.5, "labelLimit": 220}
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "title": _build_title(chart, rings=rings),
+        "width": "container",
+        "height": height,
+        "config": {
+            "font": STACK,
+            "view": {"stroke": None},
+            "background": "white",
+            "title": {
+                "fontSize": TITLE_PX, "subtitleFontSize": TEXT_PX, "color": INK, "subtitleColor": INK, "offset": 10,
+            },
+            "axis": {
+                **text, "titleFontWeight": "normal", "titlePadding": 8,
+                "gridColor": "#E1E5EA", "domainColor": GREY, "tickColor": GREY,
+            },
+            "legend": legend | ({"orient": "top"} if aligned else {}),
+            "mark": {"color": COLOURS[PALETTE[0]]},
+            "text": {"fontSize": TEXT_PX, "color": INK},
+            "axisXQuantitative": {"tickCount": 8},
+            "axisXTemporal": {"tickCount": 8},
+            "axisYQuantitative": {"tickCount": MOST_TICKS} | ({"minExtent": _AXIS_PX} if aligned else {}),
+            "axisX": {"labelSeparation": 4},
+        },
+    }  # fmt: skip
+
+
+def _build_title(chart: Picture, *, rings: bool) -> Spec:
+    """Return the title with the flags and keywords below it."""
+    flags = chart.flag_words
+    lines = [line for line in (f"{RING} " * rings * bool(flags) + flags, chart.keywords) if line]
+    title: Spec = {"text": chart.title, "anchor": "start"}
+    if lines:
+        title["subtitle"] = lines[0] if len(lines) == 1 else lines
+    return title | ({"subtitleFontWeight": "bold"} if chart.keywords else {})
+
+
+def name_channel(field: str, title: str, style: dict[str, object]) -> Row:
+    """Return the channel that gives each name in a field its colour or dash."""
+    return {
+        "field": field,
+        "type": "nominal",
+        "title": title or None,
+        "sort": list(style),
+        "scale": {"domain": list(style), "range": list(style.values())},
+    }
+
+
+def tooltip(*fields: tuple[str, str], numbers: Iterable[str] = ()) -> list[Row]:
+    """Return the tooltip of a mark: fields with their titles, measured numbers to six digits."""
+    measured = set(numbers)
+    return [
+        {"field": field, "title": title, **(_NUMBER if field in measured else {})}
+        for field, title in fields
+    ]
