@@ -365,6 +365,11 @@ def describe_view(chart: ChartView) -> str:
             {name: value for name, value in row.items() if value not in (None, "")}
             for row in rows_of(drawn)
         ]
+        rows += [
+            {"kind": each.kind, "name": each.name, "x": each.x or 0.0, "value": each.y or 0.0}
+            for each in drawn.rules
+        ]
+        rows += [{"kind": each.kind, "from": each.begin, "to": each.end} for each in drawn.shades]
     told = f"{len(rows)}: {brief(rows[0])} ... {brief(rows[-1])}"
     return f"chart {chart.key}: {drawn.title}: {chart.text}\n  {told}"
 

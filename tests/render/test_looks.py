@@ -335,10 +335,13 @@ def test_colours_of_block_sizes_are_their_own() -> None:
 
 def ends_of(chart: Chart) -> list[str]:
     """The names of a chart's curves by where they end, from the top."""
+    order = [*chart.x.places]
     last: dict[str, float] = {}
     for curve in chart.curves:
-        if (values := [value for value in curve.values if value is not None]) and curve.name:
-            last[curve.name] = values[-1]
+        ends = [point for point in curve.points if point.y is not None]
+        if ends and curve.name:
+            end = max(ends, key=lambda point: order.index(point.x) if order else point.x)
+            last[curve.name] = end.y or 0.0
     return [name for name, _ in sorted(last.items(), key=lambda item: -item[1])]
 
 

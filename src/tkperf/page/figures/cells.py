@@ -77,7 +77,7 @@ def _draw_over_axis(
                 flag=flag(cell), facts=(describe_sure(cell, quantity),),
             ),
         )
-        for cell in cells
+        for cell in sorted(cells, key=lambda cell: x.order(cell.workload))
     )  # fmt: skip
     mark = Mark.BAR if bars else Mark.LINE
     return Chart(

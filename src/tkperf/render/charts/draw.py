@@ -472,7 +472,8 @@ def _group(chart: Chart) -> Iterator[_Group]:
             shared: Row = {"series": curve.name} if any(each.name for each in chart.curves) else {}
             shared |= {"variant": curve.variant} if curve.variant else {}
             shared |= {"curve": at} if repeated else {}
-            shared |= {"alone": True} if len(curve.points) == 1 and curve.mark is Mark.LINE else {}
+            if chart.filled and len(curve.points) == 1 and curve.mark is Mark.LINE:
+                shared["alone"] = True
             for place, point in enumerate(curve.points):
                 row = _row(point) | shared
                 if unsorted:
