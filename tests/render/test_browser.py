@@ -108,7 +108,7 @@ def test_lines_below_a_title_are_no_wider_than_the_chart(visit: Visit) -> None:
           const title = { text: "T", subtitle: ["disturbed: " + "some reason, ".repeat(20), "SIMULATED"] };
           const data = { values: [{ x: 1, value: 1 }] };
           const encoding = { x: { field: "x", type: "quantitative" } };
-          const { view } = await draw(chart, { title, data, mark: "point", encoding, width: "container" });
+          const { view } = await draw(chart, { title, data, layer: [{ mark: "point", encoding }], width: "container" });
           return [view.width(), chart.querySelector("svg").getBoundingClientRect().width];
         }"""
     )
@@ -160,7 +160,7 @@ def test_the_data_of_a_chart_is_a_table_away(visit: Visit) -> None:
     """For those who cannot see it, or want the numbers: a row for each point."""
     visit.open()
     points = visit.page.evaluate(
-        "JSON.parse(document.querySelector('#iops0convergence script').textContent).data.values.length"
+        "JSON.parse(document.querySelector('#iops0convergence script').textContent).datasets.curves.length"
     )
     visit.page.locator("#iops0convergence summary", has_text="table").click()
     visit.page.wait_for_selector("#iops0convergence details table")
@@ -336,9 +336,8 @@ def test_a_point_over_offered_rates_opens_its_level(browser: Browser, tmp_path: 
     points.nth(2).scroll_into_view_if_needed()
     points.nth(2).click(force=True)
     visit.page.wait_for_selector("dialog[data-shown]")
-    third = json.loads(visit.page.locator("#demand12d script").first.inner_text())["layer"][1][
-        "data"
-    ]["values"][2]
+    spec = json.loads(visit.page.locator("#demand12d script").first.inner_text())
+    third = next(rows[2] for rows in spec["datasets"].values() if "cell" in rows[0])
     assert visit.page.locator("#cell").get_attribute("data-shown") == third["cell"]
     assert f"{third['x']:,.0f} IOPS offered" in visit.page.locator("#cell h2").inner_text()
     assert visit.said == []

@@ -23,7 +23,7 @@ from tkperf.page.chart import (
 from tkperf.render.charts.axes import CLOCK, draw_place_axis, draw_value_axis
 from tkperf.render.charts.bars_3d import draw_bars
 from tkperf.render.charts.distribution import draw_distribution
-from tkperf.render.charts.ends import name_ends, order_by_ends
+from tkperf.render.charts.ends import find_ends, name_ends, order_by_ends
 from tkperf.render.charts.frame import (
     DASHES,
     FLAGGED,
@@ -158,11 +158,11 @@ class _Drawing:
     @property
     def _at_ends(self) -> bool:
         """Return whether the names of curves are next to their ends."""
-        legend, names = self.chart.legend, self.chart.names
+        legend, names = self.chart.legend, [name for name in find_ends(self._named) if name]
         lines = all(curve.mark is Mark.LINE for curve in self.chart.curves)
         allowed = legend is Legend.ENDS or (legend is Legend.AUTO and len(names) <= MOST_DIRECT)
-        drawn = any(value is not None for curve in self._named for value in curve.values)
-        return lines and allowed and drawn and bool(names) and "domain" in str(self.values["scale"])
+        scale: Any = self.values["scale"]
+        return lines and allowed and bool(names) and "domain" in scale
 
     def _find_style(self) -> Spec:
         """Return the channels of colours and dashes, as far as curves differ in them."""
