@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from tkperf.interop.fio_series import Result, Series
@@ -94,35 +93,31 @@ def _words(read_percent: int) -> str:
 
 
 def _steps(cells: Sequence[Series], files: Sequence[str]) -> list[StepRecord]:
-    steps = []
-    positions: Counter[int] = Counter()
-    numbered = sorted(
-        (
-            (number, position, result)
-            for position, cell in enumerate(cells)
-            for number, result in zip(_numbers(cell, cells), cell.rounds, strict=True)
-        ),
-        key=lambda entry: entry[:2],
-    )
-    for number, _, result in numbered:
-        file = files[result.source].replace("\\", "/").rpartition("/")[2]
-        steps.append(
-            StepRecord(
-                section=cells[0].section,
-                kind=StepKind.ROUND,
-                number=number,
-                position=positions[number],
-                workload=result.workload,
-                planned_s=None,
-                started_s=0.0,
-                gap_s=None,
-                measurement=result.measurement,
-                job_file=f"; imported from {readable(file)}\n{result.job_text}",
-                disturbances=_disturbances(result),
-            )
+    last = max(len(cell.rounds) for cell in cells)
+    return [
+        _step(cells[0].section, number, position, result, files[result.source])
+        for number in range(1, last + 1)
+        for position, result in enumerate(
+            cell.rounds[number - last - 1] for cell in cells if len(cell.rounds) > last - number
         )
-        positions[number] += 1
-    return steps
+    ]
+
+
+def _step(section: str, number: int, position: int, result: Result, file: str) -> StepRecord:
+    name = file.replace("\\", "/").rpartition("/")[2]
+    return StepRecord(
+        section=section,
+        kind=StepKind.ROUND,
+        number=number,
+        position=position,
+        workload=result.workload,
+        planned_s=None,
+        started_s=0.0,
+        gap_s=None,
+        measurement=result.measurement,
+        job_file=f"; imported from {readable(name)}\n{result.job_text}",
+        disturbances=_disturbances(result),
+    )
 
 
 def _disturbances(result: Result) -> tuple[Disturbance, ...] | None:
