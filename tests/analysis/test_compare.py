@@ -471,7 +471,7 @@ def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunRe
     assert line[column] == mark_certainty(writes, format_ratio(writes.ratio))
     (chart,) = view.overview_charts
     ratios = [headline.entries[1].ratio for headline in both.headlines]
-    assert [point["value"] for point in rows_of(chart)] == ratios
+    assert sorted(point["value"] for point in rows_of(chart)) == sorted(filter(None, ratios))
 
 
 def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
@@ -479,9 +479,9 @@ def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
     both = compare([slow, fast])
     charts = {chart.key: chart for chart in build_tkperf_plots(both)}
     cells = [at(result.tests[0].sections[0], 0, 4096) for result in (slow, fast)]
-    writes = [bar["value"] for bar in rows_of(charts["compIOPSPlt"]) if bar["cell"] == "0/100 4k"]
+    writes = [bar["value"] for bar in rows_of(charts["compIOPSPlt"]) if bar["x"] == "0/100 4k"]
     assert writes == [cell.value(IOPS) for cell in cells if cell is not None]
-    assert {bar["cell"] for bar in rows_of(charts["compLATPlt"])} == {
+    assert {bar["x"] for bar in rows_of(charts["compLATPlt"])} == {
         f"{mix} 4k" for mix in ("100/0", "65/35", "0/100")
     }
     assert len(rows_of(charts["compTPPlt"])) == 8  # two sizes, two directions, two runs
@@ -530,7 +530,7 @@ def test_hard_disks_are_compared_over_their_areas(tmp_path: Path) -> None:
         for area in result.tests[0].sections[0].rounds
         for cell in area.cells
     ]
-    assert [point["value"] for point in points] == values
+    assert sorted(point["value"] for point in points) == sorted(filter(None, values))
 
 
 def test_names_from_outside_are_text_in_the_terminal() -> None:

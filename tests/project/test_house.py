@@ -49,7 +49,6 @@ OTHER_MEANINGS = {
     ("page/cells.py", "latency"),
     ("page/cells.py", "Response time histogram"),
     ("page/figures/response_times.py", "Response time histogram"),
-    ("render/charts/demand.py", "demand"),
     ("interop/fio_json.py", "demand"),
 }
 
