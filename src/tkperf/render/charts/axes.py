@@ -40,7 +40,11 @@ def draw_value_axis(axis: Axis, values: Iterable[object], field: str = "value") 
 
 def draw_place_axis(axis: Axis, values: Iterable[object], *, flat: bool = False) -> Spec:
     """Return the channel of the axis of places; one of numbers can be zoomed, so its ends are not round."""
-    channel: Spec = {"field": "x", "type": "quantitative", "title": None if flat else axis.title or None}
+    channel: Spec = {
+        "field": "x",
+        "type": "quantitative",
+        "title": None if flat else axis.title or None,
+    }
     if axis.scale is Scale.ORDINAL:
         return channel | {"type": "ordinal"} | _ordinal_axis(axis, flat=flat)
     if axis.scale is Scale.CLOCK:
