@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import ceil, floor, isnan, log10
+from math import ceil, floor, log10
 
 from rich.console import Console
 from rich.text import Text
@@ -11,8 +11,9 @@ from rich.text import Text
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.model.quantity import IOPS, QUANTITIES, Quantity
 from tkperf.model.seconds import Seconds
-from tkperf.model.units import format_count, format_duration
 from tkperf.model.workload import Workload
+from tkperf.page.chart import Chart
+from tkperf.page.figures.streams import draw_courses
 from tkperf.render.terminal.blocks import (
     BlockLetters,
     Values,
@@ -31,8 +32,6 @@ _BINS_A_DECADE = (32, 24, 16, 12, 8, 4, 2)
 # Columns that the label of the greatest share takes.
 _SCALE = 9
 
-Courses = dict[Quantity, Values]
-
 
 def print_drawings(
     section: SectionResult, console: Console, seconds: Seconds | None = None
@@ -50,42 +49,16 @@ def draw_course(
     section: SectionResult, width: int, blocks: BlockLetters, seconds: Seconds | None = None
 ) -> Iterator[Text]:
     """Yield bars from 0 to the greatest: for a stream over its time, for cells over rounds or areas."""
-    if seconds is not None and len(seconds) > max(1, len(section.slices)):
-        count = format_count(len(seconds), "second")
-        yield from _over_time(seconds.end_s, count, _by_second(section, seconds), width, blocks)
-    elif len(section.slices) > 1:
-        last = section.slices[-1]
-        count = format_count(len(section.slices), "slice")
-        lasted_s = last.start_s + last.duration_s
-        yield from _over_time(lasted_s, count, _by_slice(section), width, blocks)
+    if charts := draw_courses(section, seconds):
+        yield from _draw_lines(charts, width, blocks)
     elif len(section.rounds) > 1:
-        quantity = _quantities(section)[0]
+        keys = section.plan.quantities
+        quantity = next((QUANTITIES[key] for key in keys if key in QUANTITIES), IOPS)
         what = "area by area from the start" if section.areas else "round by round"
         yield Text()
         yield from draw_histories(
             f"{quantity.title}, {what}", _histories(section, quantity), width, blocks=blocks
         )
-
-
-def _by_slice(section: SectionResult) -> Courses:
-    return {
-        quantity: [one.values.value(quantity) for one in section.slices]
-        for quantity in _quantities(section)
-    }
-
-
-def _by_second(section: SectionResult, seconds: Seconds) -> Courses:
-    """Return the values of each second, for the quantities that the run keeps by second."""
-    return {
-        quantity: [None if isnan(value) else value for value in getattr(seconds, quantity.key)]
-        for quantity in _quantities(section)
-        if hasattr(seconds, quantity.key)
-    }
-
-
-def _quantities(section: SectionResult) -> list[Quantity]:
-    keys = section.plan.quantities
-    return [QUANTITIES[key] for key in keys if key in QUANTITIES] or [IOPS]
 
 
 def _histories(section: SectionResult, quantity: Quantity) -> dict[Workload, Values]:
@@ -102,22 +75,16 @@ def _value(cell: CellResult | None, quantity: Quantity) -> float | None:
     return None if cell is None else cell.value(quantity)
 
 
-def _over_time(
-    lasted_s: float, count: str, courses: Courses, width: int, blocks: BlockLetters
-) -> Iterator[Text]:
-    """Yield a line for each quantity of the stream."""
-    if not courses:
-        return
-    heading = (
-        f"Over {format_duration(lasted_s)}, {count}, from 0 to the greatest; first and last value"
-    )
+def _draw_lines(charts: Sequence[Chart], width: int, blocks: BlockLetters) -> Iterator[Text]:
+    """Yield a line for each chart of a stream."""
     yield Text()
-    yield Text(heading, style="dim")
-    label = max(len(quantity.title) for quantity in courses)
+    yield Text(f"{charts[0].title}, from 0 to the greatest; first and last value", style="dim")
+    label = max(len(chart.y.title) for chart in charts)
     bars = max(1, min(_MOST_BARS, width - label - 16))
-    for quantity, values in courses.items():
+    for chart in charts:
+        values = chart.curves[0].values
         yield Text.assemble(
-            (quantity.title.ljust(label), "dim"),
+            (chart.y.title.ljust(label), "dim"),
             " ",
             (sparkline(squeeze(values, bars), blocks), "cyan"),
             f" {format_short(values[0])} {format_short(values[-1])}",
