@@ -17,8 +17,13 @@ from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.subject import SAID_ALWAYS
 from tkperf.render.terminal.console import plain, tell
-from tkperf.render.terminal.outlook import describe_outlook, describe_own_courses, describe_time
-from tkperf.render.terminal.plan import tell_cost, tell_warnings
+from tkperf.render.terminal.plan import (
+    describe_outlook,
+    describe_own_courses,
+    describe_time,
+    tell_cost,
+    tell_warnings,
+)
 from tkperf.render.terminal.results import describe_device
 
 WAY = "--yes-destroy"

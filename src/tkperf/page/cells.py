@@ -14,6 +14,7 @@ from tkperf.analysis.results import CellResult, RoundResult
 from tkperf.model.quantity import IOPS, THROUGHPUT, Direction
 from tkperf.model.units import NOT_MEASURED, format_number
 from tkperf.page.chart import AnyChart, Bucket, Distribution
+from tkperf.page.figures.response_times import find_buckets
 from tkperf.page.figures.seconds import (
     LATENCIES_OF_SECONDS,
     draw_any_seconds,
@@ -23,7 +24,6 @@ from tkperf.page.figures.seconds import (
 )
 from tkperf.page.naming import capitalise, describe_together
 from tkperf.page.page import CellView, ScopeView, TableView
-from tkperf.page.response_times import find_buckets
 from tkperf.page.scopes import ALL, IN_A_LINE, build_scopes, name_parts, pack
 from tkperf.page.subject import SectionSubject
 from tkperf.page.tables.results import figure

@@ -23,7 +23,7 @@ from tkperf.page.facts import (
     word,
 )
 from tkperf.page.page import FactBlocks, Facts
-from tkperf.page.preconditioning import describe_fill, describe_fill_load
+from tkperf.page.procedure_text import describe_fill, describe_fill_load
 from tkperf.page.user_facts import (
     MANUFACTURER,
     MOTHERBOARD,

@@ -10,8 +10,8 @@ from tkperf.model.measurement import explain_rare
 from tkperf.model.quantity import IOS, LATENCY_MAX, LATENCY_MEAN, PERCENTILES, combine, stats_of
 from tkperf.model.units import format_number
 from tkperf.page.chart import Distribution
+from tkperf.page.figures.response_times import find_buckets, find_marks
 from tkperf.page.page import ChartView, SectionView, TableView
-from tkperf.page.response_times import find_buckets, find_marks
 from tkperf.page.tables.results import directions_of, name_column
 
 _SHOWN = (LATENCY_MEAN, *PERCENTILES, LATENCY_MAX, IOS)

@@ -22,8 +22,7 @@ from tkperf.page.merged import merge_sections
 from tkperf.page.naming import capitalise, describe_together, list_words
 from tkperf.page.page import ChartView, CourseView, TableView, Views
 from tkperf.page.subject import SectionSubject, find_quantities, show_table
-from tkperf.page.tables.sections import build_section_tables
-from tkperf.page.tables.telemetry import build_telemetry_table
+from tkperf.page.tables.sections import build_section_tables, build_telemetry_table
 from tkperf.page.telemetry import align, show_course, show_course_below
 
 Charts = Iterator[ChartView]

@@ -19,8 +19,7 @@ from tkperf.page.tables.results import (
     build_stream,
     explain_intervals,
 )
-from tkperf.page.tables.sections import build_section_tables
-from tkperf.page.tables.telemetry import build_telemetry_table
+from tkperf.page.tables.sections import build_section_tables, build_telemetry_table
 from tkperf.page.verdict import describe_verdict
 from tkperf.page.words.conditions import describe_demand, describe_preconditioning, describe_purge
 from tkperf.page.words.flags import describe_counts

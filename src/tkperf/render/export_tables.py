@@ -19,7 +19,7 @@ from tkperf.model.measurement import Sample
 from tkperf.model.quantity import QUANTITIES, Direction
 from tkperf.model.record import StepRecord
 from tkperf.model.telemetry.reading import Reading
-from tkperf.render.export_uncertainty import U95, UNCERTAINTY, u95_row, uncertainty_rows
+from tkperf.render.export_json import U95, UNCERTAINTY, u95_row, uncertainty_rows
 from tkperf.render.export_workload import WORKLOAD, Row, workload_row
 
 if TYPE_CHECKING:  # tables of a run have no use for it

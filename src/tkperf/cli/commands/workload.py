@@ -113,7 +113,7 @@ def keys() -> None:
     Example:
       tkperf workload keys
     """
-    from tkperf.render.terminal.workload import list_keys
+    from tkperf.render.terminal.plan import list_keys
 
     list_keys()
 
@@ -134,7 +134,7 @@ def show(**options: Any) -> None:
       tkperf workload show ./database.toml
       tkperf workload show ./database.toml --profile quick
     """
-    from tkperf.render.terminal.workload import show as act
+    from tkperf.render.terminal.plan import show as act
 
     act(**options)
 

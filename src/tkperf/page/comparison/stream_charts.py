@@ -13,10 +13,10 @@ from tkperf.model.quantity import IOPS, Quantity
 from tkperf.page.chart import DASHES, NEUTRAL, PALETTE, Axis, Chart, Curve, Point, Scale
 from tkperf.page.comparison.tables import MOST_ACROSS
 from tkperf.page.figures.curves import flag
+from tkperf.page.figures.response_times import exceedance_points
 from tkperf.page.figures.streams import TIME, Over, drive_fills, find_time_unit
 from tkperf.page.naming import capitalise, find_naming
 from tkperf.page.page import ChartView
-from tkperf.page.response_times import exceedance_points
 from tkperf.page.subject import find_quantities
 
 # Lower and upper edge in us, I/Os.

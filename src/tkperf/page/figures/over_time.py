@@ -1,21 +1,35 @@
-"""Charts over the rounds, over time, and over the amount written."""
+"""Charts over the rounds, over time, and over the amount written, with the findings over time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from math import isclose, isfinite
 
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded, Timeline, preferred
+from tkperf.analysis.timeline.levels import LevelKind
 from tkperf.model.figures import Figure
 from tkperf.model.measurement import TOO_FEW_IOS
-from tkperf.model.quantity import IOPS, LATENCY_MEAN, PERCENTILES, Direction, Quantity
+from tkperf.model.quantity import IOPS, LATENCY_MEAN, PERCENTILES, QUANTITIES, Direction, Quantity
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.units import format_capacity, unit_for_people
 from tkperf.model.workload import Workload
-from tkperf.page.chart import NEUTRAL, PALETTE, Axis, Chart, Curve, Legend, Point, Scale
+from tkperf.page.chart import (
+    NEUTRAL,
+    PALETTE,
+    Axis,
+    Chart,
+    Curve,
+    Legend,
+    Point,
+    Rule,
+    RuleKind,
+    Scale,
+    Spot,
+    SpotKind,
+)
 from tkperf.page.figures.curves import build_curves, flag
-from tkperf.page.figures.found import mark_found
 from tkperf.page.figures.seconds import draw_seconds, find_recorded
 from tkperf.page.figures.streams import (
     MOST_SLICES_DRAWN,
@@ -39,6 +53,59 @@ from tkperf.page.page import ChartView, Views
 from tkperf.page.subject import SectionSubject, find_quantities
 from tkperf.page.tables.results import directions_of
 from tkperf.page.telemetry import align, show_course_below
+
+MOST_SPIKES = 2000
+
+
+def mark_found(
+    chart: Chart, timelines: Iterable[Timeline], quantities: Sequence[Quantity], scale: float = 1.0
+) -> Chart:
+    """Return the chart with marks of the findings in these quantities; unchanged without findings.
+
+    Levels are lines at their value with a boundary at their start, drops and periodic spikes are points.
+
+    Args:
+        scale: factor from a place to a value on the chart's axis.
+    """
+    keys = {quantity.key for quantity in quantities}
+    marked = [timeline for timeline in timelines if timeline.quantity in keys]
+    rules = [rule for timeline in marked for rule in _levels(timeline, scale)]
+    drops = [spot for timeline in marked for spot in _drops(timeline, scale)]
+    spikes = [spot for timeline in marked for spot in _spikes(timeline, scale)][:MOST_SPIKES]
+    if not (rules or drops or spikes):
+        return chart
+    return replace(chart, rules=(*chart.rules, *rules), spots=(*chart.spots, *drops, *spikes))
+
+
+def _levels(timeline: Timeline, scale: float) -> Iterator[Rule]:
+    if not timeline.changes:
+        return
+    levels = [level for level in timeline.levels if level.kind is not LevelKind.TRANSITION]
+    for number, level in enumerate(levels):
+        # The curve comes from the level before; from the first level it goes to the next.
+        other = levels[number - 1] if number else levels[min(1, len(levels) - 1)]
+        start = level.start * scale
+        if number:
+            yield Rule(kind=RuleKind.BOUNDARY, x=start)
+        yield Rule(
+            kind=RuleKind.LEVEL, x=start, x_end=level.end * scale, y=level.value,
+            name=str(level.kind), below=level.value < other.value,
+        )  # fmt: skip
+
+
+def _drops(timeline: Timeline, scale: float) -> Iterator[Spot]:
+    for drop in timeline.drops:
+        yield Spot(kind=SpotKind.DROP, x=drop.start * scale, y=drop.least, text="sudden drop")
+
+
+def _spikes(timeline: Timeline, scale: float) -> Iterator[Spot]:
+    spikes = timeline.spikes
+    if spikes is None:
+        return
+    unit = "rounds" if timeline.recorded is Recorded.ROUNDS else "s"
+    words = f"{QUANTITIES[timeline.quantity].label}: every {spikes.period:,.1f} {unit}"
+    for place in spikes.places:
+        yield Spot(kind=SpotKind.SPIKE, x=place * scale, y=None, text=words)
 
 
 def show_over_rounds(subject: SectionSubject, figure: Figure) -> Views:

@@ -1,14 +1,78 @@
-"""Charts of all response times of a workload."""
+"""Response times as charts: buckets, what is marked in them, and the share that took longer."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+
 from tkperf.model.figures import Figure
-from tkperf.page.chart import Distribution
+from tkperf.model.measurement import IoStats
+from tkperf.page.chart import Bucket, Distribution, Marked
 from tkperf.page.figures.curves import flag
 from tkperf.page.page import ChartView, Views
-from tkperf.page.response_times import BINS_A_DECADE, find_buckets, find_marks
 from tkperf.page.subject import SectionSubject
 from tkperf.page.tables.results import directions_of
+
+# Marked percentiles; the median is close to the mean and would cover it.
+MARKED_PERCENTILES = (99.0, 99.9, 99.99, 99.999)
+LEAST_MARK_RATIO = 1.05
+BINS_A_DECADE = 40
+"""Bars of a histogram are 5.9 % of the response time wide: several of fio's buckets."""
+
+
+def exceedance_points(buckets: Iterable[tuple[float, float, int]]) -> Iterator[tuple[float, float]]:
+    """Yield the curve of an exceedance: response time, and percentage of the I/Os that took longer.
+
+    The curve ends at the lower edge of the slowest bucket: beyond that bucket the share is 0, which has no
+    place on a logarithmic axis.
+
+    Args:
+        buckets: lower edge, upper edge, I/Os, ascending.
+    """
+    filled = tuple(buckets)
+    total = beyond = sum(count for _, _, count in filled)
+    for lower, upper, count in filled:
+        yield lower, 100 * beyond / total
+        beyond -= count
+        if beyond:
+            yield upper, 100 * beyond / total
+
+
+def find_buckets(whole: IoStats) -> tuple[Bucket, ...]:
+    """Return the filled buckets: edges in us, I/Os."""
+    return tuple(
+        Bucket(lower / 1000, (upper + 1) / 1000, count)
+        for lower, upper, count in whole.histogram.buckets()
+    )
+
+
+def _percentile(percent: float) -> Callable[[IoStats], float | None]:
+    return lambda whole: whole.percentile_ns(percent)
+
+
+# Mean, percentiles and maximum: the name of each, and its value in ns.
+LATENCY_MARKS: tuple[tuple[str, Callable[[IoStats], float | None]], ...] = (
+    ("ART", lambda whole: whole.latency_mean_ns),
+    *((f"{percent:g} %", _percentile(percent)) for percent in MARKED_PERCENTILES),
+    ("MRT", lambda whole: whole.latency_max_ns),
+)
+
+
+def find_marks(whole: IoStats) -> tuple[Marked, ...]:
+    """Return the mean (ART), percentiles and the maximum (MRT), in us, as far as they are known.
+
+    Marks too close to tell apart share one label, at the last of them.
+    """
+    values_ns = ((name, mark(whole)) for name, mark in LATENCY_MARKS)
+    marks_us = sorted((value / 1000, name) for name, value in values_ns if value is not None)
+    marks: list[Marked] = []
+    waiting: list[str] = []
+    for number, (us, name) in enumerate(marks_us):
+        waiting.append(name)
+        apart = number + 1 == len(marks_us) or marks_us[number + 1][0] > us * LEAST_MARK_RATIO
+        label = ", ".join(waiting) if len(waiting) < 3 else f"{waiting[0]} ... {waiting[-1]}"
+        marks.append(Marked(name, us, label if apart else ""))
+        waiting = [] if apart else waiting
+    return tuple(marks)
 
 
 def show_histogram(subject: SectionSubject, figure: Figure) -> Views:

@@ -29,8 +29,7 @@ from tkperf.page.tables.results import (
     explain_intervals,
     transpose,
 )
-from tkperf.page.tables.sections import build_section_tables
-from tkperf.page.tables.telemetry import build_telemetry_table
+from tkperf.page.tables.sections import build_section_tables, build_telemetry_table
 from tkperf.page.words.flags import describe_counts, describe_gaps, describe_window
 from tkperf.page.words.run import describe_resumptions, describe_step_under_way
 from tkperf.page.words.steady_state import describe_tracked
