@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby, pairwise
-from statistics import median
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from tkperf.page.chart import (
@@ -16,7 +14,6 @@ from tkperf.page.chart import (
     Distribution,
     Legend,
     Mark,
-    Point,
     Rule,
     Scale,
 )
@@ -40,6 +37,7 @@ from tkperf.render.charts.frame import (
     name_channel,
     tooltip,
 )
+from tkperf.render.charts.rows import Group, build_rule_row, group_curves, is_sorted
 
 # The first disturbed seconds of a day are enough to show it.
 MOST_RINGS = 2000
@@ -65,35 +63,13 @@ def draw(chart: AnyChart) -> Spec:
     return _Drawing(chart).spec()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Group:
-    """Curves that are drawn by the same layers, and the name of their data."""
-
-    name: str
-    curves: tuple[Curve, ...]
-    rows: list[Row]
-
-    @property
-    def first(self) -> Curve:
-        return self.curves[0]
-
-    @property
-    def fields(self) -> list[str]:
-        """Return the fields of the facts."""
-        return [f"fact{number}" for number in range(len(self.first.facts))]
-
-    @property
-    def is_spread(self) -> bool:
-        return any(row.get("high") is not None for row in self.rows)
-
-
 class _Drawing:
     """A chart on its way to layers. ``x`` is the channel of places, ``y`` that of values; the other way round if flat."""
 
     def __init__(self, chart: Chart) -> None:
         self.chart = chart
         self.x, self.y = ("y", "x") if chart.flat else ("x", "y")
-        self.groups = list(_group(chart))
+        self.groups = list(group_curves(chart))
         curves = chart.curves
         points = [point for curve in curves for point in curve.points]
         banded = any(
@@ -215,7 +191,7 @@ class _Drawing:
 
     # ---- curves
 
-    def _curves(self, group: _Group) -> Iterator[Spec]:
+    def _curves(self, group: Group) -> Iterator[Spec]:
         first = group.first
         self.data[group.name] = group.rows
         encoding = self._encode(group)
@@ -238,7 +214,7 @@ class _Drawing:
         else:
             yield from self._points(group, encoding, tip, plain)
 
-    def _lines(self, group: _Group, encoding: Spec, tip: Spec, plain: Row) -> Iterator[Spec]:
+    def _lines(self, group: Group, encoding: Spec, tip: Spec, plain: Row) -> Iterator[Spec]:
         first, banded = group.first, group.is_spread
         line: Row = {"type": "line", **plain}
         if banded:
@@ -264,7 +240,7 @@ class _Drawing:
         layer = self._layer(group.name, dot, spots | tip)
         yield layer if first.dots else layer | {"transform": [{"filter": "datum.alone"}]}
 
-    def _points(self, group: _Group, encoding: Spec, tip: Spec, plain: Row) -> Iterator[Spec]:
+    def _points(self, group: Group, encoding: Spec, tip: Spec, plain: Row) -> Iterator[Spec]:
         muted = group.first.muted
         if group.is_spread:
             known = {"filter": "isValid(datum.low) && isValid(datum.high)"}
@@ -289,7 +265,7 @@ class _Drawing:
             places = {key: encoding[key] for key in (self.x, self.y)}
             yield self._layer(group.name, {"type": "text", **side}, places | text)
 
-    def _encode(self, group: _Group) -> Spec:
+    def _encode(self, group: Group) -> Spec:
         """Return the channels of a group's curves: their place, colour and dash."""
         muted = group.first.muted
         encoding: Spec = {self.x: self.places, self.y: self.values}
@@ -307,7 +283,7 @@ class _Drawing:
                 encoding["detail"] = {"field": "curve"}
             elif muted:
                 encoding["detail"] = {"field": "series", "type": "nominal"}
-            if not _is_sorted(group.curves):
+            if not is_sorted(group.curves):
                 encoding["order"] = {"field": "place", "type": "quantitative"}
         return encoding
 
@@ -318,7 +294,7 @@ class _Drawing:
     def _from_low_to_high(self) -> Spec:
         return {self.y: {**self.values, "field": "low"}, f"{self.y}2": {"field": "high"}}
 
-    def _tip(self, group: _Group) -> list[Row]:
+    def _tip(self, group: Group) -> list[Row]:
         """Return what is shown of a point under the pointer."""
         chart, first = self.chart, group.first
         fields = [("series", chart.series or chart.series_word)] if "color" in self.style else []
@@ -369,7 +345,7 @@ class _Drawing:
             level = any(rule.x_end is not None for rule in rules)
             if level is not front:
                 continue
-            self.data[kind] = [_rule_row(rule) for rule in rules]
+            self.data[kind] = [build_rule_row(rule) for rule in rules]
             encoding: Spec = {}
             if rules[0].x is not None:
                 encoding[self.x] = self.places
@@ -449,77 +425,6 @@ class _Drawing:
             places |= self._offset() if self.chart.grouped else {}
             tip = {"tooltip": [*self._tip(group), *tooltip(_WHY)]}
             yield self._layer(name, ring, places | tip)
-
-
-def _group(chart: Chart) -> Iterator[_Group]:
-    """Yield the curves of each look, those in the background first, with their rows."""
-
-    def look(curve: Curve) -> tuple[object, ...]:
-        return not curve.muted, curve.mark, curve.dots, curve.texts, curve.facts, curve.name == ""
-
-    groups: dict[tuple[object, ...], list[Curve]] = {}
-    for curve in chart.curves:
-        groups.setdefault(look(curve), []).append(curve)
-    # What is measured, with its points, lies on ideal lines.
-    ordered = sorted(groups.values(), key=lambda of: (not of[0].muted, of[0].dots))
-    middles = _middles(chart)
-    for number, curves in enumerate(ordered):
-        names = [(curve.name, curve.variant) for curve in curves]
-        repeated = len(set(names)) < len(names)
-        unsorted = not _is_sorted(curves)
-        rows: list[Row] = []
-        for at, curve in enumerate(curves):
-            shared: Row = {"series": curve.name} if any(each.name for each in chart.curves) else {}
-            shared |= {"variant": curve.variant} if curve.variant else {}
-            shared |= {"curve": at} if repeated else {}
-            if chart.filled and len(curve.points) == 1 and curve.mark is Mark.LINE:
-                shared["alone"] = True
-            for place, point in enumerate(curve.points):
-                row = _row(point) | shared
-                if unsorted:
-                    row["place"] = place
-                if curve.texts:
-                    row |= {"label": point.facts[0], "below": (point.y or 0) < middles[point.x]}
-                rows.append(row)
-        yield _Group(name=f"curves{number or ''}", curves=tuple(curves), rows=rows)
-
-
-def _middles(chart: Chart) -> Mapping[object, float]:
-    """Return the median of all points at each place, if any have a text next to them."""
-    if not any(curve.texts for curve in chart.curves):
-        return {}
-    of_place: dict[object, list[float]] = {}
-    for curve in chart.curves:
-        for point in curve.points:
-            if point.y is not None and curve.mark is Mark.POINT:
-                of_place.setdefault(point.x, []).append(point.y)
-    return {place: median(values) for place, values in of_place.items()}
-
-
-def _row(point: Point) -> Row:
-    row: Row = {"x": point.x, "value": point.y}
-    if point.low is not None or point.high is not None:
-        row |= {"low": point.low, "high": point.high}
-    row |= {f"fact{number}": fact for number, fact in enumerate(point.facts)}
-    row |= {"cell": point.link} if point.link else {}
-    return row | ({"flag": point.flag} if point.flag else {})
-
-
-def _rule_row(rule: Rule) -> Row:
-    row: Row = {"x": rule.x, "value": rule.y, "end": rule.x_end, "name": rule.name}
-    row = {key: value for key, value in row.items() if value not in (None, "")}
-    if rule.x_end is not None:
-        row["below"] = rule.below
-    return row | ({"row": rule.row} if rule.x is not None and rule.y is None else {})
-
-
-def _is_sorted(curves: Iterable[Curve]) -> bool:
-    """Return whether the points of each curve go to the right; a line follows their order otherwise."""
-    for curve in curves:
-        places = [point.x for point in curve.points if isinstance(point.x, int | float)]
-        if any(after < before for before, after in pairwise(places)):
-            return False
-    return True
 
 
 def _by_kind(marks: Iterable[Any]) -> Iterator[tuple[Any, list[Any]]]:
