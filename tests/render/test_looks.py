@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -9,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -402,6 +404,15 @@ def test_bars_of_three_dimensions_keep_the_order_of_block_sizes(charts: Charts) 
     assert [field["title"] for field in tips[0]][-1].startswith("Interval")
     assert all(face["fact0"] for face in faces)
     assert len({face["fact0"] for face in faces}) > 3
+
+
+def test_charts_are_plain_data(drawings: dict[str, AnyChart]) -> None:
+    """A page with all its charts is JSON, and none of it is Vega-Lite's."""
+    for key, chart in drawings.items():
+        text = msgspec.json.encode(chart)
+        assert json.loads(text)["title"] == chart.title, key
+        for word in (b"encoding", b"vega", b"#"):
+            assert word not in text, key
 
 
 def test_the_dialogs_histogram_has_the_same_bins(charts: Charts) -> None:

@@ -90,14 +90,6 @@ def find_naming(workloads: Iterable[Workload]) -> Naming:
     return Naming(axes=find_axes(workloads) or (BLOCKS,))
 
 
-def describe_curve_load(workload: Workload, axes: Iterable[Axis]) -> str:
-    """Return ``RND 4k read``, followed by the words of all other axes that tell workloads apart."""
-    mix = workload.read_percent
-    direction = {100: "read", 0: "write"}.get(mix, MIX.words(workload))
-    others = (axis.words(workload) for axis in axes if axis not in (ACCESS, MIX, BLOCKS))
-    return " ".join((ACCESS.text(workload), workload.blocks_name, direction, *others))
-
-
 def describe_direction(workloads: Iterable[Workload], read_percent: int) -> str:
     """Return the name of one mix: ``SEQ reads``; without the order of addresses if it differs within the mix."""
     of_mix = [workload for workload in workloads if workload.read_percent == read_percent]
