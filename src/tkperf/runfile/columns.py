@@ -32,9 +32,7 @@ NO_EXTREME = -1
 SECOND_BYTES = 8 * len(SECOND_COLUMNS)
 
 _INTEGER_BYTES = 8
-_EXTREMES = tuple(
-    number for number, name in enumerate(SECOND_COLUMNS) if name.endswith(("_min_ns", "_max_ns"))
-)
+_LEAST = [NO_EXTREME if name.endswith(("_min_ns", "_max_ns")) else 0 for name in SECOND_COLUMNS]
 _MOST = 2**63 - 1
 # Limit for one step: a day and a half in an empty blob, or more for a longer blob.
 _ALWAYS_SECONDS = 1 << 17
@@ -155,8 +153,7 @@ def decode_seconds(blob: bytes | None) -> IntArray:
     numbers = unpack_integers(blob, len(SECOND_COLUMNS) * (_ALWAYS_SECONDS + len(blob)))
     table = numbers.reshape(len(SECOND_COLUMNS), -1)
     lowest = table.min(axis=1, initial=_MOST)
-    lowest[[*_EXTREMES]] -= NO_EXTREME
-    if lowest.min() < 0 or table[1].min(initial=1) < 1:
+    if (lowest < _LEAST).any() or table[1].min(initial=1) < 1:
         raise ValueError("a second has an impossible time or count")
     return table
 
