@@ -19,9 +19,10 @@ from tkperf.model.phases import Continuous, Procedure, Purge, SectionOutcome
 from tkperf.model.quantity import CPU, IOPS, LATENCY_MAX, LATENCY_MEAN
 from tkperf.model.units import format_number
 from tkperf.model.workload import Arrival, BlockShare, Step, Workload, Zone
-from tkperf.page import figures, whole_test
+from tkperf.page import whole_test
 from tkperf.page.chart import Bars3D
 from tkperf.page.comparison.page import build_comparison_page
+from tkperf.page.figures import build as figures
 from tkperf.page.figures.cells import split_axes
 from tkperf.page.naming import Naming, name_links
 from tkperf.page.page import ChartView, ReportView

@@ -8,7 +8,7 @@ from math import isfinite
 
 from tkperf.model.steady_state import Fit, SteadyStateVerdict
 from tkperf.model.units import NOT_MEASURED, unit_for_people
-from tkperf.page.figures import build_figures
+from tkperf.page.figures.build import build_figures
 from tkperf.page.figures.joining import open_at_spikes
 from tkperf.page.page import SectionView, TableView
 from tkperf.page.subject import SectionSubject, show_table

@@ -13,7 +13,7 @@ from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import PERCENTILES, Quantity
 from tkperf.model.units import format_duration
 from tkperf.page.chart import Chart
-from tkperf.page.figures import BUILD
+from tkperf.page.figures.build import BUILD
 from tkperf.page.figures.cells import show_over_axis
 from tkperf.page.figures.joining import join_charts, name_views
 from tkperf.page.figures.streams import find_time_unit

@@ -1,4 +1,4 @@
-"""Figures of every kind as tables or charts of a page, independent of the test."""
+"""Build the tables and charts that a section's plan asks for."""
 
 from __future__ import annotations
 
