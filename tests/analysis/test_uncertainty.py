@@ -10,7 +10,7 @@ from math import hypot, inf, sqrt
 import numpy as np
 import pytest
 
-from tkperf.analysis.uncertainty.cells import rounds_before
+from tkperf.analysis.cell_uncertainty import rounds_before
 from tkperf.analysis.uncertainty.estimate import (
     EXTREME,
     Basis,

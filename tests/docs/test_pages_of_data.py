@@ -21,7 +21,7 @@ from tkperf.cli.main import COMMANDS
 from tkperf.host.audit import AuditFinding
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.host_use import HostUse
-from tkperf.model.telemetry.judge import MEDIA_ERRORS, THROTTLED
+from tkperf.model.throttling import MEDIA_ERRORS, THROTTLED
 from tkperf.pipeline.host_check import HOST_DISTURBS, TUNING_LEFT_BEHIND
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.subject import NO_ROOM, USERS_NOT_VISIBLE

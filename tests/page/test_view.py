@@ -31,10 +31,10 @@ from tkperf.model.quantity import (
 from tkperf.model.steady_state import Fit, judge
 from tkperf.model.units import KIB, format_block_size_kib, format_mix, format_number
 from tkperf.page.chart import Bars3D, Distribution
-from tkperf.page.merged import merge_sections
 from tkperf.page.naming import capitalise
 from tkperf.page.page import CellView, ChartView, ReportView, SectionView, TableView
 from tkperf.page.sections import describe_fit
+from tkperf.page.tables.merged import merge_sections
 from tkperf.page.tables.results import TableNumber
 from tkperf.page.tables.sections import build_section_tables
 from tkperf.page.view import build_view

@@ -16,7 +16,7 @@ from tkperf.device.inspection import inspect_device
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.usage.kernel import LOOP_GET_STATUS64
 from tkperf.model.errors import DeviceError
-from tkperf.pipeline.resumption import require_same_device
+from tkperf.pipeline.same_device import require_same_device
 
 MakeLoop = Callable[..., Path]
 MIB = 1 << 20

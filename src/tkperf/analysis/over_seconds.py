@@ -8,13 +8,13 @@ from typing import Protocol
 
 import numpy as np
 
+from tkperf.analysis.cell_uncertainty import needs_seconds, with_uncertainty
 from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
 from tkperf.analysis.section_results import find_window_steps, is_whole_stream
 from tkperf.analysis.timeline.findings import SEARCHED, Recorded, Timeline, find_timelines
 from tkperf.analysis.timeline.series import has_idle
-from tkperf.analysis.uncertainty.cells import needs_seconds, with_uncertainty
 from tkperf.model.quantity import LATENCY_MEAN, LATENCY_WITH_WAIT
 from tkperf.model.record import (
     LeftOut,

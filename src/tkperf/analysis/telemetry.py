@@ -8,15 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 from tkperf.model.record import RunRecord, TestRecord
-from tkperf.model.telemetry.judge import (
-    EDGE_S,
-    by_drive,
-    find_amplification,
-    find_pauses,
-    find_span,
-    find_throttling,
-    growth,
-)
 from tkperf.model.telemetry.reading import (
     DriveFacts,
     Reading,
@@ -24,6 +15,15 @@ from tkperf.model.telemetry.reading import (
     read_temperature,
     read_word,
     rows,
+)
+from tkperf.model.throttling import (
+    EDGE_S,
+    by_drive,
+    find_amplification,
+    find_pauses,
+    find_span,
+    find_throttling,
+    growth,
 )
 
 # A reading a little outside the stretch is still valid at its ends.

@@ -13,11 +13,11 @@ from enum import StrEnum
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
+from tkperf.device.survey import Survey, make_survey
 from tkperf.device.sysfs import PROC_ROOT, SYS_ROOT, text
 from tkperf.device.usage.kernel import find_silent_modules
 from tkperf.device.usage.mounts import read_mounts
 from tkperf.device.usage.processes import is_kernel_thread
-from tkperf.device.usage.survey import Survey, make_survey
 from tkperf.model.units import on_one_line
 
 # The number that the first PID namespace always has (PROC_PID_INIT_INO of linux/proc_ns.h).

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.signatures import Signature, find_signatures
+from tkperf.device.survey import Survey, make_survey
 from tkperf.device.sysfs import PROC_ROOT, SYS_ROOT, find_disk, find_node, find_parts, number, text
 from tkperf.device.usage.mounts import find_btrfs_members, find_system_disks
 from tkperf.device.usage.processes import How, describe_process, is_ours
-from tkperf.device.usage.survey import Survey, make_survey
 from tkperf.model.errors import DeviceError, reason_of
 from tkperf.model.units import on_one_line
 

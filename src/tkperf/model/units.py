@@ -196,3 +196,15 @@ def format_mix(read_percent: int) -> str:
 def on_one_line(text: str) -> str:
     """Return a name from outside on one line: no control characters, white space as single blanks."""
     return " ".join(drop_controls(text).split())
+
+
+MOST_NAMED_RUNS = 4
+"""Most runs that a sentence names."""
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Join names: ``A, B``; many names become ``A, B, C, D and 12 more``."""
+    left = len(names) - MOST_NAMED_RUNS
+    if left < 2:
+        return ", ".join(names)
+    return f"{', '.join(names[:MOST_NAMED_RUNS])} and {left} more"

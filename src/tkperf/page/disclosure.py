@@ -23,9 +23,9 @@ from tkperf.page.facts import (
     name_unknown,
     word,
 )
+from tkperf.page.figures.telemetry import describe_telemetry
 from tkperf.page.page import FactBlocks
 from tkperf.page.page_header import build_parameters, build_preconditioning
-from tkperf.page.telemetry import describe_telemetry
 from tkperf.page.user_facts import (
     MANUFACTURER,
     MOTHERBOARD,

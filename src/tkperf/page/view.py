@@ -16,6 +16,7 @@ from tkperf.page.cells import Cells, build_cell_charts
 from tkperf.page.check import build_claims_table
 from tkperf.page.disclosure import build_disclosure
 from tkperf.page.explanation import explain
+from tkperf.page.figures.telemetry import find_section_courses, find_test_course
 from tkperf.page.marking import mark_charts
 from tkperf.page.opening import build_findings_views, build_headline_views, choose_story
 from tkperf.page.page import ReportView, TestView
@@ -25,7 +26,6 @@ from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
 from tkperf.page.sections import build_section_view
 from tkperf.page.selected import build_selected_parts
 from tkperf.page.subject import SectionSubject, build_subjects
-from tkperf.page.telemetry import find_section_courses, find_test_course
 from tkperf.page.user_facts import NO_USER_FACTS, UserFacts
 from tkperf.page.verdict import describe_verdict
 from tkperf.page.whole_test import build_test_figures

@@ -17,13 +17,13 @@ from tkperf.page.figures.build import BUILD
 from tkperf.page.figures.cells import show_over_axis
 from tkperf.page.figures.joining import join_charts, name_views
 from tkperf.page.figures.streams import find_time_unit
+from tkperf.page.figures.telemetry import align, show_course, show_course_below
 from tkperf.page.figures.timeline import FILL, Stretch, draw_test, stretches_by_section
-from tkperf.page.merged import merge_sections
 from tkperf.page.naming import capitalise, describe_together, list_words
 from tkperf.page.page import ChartView, CourseView, TableView, Views
 from tkperf.page.subject import SectionSubject, find_quantities, show_table
+from tkperf.page.tables.merged import merge_sections
 from tkperf.page.tables.sections import build_section_tables, build_telemetry_table
-from tkperf.page.telemetry import align, show_course, show_course_below
 
 Charts = Iterator[ChartView]
 # Around a change the chart draws this share of the shorter of the two sections on either side, and at least

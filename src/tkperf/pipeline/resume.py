@@ -26,8 +26,8 @@ from tkperf.model.version import __version__
 from tkperf.pipeline.disclosure import describe_alterations, find_changes
 from tkperf.pipeline.drive import measurable
 from tkperf.pipeline.request import RunRequest, find_type_fault
-from tkperf.pipeline.resumption import require_same_device
 from tkperf.pipeline.run_plan import RunPlan, plan_run
+from tkperf.pipeline.same_device import require_same_device
 from tkperf.procedures import SUITES, Test, find_test, load_profile, read_stored_profile
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writer import require_resumable

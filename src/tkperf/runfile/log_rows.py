@@ -16,7 +16,7 @@ from tkperf.model.record import (
     StepRecord,
     UnfinishedStep,
 )
-from tkperf.model.telemetry.judge import find_stretches, is_throttled
+from tkperf.model.throttling import find_stretches, is_throttled
 from tkperf.model.units import drop_controls
 from tkperf.runfile.columns import decode_samples
 from tkperf.runfile.limits import Meter

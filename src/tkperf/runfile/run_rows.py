@@ -21,7 +21,7 @@ from tkperf.model.record import (
     TestRecord,
     VerdictRecord,
 )
-from tkperf.model.telemetry.judge import with_throttled_steps
+from tkperf.model.throttling import with_throttled_steps
 from tkperf.runfile.limits import (
     MOST_RESUMPTIONS,
     MOST_SECTIONS,

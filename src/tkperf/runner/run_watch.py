@@ -27,8 +27,8 @@ from tkperf.model.errors import StepDisturbedError, StepFailedError
 from tkperf.model.host_use import HostLook, HostLooks, HostUse, compare_looks
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.record import RunWarning, StepKind, StepRecord
-from tkperf.model.telemetry.judge import TelemetryLog
 from tkperf.model.telemetry.reading import Telemetry
+from tkperf.model.throttling import TelemetryLog
 from tkperf.model.units import format_duration
 from tkperf.model.workload import Access, Workload
 from tkperf.runner.events import Event, TelemetrySeen, Warned

@@ -20,14 +20,13 @@ from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import BEYOND_NOISE, Change, ComparedRow, Entry
 from tkperf.analysis.uncertainty.spread import COVERAGE_PERCENT, COVERED
 from tkperf.model.quantity import PERCENTILES, Better
-from tkperf.model.units import format_count
+from tkperf.model.units import format_count, list_names
 from tkperf.page.comparison.telemetry import find_telemetry_differences
 from tkperf.page.comparison.words import (
     describe_group,
     describe_loads,
     describe_ratio_interval,
     format_ratio,
-    list_names,
     name_headlines,
 )
 from tkperf.page.words.conditions import find_conditions

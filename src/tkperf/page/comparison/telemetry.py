@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.analysis.telemetry import DriveTelemetry
-from tkperf.model.units import format_duration
-from tkperf.page.comparison.words import MOST_NAMED_RUNS, list_names
+from tkperf.model.units import MOST_NAMED_RUNS, format_duration, list_names
 
 # Smaller differences come from the room's temperature or from a counter's precision.
 DIFFERENCE_C = 10.0

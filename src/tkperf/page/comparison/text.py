@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison
 from tkperf.analysis.comparing.entries import ComparedRow
 from tkperf.analysis.results import SectionResult
+from tkperf.model.units import list_names
 from tkperf.page.comparison.findings import find_common_notices, find_findings
 from tkperf.page.comparison.tables import (
     MOST_ACROSS,
@@ -18,7 +19,6 @@ from tkperf.page.comparison.telemetry import find_telemetry_differences
 from tkperf.page.comparison.words import (
     describe_group,
     describe_ratio_uncertainty,
-    list_names,
     name_reference,
 )
 from tkperf.page.page import Facts, ReportView, SectionView, TestView

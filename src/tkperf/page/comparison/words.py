@@ -14,8 +14,6 @@ from tkperf.page.words.uncertainty import INTERVAL, describe_share
 
 # An interval is given by its ends if its middle is further from the value than this share of its half width.
 _LOPSIDED = 0.25
-MOST_NAMED_RUNS = 4
-"""Most runs that a sentence names."""
 RATIO_MARKS = {
     Change.WITHIN_NOISE: f"(1.02): within noise: the {INTERVAL} of the ratio contains 1, or, of a maximum or "
     "where only a lower limit of the interval is known, the ranges overlap.",
@@ -116,11 +114,3 @@ def format_ratio(ratio: float) -> str:
         return f"{ratio:.2g}" if ratio > 0 else "0"
     digits = next((digits for limit, digits in ((2, 3), (10, 2), (100, 1)) if ratio < limit), 0)
     return f"{ratio:,.{digits}f}"
-
-
-def list_names(names: Sequence[str]) -> str:
-    """Join names: ``A, B``; many names become ``A, B, C, D and 12 more``."""
-    left = len(names) - MOST_NAMED_RUNS
-    if left < 2:
-        return ", ".join(names)
-    return f"{', '.join(names[:MOST_NAMED_RUNS])} and {left} more"

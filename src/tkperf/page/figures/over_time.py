@@ -40,6 +40,7 @@ from tkperf.page.figures.streams import (
     drive_fills,
     stream_unit,
 )
+from tkperf.page.figures.telemetry import align, show_course_below
 from tkperf.page.naming import (
     address,
     capitalise,
@@ -52,7 +53,6 @@ from tkperf.page.naming import (
 from tkperf.page.page import ChartView, Views
 from tkperf.page.subject import SectionSubject, find_quantities
 from tkperf.page.tables.results import directions_of
-from tkperf.page.telemetry import align, show_course_below
 
 MOST_SPIKES = 2000
 

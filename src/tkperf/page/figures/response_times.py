@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from tkperf.model.figures import Figure
+from tkperf.model.histogram import REPORTED_PERCENTILES
 from tkperf.model.measurement import IoStats
 from tkperf.page.chart import Bucket, Distribution, Marked
 from tkperf.page.figures.curves import flag
@@ -12,8 +13,8 @@ from tkperf.page.page import ChartView, Views
 from tkperf.page.subject import SectionSubject
 from tkperf.page.tables.results import directions_of
 
-# Marked percentiles; the median is close to the mean and would cover it.
-MARKED_PERCENTILES = (99.0, 99.9, 99.99, 99.999)
+# The tail; the median is close to the mean and would cover it.
+MARKED_PERCENTILES = tuple(percent for percent in REPORTED_PERCENTILES if percent >= 99)
 LEAST_MARK_RATIO = 1.05
 BINS_A_DECADE = 40
 """Bars of a histogram are 5.9 % of the response time wide: several of fio's buckets."""

@@ -26,7 +26,7 @@ from tkperf.model.quantity import (
     Quantity,
     percentile,
 )
-from tkperf.page.merged import build_shared_matrices
+from tkperf.page.tables.merged import build_shared_matrices
 from tkperf.page.tables.results import ResultTable, TableNumber, figure
 
 _PEAKS = (LATENCY_MEAN, LATENCY_MAX)

@@ -9,8 +9,8 @@ from tkperf.analysis.details import LoadsOfTest, TimedStep
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.telemetry import TelemetryCourse, find_telemetry_course, parse_drives
 from tkperf.model.record import StepKind
-from tkperf.model.telemetry.judge import find_pauses
 from tkperf.model.telemetry.reading import Reading
+from tkperf.model.throttling import find_pauses
 from tkperf.page.chart import (
     MANY_COLOURS,
     Axis,

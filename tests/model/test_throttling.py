@@ -12,7 +12,8 @@ from tkperf.analysis.run_results import analyse
 from tkperf.analysis.telemetry import find_telemetry_course, parse_drives
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.record import RunRecord, RunStatus, TestRecord
-from tkperf.model.telemetry.judge import (
+from tkperf.model.telemetry.reading import DriveFacts, Reading
+from tkperf.model.throttling import (
     TelemetryLog,
     find_amplification,
     find_span,
@@ -20,7 +21,6 @@ from tkperf.model.telemetry.judge import (
     growth,
     with_throttled_steps,
 )
-from tkperf.model.telemetry.reading import DriveFacts, Reading
 from tkperf.page.words.run import find_notices
 
 MB = 10**6
