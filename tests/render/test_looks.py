@@ -28,6 +28,7 @@ from tkperf.render import document
 from tkperf.render.charts.axes import linear_axis, log_axis
 from tkperf.render.charts.draw import MOST_DIRECT, draw
 from tkperf.render.charts.frame import (
+    BRIGHTER,
     CLICKED,
     COLOURS,
     FLAGGED,
@@ -164,6 +165,16 @@ def test_every_colour_can_be_seen_on_light_and_on_dark_pages() -> None:
     ]  # fmt: skip
     faint = {colour: seen(colour) for colour in (*COLOURS.values(), *ramp, *marks)}
     assert {colour: value for colour, value in faint.items() if value < OF_MARKS} == {}
+
+
+def test_curves_have_the_contrast_of_text_on_dark_pages() -> None:
+    """The style sheet makes them brighter there, in the plot and in the legend."""
+    style = (TEMPLATES / "styles.css.j2").read_text("utf-8")
+    assert ".role-mark, .role-legend-symbol) { filter: brightness({{ brighter }}); }" in style
+    for colour in (*COLOURS.values(), *(find_colour(warmth(place, 40)) for place in range(40))):
+        channels = (int(colour[first : first + 2], 16) for first in (1, 3, 5))
+        bright = "#" + "".join(f"{min(255, int(BRIGHTER * channel)):02X}" for channel in channels)
+        assert contrast(bright, DARK_PAGE) >= OF_TEXT, colour
 
 
 def test_letters_can_be_read_on_light_and_on_dark_pages() -> None:

@@ -18,6 +18,7 @@ from tkperf.model.errors import UsageError
 from tkperf.page.marking import find_keywords, list_keywords
 from tkperf.page.page import ChartView, ReportView
 from tkperf.render.charts.draw import draw
+from tkperf.render.charts.frame import BRIGHTER
 from tkperf.render.export_json import finite
 from tkperf.render.fonts import build_font_faces
 from tkperf.system.output_files import replace_file
@@ -54,7 +55,7 @@ def render_view(view: ReportView) -> str:
     environment.filters["drawn"] = _drawn
     environment.filters["css_text"] = _css_text
     environment.filters["unbroken"] = _unbroken
-    environment.globals["font_faces"] = build_font_faces()
+    environment.globals |= {"font_faces": build_font_faces(), "brighter": BRIGHTER}
     template = environment.get_template("report.html.j2")
     page = template.render(
         report=view,

@@ -30,6 +30,8 @@ COLOURS = {
     NEUTRAL: "#7D858C",
 }  # fmt: skip
 GREY = COLOURS[NEUTRAL]
+BRIGHTER = 1.3
+"""Factor for the colours on a dark page: there, too, they have the contrast of text, 4.5:1."""
 DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
 # Distinct from the curves' colours, and visible on white and on dark pages.
 FLAGGED, CLICKED = "#D62728", "#9467BD"
