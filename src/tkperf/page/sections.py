@@ -88,7 +88,7 @@ def _facts_of(verdict: SteadyStateVerdict) -> dict[str, str]:
         ("Values", ", ".join(format_verdict_value(verdict, value) for value in verdict.values)),
         ("Average", format_verdict_value(verdict, average)),
         (
-            "Data excursion (max - min)",
+            "Data excursion (max − min)",
             _excursion(verdict, verdict.data_excursion, verdict.allowed_data_excursion),
         ),
         (
@@ -104,13 +104,13 @@ def _facts_of(verdict: SteadyStateVerdict) -> dict[str, str]:
 
 
 def describe_fit(fit: Fit) -> str:
-    """Return the fit as ``-12.15 x round + 47,625.5``, a steep one as ``11,104 x round - 3,954.54``."""
+    """Return the fit as ``−12.15 × round + 47,625.5``, a steep one as ``11,104 × round − 3,954.54``."""
     slope, start = f"{fit.slope:,.4g}", f"{abs(fit.intercept):,.6g}"
     if "e+" in slope:
         slope = f"{fit.slope:,.0f}"
     if "e+" in start:
         start = f"{abs(fit.intercept):,.0f}"
-    return f"{slope} x round {'-' if fit.intercept < 0 else '+'} {start}"
+    return f"{slope} × round {'-' if fit.intercept < 0 else '+'} {start}".replace("-", "−")
 
 
 def _excursion(verdict: SteadyStateVerdict, measured: float | None, allowed: float) -> str:
@@ -118,4 +118,4 @@ def _excursion(verdict: SteadyStateVerdict, measured: float | None, allowed: flo
     if measured is None or not average > 0:
         return NOT_MEASURED
     values = [format_verdict_value(verdict, value) for value in (measured, allowed)]
-    return f"{values[0]} ({measured / average:.1%}), allowed {values[1]} ({allowed / average:.0%})"
+    return f"{values[0]} ({100 * measured / average:.1f} %), allowed {values[1]} ({100 * allowed / average:.0f} %)"
