@@ -57,11 +57,11 @@ TABLES = {
 @pytest.mark.parametrize(
     ("fit", "text"),
     [
-        (Fit(slope=-12.154, intercept=47_625.52, correlation=None), "−12.15 × round + 47,625.5"),
-        (Fit(slope=11_104.2, intercept=-3954.54, correlation=None), "11,104 × round − 3,954.54"),
+        (Fit(slope=-12.154, intercept=47_625.52, correlation=None), "-12.15 × round + 47,625.5"),
+        (Fit(slope=11_104.2, intercept=-3954.54, correlation=None), "11,104 × round - 3,954.54"),
         (
             Fit(slope=-0.00077, intercept=2_345_678.9, correlation=None),
-            "−0.00077 × round + 2,345,679",
+            "-0.00077 × round + 2,345,679",
         ),
     ],
 )

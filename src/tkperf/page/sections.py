@@ -88,7 +88,7 @@ def _facts_of(verdict: SteadyStateVerdict) -> dict[str, str]:
         ("Values", ", ".join(format_verdict_value(verdict, value) for value in verdict.values)),
         ("Average", format_verdict_value(verdict, average)),
         (
-            "Data excursion (max − min)",
+            "Data excursion (max - min)",
             _excursion(verdict, verdict.data_excursion, verdict.allowed_data_excursion),
         ),
         (
@@ -104,13 +104,13 @@ def _facts_of(verdict: SteadyStateVerdict) -> dict[str, str]:
 
 
 def describe_fit(fit: Fit) -> str:
-    """Return the fit as ``−12.15 × round + 47,625.5``, a steep one as ``11,104 × round − 3,954.54``."""
+    """Return the fit as ``-12.15 × round + 47,625.5``, a steep one as ``11,104 × round - 3,954.54``."""
     slope, start = f"{fit.slope:,.4g}", f"{abs(fit.intercept):,.6g}"
     if "e+" in slope:
         slope = f"{fit.slope:,.0f}"
     if "e+" in start:
         start = f"{abs(fit.intercept):,.0f}"
-    return f"{slope} × round {'-' if fit.intercept < 0 else '+'} {start}".replace("-", "−")
+    return f"{slope} × round {'-' if fit.intercept < 0 else '+'} {start}"
 
 
 def _excursion(verdict: SteadyStateVerdict, measured: float | None, allowed: float) -> str:
