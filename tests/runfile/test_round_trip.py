@@ -246,6 +246,37 @@ def test_a_run_is_read_back_as_it_was_written(
     assert [kind for kind, _ in order] == [type(event).__name__ for event in log]
 
 
+def test_each_fill_of_a_section_has_its_own_seconds_and_output(tmp_path: Path) -> None:
+    """A workload file may name several fills before one section: only their times tell them apart."""
+    path, writer = a_run(tmp_path)
+    fills = [
+        a_step(
+            kind=StepKind.FILL,
+            started_s=float(at_s),
+            engine_output=b'{"at": %d}' % at_s,
+            measurement=Measurement(
+                duration_s=1.0,
+                read=NO_IO,
+                write=io_stats([1000] * ios),
+                samples=(
+                    Sample(start_s=0, duration_s=1, read=NO_IO, write=io_stats([1000] * ios)),
+                ),
+            ),
+        )
+        for at_s, ios in ((1, 3), (5, 7))
+    ]
+    for fill in fills:
+        writer(StepEnded(test="iops", record=fill))
+    writer.close()
+    with RunFile(path) as run_file:
+        (test,) = run_file.record().tests
+        for step, columns, fill in zip(test.steps, run_file.seconds(test), fills, strict=True):
+            written = fill.measurement.samples[0].write.ios
+            assert columns.iops.tolist() == [written]  # of one second
+            assert [sample.write.ios for sample in run_file.samples("iops", step)] == [written]
+            assert run_file.engine_output("iops", step) == fill.engine_output
+
+
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(step=steps)
 def test_samples_and_output_of_a_step_are_read_back(

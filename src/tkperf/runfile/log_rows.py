@@ -37,8 +37,8 @@ class LogRows:
 
     Attributes:
         entries: all rows read, in their order.
-        places: the sequence of each step by test, section, kind, number and position; for a step that was
-            measured again, the sequence of its last time.
+        places: the sequence of each step by test, section, kind, number, position and start: a section may have
+            several fills, and a step may have been measured again.
     """
 
     def __init__(self, salvage: Salvage, meter: Meter, *, after: int) -> None:
@@ -109,7 +109,7 @@ class LogRows:
             by = disturbances.get(sequence, [])
             if others := self._disturbances(tests[test_id], columns, by):
                 step = replace(step, disturbances=others)
-            place = step.section, step.kind, step.number, step.position
+            place = step.section, step.kind, step.number, step.position, step.started_s
             self.places[tests[test_id], *place] = sequence
             self._add(columns, step)
         if lost or not self._after:

@@ -227,7 +227,7 @@ class RunFile:
         """
         if not self._rows.log.places:
             self.record()
-        place = test, step.section, step.kind, step.number, step.position
+        place = test, step.section, step.kind, step.number, step.position, step.started_s
         if place not in self._rows.log.places:
             raise RunFileError(f"{self._path} has no such step: {test}, {step.section}")
         return self._rows.log.places[place]
