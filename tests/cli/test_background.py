@@ -27,6 +27,7 @@ from tkperf.runner.events import (
     Event,
     EventsDropped,
     Noted,
+    RunEnded,
     SampleSeen,
     StepEnded,
     TestEnded,
@@ -109,7 +110,7 @@ def test_samples_give_way_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_even_what_matters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal that stands for weeks does not fill memory; steps wait without their samples."""
+    """A terminal that stands for weeks does not fill memory; steps wait without their samples, and the end is seen."""
     monkeypatch.setattr(background, "MOST_EVENTS", 5)
     view = Stuck()
     observer = InBackground(view.open, name="progress")
@@ -117,9 +118,11 @@ def test_even_what_matters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     view.entered.wait()
     for number in range(1, 101):
         observer(step(number))
+    end = RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=None)
+    observer(end)
     view.go.set()
     observer.close(grace_s=60)
-    assert view.seen[-1] == EventsDropped(samples=0, others=95)
+    assert view.seen[-2:] == [EventsDropped(samples=0, others=95), end]
     steps = [event.record for event in view.seen if isinstance(event, StepEnded)]
     assert [each.number for each in steps] == [1, 2, 3, 4, 5]
     assert all(not each.measurement.samples and not each.engine_output for each in steps)

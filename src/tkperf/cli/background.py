@@ -20,6 +20,7 @@ from tkperf.runner.events import (
     EventsDropped,
     Noted,
     Observer,
+    RunEnded,
     SampleSeen,
     StepEnded,
     TargetBusy,
@@ -45,9 +46,9 @@ class Abandoned(Exception):  # noqa: N818 - no error: it ends a view for which t
 class InBackground:
     """Observer that hands events to a view in another thread and never waits for it.
 
-    While the view takes nothing, samples beyond ``MOST_SAMPLES`` are dropped, and later all other events. When
-    the view takes events again, it gets the number of dropped ones in their place. ``on_note`` gets a note at the
-    first loss, and one with the number when the test has ended.
+    While the view takes nothing, samples beyond ``MOST_SAMPLES`` are dropped, and later all other events but the
+    run's end. When the view takes events again, it gets the number of dropped ones in their place. ``on_note`` gets
+    a note at the first loss, and one with the number when the test has ended.
     """
 
     def __init__(
@@ -73,7 +74,8 @@ class InBackground:
 
     def __call__(self, event: Event) -> None:
         is_sample = isinstance(event, SampleSeen | TargetBusy)
-        if self._waiting.qsize() < (MOST_SAMPLES if is_sample else MOST_EVENTS):
+        has_room = self._waiting.qsize() < (MOST_SAMPLES if is_sample else MOST_EVENTS)
+        if has_room or isinstance(event, RunEnded):
             self._put_missing()
             self._waiting.put((_without_weight(event), datetime.now(UTC)))
         else:
