@@ -92,7 +92,7 @@ def test_an_unknown_section_has_one_chart_a_question(generic: dict[str, bool]) -
 PRINTED = {
     "iops": ["iops02d", "iops03d", "iops0convergence", "iops0window", "iopstimeline"],
     "lat": [
-        "lat03d", "lat03d3", "lat0convergence", "lat0convergence4", "lat0window", "lat1rth", "lat1seconds",
+        "lat03d", "lat03d3", "lat0convergence", "lat0convergence2", "lat0convergence3", "lat0convergence4", "lat0window", "lat1rth", "lat1seconds",
         "lattimeline",
     ],
     "tp": ["tp2d", "tpconvergence", "tpconvergence2", "tpwindow", "tpwindow1", "tptimeline"],
