@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.model.units import format_duration
@@ -32,7 +32,7 @@ from tkperf.page.user_facts import (
     SPONSOR,
     UserFacts,
 )
-from tkperf.page.wording import format_moment
+from tkperf.page.wording import NOT_KNOWN_TEXT, format_moment
 from tkperf.page.words.steady_state import name_rounds
 
 DEMAND = "TC / QD"
@@ -42,7 +42,7 @@ _ROUNDS = "Steady state"
 def build_page_header(
     result: RunResult, told: UserFacts, test: TestResult | None = None
 ) -> FactBlocks:
-    """Return the known facts of the four blocks, for one test or for the run."""
+    """Return the facts of the four blocks, for one test or for the run."""
     return (
         ("Test platform", _platform(result, told)),
         ("Device under test", _device(result, told, test)),
@@ -64,7 +64,7 @@ def describe_run(result: RunResult, told: UserFacts) -> str:
 
 def _platform(result: RunResult, told: UserFacts) -> Facts:
     info, host, device = result.info, result.info.host, result.info.device
-    return keep_known(
+    return _keep_all(
         (
             (PLATFORM, told.of(PLATFORM)),
             (MOTHERBOARD, told.of(MOTHERBOARD, word(host.get("motherboard")))),
@@ -82,7 +82,7 @@ def _platform(result: RunResult, told: UserFacts) -> Facts:
 
 def _device(result: RunResult, told: UserFacts, test: TestResult | None) -> Facts:
     device = result.info.device
-    return keep_known(
+    return _keep_all(
         (
             (MANUFACTURER, told.of(MANUFACTURER, word(device.get("vendor")))),
             ("Model", word(device.get("model"))),
@@ -95,6 +95,11 @@ def _device(result: RunResult, told: UserFacts, test: TestResult | None) -> Fact
             ("Write cache", word(device.get("write_cache_in_run"))),
         )
     )
+
+
+def _keep_all(facts: Iterable[tuple[str, str | None]]) -> Facts:
+    """Return all facts, as the guide's sample does: a row also for what is not known."""
+    return tuple((name, NOT_KNOWN_TEXT if fact is None else fact) for name, fact in facts)
 
 
 def _set_up(result: RunResult, test: TestResult | None) -> Facts:
