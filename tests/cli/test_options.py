@@ -82,14 +82,14 @@ def test_a_typo_in_a_test_names_the_closest_one(suite: str) -> None:
 def test_completion_offers_the_suites_tests(begun: str, offered: list[str]) -> None:
     """After a comma, too."""
     (option,) = (each for each in ssd.params if each.name == "tests")
-    found = option.shell_complete(click.Context(ssd), begun)
+    found = option.shell_complete(click.Context(ssd, **cli.context_settings), begun)
     assert [item.value for item in found if item.type == "plain"] == offered
 
 
 def test_completion_offers_profiles() -> None:
     """Shipped ones by name; anything else may be a TOML file in some folder."""
     (option,) = (each for each in ssd.params if each.name == "profile")
-    context = click.Context(ssd)
+    context = click.Context(ssd, **cli.context_settings)
     assert [item.value for item in option.shell_complete(context, "pts-2")] == [
         "pts-2.0",
         "pts-2.0-client",

@@ -166,7 +166,9 @@ def test_several_tests_are_named_in_any_of_these_ways(words: tuple[str, ...]) ->
     """``-ssdt iops,lat`` as ``-ssdt iops lat``."""
     (command,) = (each for context, each in commands() if context.command_path == "tkperf ssd")
     for given in (["n", "x", *words], [*words, "n", "x"]):
-        with command.make_context("ssd", list(given), click.Context(cli)) as context:
+        with command.make_context(
+            "ssd", list(given), click.Context(cli, **cli.context_settings)
+        ) as context:
             assert context.params["tests"] == ("iops", "lat")
             assert (context.params["name"], context.params["device"]) == ("n", "x")
 
