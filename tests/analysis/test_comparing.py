@@ -711,11 +711,11 @@ def test_of_many_runs_each_end_is_told_as_sure_as_it_is() -> None:
     runs = [iops_run("A", around(100)), iops_run("B", often), iops_run("C", once)]
     told = next(find_findings(compare(runs)))
     assert told == (
-        "4 KiB random write: IOPS from 0.500 x (C) to 1.000 x (A) that of A, within noise, or noise not known."
+        "4 KiB random write: IOPS from 0.500 x (C) to 1.000 x (A) that of A, noise not known."
     )
     runs[2:] = [iops_run("D", (200.0,))]
     assert next(find_findings(compare(runs))).endswith(
-        "from 0.800 x (B) to 2.00 x (D) that of A, beyond noise of B alone."
+        "from 0.800 x (B) to 2.00 x (D) that of A, beyond noise for B only."
     )
 
 

@@ -152,10 +152,19 @@ def _describe_chance(changes: Counter[Change | None]) -> str:
 # ---- several runs
 
 
+def _certainty_of(change: Change | None) -> str:
+    if change in BEYOND_NOISE:
+        return "beyond noise"
+    return f"{Change.WITHIN_NOISE}" if change is Change.WITHIN_NOISE else "noise not known"
+
+
 def _of_many(comparison: Comparison) -> Iterator[str]:
     # Tails differ more, but readers ask for rates and means first.
     first_asked = [row for row in comparison.headlines if row.quantity not in PERCENTILES]
-    widest = max(first_asked or comparison.headlines, key=_width, default=None)
+    asked = first_asked or comparison.headlines
+    # A difference that noise may explain is no answer as long as there is one that it does not.
+    certain = [row for row in asked if any(one.change in BEYOND_NOISE for one in row.entries)]
+    widest = max(certain or asked, key=_width, default=None)
     if widest is None or not _width(widest):
         return
     entries = dict(zip(comparison.names, widest.entries, strict=True))
@@ -167,9 +176,13 @@ def _of_many(comparison: Comparison) -> Iterator[str]:
     (low, least), (high, most) = min(known), max(known)
     ends = [name for name in (least, most) if name != first]
     sure = [name for name in ends if entries[name].change in BEYOND_NOISE]
-    certainty = "beyond noise" if sure == ends else "within noise, or noise not known"
     if sure and sure != ends:
-        certainty = f"beyond noise of {sure[0]} alone"
+        certainty = f"beyond noise for {sure[0]} only"
+    else:
+        by_end = {_certainty_of(entries[name].change): name for name in ends}
+        certainty = ", ".join(
+            text if len(by_end) == 1 else f"{text} for {name}" for text, name in by_end.items()
+        )
     # Among many runs, chance shows at the ends first.
     chance = _describe_chance(Counter(entry.change for entry in widest.entries[1:]))
     yield (
