@@ -118,6 +118,8 @@ def test_a_run_that_was_stopped_has_a_report_of_what_was_measured(
     page = (tmp_path / "n.html").read_text()
     assert "RUN INTERRUPTED" in page
     assert f"report:   {tmp_path}/n.html" in ran.stderr
+    assert "Interrupted: " in ran.stdout
+    assert f"results:  tkperf show {tmp_path}/n.tkperf" in ran.stderr
     cut_off.undo()
     assert resume(tmp_path).exit_code == 0
     again = (tmp_path / "n.html").read_text()

@@ -59,6 +59,11 @@ class Ending:
         """Note that the run file is closed, with any outcome."""
         self._options = options
 
+    @property
+    def has_run(self) -> bool:
+        """Return whether a run began, so that its file has results or the reason why there are none."""
+        return self._options is not None
+
     def conclude(self) -> None:
         """Write the report and notify as the options ask. Never raises."""
         options = self._options
@@ -82,15 +87,12 @@ class Ending:
 
 @contextmanager
 def concluded() -> Iterator[Ending]:
-    """Conclude a run that begins in this context, when it is over. If it failed, print the path of the report."""
+    """Conclude a run that begins in this context, when it is over."""
     ending = Ending()
     try:
         yield ending
-    except BaseException:
+    finally:
         ending.conclude()
-        ending.say_where()
-        raise
-    ending.conclude()
 
 
 def write_report(options: RunOptions, page: Page) -> None:

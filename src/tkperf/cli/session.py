@@ -19,7 +19,7 @@ from tkperf.cli.output import open_log
 from tkperf.cli.progress import open_observers
 from tkperf.cli.results import print_ended
 from tkperf.cli.run_options import RunOptions, outlook_of
-from tkperf.cli.streams import complain, ended_by_signals
+from tkperf.cli.streams import complain, ended_by_signals, warning_of
 from tkperf.device.identity import TargetKind
 from tkperf.model.errors import EngineError, RunFileError, UsageError, reason_of
 from tkperf.model.record import RunNote
@@ -43,10 +43,17 @@ from tkperf.system.process import (
 
 @contextmanager
 def _session(options: RunOptions) -> Iterator[tuple[Departure, Ending]]:
-    """Conclude a run when it is over, and show its results."""
+    """Conclude a run when it is over, and show its results, also if it was stopped or failed."""
     departure = depart(options)
-    with concluded() as ending, ended_by_signals(once=True):
-        yield departure, ending
+    try:
+        with concluded() as ending, ended_by_signals(once=True):
+            yield departure, ending
+    except BaseException:
+        # The outcome of the run stays what it is, whatever becomes of its results here.
+        if ending.has_run:
+            with warning_of("its results were not printed"), ended_by_signals(once=False):
+                show_results(options, ending)
+        raise
     show_results(options, ending)
 
 
