@@ -29,10 +29,8 @@ class OutputConsole(Console):
 
 
 def open_console() -> Console:
-    """Return a console on stdout. Without a terminal and COLUMNS it is wide enough for every table."""
-    columns = os.environ.get("COLUMNS", "")
-    asked = columns.isdecimal() and int(columns) > 0
-    return OutputConsole() if asked or sys.stdout.isatty() else OutputConsole(width=_WIDE)
+    """Return a console on stdout. Without a terminal's width it is wide enough for every table."""
+    return OutputConsole() if sys.stdout.isatty() else OutputConsole(width=_WIDE)
 
 
 def plain(text: object) -> str:
