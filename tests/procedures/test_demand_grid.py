@@ -12,7 +12,7 @@ import pytest
 from tests.builders import work
 from tests.procedures.test_procedures import drive
 from tests.procedures.test_recovery import measure, steps_of
-from tkperf.model.errors import ProfileError
+from tkperf.model.errors import ProfileError, UsageError
 from tkperf.model.measurement import NO_IO, IoStats, Measurement
 from tkperf.model.phases import Continuous, Phase, Purge, Round, SectionOutcome
 from tkperf.model.steady_state import SteadyStateVerdict
@@ -269,10 +269,14 @@ def test_numbers_that_do_not_go_together_are_named(old: str, new: str, reason: s
 
 
 def test_a_mix_with_blocks_below_the_sector_is_refused_by_their_sizes() -> None:
-    """A 4Kn device cannot do CBW; DIRTH it can."""
+    """A 4Kn device cannot do CBW; DIRTH it can, and the refusal says which of the others can."""
     profile = load_profile("pts-e-1.1")
-    with pytest.raises(Exception, match=r"its blocks of 0.5, 1, 1.5, 2, 2.5, 3, 3.5 KiB are no"):
+    sizes = r"its blocks of 0.5, 1, 1.5, 2, 2.5, 3, 3.5 KiB are no multiple of that"
+    with pytest.raises(UsageError, match=rf"{sizes}$"):
         fit_to_sector(profile, 4096, (SSD_TESTS["cbw"],))
+    tests = tuple(SSD_TESTS[name] for name in ("iops", "cbw", "dirth"))
+    with pytest.raises(UsageError, match=rf"{sizes}; leave it out: --test iops,dirth$"):
+        fit_to_sector(profile, 4096, tests)
     _, warnings = fit_to_sector(profile, 4096, (SSD_TESTS["dirth"],))
     assert not warnings
 

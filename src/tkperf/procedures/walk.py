@@ -6,6 +6,7 @@ No test writes its course down a second time: its blocks, regions and streams co
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from tkperf.model.errors import UsageError
 from tkperf.model.phases import Continuous, Fill, Phase, Round
@@ -107,7 +108,7 @@ def fit_to_sector(
         The fitted profile, and the warning for each test that lost a block size.
 
     Raises:
-        UsageError: a test to run needs a block that is no multiple of the sector.
+        UsageError: a test to run needs a block that is no multiple of the sector; the message lists the others.
     """
     tables = {table for test in tests for table in test.tables}
     fitted = profile.with_tables(
@@ -123,6 +124,7 @@ def fit_to_sector(
             raise UsageError(
                 f"the device's logical sector is {logical_block_bytes} bytes: test {test.name} of "
                 f"profile {profile.name} cannot run, {what} no multiple of that"
+                f"{_way_out(profile, logical_block_bytes, tests)}"
             )
         dropped = [size for size in _block_sizes(test, profile) if size not in left]
         if dropped:
@@ -132,6 +134,16 @@ def fit_to_sector(
                 f"{logical_block_bytes} bytes"
             )
     return fitted, warnings
+
+
+def _way_out(profile: Profile, logical_block_bytes: int, tests: Sequence[Test]) -> str:
+    """Return the option that chooses the tests that fit the sector; empty if none does."""
+    fitting = []
+    for test in tests if len(tests) > 1 else ():
+        with suppress(UsageError):
+            fit_to_sector(profile, logical_block_bytes, (test,))
+            fitting += [] if test.finds_demand else [test.name]
+    return f"; leave it out: --test {','.join(fitting)}" if fitting else ""
 
 
 def _block_sizes(test: Test, profile: Profile) -> tuple[int, ...]:
