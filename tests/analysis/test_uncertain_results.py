@@ -42,9 +42,9 @@ from tkperf.page.tables.results import build_matrix, explain_intervals
 from tkperf.page.words.uncertainty import (
     INTERVAL,
     add_interval,
-    describe,
     describe_interval,
     describe_share,
+    describe_value,
     summarise,
     two_digits,
 )
@@ -386,14 +386,14 @@ def test_an_uncertainty_is_given_to_two_digits(value: float, text: str) -> None:
 def test_it_is_told_in_words() -> None:
     rounds = replace(even(1000, 12.0), degrees_of_freedom=4)
     text = f"1,000 IOPS; {INTERVAL}: ± 12 (1.2 %) IOPS, from the spread of the rounds, 4 degrees of freedom"
-    assert describe(1000, rounds, IOPS) == text
+    assert describe_value(1000, rounds, IOPS) == text
     p99 = Uncertainty(low=90.0, high=None, basis=Basis.COUNTS, at_least=True)
     text = f"100 µs; {INTERVAL}: above 90.0 or wider µs, from the number of I/Os"
-    assert describe(100, p99, percentile(99.0)) == text
-    assert describe(100, Uncertainty(reason=EXTREME), LATENCY_MAX) == (
+    assert describe_value(100, p99, percentile(99.0)) == text
+    assert describe_value(100, Uncertainty(reason=EXTREME), LATENCY_MAX) == (
         f"100 µs; no uncertainty: {EXTREME}"
     )
-    assert (describe(None, rounds, IOPS), describe(1.5, None, IOPS)) == ("", "1.5 IOPS")
+    assert (describe_value(None, rounds, IOPS), describe_value(1.5, None, IOPS)) == ("", "1.5 IOPS")
     assert add_interval(93_883.4, replace(even(93_883.4, 12.0), degrees_of_freedom=4)) == (
         "93,883 ±\u00a012"
     )

@@ -16,7 +16,7 @@ Order = tuple[float, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Axis:
+class WorkloadAxis:
     """A field of workloads.
 
     Attributes:
@@ -46,50 +46,50 @@ def _compressible(work: Workload) -> str:
     return "0" if work.compressible_percent is None else str(work.compressible_percent)
 
 
-MIX = Axis(
+MIX = WorkloadAxis(
     key="read_percent", title="R/W %",
     text=lambda work: format_mix(work.read_percent),
     order=lambda work: (-work.read_percent, ""),
     words=lambda work: f"R/W {format_mix(work.read_percent)}",
 )  # fmt: skip
-BLOCKS = Axis(
+BLOCKS = WorkloadAxis(
     key="block_size", title="Block size (KiB)", text=_blocks,
     order=lambda work: (work.mean_block_bytes, work.blocks_text),
     words=lambda work: work.blocks_name,
 )  # fmt: skip
-ACCESS = Axis(
+ACCESS = WorkloadAxis(
     key="access", title="Access", text=lambda work: work.access.order,
     order=lambda work: (0, work.access), words=lambda work: work.access.order,
 )  # fmt: skip
-ZONES = Axis(
+ZONES = WorkloadAxis(
     key="zones", title="Zones (accesses/range, %)",
     text=lambda work: work.zones_text or "even",
     order=lambda work: (len(work.zones), work.zones_text),
     words=lambda work: f"zones {work.zones_text or 'even'}",
 )  # fmt: skip
-JOBS = Axis(
+JOBS = WorkloadAxis(
     key="jobs", title="TC", text=lambda work: str(work.jobs),
     order=lambda work: (work.jobs, ""), words=lambda work: f"TC{work.jobs}",
 )  # fmt: skip
-DEPTH = Axis(
+DEPTH = WorkloadAxis(
     key="io_depth", title="QD", text=lambda work: str(work.io_depth),
     order=lambda work: (work.io_depth, ""), words=lambda work: f"QD{work.io_depth}",
 )  # fmt: skip
-OFFERED = Axis(
+OFFERED = WorkloadAxis(
     key="offered_iops", title="Offered IOPS", text=_offered,
     order=lambda work: (work.offered_iops or float("inf"), work.arrival),
     words=lambda work: f"{_offered(work)} IOPS offered",
 )  # fmt: skip
-ARRIVAL = Axis(
+ARRIVAL = WorkloadAxis(
     key="arrival", title="Arrival", text=lambda work: work.arrival.value,
     order=lambda work: (0, work.arrival), words=lambda work: work.arrival.value,
 )  # fmt: skip
-COMPRESSIBLE = Axis(
+COMPRESSIBLE = WorkloadAxis(
     key="compressible_percent", title="Compressible (%)", text=_compressible,
     order=lambda work: (work.compressible_percent or 0, ""),
     words=lambda work: f"{_compressible(work)} % compressible",
 )  # fmt: skip
-REGION = Axis(
+REGION = WorkloadAxis(
     key="region", title="Region", text=lambda work: str(work.region or "all"),
     order=lambda work: (work.region.offset_bytes if work.region else -1, str(work.region)),
     words=lambda work: f"within {work.region}" if work.region else "all of the range",
@@ -102,13 +102,13 @@ AXES = (
 DEMAND_AXES = (OFFERED, ARRIVAL, JOBS, DEPTH)
 
 
-def find_axes(workloads: Iterable[Workload]) -> tuple[Axis, ...]:
+def find_axes(workloads: Iterable[Workload]) -> tuple[WorkloadAxis, ...]:
     """Return the fields in which these workloads differ."""
     several = list(workloads)
     return tuple(axis for axis in AXES if len({axis.order(work) for work in several}) > 1)
 
 
-def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[Axis, ...]:
+def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[WorkloadAxis, ...]:
     """Return the fields that identify a workload's counterpart in another run's section.
 
     The kind of load must be the same. The demand must be the same only where a section has several
@@ -118,6 +118,6 @@ def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[Axis, ...]:
     return tuple(axis for axis in AXES if axis in varying or axis not in DEMAND_AXES)
 
 
-def place_of(workload: Workload, axes: Sequence[Axis]) -> tuple[Order, ...]:
+def place_of(workload: Workload, axes: Sequence[WorkloadAxis]) -> tuple[Order, ...]:
     """Return the position of a workload on these axes."""
     return tuple(axis.order(workload) for axis in axes)

@@ -23,7 +23,7 @@ from tkperf.analysis.axes import (
     OFFERED,
     REGION,
     ZONES,
-    Axis,
+    WorkloadAxis,
     find_axes,
 )
 from tkperf.analysis.characteristics import (
@@ -60,7 +60,7 @@ from tkperf.procedures import TESTS
 
 # Values that distinguish workloads of the same mix and block size, and their form in a claim's name; a claim
 # has them as keys.
-_CONDITIONS: dict[Axis, tuple[Callable[[Workload], object], str]] = {
+_CONDITIONS: dict[WorkloadAxis, tuple[Callable[[Workload], object], str]] = {
     ACCESS: (lambda work: work.access, "{}"),
     ZONES: (lambda work: work.zones_text or "even", "zones {}"),
     COMPRESSIBLE: (lambda work: work.compressible_percent or 0, "{} % compressible"),

@@ -79,7 +79,7 @@ class Command(click.Command):
                 formatter.write_dl([(name.ljust(width), text) for name, text in records])
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A group of commands, which guesses the command that a wrong call meant."""
 
     command_class = Command

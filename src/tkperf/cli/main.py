@@ -17,7 +17,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from tkperf.cli.calling import ASKED_TO_COMPLETE, Group, usage_of
+from tkperf.cli.calling import ASKED_TO_COMPLETE, CommandGroup, usage_of
 from tkperf.cli.streams import complain, let_go, prepare_streams
 from tkperf.model.errors import ExitCode, TkperfError, UsageError, reason_of
 from tkperf.model.version import __version__
@@ -48,7 +48,7 @@ COMMANDS = {
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-class _Commands(Group):
+class _Commands(CommandGroup):
     """The commands of ``COMMANDS``, in that order."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

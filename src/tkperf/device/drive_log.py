@@ -251,7 +251,7 @@ class SmartctlTool:
         For an ATA drive, they include the statistics log only if no other log has the host's writes.
         """
         document = self._ask(node)
-        facts = smartctl.parse_facts(document, drive=self._drive)
+        facts = smartctl.parse_drive_facts(document, drive=self._drive)
         if "ata_smart_attributes" in document:
             self._logs = ("-l", "devstat") if smartctl.needs_statistics(document) else ()
         elif "nvme_smart_health_information_log" in document:

@@ -14,7 +14,7 @@ from tkperf.device.usage.kernel import (
     FileId,
     FileState,
     Lock,
-    Loop,
+    LoopDevice,
     Swap,
     ask_file_state,
     find_exports,
@@ -25,7 +25,7 @@ from tkperf.device.usage.kernel import (
 )
 from tkperf.device.usage.mounts import (
     Mount,
-    Place,
+    MountedPath,
     find_layers,
     find_place,
     holds,
@@ -45,8 +45,8 @@ class Survey:
     sys_root: Path
     proc_root: Path
     subject: Subject
-    place: Place | None
-    loops: tuple[Loop, ...]
+    place: MountedPath | None
+    loops: tuple[LoopDevice, ...]
     swaps: tuple[Swap, ...]
     exports: tuple[Export, ...]
     mounts: tuple[Mount, ...]
@@ -158,7 +158,7 @@ def make_survey(
     )
 
 
-def _file_subject(identity: DeviceIdentity, path: Path, place: Place | None) -> Subject:
+def _file_subject(identity: DeviceIdentity, path: Path, place: MountedPath | None) -> Subject:
     """Return the file, with its file in the upper layer if it was reached through an overlay."""
     assert identity.inode is not None
     files = {identity.inode: "the file"}

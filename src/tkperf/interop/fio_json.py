@@ -25,18 +25,18 @@ from tkperf.interop.fio_documents import (
 from tkperf.interop.fio_options import options_of
 from tkperf.interop.fio_result import (
     Job,
-    name_of,
+    job_name,
     read_result,
 )
 from tkperf.interop.fio_rounds import build_test
-from tkperf.interop.fio_series import Result, arrange, identify, start_of
+from tkperf.interop.fio_series import Result, arrange_series, build_identity, start_of
 from tkperf.interop.imported import (
     LARGEST_DEMAND,
     MOST_LISTED,
     ImportedRun,
     Remarks,
     Unusable,
-    list_names,
+    list_readable_names,
     natural_key,
     one_line,
     readable,
@@ -96,14 +96,14 @@ class FioResults:
         Raises:
             UsageError: there are none, or more than a run file can hold.
         """
-        place = list_names(sorted(self._names, key=natural_key)) or "no file"
+        place = list_readable_names(sorted(self._names, key=natural_key)) or "no file"
         if not self._results:
             reasons = [warning.text for warning in self.remarks.warnings()[:MOST_LISTED]]
             raise UsageError(f"{place}: nothing could be imported: {'; '.join(reasons)}")
         in_time = sorted(self._results, key=lambda one: (one.written_ms or inf, one.version))
         versions = list(dict.fromkeys(result.version for result in in_time))
         first_ms = in_time[0].written_ms
-        series = arrange(self._results, self._names, self.remarks)
+        series = arrange_series(self._results, self._names, self.remarks)
         test = build_test(FIO_TEST, series, self._names)
         require_room(test.steps, place=place)
         return ImportedRun(
@@ -173,7 +173,7 @@ class FioResults:
         options: Mapping[str, Any] | None = None,
     ) -> list[Result]:
         """Return the result of clones, with their own options or the given ones; none if it is unusable."""
-        file, jobname = self._names[place[0]], name_of(clones[0])
+        file, jobname = self._names[place[0]], job_name(clones[0])
         options = options_of(document, clones[0]) if options is None else options
         try:
             if STOPPED in document:
@@ -183,7 +183,7 @@ class FioResults:
             self.remarks.leave_out_job(file, jobname, why)
             return []
         measurement = found.measurement
-        identity = identify(
+        identity = build_identity(
             file=file,
             jobname=jobname,
             host=host or host_of(clones[0]),
@@ -261,7 +261,7 @@ def _clones(group: Sequence[Job]) -> Iterable[list[Job]]:
     """Return jobs of one name and with the same options that ran at the same time."""
     clones: dict[tuple[str, str], list[Job]] = {}
     for job in group:
-        clones.setdefault((name_of(job), str(job.get("job options"))), []).append(job)
+        clones.setdefault((job_name(job), str(job.get("job options"))), []).append(job)
     return clones.values()
 
 

@@ -72,11 +72,11 @@ class JobResult:
     uneven: str | None
 
 
-def name_of(job: Job) -> str:
+def job_name(job: Job) -> str:
     return str(job.get("jobname"))
 
 
-def shown(value: object) -> str:
+def shorten_value(value: object) -> str:
     """Return a value from the file for an error message, shortened."""
     return readable(str(value)[:40])
 
@@ -111,7 +111,7 @@ def _require_plain(jobs: Sequence[Job], options: Options) -> None:
     """Refuse jobs that failed, and jobs with other work than plain reads and writes."""
     for job in jobs:
         if job.get("error"):
-            raise Unusable("it failed with an error of fio's", f": {shown(job['error'])}")
+            raise Unusable("it failed with an error of fio's", f": {shorten_value(job['error'])}")
         failed = job.get("total_err")
         if isinstance(failed, int) and failed > 0:
             raise Unusable("some of its I/Os failed (continue_on_error)", f": {failed:,}")
@@ -122,9 +122,11 @@ def _require_plain(jobs: Sequence[Job], options: Options) -> None:
             "unified_rw_reporting=both"
         )
     if "trim" in pattern and pattern not in ("trim", "randtrim"):
-        raise Unusable(f"rw={shown(pattern)} trims blocks and writes them: no plain writing")
+        raise Unusable(
+            f"rw={shorten_value(pattern)} trims blocks and writes them: no plain writing"
+        )
     own = job.get("job options")
-    if isinstance(own, dict) and "name" in own and str(own["name"]) != name_of(job):
+    if isinstance(own, dict) and "name" in own and str(own["name"]) != job_name(job):
         raise Unusable(
             "fio shows several jobs as one (group_reporting), with the first one's name and the last "
             "one's options"
@@ -229,7 +231,9 @@ def _histogram(bins: object, place: str) -> Histogram:
             raise ValueError("more I/Os than fio counts")
         return Histogram.from_bins(counts)
     except (ValueError, TypeError, OverflowError) as error:
-        raise Unusable(f"{place}: fio's latency bins cannot be read", f": {shown(error)}") from None
+        raise Unusable(
+            f"{place}: fio's latency bins cannot be read", f": {shorten_value(error)}"
+        ) from None
 
 
 def _bounded(value: object, largest: float, place: str) -> float:
@@ -242,7 +246,7 @@ def _bounded(value: object, largest: float, place: str) -> float:
         return 0.0
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= largest:  # type: ignore[operator]
-        raise Unusable(f"{place}: not a number from 0 to {largest:g}", f" ({shown(value)})")
+        raise Unusable(f"{place}: not a number from 0 to {largest:g}", f" ({shorten_value(value)})")
     return float(value)  # type: ignore[arg-type]
 
 
@@ -282,7 +286,7 @@ def _uneven(clones: Sequence[_Clone], threads: int) -> str | None:
 def _access(job: Job, options: Options, file: str) -> Access:
     if pattern := pattern_of(options):
         return Access.RANDOM if pattern.startswith("rand") else Access.SEQUENTIAL
-    named = any("seq" in name.lower() for name in (name_of(job), file.rpartition("/")[2]))
+    named = any("seq" in name.lower() for name in (job_name(job), file.rpartition("/")[2]))
     return Access.SEQUENTIAL if named and not options else Access.RANDOM
 
 
@@ -331,7 +335,7 @@ def _block_size(
             )
         remarks.say(
             "block-size-measured",
-            f"{shown(name_sizes(options))} is {size:,} bytes by fio's documentation, but the bytes and "
+            f"{shorten_value(name_sizes(options))} is {size:,} bytes by fio's documentation, but the bytes and "
             f"I/Os it counted are of {other:,}: that is taken",
             file,
         )
@@ -339,14 +343,14 @@ def _block_size(
     if size % 512:
         raise Unusable(
             f"its I/Os are of {size:,} bytes, no multiple of 512",
-            f" ({shown(name_sizes(options))}; with kb_base={kb_base} fio reads kB as {kb_base:,} and "
+            f" ({shorten_value(name_sizes(options))}; with kb_base={kb_base} fio reads kB as {kb_base:,} and "
             f"KiB as {2024 - kb_base:,})",
         )
     return size
 
 
 def _stated_size(options: Options, sides: Sequence[str], kb_base: int) -> int:
-    quoted = shown(name_sizes(options))
+    quoted = shorten_value(name_sizes(options))
     sizes_bytes = []
     for side in sides:
         sizes = block_sizes_of(options, side, kb_base)
@@ -439,5 +443,7 @@ def _option(
         return default
     number = parse_number(options[name], kb_base_of(options))
     if number is None or not least <= number <= most:
-        raise Unusable(f"{name}={shown(options[name])} is not a number from {least} to {most:,}")
+        raise Unusable(
+            f"{name}={shorten_value(options[name])} is not a number from {least} to {most:,}"
+        )
     return number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tkperf.interop.fio_series import Result, Series
+from tkperf.interop.fio_series import CellSeries, Result
 from tkperf.interop.imported import MOST_LISTED, describe_rounds, imported_test, readable
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.figures import (
@@ -28,7 +28,7 @@ from tkperf.procedures import load_profile
 LARGE_BLOCK_BYTES = 128 * KIB
 
 
-def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> TestRecord:
+def build_test(name: str, series: Sequence[CellSeries], files: Sequence[str]) -> TestRecord:
     """Return all series as one test.
 
     The numbers of rounds put every cell's last result in the last round: a cell with fewer results has none
@@ -50,7 +50,7 @@ def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> Tes
     return imported_test(name, steps, verdicts, sections, plan)
 
 
-def _plan(section: str, cells: Sequence[Series]) -> SectionPlan:
+def _plan(section: str, cells: Sequence[CellSeries]) -> SectionPlan:
     """Return a plan with rates and latencies for any workloads; the first rate is the one that tests of them report."""
     workloads = [cell.workload for cell in cells]
     order = workloads[0].access.order
@@ -92,7 +92,7 @@ def _words(read_percent: int) -> str:
     return {0: "writes", 100: "reads"}.get(read_percent, f"R/W {format_mix(read_percent)}")
 
 
-def _steps(cells: Sequence[Series], files: Sequence[str]) -> list[StepRecord]:
+def _steps(cells: Sequence[CellSeries], files: Sequence[str]) -> list[StepRecord]:
     last = max(len(cell.rounds) for cell in cells)
     return [
         _step(cells[0].section, number, position, result, files[result.source])
@@ -134,13 +134,13 @@ def _disturbances(result: Result) -> tuple[Disturbance, ...] | None:
     )
 
 
-def _numbers(cell: Series, cells: Sequence[Series]) -> range:
+def _numbers(cell: CellSeries, cells: Sequence[CellSeries]) -> range:
     last = max(len(other.rounds) for other in cells)
     return range(last - len(cell.rounds) + 1, last + 1)
 
 
 def _judge(
-    section: str, cells: Sequence[Series], criteria: Criteria
+    section: str, cells: Sequence[CellSeries], criteria: Criteria
 ) -> tuple[list[VerdictRecord], SectionOutcome]:
     """Return a verdict for each cell, and the section's: the verdict of the cell that tests track.
 
@@ -186,7 +186,7 @@ def _judge(
 
 
 def _verdict(
-    cell: Series, numbers: Sequence[int], last: int, criteria: Criteria
+    cell: CellSeries, numbers: Sequence[int], last: int, criteria: Criteria
 ) -> SteadyStateVerdict:
     window = slice(max(0, last - criteria.window_rounds), last)
     return judge(

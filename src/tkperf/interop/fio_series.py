@@ -102,8 +102,8 @@ class Result:
 
 
 @dataclass(slots=True, kw_only=True)
-class Series:
-    """Rounds of one cell, in their order."""
+class CellSeries:
+    """Series of one cell: its rounds in their order."""
 
     workload: Workload
     identity: Identity
@@ -111,7 +111,7 @@ class Series:
     section: str = ""
 
 
-def identify(
+def build_identity(
     *,
     file: str,
     jobname: str,
@@ -189,7 +189,9 @@ def start_of(options: Mapping[str, Any]) -> str | None:
     return text if pattern and "rand" not in pattern and is_address else None
 
 
-def arrange(results: Iterable[Result], names: Sequence[str], remarks: Remarks) -> list[Series]:
+def arrange_series(
+    results: Iterable[Result], names: Sequence[str], remarks: Remarks
+) -> list[CellSeries]:
     """Return the results as series, each with its section, in an order independent of the order of the files.
 
     Args:
@@ -197,10 +199,12 @@ def arrange(results: Iterable[Result], names: Sequence[str], remarks: Remarks) -
         names: names of the files, indexed by ``Result.source``.
         remarks: receives remarks on the order of rounds.
     """
-    by_key: dict[tuple[Workload, Identity], Series] = {}
+    by_key: dict[tuple[Workload, Identity], CellSeries] = {}
     for result in results:
         key = result.workload, result.identity
-        series = by_key.setdefault(key, Series(workload=result.workload, identity=result.identity))
+        series = by_key.setdefault(
+            key, CellSeries(workload=result.workload, identity=result.identity)
+        )
         series.rounds.append(result)
     divided = [part for series in by_key.values() for part in _divide(series, names)]
     for fill in _find_fills(divided):
@@ -215,7 +219,7 @@ def arrange(results: Iterable[Result], names: Sequence[str], remarks: Remarks) -
     return sorted(in_order, key=lambda series: "," in series.section)
 
 
-def _find_fills(all_series: Sequence[Series]) -> list[Series]:
+def _find_fills(all_series: Sequence[CellSeries]) -> list[CellSeries]:
     """Return loads that prepare: each wrote an amount sequentially, once, while others ran for a time.
 
     If nothing ran for a time, or it was repeated in rounds, the amount may be the measurement.
@@ -229,7 +233,7 @@ def _find_fills(all_series: Sequence[Series]) -> list[Series]:
     ]
 
 
-def _divide(series: Series, names: Sequence[str]) -> Iterator[Series]:
+def _divide(series: CellSeries, names: Sequence[str]) -> Iterator[CellSeries]:
     """Yield a series for each of several runs in their folders, or for each of several places of the device."""
     for run in _runs(series, names):
         by_start: dict[str | None, list[Result]] = {}
@@ -242,10 +246,10 @@ def _divide(series: Series, names: Sequence[str]) -> Iterator[Series]:
         for start, rounds in by_start.items():
             conditions = (*run.identity.conditions, ("offset", str(start)))
             identity = replace(run.identity, conditions=tuple(sorted(conditions)))
-            yield Series(workload=run.workload, identity=identity, rounds=rounds)
+            yield CellSeries(workload=run.workload, identity=identity, rounds=rounds)
 
 
-def _runs(series: Series, names: Sequence[str]) -> Iterator[Series]:
+def _runs(series: CellSeries, names: Sequence[str]) -> Iterator[CellSeries]:
     """Separate folders that each hold rounds of the same names: they count runs, not rounds."""
     folders: dict[str, list[str]] = {}
     by_folder: dict[str, list[Result]] = {}
@@ -262,7 +266,7 @@ def _runs(series: Series, names: Sequence[str]) -> Iterator[Series]:
         return
     for folder, rounds in by_folder.items():
         identity = replace(series.identity, folder=folder)
-        yield Series(workload=series.workload, identity=identity, rounds=rounds)
+        yield CellSeries(workload=series.workload, identity=identity, rounds=rounds)
 
 
 def _order_key(result: Result, keys: Sequence[NaturalKey]) -> tuple[object, ...]:
@@ -271,7 +275,7 @@ def _order_key(result: Result, keys: Sequence[NaturalKey]) -> tuple[object, ...]
 
 
 def _order(
-    series: Series, names: Sequence[str], keys: Sequence[NaturalKey], remarks: Remarks
+    series: CellSeries, names: Sequence[str], keys: Sequence[NaturalKey], remarks: Remarks
 ) -> None:
     """Order rounds by the time at which fio wrote them, or by their files' names if a time is not known."""
     by_name = sorted(series.rounds, key=lambda result: (keys[result.source], result.place))
@@ -326,9 +330,9 @@ def _find_displaced(rounds: Sequence[Result], names: Sequence[str]) -> Iterator[
                     yield result
 
 
-def _name_sections(all_series: Sequence[Series], names: Sequence[str]) -> None:
+def _name_sections(all_series: Sequence[CellSeries], names: Sequence[str]) -> None:
     """Give each series its section; the names of series of one cell include their differences."""
-    rivals: dict[tuple[str, Workload], list[Series]] = {}
+    rivals: dict[tuple[str, Workload], list[CellSeries]] = {}
     for series in all_series:
         series.section = ", ".join((_base_name(series.workload), *series.identity.always))
         rivals.setdefault((series.section, series.workload), []).append(series)
@@ -344,7 +348,7 @@ def _name_sections(all_series: Sequence[Series], names: Sequence[str]) -> None:
             series.section = name
 
 
-def _labels(series: Series, group: Sequence[Series], names: Sequence[str]) -> list[str]:
+def _labels(series: CellSeries, group: Sequence[CellSeries], names: Sequence[str]) -> list[str]:
     """Return this series' values of the properties in which the series of a cell differ."""
     mine, first = series.identity, series.rounds[0]
     file = names[first.source].replace("\\", "/")

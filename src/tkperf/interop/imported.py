@@ -191,17 +191,17 @@ def _describe(code: str, text: str, entries: Sequence[tuple[str, str, str]]) -> 
         who = f"job {jobs[0]} is"
         if len(entries) > 1:
             results = format_count(len(entries), "result")
-            who = f"{results} of job{'s' * (len(jobs) > 1)} {list_names(jobs)} are"
+            who = f"{results} of job{'s' * (len(jobs) > 1)} {list_readable_names(jobs)} are"
         return f"{who} left out (first in {readable(files[0])}): {what}"
     if code == _FILE_LEFT_OUT:
         who = f"{readable(files[0])} is"
         if len(files) > 1:
-            who = f"{format_count(len(files), 'file')} ({list_names(files)}) are"
+            who = f"{format_count(len(files), 'file')} ({list_readable_names(files)}) are"
         return f"{who} left out: {what}"
-    return f"{list_names(files)}: {what}"
+    return f"{list_readable_names(files)}: {what}"
 
 
-def list_names(names: Sequence[str]) -> str:
+def list_readable_names(names: Sequence[str]) -> str:
     """List the first few names, and the number of others."""
     unique = list(dict.fromkeys(names))
     more = len(unique) - MOST_LISTED

@@ -20,7 +20,7 @@ from tkperf.page.figures.seconds import (
     draw_any_seconds,
     find_flagged,
     find_judged,
-    find_parts,
+    find_part_starts,
 )
 from tkperf.page.naming import capitalise, describe_together
 from tkperf.page.page import CellView, ScopeView, TableView
@@ -93,7 +93,7 @@ def _build_cell(subject: SectionSubject, detail: CellDetail) -> CellView:
         scopes=scopes,
         apart=apart,
         window=find_judged(detail),
-        parts=find_parts(detail),
+        parts=find_part_starts(detail),
         flagged=find_flagged(detail),
         host=_host(detail, section.areas),
         rounds=None if section.slices else _rounds(detail, section.rounds, areas=section.areas),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tkperf.analysis.axes import AXES, BLOCKS, MIX, Axis, Order, find_axes
+from tkperf.analysis.axes import AXES, BLOCKS, MIX, Order, WorkloadAxis, find_axes
 from tkperf.model.workload import Workload
 
 
-def listing_axes(workloads: Iterable[Workload]) -> tuple[Axis, ...]:
+def listing_axes(workloads: Iterable[Workload]) -> tuple[WorkloadAxis, ...]:
     """Return the fields that a list shows for each workload: block size and mix always, others if they differ."""
     varying = find_axes(workloads)
     return tuple(axis for axis in AXES if axis in varying or axis in (BLOCKS, MIX))
@@ -25,8 +25,8 @@ class Layout:
         rows, columns: one workload for each, which represents the row's or column's values.
     """
 
-    row_axes: tuple[Axis, ...]
-    column_axis: Axis
+    row_axes: tuple[WorkloadAxis, ...]
+    column_axis: WorkloadAxis
     rows: tuple[Workload, ...]
     columns: tuple[Workload, ...]
     at: tuple[tuple[Workload | None, ...], ...]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tkperf.analysis.axes import ACCESS, BLOCKS, MIX, Axis, find_axes
+from tkperf.analysis.axes import ACCESS, BLOCKS, MIX, WorkloadAxis, find_axes
 from tkperf.model.quantity import Quantity
 from tkperf.model.units import format_block_size_kib
 from tkperf.model.workload import Access, Workload
@@ -34,7 +34,7 @@ def describe_axes(titles: Iterable[str]) -> str:
     return list_words(words)
 
 
-def describe_curves(axes: Sequence[Axis]) -> str:
+def describe_curves(axes: Sequence[WorkloadAxis]) -> str:
     """Return the axes that tell a chart's curves apart: ``, one curve for each R/W mix``; empty for a single curve."""
     return f", one curve for each {describe_axes(axis.title for axis in axes)}" if axes else ""
 
@@ -51,7 +51,7 @@ def describe_together(quantities: Sequence[Quantity]) -> str:
 class Naming:
     """Names of a chart's curves or bars, by the axes that tell them apart."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[WorkloadAxis, ...]
 
     @property
     def title(self) -> str:
@@ -133,7 +133,7 @@ def address(link: str, part: str = "", mark: str = "") -> str:
     return "/".join((link, part, mark)).rstrip("/") if link else ""
 
 
-def name_within(workload: Workload, axes: Sequence[Axis]) -> str:
+def name_within(workload: Workload, axes: Sequence[WorkloadAxis]) -> str:
     """Name a workload by the fields that distinguish it from the others of its section."""
     named = [axis for axis in axes if axis not in (MIX, BLOCKS)]
     # Mix and block size have the same form in tables and tracking variables.

@@ -24,7 +24,7 @@ _PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FolderEntry:
     """An open folder, and a name in it; ``is_magic``: the name is a descriptor's, for example /dev/stdout."""
 
     folder: int
@@ -46,7 +46,9 @@ class Place:
 
 
 @contextmanager
-def reach(path: Path, *, makes_folder: bool = False, look_only: bool = False) -> Iterator[Place]:
+def reach(
+    path: Path, *, makes_folder: bool = False, look_only: bool = False
+) -> Iterator[FolderEntry]:
     """Find the place of a file to write.
 
     Args:
@@ -86,7 +88,7 @@ def replace_file(path: Path, pieces: Iterable[bytes], *, makes_folder: bool = Fa
         # Others may write to this folder: so the name cannot be guessed, and the file must be new.
         unfinished = f".tkperf-{os.urandom(8).hex()}.part"
         try:
-            part = Place(place.folder, unfinished).open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            part = FolderEntry(place.folder, unfinished).open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             with open(part, "wb") as file:
                 file.writelines(pieces)
             os.replace(unfinished, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
@@ -108,7 +110,7 @@ class _Walk:
         self._names = [*reversed(path.absolute().parts[1:])]
         self.folder = os.open("/", _FOLDER)
 
-    def go(self, *, makes_folder: bool, look_only: bool) -> Place:
+    def go(self, *, makes_folder: bool, look_only: bool) -> FolderEntry:
         for _ in range(_MOST_NAMES):
             if not self._names:
                 break
@@ -117,7 +119,7 @@ class _Walk:
                 status = os.stat(name, dir_fd=self.folder, follow_symlinks=False)
             except FileNotFoundError:
                 if not self._names:
-                    return Place(self.folder, name)
+                    return FolderEntry(self.folder, name)
                 if not makes_folder or len(self._names) > 1:
                     raise self._missing(name) from None
                 if look_only:
@@ -131,10 +133,10 @@ class _Walk:
             if is_link and not is_magic:
                 self._follow(name)
             elif not self._names:
-                return Place(self.folder, name, is_magic)
+                return FolderEntry(self.folder, name, is_magic)
             else:
                 self._enter(name, follow=is_magic)
-        return Place(self.folder, ".")
+        return FolderEntry(self.folder, ".")
 
     def _enter(self, name: str, *, follow: bool = False) -> None:
         flags = _FOLDER & ~os.O_NOFOLLOW if follow else _FOLDER

@@ -128,7 +128,7 @@ def test_units_of_ata_attributes_are_in_their_names(name: str, host: int, unit: 
     """As smartctl's database has them for the model."""
     document = sata(attribute(241, name, 1000))
     assert read(document).host_written_bytes == host
-    assert tool.parse_facts(document, drive="x").host_unit_bytes == unit
+    assert tool.parse_drive_facts(document, drive="x").host_unit_bytes == unit
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_sas_counts_billions_of_bytes() -> None:
     assert reading.host_written_bytes == 111_254_503 * 10**6
     assert reading.host_read_bytes == 330_638_625 * 10**6
     assert (reading.media_errors, reading.percentage_used, reading.temperature_c) == (3, 4, 34)
-    facts = tool.parse_facts(SAS, drive="x")
+    facts = tool.parse_drive_facts(SAS, drive="x")
     assert (facts.critical_c, facts.serial, facts.host_unit_bytes) == (65, "MADEUP0003", 10**6)
 
 
@@ -232,7 +232,7 @@ def test_a_parser_returns_a_value_whatever_it_gets(data: st.DataObject) -> None:
                 assert value is None or 0 <= value < 2**63
         nvme.parse_controller(odd, drive="x")
         nvme.is_ocp_log(odd)
-        tool.parse_facts(odd, drive="x")
+        tool.parse_drive_facts(odd, drive="x")
         tool.parse_version(odd)
         tool.find_failure(odd)
 

@@ -31,7 +31,7 @@ _BEYOND = (100 - COVERAGE_PERCENT) / 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distribution:
+class CohortDistribution:
     """Distribution of one figure over runs, in its unit.
 
     Attributes:
@@ -54,13 +54,13 @@ class Distribution:
     scores: tuple[float, ...] | None
 
 
-def describe_distribution(values: Sequence[float]) -> Distribution:
+def describe_distribution(values: Sequence[float]) -> CohortDistribution:
     """Return the distribution of two or more values."""
     ordered, middle = sorted(values), median(values)
     rank = _rank_of_median(len(values))
     lower, _, upper = quantiles(values, n=4, method="inclusive")
     strays = [abs(value - middle) for value in values]
-    return Distribution(
+    return CohortDistribution(
         count=len(values),
         median=middle,
         median_low=None if rank is None else ordered[rank],
@@ -166,7 +166,7 @@ class CohortFigure:
     """
 
     row: ComparedRow
-    distribution: Distribution
+    distribution: CohortDistribution
     own_percent: float | None
     outliers: tuple[Outlier, ...]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tkperf.cli.calling import Group
+from tkperf.cli.calling import CommandGroup
 from tkperf.cli.commands.suites import hdd, raid, ssd
 
 HELP = """Estimate '{run}' with the same options; nothing is run, written or asked.
@@ -20,7 +20,7 @@ HELP = """Estimate '{run}' with the same options; nothing is run, written or ask
     """
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def plan() -> None:
     """Estimate phases, times, amount written and share of a drive's endurance before a run.
 

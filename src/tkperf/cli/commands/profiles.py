@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tkperf.cli.calling import Command, Group
+from tkperf.cli.calling import Command, CommandGroup
 from tkperf.cli.kinds import ProfileName
 from tkperf.cli.options import json_option
 from tkperf.model.choices import built_in_profiles
@@ -12,7 +12,7 @@ from tkperf.model.errors import closest, not_known
 from tkperf.model.input_files import is_toml_path
 
 
-class _Profiles(Group):
+class _Profiles(CommandGroup):
     """Group ``tkperf profiles``, after which users may type a profile."""
 
     def describe_unknown(self, ctx: click.Context, name: str) -> str:

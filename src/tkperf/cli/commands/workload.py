@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tkperf.cli.calling import Command, Group
+from tkperf.cli.calling import Command, CommandGroup
 from tkperf.cli.kinds import OUTPUT_FILE, InputFile
 from tkperf.cli.options import json_option, profile_option
 from tkperf.cli.streams import complain
@@ -96,7 +96,7 @@ def _read_included(wanted: str, by: str) -> tuple[str, str]:
     return str(path), read_text_input(path, what="included file", limit_bytes=SETTINGS_BYTES)
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def workload() -> None:
     """Tests of your own: a workload file in TOML gives the loads, phases and rule of steady state.
 
@@ -134,9 +134,9 @@ def show(**options: Any) -> None:
       tkperf workload show ./database.toml
       tkperf workload show ./database.toml --profile quick
     """
-    from tkperf.render.terminal.plan import show as act
+    from tkperf.render.terminal.plan import print_workload
 
-    act(**options)
+    print_workload(**options)
 
 
 workload.add_command(from_fio)

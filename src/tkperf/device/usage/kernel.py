@@ -89,7 +89,7 @@ def _numbers(device: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class LoopDevice:
     """A loop device in use.
 
     Attributes:
@@ -106,7 +106,7 @@ class Loop:
     asked: bool
 
 
-def find_loops(sys_root: Path, dev_root: Path = DEV_ROOT) -> tuple[Loop, ...]:
+def find_loops(sys_root: Path, dev_root: Path = DEV_ROOT) -> tuple[LoopDevice, ...]:
     """Return all loop devices that have a file or device behind them."""
     loops = []
     for entry in sorted(sys_root.glob("block/loop*/loop/backing_file")):
@@ -115,7 +115,7 @@ def find_loops(sys_root: Path, dev_root: Path = DEV_ROOT) -> tuple[Loop, ...]:
         if number is not None:
             asked, says = _ask(dev_root / folder.name, number), exact_text(entry) or ""
             backing = _look_up(says) if asked is None else asked
-            loops.append(Loop(folder.name, number, backing, says, asked is not None))
+            loops.append(LoopDevice(folder.name, number, backing, says, asked is not None))
     return tuple(loops)
 
 

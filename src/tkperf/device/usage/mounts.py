@@ -86,7 +86,7 @@ def find_btrfs_members(sys_root: Path) -> Iterator[tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MountedPath:
     """The place of a file: its file system by the kernel's number, the mount, the path inside."""
 
     mount: Mount
@@ -98,7 +98,7 @@ class Place:
         return os.makedev(int(major), int(minor))
 
 
-def find_place(path: str | Path, mounts: Sequence[Mount], proc_root: Path) -> Place | None:
+def find_place(path: str | Path, mounts: Sequence[Mount], proc_root: Path) -> MountedPath | None:
     """Find the place that a path leads to; None if it cannot be opened or its mount cannot be seen."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -118,7 +118,7 @@ def find_place(path: str | Path, mounts: Sequence[Mount], proc_root: Path) -> Pl
                 below = PurePosixPath(real).relative_to(mount.point)
             except ValueError:
                 return None
-            return Place(mount, PurePosixPath(mount.root) / below)
+            return MountedPath(mount, PurePosixPath(mount.root) / below)
     return None
 
 

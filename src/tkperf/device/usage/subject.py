@@ -22,7 +22,7 @@ from tkperf.device.sysfs import (
     number,
     text,
 )
-from tkperf.device.usage.kernel import FileId, Loop
+from tkperf.device.usage.kernel import FileId, LoopDevice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +80,11 @@ class Subject:
         named = (node.name for node in self.devices if node.name == base)
         return self.bases.get(base) or next(named, None)
 
-    def is_part(self, loop: Loop) -> bool:
+    def is_part(self, loop: LoopDevice) -> bool:
         """Return whether a loop device is the target itself or lies under it."""
         return loop.number in self.nodes or loop.number in self.beneath
 
-    def name_behind(self, loop: Loop) -> str | None:
+    def name_behind(self, loop: LoopDevice) -> str | None:
         """Return the name of the part of the target behind a loop device; None if there is none."""
         backing = loop.backing
         if backing is None:
@@ -94,7 +94,7 @@ class Subject:
         return self.files.get(backing.file) if backing.file else None
 
 
-def find_device_subject(major_minor: str, loops: tuple[Loop, ...], sys_root: Path) -> Subject:
+def find_device_subject(major_minor: str, loops: tuple[LoopDevice, ...], sys_root: Path) -> Subject:
     """Find a block device with all that belongs to it, down to the files and devices behind loop devices."""
     layers = _Layers(loops, sys_root)
     layers.add(os.makedev(*map(int, major_minor.split(":"))), claimed=False)
@@ -114,7 +114,7 @@ def find_device_subject(major_minor: str, loops: tuple[Loop, ...], sys_root: Pat
 class _Layers:
     """A collector of a subject, layer by layer downwards."""
 
-    loops: tuple[Loop, ...]
+    loops: tuple[LoopDevice, ...]
     sys_root: Path
     nodes: dict[int, Path] = field(default_factory=dict)
     beneath: dict[int, Path] = field(default_factory=dict)
@@ -146,7 +146,7 @@ class _Layers:
             if loop.number in (device, device_number(disk)):
                 self._add_behind(loop)
 
-    def _add_behind(self, loop: Loop) -> None:
+    def _add_behind(self, loop: LoopDevice) -> None:
         if loop.backing is None:
             return
         if loop.backing.device is not None:

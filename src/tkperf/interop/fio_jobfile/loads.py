@@ -16,10 +16,10 @@ from tkperf.interop.fio_jobfile.options import (
     DEFAULT_BLOCKS,
     Blocks,
     JobOptions,
+    parse_rates,
     read_arrival,
     read_blocks,
     read_needed_flag,
-    read_rates,
     read_share,
     read_sizes_bytes,
     read_time_s,
@@ -217,7 +217,7 @@ def _read_io_depth(options: JobOptions) -> int:
 
 def _read_rate(options: JobOptions, read_percent: int) -> int:
     """Return the I/Os a second of one thread, reads and writes together; 0: as fast as the device answers."""
-    rates = options.value("rate_iops", read_rates, (0, 0))
+    rates = options.value("rate_iops", parse_rates, (0, 0))
     used = _used(rates, read_percent)
     if len(used) == 2 and rates[0] * 100 != read_percent * sum(rates):
         options.refuse(

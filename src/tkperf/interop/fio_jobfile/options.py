@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tkperf.interop.fio_jobfile.reading import Job, shown
+from tkperf.interop.fio_jobfile.reading import Job, shorten
 from tkperf.interop.fio_options import DEFAULT_BLOCK_BYTES, parse_number, parse_time_s
 from tkperf.model.units import on_one_line
 from tkperf.model.workload import Arrival, BlockShare, Zone
@@ -82,7 +82,7 @@ def read_time_s(value: str | None) -> float:
     return time_s or 0.0
 
 
-def read_rates(value: str | None) -> tuple[int, int]:
+def parse_rates(value: str | None) -> tuple[int, int]:
     """Return the rates of reads and of writes in ``rate_iops``; a missing one is 0, no limit."""
     read, write = _for_sides(value, "0")
     return read_count(read, 0, 10**9), read_count(write, 0, 10**9)
@@ -271,7 +271,7 @@ class Refusal:
     option: str | None
 
     def __str__(self) -> str:
-        return f"{self.place}, [{shown(self.job)}], {self.given}: {self.why}"
+        return f"{self.place}, [{shorten(self.job)}], {self.given}: {self.why}"
 
 
 class JobOptions:
@@ -375,7 +375,7 @@ def list_outcomes(jobs: Sequence[JobOptions]) -> tuple[str, ...]:
     names: dict[str, list[str]] = {}
     for options in jobs:
         for line in options.outcomes():
-            names.setdefault(line, []).append(f"[{shown(on_one_line(options.job.name))}]")
+            names.setdefault(line, []).append(f"[{shorten(on_one_line(options.job.name))}]")
     return tuple(
         f"{on_one_line(line)} ({'all jobs' if len(of) == len(jobs) > 1 else ', '.join(of)})"
         for line, of in sorted(names.items(), key=lambda item: item[0].partition(":")[0])

@@ -44,7 +44,7 @@ class Option:
 
     def __str__(self) -> str:
         """Return ``bs=4k``, shortened."""
-        return shown(self.spelled if self.value is None else f"{self.spelled}={self.value}")
+        return shorten(self.spelled if self.value is None else f"{self.spelled}={self.value}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ def read_jobs(file: str, text: str, read_included: ReadFile) -> tuple[Job, ...]:
                 jobs.append(Job(name=name, place=line.place, line=line.number, options=options))
         elif options is None:
             raise line.error(
-                f"'{shown(line.text)}' is above the first [section], which fio refuses; is it a job file?"
+                f"'{shorten(line.text)}' is above the first [section], which fio refuses; is it a job file?"
             )
         else:
             option = _option(line)
@@ -111,14 +111,14 @@ def read_jobs(file: str, text: str, read_included: ReadFile) -> tuple[Job, ...]:
     return tuple(jobs)
 
 
-def shown(text: str) -> str:
+def shorten(text: str) -> str:
     """Return text of a file for a message, shortened."""
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 
 
 def _section_name(line: _Line) -> str:
     if not line.text.endswith("]") or not line.text[1:-1].strip():
-        raise line.error(f"'{shown(line.text)}' is no section: it is [name]")
+        raise line.error(f"'{shorten(line.text)}' is no section: it is [name]")
     return line.text[1:-1]
 
 
@@ -127,12 +127,12 @@ def _option(line: _Line) -> Option:
     name = name.strip()
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
         raise line.error(
-            f"'{shown(line.text)}' is neither an option nor a section; is it a job file?"
+            f"'{shorten(line.text)}' is neither an option nor a section; is it a job file?"
         )
     found = _KEYWORD.search(value)
     if found:
         raise line.error(
-            f"{name}: {shown(found[0])} is filled in by fio from the environment or the host, so that "
+            f"{name}: {shorten(found[0])} is filled in by fio from the environment or the host, so that "
             "the load would not be known: write its value"
         )
     return Option(
@@ -167,7 +167,7 @@ def _follow_includes(file: str, text: str, read_included: ReadFile) -> Iterator[
 def _read_included(line: _Line, read_included: ReadFile) -> tuple[str, str]:
     wanted = line.text[len("include") + 1 :].strip()
     if not wanted or line.text[len("include")] not in " \t=":
-        raise line.error(f"'{shown(line.text)}': write include FILE")
+        raise line.error(f"'{shorten(line.text)}': write include FILE")
     try:
         return read_included(wanted, line.file)
     except UsageError as error:

@@ -86,7 +86,7 @@ def parse_version(document: LogDocument) -> str:
     return f"smartctl {'.'.join(str(count(part)) for part in numbers)}".strip()
 
 
-def parse_facts(document: LogDocument, *, drive: str) -> DriveFacts:
+def parse_drive_facts(document: LogDocument, *, drive: str) -> DriveFacts:
     """Return the drive's identity and its counting units."""
     written, nand = _written(document), _nand(document)
     is_nvme = bool(table(document.get("nvme_smart_health_information_log")))

@@ -29,7 +29,7 @@ from tkperf.page.comparison.words import (
 from tkperf.page.layout import arrange, listing_axes
 from tkperf.page.page import TableView
 from tkperf.page.words.flags import explain_marks, mark
-from tkperf.page.words.uncertainty import describe, describe_interval, two_digits
+from tkperf.page.words.uncertainty import describe_interval, describe_value, two_digits
 
 MOST_ACROSS = 6
 """Most runs with a column of their own; with more, a row gives the ends and the middle."""
@@ -160,7 +160,7 @@ def describe_entry(measure: Measure, entry: Entry) -> str:
 
 def describe_exactly(measure: Measure, entry: Entry, *, to_first: bool = True) -> str:
     """Return the value in full with its uncertainty; ``to_first`` adds the ratio to the first run with its interval."""
-    value = describe(entry.value, entry.uncertainty, measure)
+    value = describe_value(entry.value, entry.uncertainty, measure)
     if entry.ratio is None or not to_first:
         return value
     interval = describe_interval(entry.ratio, entry.ratio_uncertainty, 3)

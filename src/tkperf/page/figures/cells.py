@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tkperf.analysis.axes import BLOCKS, DEPTH, JOBS, MIX, OFFERED, Axis, find_axes
+from tkperf.analysis.axes import BLOCKS, DEPTH, JOBS, MIX, OFFERED, WorkloadAxis, find_axes
 from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED, Characteristic
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.model.figures import Figure
@@ -223,7 +223,7 @@ def _build_bars(section: SectionResult, quantity: Quantity, title: str) -> Bars3
     )
 
 
-def _name_edge(axis: Axis, workload: Workload) -> str:
+def _name_edge(axis: WorkloadAxis, workload: Workload) -> str:
     """Return the name of a place along an edge; a mix is clear by its stroke, a block size by the edge's title."""
     return axis.text(workload) if axis in (MIX, BLOCKS) else axis.words(workload)
 
@@ -312,7 +312,7 @@ def _draw_over_demand(
     )
 
 
-def split_demand(workloads: Iterable[Workload]) -> tuple[Axis, tuple[Axis, ...]]:
+def split_demand(workloads: Iterable[Workload]) -> tuple[WorkloadAxis, tuple[WorkloadAxis, ...]]:
     """Return the axis along which demand grows within a curve, and the axes that tell the curves apart."""
     axes = find_axes(workloads)
     along = next((axis for axis in (DEPTH, JOBS, OFFERED) if axis in axes), DEPTH)
@@ -325,12 +325,14 @@ def _name_by_axes(section: SectionResult, quantity: str, axis: str = "") -> str:
     return f"{capitalise(quantity)} by {describe_axes(axes)}"
 
 
-def _axes(section: SectionResult, axis: str = "") -> tuple[Axis, ...]:
+def _axes(section: SectionResult, axis: str = "") -> tuple[WorkloadAxis, ...]:
     x, others = split_axes((cell.workload for cell in section.cells), axis)
     return (x, *others)
 
 
-def split_axes(workloads: Iterable[Workload], axis: str = "") -> tuple[Axis, tuple[Axis, ...]]:
+def split_axes(
+    workloads: Iterable[Workload], axis: str = ""
+) -> tuple[WorkloadAxis, tuple[WorkloadAxis, ...]]:
     """Return the x axis of a chart of cells, and the other axes.
 
     The x axis is the one with the requested key, otherwise the block size, or the first axis if that does not differ.

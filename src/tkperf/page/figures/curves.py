@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tkperf.analysis.axes import BLOCKS, DEPTH, JOBS, MIX, Axis, Order
+from tkperf.analysis.axes import BLOCKS, DEPTH, JOBS, MIX, Order, WorkloadAxis
 from tkperf.analysis.results import CellResult
 from tkperf.analysis.uncertainty.spread import COVERED
 from tkperf.model.quantity import (
@@ -65,7 +65,7 @@ def colour_quantity(quantity: Quantity) -> str:
     return _QUANTITIES.get(quantity.key, "blue")
 
 
-def colour_values(axis: Axis, workloads: Iterable[Workload]) -> dict[Order, str]:
+def colour_values(axis: WorkloadAxis, workloads: Iterable[Workload]) -> dict[Order, str]:
     """Return a colour for each value that these workloads have on an axis, by ``axis.order``.
 
     Each value that specifications use has a fixed colour; the others get the colours that are left. More values
@@ -80,7 +80,7 @@ def colour_values(axis: Axis, workloads: Iterable[Workload]) -> dict[Order, str]
     return known | dict(zip(others, left, strict=False))
 
 
-def _find(axis: Axis, work: Workload) -> str | None:
+def _find(axis: WorkloadAxis, work: Workload) -> str | None:
     if axis is BLOCKS:
         return None if work.block_mix else _BLOCK_SIZES.get(work.block_size_bytes)
     if axis is MIX:
@@ -138,7 +138,7 @@ def style_curves(
     }
 
 
-def _place(work: Workload, axes: Iterable[Axis]) -> tuple[Order, ...]:
+def _place(work: Workload, axes: Iterable[WorkloadAxis]) -> tuple[Order, ...]:
     return tuple(axis.order(work) for axis in axes)
 
 

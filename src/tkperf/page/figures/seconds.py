@@ -40,7 +40,7 @@ def draw_seconds(detail: CellDetail, quantities: Sequence[Quantity], title: str)
     """Return quantities over time, each point with the extremes of the seconds that it represents."""
     curves = tuple(_curve(quantity, _points(detail, quantity)) for quantity in reversed(quantities))
     marks = (*find_judged(detail), *find_flagged(detail))
-    return _chart(quantities, title, curves, marks, find_parts(detail))
+    return _chart(quantities, title, curves, marks, find_part_starts(detail))
 
 
 def draw_any_seconds(quantities: Sequence[Quantity], title: str) -> Chart:
@@ -115,7 +115,7 @@ def find_flagged(detail: CellDetail) -> tuple[Shade, ...]:
     )
 
 
-def find_parts(detail: CellDetail) -> tuple[Rule, ...]:
+def find_part_starts(detail: CellDetail) -> tuple[Rule, ...]:
     """Return the start of each part, in ms; empty for a single part, or for too many to tell apart."""
     return tuple(_parts(detail)) if 1 < len(detail.parts) <= MOST_MARKED_PARTS else ()
 

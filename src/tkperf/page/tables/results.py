@@ -32,7 +32,7 @@ from tkperf.page.layout import arrange
 from tkperf.page.naming import name_within
 from tkperf.page.words.flags import explain_marks, mark
 from tkperf.page.words.run import describe_stream
-from tkperf.page.words.uncertainty import MEANING, describe, summarise
+from tkperf.page.words.uncertainty import MEANING, describe_value, summarise
 
 # Colours follow the logarithm if the greatest value is more than this many times the least.
 WIDE_RANGE = 20.0
@@ -73,7 +73,7 @@ class TableNumber:
             return ""
         if self.measure is None:
             return format_exact(self.value)
-        return describe(self.value, self.uncertainty, self.measure)
+        return describe_value(self.value, self.uncertainty, self.measure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

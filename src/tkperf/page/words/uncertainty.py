@@ -105,7 +105,7 @@ def _second_place(value: float) -> int:
     return floor(log10(abs(value))) - 1 if isfinite(value) else 0
 
 
-def describe(value: float | None, uncertainty: Uncertainty | None, measure: Measure) -> str:
+def describe_value(value: float | None, uncertainty: Uncertainty | None, measure: Measure) -> str:
     """Describe the value in full, with its interval and basis, or the reason for a missing one."""
     if value is None:
         return ""

@@ -195,11 +195,11 @@ def find_table_fault(
             return f"load {name}, key {fault}"
     for number, phase in enumerate(phases, start=1):
         if fault := _in_phase(phase, loads, profile):
-            return f"{name_of(number, phase)}, key {fault}"
+            return f"{name_phase(number, phase)}, key {fault}"
     return _in_order(phases)
 
 
-def name_of(number: int, phase: OwnPhase) -> str:
+def name_phase(number: int, phase: OwnPhase) -> str:
     """Return ``phase 2 (rounds)``; phases count from 1."""
     return f"phase {number} ({phase.__struct_config__.tag})"
 
@@ -346,7 +346,7 @@ def _in_stream(phase: StreamPhase, load: Load) -> str | None:
 
 def _in_order(phases: Sequence[OwnPhase]) -> str | None:
     if not isinstance(phases[-1], Measuring):
-        return f"{name_of(len(phases), phases[-1])}, key kind: nothing is measured after it"
+        return f"{name_phase(len(phases), phases[-1])}, key kind: nothing is measured after it"
     sections = [phase.section for phase in phases if isinstance(phase, Measuring)]
     for section in sections:
         if sections.count(section) > 1:
@@ -366,7 +366,7 @@ def find_unreachable(phases: Sequence[OwnPhase], rules: SteadyStateTable) -> str
             judged = 1 + (phase.slices - 1) // phase.judged_every
             if judged < rules.window_rounds:
                 return (
-                    f"{name_of(number, phase)}, key longest_s: only {judged} slices are judged, and a "
+                    f"{name_phase(number, phase)}, key longest_s: only {judged} slices are judged, and a "
                     f"window needs {rules.window_rounds}: steady state cannot be reached"
                 )
     return None

@@ -11,7 +11,15 @@ from typing import Any
 
 from tkperf.page.chart import Bars3D
 from tkperf.render.charts.axes import linear_axis
-from tkperf.render.charts.frame import GREY, Row, Spec, build_frame, find_colour, shade, tooltip
+from tkperf.render.charts.frame import (
+    GREY,
+    Row,
+    Spec,
+    build_frame,
+    find_colour,
+    light_colour,
+    tooltip,
+)
 
 ScreenPoint = tuple[float, float]
 
@@ -170,7 +178,7 @@ def _bar(right: int, back: int, height: float, colour: str, datum: Row) -> list[
                     "y": round(y, 3),
                     "face": f"{right}/{back}/{face}",
                     "corner": number,
-                    "colour": shade(colour, _FACES[face]),
+                    "colour": light_colour(colour, _FACES[face]),
                 }
             )
     return rows

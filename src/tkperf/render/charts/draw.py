@@ -37,7 +37,7 @@ from tkperf.render.charts.frame import (
     name_channel,
     tooltip,
 )
-from tkperf.render.charts.rows import Group, build_rule_row, group_curves, is_sorted
+from tkperf.render.charts.rows import CurveGroup, build_rule_row, group_curves, is_sorted
 
 # The first disturbed seconds of a day are enough to show it.
 MOST_RINGS = 2000
@@ -191,7 +191,7 @@ class _Drawing:
 
     # ---- curves
 
-    def _curves(self, group: Group) -> Iterator[Spec]:
+    def _curves(self, group: CurveGroup) -> Iterator[Spec]:
         first = group.first
         self.data[group.name] = group.rows
         encoding = self._encode(group)
@@ -214,7 +214,7 @@ class _Drawing:
         else:
             yield from self._points(group, encoding, tip, plain)
 
-    def _lines(self, group: Group, encoding: Spec, tip: Spec, plain: Row) -> Iterator[Spec]:
+    def _lines(self, group: CurveGroup, encoding: Spec, tip: Spec, plain: Row) -> Iterator[Spec]:
         first, banded = group.first, group.is_spread
         line: Row = {"type": "line", **plain}
         if banded:
@@ -240,7 +240,7 @@ class _Drawing:
         layer = self._layer(group.name, dot, spots | tip)
         yield layer if first.dots else layer | {"transform": [{"filter": "datum.alone"}]}
 
-    def _points(self, group: Group, encoding: Spec, tip: Spec, plain: Row) -> Iterator[Spec]:
+    def _points(self, group: CurveGroup, encoding: Spec, tip: Spec, plain: Row) -> Iterator[Spec]:
         muted = group.first.muted
         if group.is_spread:
             known = {"filter": "isValid(datum.low) && isValid(datum.high)"}
@@ -265,7 +265,7 @@ class _Drawing:
             places = {key: encoding[key] for key in (self.x, self.y)}
             yield self._layer(group.name, {"type": "text", **side}, places | text)
 
-    def _encode(self, group: Group) -> Spec:
+    def _encode(self, group: CurveGroup) -> Spec:
         """Return the channels of a group's curves: their place, colour and dash."""
         muted = group.first.muted
         encoding: Spec = {self.x: self.places, self.y: self.values}
@@ -294,7 +294,7 @@ class _Drawing:
     def _from_low_to_high(self) -> Spec:
         return {self.y: {**self.values, "field": "low"}, f"{self.y}2": {"field": "high"}}
 
-    def _tip(self, group: Group) -> list[Row]:
+    def _tip(self, group: CurveGroup) -> list[Row]:
         """Return what is shown of a point under the pointer."""
         chart, first = self.chart, group.first
         fields = [("series", chart.series or chart.series_word)] if "color" in self.style else []

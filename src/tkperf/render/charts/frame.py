@@ -79,7 +79,7 @@ def find_colour(name: str) -> str:
     )
 
 
-def shade(colour: str, brightness: float) -> str:
+def light_colour(colour: str, brightness: float) -> str:
     """Return a colour in more or less light; what is beyond 1 is its share of white."""
     white = max(0.0, brightness - 1)
     channels = (each * min(1.0, brightness) for each in _split_channels(colour))

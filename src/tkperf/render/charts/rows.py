@@ -12,7 +12,7 @@ from tkperf.render.charts.frame import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class CurveGroup:
     """Curves that are drawn by the same layers, and the name of their data."""
 
     name: str
@@ -33,7 +33,7 @@ class Group:
         return any(row.get("high") is not None for row in self.rows)
 
 
-def group_curves(chart: Chart) -> Iterator[Group]:
+def group_curves(chart: Chart) -> Iterator[CurveGroup]:
     """Yield the curves of each look, those in the background first, with their rows."""
 
     def look(curve: Curve) -> tuple[object, ...]:
@@ -63,7 +63,7 @@ def group_curves(chart: Chart) -> Iterator[Group]:
                 if curve.texts:
                     row |= {"label": point.facts[0], "below": (point.y or 0) < middles[point.x]}
                 rows.append(row)
-        yield Group(name=f"curves{number or ''}", curves=tuple(curves), rows=rows)
+        yield CurveGroup(name=f"curves{number or ''}", curves=tuple(curves), rows=rows)
 
 
 def _middles(chart: Chart) -> Mapping[object, float]:

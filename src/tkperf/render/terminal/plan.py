@@ -151,7 +151,7 @@ def tell_warnings(warnings: Iterable[RunWarning]) -> None:
     tell(*(f"[yellow]warning[/yellow]  {plain(warning.text)}" for warning in warnings))
 
 
-def show(file: Path, profile: str, as_json: bool) -> None:
+def print_workload(file: Path, profile: str, as_json: bool) -> None:
     """Print what the test of a workload file would do."""
     chosen = with_workloads(load_profile(profile), "ssd", (str(file.absolute()),))
     (test,) = own_tests(chosen)
