@@ -22,9 +22,9 @@ from tkperf.model.histogram import BUCKETS, Histogram, bucket_of_ns
 from tkperf.model.measurement import IoStats
 from tkperf.model.record import PurgeResult
 from tkperf.model.run_info import RunInfo
+from tkperf.model.user_facts import NO_USER_FACTS, UserFacts
 from tkperf.model.workload import Access, Workload
 from tkperf.page.page import ReportView
-from tkperf.page.user_facts import NO_USER_FACTS, UserFacts
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.procedures.profiles import Profile
 from tkperf.runfile.reader import RunFile, read_run

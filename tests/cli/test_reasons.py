@@ -109,6 +109,16 @@ PROVOKED: dict[str, tuple[Callable[[Path], tuple[object, ...]], int, str]] = {
         2,
         "neither a file nor a pipe",
     ),
+    "facts without an end": (
+        lambda folder: ("ssd", "n", "sim:sata-ssd", "--fact-file", "/dev/zero"),
+        2,
+        "cannot read the facts /dev/zero: it is neither a file nor a pipe",
+    ),
+    "facts of a report that are none": (
+        lambda folder: ("report", folder / "run.tkperf", "--fact-file", binary(folder / "f")),
+        2,
+        "--fact-file '",
+    ),
     "command that cannot be split": (
         lambda folder: ("ssd", "n", "sim:sata-ssd", "--notify-command", "mail 'x"),
         2,

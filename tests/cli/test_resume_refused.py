@@ -182,6 +182,17 @@ def test_a_switch_that_is_neither_on_nor_off(option: str, value: object, run_fil
     assert_refused(run_file, 6, f"option {option} is")
 
 
+@pytest.mark.parametrize(
+    ("facts", "code", "says"),
+    [(["Note"], 6, "option facts is"), ({"Note": 7}, 2, "Note has 0 characters")],
+)
+def test_facts_that_no_run_has(facts: object, code: int, says: str, run_file: Path) -> None:
+    options = fact(run_file, "options")
+    assert isinstance(options, dict)
+    edit(run_file, options=options | {"facts": facts})
+    assert_refused(run_file, code, says)
+
+
 def test_a_run_in_segments(run_file: Path) -> None:
     profile = fact(run_file, "profile")
     assert isinstance(profile, dict)

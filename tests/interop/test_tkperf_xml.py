@@ -24,9 +24,9 @@ from tkperf.interop.tkperf_xml import parse_tkperf_xml
 from tkperf.model.errors import RunFileError, UsageError
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, THROUGHPUT, percentile
 from tkperf.model.units import KIB
+from tkperf.model.user_facts import NO_USER_FACTS
 from tkperf.page.page import FactBlocks, ReportView
 from tkperf.page.page_header import build_page_header
-from tkperf.page.user_facts import NO_USER_FACTS
 from tkperf.pipeline.disclosure import (
     FILE_NOTICE,
     NO_PURGE_NOTICE,

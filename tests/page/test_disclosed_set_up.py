@@ -16,11 +16,12 @@ from tests.analysis.made_up import made_up_run
 from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.model.errors import UsageError
+from tkperf.model.user_facts import NO_USER_FACTS, SPONSOR, UserFacts, parse_facts
 from tkperf.page.disclosure import build_disclosure
 from tkperf.page.facts import describe_demands
 from tkperf.page.page_header import build_page_header, describe_run
 from tkperf.page.procedure_text import describe_procedure
-from tkperf.page.user_facts import NO_USER_FACTS, SPONSOR, UserFacts, parse_facts
+from tkperf.page.view import build_view
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.procedures.profiles import apply_options
 from tkperf.render.export_json import render_json
@@ -120,11 +121,44 @@ def test_the_clock_of_fio_is_disclosed_where_it_is_recorded(tmp_path: Path) -> N
         ("NAND type=", "write NAME=TEXT"),
         ("nand tipe=TLC", "did you mean 'NAND type'?"),
         ("Serial number=1", "there is no 'Serial number'"),
+        ("Note=" + "x" * 1001, "Note has 1001 characters of text; use 1 to 1000"),
+        ("Note=\x1b\x07", "Note has 0 characters"),
     ],
 )
 def test_a_fact_that_reports_do_not_have_is_refused(text: str, says: str) -> None:
+    """From a file as from the command line, each with the name of its option."""
     with pytest.raises(UsageError, match=re.escape(says)):
         parse_facts([text])
+    with pytest.raises(UsageError, match=f"^--fact-file.*{re.escape(says)}"):
+        parse_facts([], f"# a file\n\n{text}\n")
+
+
+def test_a_file_of_facts_has_one_on_each_line() -> None:
+    """With = or a colon; the command line prevails."""
+    lines = "# lab\n  # 2\nNAND type: 3D TLC, V=6\r\n\nnote=a: b\nTest sponsor=ACME"
+    assert parse_facts(["Note=\x1b[31mlate"], lines) == {
+        "NAND type": "3D TLC, V=6", "Note": "[31mlate", "Test sponsor": "ACME",
+    }  # fmt: skip
+
+
+def test_facts_given_with_the_run_are_in_each_of_its_reports(tmp_path: Path) -> None:
+    """A report's own prevail; the disclosure says which the operator gave; a foreign file may hold anything."""
+    kept: dict[str, object] = {
+        "NAND type": "TLC", "Note": "early", "Serial number": "1", "Motherboard": 7, "Manufacturer": "\0",
+    }  # fmt: skip
+    view = build_view(simulate(tmp_path, run_info(options={"facts": kept})))
+    shown = dict(view.disclosure)
+    assert dict(shown["Device under test"])["NAND type"] == "TLC"
+    assert dict(shown["Test run"])["Note"] == "early"
+    assert dict(shown["Test run"])["Given by the operator"] == "NAND type, Note"
+    assert dict(dict(view.header)["Device under test"])["NAND type"] == "TLC"
+    assert all(
+        dict(dict(test.header)["Device under test"])["NAND type"] == "TLC" for test in view.tests
+    )
+    odd = UserFacts(facts={"Note": "late"}).with_those_of(run_info(options={"facts": ["x"]}))
+    assert odd.facts == {"Note": "late"}
+    later = UserFacts(facts={"Note": "late"}).with_those_of(run_info(options={"facts": kept}))
+    assert later.facts == {"NAND type": "TLC", "Note": "late"}
 
 
 def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:

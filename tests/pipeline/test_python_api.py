@@ -28,6 +28,22 @@ def test_load_is_the_analysis(tmp_path: Path) -> None:
     assert tkperf.load(str(tmp_path / "run.tkperf")) == result
 
 
+def test_facts_of_the_operator_are_part_of_a_request(tmp_path: Path) -> None:
+    """Under the names of reports, and refused like those of the command line."""
+    facts = {"nand type": " 3D\nTLC"}
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("tp",), facts=facts)
+    result = tkperf.run(plan, "run", folder=tmp_path)
+    assert result.info.options["facts"] == {"NAND type": "3D TLC"}
+    for wrong, says in (
+        ({"Serial number": "1"}, "facts: there is no 'Serial number'"),
+        ({"Note": 7}, "facts: Note has 0 characters"),
+        ("Note=x", "facts: 'Note=x' is not of type dict"),
+        ({7: "x"}, "facts: there is no '7'"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            tkperf.make_plan("ssd", "sim:sata-ssd", facts=wrong)
+
+
 def examples(heading: str) -> list[str]:
     """The blocks below a heading of the document."""
     parts = re.split(r"^## (.*)$", DOCUMENT.read_text(encoding="utf-8"), flags=re.MULTILINE)

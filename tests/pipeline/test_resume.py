@@ -157,13 +157,15 @@ def test_a_test_that_is_repeated_is_kept_and_named(moments: list[Path], tmp_path
 
 def test_a_test_that_is_added_follows_the_runs_own_options(tmp_path: Path) -> None:
     """With what they alter in it."""
-    plan = make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("tp",), jobs=3)
+    facts = {"Note": "lab 2"}
+    plan = make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("tp",), jobs=3, facts=facts)
     run(plan, "run", folder=tmp_path)
     result = go_on(tmp_path / "run.tkperf", add=("lat", "iops"))
     assert [test.name for test in result.tests] == ["iops", "lat", "tp"]
     assert {cell.workload.jobs for cell in result.tests[0].sections[0].cells} == {3}
     assert find_notices(result)[-1] == "ADDED: measured after the run had ended: lat, iops"
     assert "threads 2 -> 3" in result.info.choices
+    assert result.info.options["facts"] == facts
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ from tkperf.analysis.results import RunResult
 from tkperf.cli.main import cli
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, THROUGHPUT
 from tkperf.model.units import format_number
+from tkperf.model.user_facts import UserFacts
 from tkperf.page.chart import Axis, Chart, Curve, Point
 from tkperf.page.page import ChartView, ReportView, TableView
-from tkperf.page.user_facts import UserFacts
 from tkperf.page.view import build_view
 from tkperf.page.words.steady_state import format_verdict_value
 from tkperf.render import printing

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -239,6 +240,17 @@ VIEWS = (
     ),
     _on_output("-d", "--debug", is_flag=True, help="Every fio job in the log file."),
 )  # fmt: skip
+FACT: dict[str, Any] = {
+    "multiple": True,
+    "metavar": "NAME=TEXT",
+    "help": "A fact that no tool can find out, in the HTML and PDF; may be repeated. NAME is Test sponsor, "
+    "Reference test platform, Manufacturer, NAND type, Motherboard or Note.",
+}
+FACT_FILE: dict[str, Any] = {
+    "type": TextOf("the facts"),
+    "metavar": "FILE",
+    "help": "A file with such facts, one a line; --fact prevails.",
+}
 # The output folder, the report's texts, and the views.
 RESULT = (
     _on_output(
@@ -253,6 +265,8 @@ RESULT = (
         "-fm", "--feature-matrix", metavar="FILE", type=TextOf("the feature matrix"),
         help="Feature matrix of the device for the report.",
     ),
+    _on_output("--fact", "facts", **FACT),
+    _on_output("--fact-file", **FACT_FILE),
     _for_tkperf(
         "-i", "--interface", metavar="NAME", expose_value=False,
         help="The device's interface: tkperf finds it out.",

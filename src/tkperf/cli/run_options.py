@@ -14,6 +14,7 @@ from typing import Any
 from tkperf.device.raid.config import load_raid_config
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import UsageError
+from tkperf.model.user_facts import parse_facts
 from tkperf.pipeline.outlook import (
     ASSUMED,
     Outlook,
@@ -116,7 +117,7 @@ def read_options(suite: str, options: dict[str, Any]) -> tuple[RunRequest, RunOp
     """Return the request and the call's own options from the command line's, by the names of their fields.
 
     Raises:
-        UsageError: the options contradict each other, raid.json has a mistake, or no device could do this.
+        UsageError: the options contradict each other, raid.json or a fact has a mistake, or no device could do this.
     """
     own = {field.name for field in fields(RunOptions)}
     call = {name: value for name, value in options.items() if name in own}
@@ -124,6 +125,7 @@ def read_options(suite: str, options: dict[str, Any]) -> tuple[RunRequest, RunOp
     run_options = RunOptions(**call, command_line=tuple(sys.argv))
     if (config := asked.get("raid")) is not None:
         asked["raid"] = load_raid_config(config)
+    asked["facts"] = parse_facts(asked["facts"], asked.pop("fact_file") or "")
     return RunRequest(suite=suite, **asked), run_options
 
 

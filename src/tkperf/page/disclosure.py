@@ -8,6 +8,16 @@ from tkperf.analysis.host import UNKNOWN, host_findings, tuned_settings
 from tkperf.analysis.results import RunResult
 from tkperf.model.run_info import RunInfo
 from tkperf.model.units import format_count
+from tkperf.model.user_facts import (
+    MANUFACTURER,
+    MOTHERBOARD,
+    NAND_TYPE,
+    NO_USER_FACTS,
+    NOTE,
+    PLATFORM,
+    SPONSOR,
+    UserFacts,
+)
 from tkperf.page.facts import (
     MaybeFacts,
     capacity,
@@ -26,16 +36,6 @@ from tkperf.page.facts import (
 from tkperf.page.figures.telemetry import describe_telemetry
 from tkperf.page.page import FactBlocks
 from tkperf.page.page_header import build_parameters, build_preconditioning
-from tkperf.page.user_facts import (
-    MANUFACTURER,
-    MOTHERBOARD,
-    NAND_TYPE,
-    NO_USER_FACTS,
-    NOTE,
-    PLATFORM,
-    SPONSOR,
-    UserFacts,
-)
 from tkperf.page.wording import NOT_KNOWN_TEXT, format_moment
 from tkperf.procedures import SUITES, read_stored_profile
 
@@ -101,6 +101,7 @@ def _run(result: RunResult, told: UserFacts) -> MaybeFacts:
         ("Load generator", describe_load_generator(info)),
         *((("Clock of fio", str(info.host["fio_clock"])),) if info.host.get("fio_clock") else ()),
         *(((NOTE, told.of(NOTE)),) if told.of(NOTE) else ()),
+        *((("Given by the operator", ", ".join(told.facts)),) if told.facts else ()),
     )
 
 

@@ -6,6 +6,14 @@ from collections.abc import Iterable, Iterator
 
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.model.units import format_duration
+from tkperf.model.user_facts import (
+    MANUFACTURER,
+    MOTHERBOARD,
+    NAND_TYPE,
+    PLATFORM,
+    SPONSOR,
+    UserFacts,
+)
 from tkperf.page.facts import (
     capacity,
     describe_cpu,
@@ -24,14 +32,6 @@ from tkperf.page.facts import (
 )
 from tkperf.page.page import FactBlocks, Facts
 from tkperf.page.procedure_text import describe_fill, describe_fill_load
-from tkperf.page.user_facts import (
-    MANUFACTURER,
-    MOTHERBOARD,
-    NAND_TYPE,
-    PLATFORM,
-    SPONSOR,
-    UserFacts,
-)
 from tkperf.page.wording import NOT_KNOWN_TEXT, format_moment
 from tkperf.page.words.steady_state import name_rounds
 

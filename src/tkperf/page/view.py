@@ -12,6 +12,7 @@ from tkperf.analysis.results import RunResult, TestResult
 from tkperf.analysis.selection import SelectedPart
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.units import NOT_MEASURED, format_duration
+from tkperf.model.user_facts import NO_USER_FACTS, UserFacts
 from tkperf.page.cells import Cells, build_cell_charts
 from tkperf.page.check import build_claims_table
 from tkperf.page.disclosure import build_disclosure
@@ -26,7 +27,6 @@ from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
 from tkperf.page.sections import build_section_view
 from tkperf.page.selected import build_selected_parts
 from tkperf.page.subject import SectionSubject, build_subjects
-from tkperf.page.user_facts import NO_USER_FACTS, UserFacts
 from tkperf.page.verdict import describe_verdict
 from tkperf.page.whole_test import build_test_figures
 from tkperf.page.wording import format_known_capacity, format_written
@@ -53,8 +53,9 @@ def build_view(
         loads_of_tests: the loads of each test, by its name; without them no chart covers a whole test.
         chosen: parts of the run whose histograms the user asked for.
         telemetry: the drives' own reports; drawn if ``loads_of_tests`` has the time.
-        told: facts that the run file does not have.
+        told: facts given for this report; they prevail over those that the run was begun with.
     """
+    told = told.with_those_of(result.info)
     groups = group_warnings(result)
     subjects = {
         test.name: build_subjects(

@@ -25,6 +25,7 @@ from tkperf.model.choices import (
 from tkperf.model.errors import UsageError, not_known
 from tkperf.model.input_files import is_toml_path
 from tkperf.model.units import parse_size_bytes
+from tkperf.model.user_facts import find_names
 from tkperf.procedures import SUITES
 from tkperf.procedures.profiles import Profile, resolve_range
 
@@ -59,6 +60,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         telemetry: read the drives' own logs during the run.
         raid: configuration of the set; for the suite ``raid`` only, and required there.
         remove_set: take the set down again after the run.
+        facts: facts for reports that no tool can find out, by name: ``NAND type``, ``Test sponsor`` ...
 
     Raises:
         UsageError: a value is impossible on any device, or two values exclude each other.
@@ -85,6 +87,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     telemetry: bool = True
     raid: RaidConfig | None = None
     remove_set: bool = False
+    facts: dict[str, str] = {}
 
     def __post_init__(self) -> None:
         if isinstance(self.tests, list):
@@ -92,6 +95,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if isinstance(self.profile, Path):
             msgspec.structs.force_setattr(self, "profile", str(self.profile))
         self._check_types()
+        named = find_names("facts", self.facts.items())
+        msgspec.structs.force_setattr(self, "facts", named)
         _one_of("suite", self.suite, SUITES)
         for test in self.tests:
             if not is_toml_path(test):

@@ -14,7 +14,7 @@ import click
 
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import RUN_FILE, InputFile
-from tkperf.cli.options import json_option, output_file, output_folder
+from tkperf.cli.options import FACT, FACT_FILE, json_option, output_file, output_folder
 from tkperf.cli.streams import complain
 from tkperf.model.errors import UsageError
 
@@ -48,14 +48,8 @@ if TYPE_CHECKING:
     "workload, or several of these with commas; PART a round (28), rounds (3-7), seconds (12-40s) "
     "or a level (70000iops).",
 )
-@click.option(
-    "--fact",
-    "facts",
-    multiple=True,
-    metavar="NAME=TEXT",
-    help="A fact that no tool can find out, in the HTML and PDF; may be repeated. NAME is Test sponsor, "
-    "Reference test platform, Manufacturer, NAND type, Motherboard or Note.",
-)
+@click.option("--fact", "facts", **FACT)
+@click.option("--fact-file", **FACT_FILE)
 @output_folder("csv", "Tables as CSV: cells, rounds, slices, verdicts, histograms, every second.")
 @output_folder("parquet", "The same tables as Parquet.")
 @output_file("json", "As tkperf show --json.")
@@ -70,6 +64,7 @@ def report(
     claims_file: Path | None,
     histograms: tuple[str, ...],
     facts: tuple[str, ...],
+    fact_file: str | None,
     csv_folder: Path | None,
     parquet_folder: Path | None,
     json_file: Path | None,
@@ -94,7 +89,7 @@ def report(
     from tkperf.analysis.selection import parse_selection
     from tkperf.analysis.telemetry import place_readings
     from tkperf.cli.output import Outputs, files_in
-    from tkperf.page.user_facts import UserFacts, parse_facts
+    from tkperf.model.user_facts import UserFacts, parse_facts
     from tkperf.pipeline.api import read_and_check
     from tkperf.render.export_json import render_json
     from tkperf.render.export_markdown import render_markdown
@@ -112,7 +107,9 @@ def report(
     from tkperf.runfile.reader import RunFile
 
     selections = [parse_selection(text) for text in histograms]
-    user_facts = UserFacts(report_date=find_report_date(), facts=parse_facts(facts))
+    user_facts = UserFacts(
+        report_date=find_report_date(), facts=parse_facts(facts, fact_file or "")
+    )
     series_files = (openmetrics_file, line_protocol_file)
     files = (pdf_file, json_file, xml_file, markdown_file, *series_files)
     others = (csv_folder, parquet_folder, *files)
