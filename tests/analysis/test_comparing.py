@@ -15,7 +15,7 @@ from rich.console import Console
 from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tests.builders import work
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison, compare, find_day
-from tkperf.analysis.comparing.entries import Change, Entry
+from tkperf.analysis.comparing.entries import Change, Entry, against_first
 from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
 from tkperf.analysis.telemetry import DriveTelemetry
 from tkperf.analysis.timeline.findings import Recorded, Timeline
@@ -176,6 +176,22 @@ def test_less_latency_is_said_to_be_better() -> None:
         "4 KiB random write: B has 0.502 x the mean latency of A (their ranges do not meet), better, "
         "beyond noise."
     )
+
+
+def test_the_same_slowdown_is_worse_as_iops_and_as_latency() -> None:
+    """Of a drive that never became steady, too, whose interval reaches below 0."""
+
+    def entry(value: float, share: float) -> Entry:
+        half = value * share
+        known = Uncertainty(
+            standard=half / 2, low=value - half, high=value + half, basis=Basis.ROUNDS
+        )
+        return Entry(value=value, uncertainty=known)
+
+    for share in (0.9, 1.2):
+        slower = against_first(entry(93_900, 0.003), entry(24_000, share), IOPS)
+        longer = against_first(entry(97.5, 0.003), entry(97.5 * 93.9 / 24, share), LATENCY_MEAN)
+        assert slower.change is longer.change is Change.WORSE
 
 
 def test_a_simulated_drive_beside_a_measured_one_is_said_first() -> None:

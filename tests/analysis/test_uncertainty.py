@@ -360,8 +360,20 @@ def test_a_ratio_to_what_has_no_uncertainty_has_none(other: Uncertainty | None) 
     assert not build_ratio(0.0, normal(0, 3), 100.0, normal(100, 1)).known
 
 
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.95, 1.3])
+def test_a_slower_device_has_mirrored_intervals_as_iops_and_as_latency(share: float) -> None:
+    """The same noise, in percent, has the same consequence for both; a few rounds that differ much are no reason for 0."""
+    rate = build_ratio(25.0, normal(25, 25 * share), 100.0, normal(100, 1))
+    latency = build_ratio(400.0, normal(400, 400 * share), 100.0, normal(100, 1))
+    assert rate.low is not None
+    assert rate.high is not None
+    assert latency.low == pytest.approx(1 / rate.high)
+    assert latency.high == pytest.approx(1 / rate.low)
+
+
 def test_a_ratio_to_what_may_be_nothing_has_no_upper_end() -> None:
-    found = build_ratio(300.0, normal(300, 3), 100.0, normal(100, 150))
+    nothing = Uncertainty(standard=80, low=0, high=250, basis=Basis.COUNTS)
+    found = build_ratio(300.0, normal(300, 3), 100.0, nothing)
     assert (found.high, found.standard) == (None, None)
     assert found.low is not None
     assert 0 < found.low < 3

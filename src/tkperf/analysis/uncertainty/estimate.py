@@ -137,7 +137,9 @@ def build_ratio(
     """Return the uncertainty of the ratio of both levels; ``times`` is 1 or 100.
 
     Each end follows from the distances of both intervals' ends, as logarithms. Zou and Donner (2008): the
-    method assumes no symmetry, and few degrees of freedom of either count by its own interval.
+    method assumes no symmetry, and few degrees of freedom of either count by its own interval. A symmetric
+    interval is as far to both sides as its half is of the value: a device that becomes slower has the mirror
+    image of an interval as IOPS and as latency, and neither can be 0.
     """
     if of is None or to is None or not (of.known and to.known):
         return _not_known(of, to)
@@ -145,8 +147,9 @@ def build_ratio(
         return Uncertainty(reason="of a value that is not above 0")
     ratio = times * value / to_value
     of, to = of.of_level, to.of_level
-    down = hypot(_log_distance(value, of.low), _log_distance(to_value, to.high))
-    up = hypot(_log_distance(value, of.high), _log_distance(to_value, to.low))
+    of_down, of_up = _log_distances(value, of)
+    to_down, to_up = _log_distances(to_value, to)
+    down, up = hypot(of_down, to_up), hypot(of_up, to_down)
     high = None if up == inf else ratio * exp(up)
     low = ratio * exp(-down)
     return Uncertainty(
@@ -207,5 +210,12 @@ def _distance(value: float, end: float | None) -> float:
     return inf if end is None else abs(end - value)
 
 
-def _log_distance(value: float, end: float | None) -> float:
-    return inf if end is None or end <= 0 else abs(log(end / value))
+def _log_distances(value: float, known: Uncertainty) -> tuple[float, float]:
+    """Return how far the interval reaches down and up, as logarithms."""
+    half = known.expanded
+    if half is not None and known.is_even(value):
+        return half / value, half / value
+    down, up = (
+        inf if end is None or end <= 0 else abs(log(end / value)) for end in (known.low, known.high)
+    )
+    return down, up
