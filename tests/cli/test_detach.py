@@ -331,7 +331,9 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
     wait_for(lambda: not is_being_written(run_path))
     (state,) = json.loads(tkperf("status", run_path, "--json").stdout)["runs"]
     assert (state["state"], state["pid"]) == ("killed", None)
-    assert "killed:" in tkperf("status", run_path).stdout
+    words = tkperf("status", run_path).stdout
+    assert "killed" in words
+    assert state["because"] in words
     done = tkperf("stop", run_path)
     assert done.returncode == 0
     assert f"go on:   tkperf resume {run_path}" in done.stderr

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import tkperf
 from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.run_results import analyse
+from tkperf.analysis.verdict import judge_run
+from tkperf.cli.main import cli
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.record import RunStatus, StepKind
 from tkperf.page.remarks import find_badges
@@ -84,6 +90,33 @@ def test_of_a_run_that_is_complete_no_step_is_read(
     monkeypatch.setattr("tkperf.runfile.log_rows.parse_step", never)
     assert read_overview(path) == before
     assert before.elapsed_s == 9.0
+
+
+def test_the_verdict_is_that_of_the_results(tmp_path: Path) -> None:
+    """It is looked for only when asked for, as it needs every step."""
+    path = ended(tmp_path, True, False, looked=True)
+    assert read_overview(path).verdict is None
+    found = read_overview(path, judged=True)
+    assert found.verdict is judge_run(analyse(read_run(path))).state
+    assert replace(found, verdict=None) == read_overview(path)
+    assert (found.tests_done, found.tests) == (1, 1)
+
+
+def test_of_many_runs_none_is_judged_but_those_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list of an archive must not take minutes."""
+    path = ended(tmp_path, False, looked=True)
+    for number in range(51):
+        shutil.copy(path, tmp_path / f"r{number}.tkperf")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tkperf.pipeline.following.find_running", list)
+    for words, judged in (([], False), (["r1.tkperf"], True)):
+        done = CliRunner().invoke(cli, ["status", "--json", *words])
+        assert done.exit_code == 0, done.output
+        verdicts = {run["verdict"] for run in json.loads(done.output)["runs"]}
+        assert (verdicts != {None}) is judged
+    assert "name some of them" in CliRunner().invoke(cli, ["status"]).output
 
 
 def test_every_output_counts_the_same_disturbed_steps(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tkperf.analysis.overview import RunOverview
 from tkperf.cli.commands.suites import ssd
-from tkperf.pipeline.following import RunOverview
 
 DOCS = Path(__file__).parents[2] / "docs"
 UNIT = DOCS / "examples/tkperf@.service"

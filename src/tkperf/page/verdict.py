@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,7 +12,7 @@ from tkperf.model.units import format_count
 
 
 class NoteLevel(StrEnum):
-    """Weight of a remark; an output gives each its colour and sign."""
+    """Weight of a remark, the gravest last; an output gives each its colour and sign."""
 
     INFORMATION = "information"
     CAUTION = "caution"
@@ -38,7 +38,7 @@ class Verdict:
         return f"{self.title}: {'; '.join(self.reasons)}" if self.reasons else self.title
 
 
-_LEVELS = {
+_LEVELS: dict[VerdictState | None, NoteLevel] = {
     VerdictState.CAUTIONS: NoteLevel.CAUTION,
     VerdictState.NOT_VALID: NoteLevel.FAILURE,
 }
@@ -46,14 +46,27 @@ _LEVELS = {
 _MOST_NAMED = 3
 
 
+def name_verdict(state: VerdictState, *, simulated: bool) -> str:
+    """Return the title of a verdict: ``Valid with cautions``, ``SIMULATED. Valid``."""
+    words = state.value
+    return f"{'SIMULATED. ' if simulated else ''}{words[0].upper()}{words[1:]}"
+
+
+def level_of(state: VerdictState | None) -> NoteLevel:
+    return _LEVELS.get(state, NoteLevel.INFORMATION)
+
+
+def find_gravest(levels: Iterable[NoteLevel]) -> NoteLevel:
+    """Return the gravest of the levels; none is information."""
+    return max(levels, key=tuple(NoteLevel).index, default=NoteLevel.INFORMATION)
+
+
 def describe_verdict(result: RunResult) -> Verdict:
     """Return the verdict on a run's measurement in words."""
     verdict = judge_run(result)
-    words = verdict.state.value
-    simulated = "SIMULATED. " if verdict.simulated else ""
     return Verdict(
-        level=_LEVELS.get(verdict.state, NoteLevel.INFORMATION),
-        title=f"{simulated}{words[0].upper()}{words[1:]}",
+        level=level_of(verdict.state),
+        title=name_verdict(verdict.state, simulated=verdict.simulated),
         reasons=tuple(describe_reason(reason, result) for reason in verdict.reasons),
     )
 

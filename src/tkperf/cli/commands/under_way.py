@@ -16,12 +16,9 @@ from tkperf.cli.kinds import RUN_FILE
 from tkperf.cli.options import PROGRESS, VERBOSE, json_option
 from tkperf.cli.streams import complain
 from tkperf.model.errors import RunFileError, reason_of
-from tkperf.model.units import format_duration, format_durations
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from tkperf.pipeline.following import RunOverview
+    from tkperf.analysis.overview import RunOverview
     from tkperf.runfile.writers import Writer
 
 
@@ -54,6 +51,10 @@ def attach(run_file: Path, progress: str, verbose: bool) -> None:
     tell(*describe_ended(run_file, followed.record))
 
 
+# A verdict needs all steps of a run: more runs take too long, unless they are named.
+_MOST_JUDGED = 50
+
+
 @click.command(cls=Command)
 @click.argument("run_files", nargs=-1, type=RUN_FILE)
 @json_option
@@ -67,8 +68,10 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
       tkperf status
       tkperf status D3-S4510.tkperf --json | jq '.runs[0].remaining_longest_s'
     """
+    from tkperf.page.status import build_status
     from tkperf.pipeline.following import find_run_files, read_overview
     from tkperf.render.terminal.console import open_console
+    from tkperf.render.terminal.status import print_status
 
     states: list[RunOverview] = []
     failed: list[RunFileError] = []
@@ -76,16 +79,16 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     paths = list(run_files)
     if not paths:
         paths, unseen = find_run_files()
+    judged = bool(run_files) or len(paths) <= _MOST_JUDGED
     for path in paths:
         try:
-            states.append(read_overview(path))
+            states.append(read_overview(path, judged=judged))
         except RunFileError as error:
             failed.append(error)
     if as_json:
         click.echo(json.dumps(_as_json(states, unseen), indent=2))
     elif states:
-        console = open_console()
-        console.print(_table(states, console.width))
+        print_status(build_status(states, unreadable=len(failed)), open_console())
     for writer in unseen:
         why = (
             "only that user and root see which run that is"
@@ -109,60 +112,6 @@ def _as_json(states: Sequence[RunOverview], unseen: Sequence[Writer]) -> dict[st
         "runs": [asdict(state) for state in states],
         "not_visible": [{"pid": writer.pid, "user": writer.user} for writer in unseen],
     }
-
-
-_LEAST_CHARACTERS = 20
-# Columns that a narrow terminal does without, the first to go first.
-_LEFT_OUT = ("disturbed steps", "warnings", "device", "elapsed")
-
-
-def _table(states: Sequence[RunOverview], width: int) -> Table:
-    """Return a line for each run, with as many columns as there is room for."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    from tkperf.render.terminal.console import plain
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    rows = [
-        {
-            "run": plain(_keep_end(state.run_file, max(_LEAST_CHARACTERS, width // 3))),
-            "device": plain(state.device or "not known"),
-            "state": plain(state.state_in_words),
-            "at": plain(state.place_in_words),
-            "elapsed": "-" if state.elapsed_s is None else format_duration(state.elapsed_s),
-            "remaining": "-" if state.remaining_s is None else format_durations(*state.remaining_s),
-            "warnings": str(state.warnings),
-            "disturbed steps": "-" if state.disturbed_steps is None else str(state.disturbed_steps),
-        }
-        for state in states
-    ]
-    # Reasons of failures and places are sentences; tkperf show and --json have them whole.
-    limits = dict.fromkeys(("state", "at"), max(_LEAST_CHARACTERS, width // 4))
-    needed = {  # with three characters between columns
-        name: min(max(map(len, (name, *(row[name] for row in rows)))), limits.get(name, width)) + 3
-        for name in rows[0]
-    }
-    for name in _LEFT_OUT:
-        if sum(needed.values()) - 1 > width:
-            del needed[name]
-    for name in needed:
-        right = name in ("warnings", "disturbed steps")
-        table.add_column(
-            name,
-            justify="right" if right else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            max_width=limits.get(name),
-        )
-    for row in rows:
-        table.add_row(*(row[name] for name in needed))
-    return table
-
-
-def _keep_end(path: str, most: int) -> str:
-    """Shorten a path at its beginning, as its end tells runs apart."""
-    return path if len(path) <= most else f"\N{HORIZONTAL ELLIPSIS}{path[-most + 1 :]}"
 
 
 _LOOK_EVERY_S = 0.2

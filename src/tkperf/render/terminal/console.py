@@ -9,13 +9,19 @@ import os
 import sys
 from contextlib import suppress
 from errno import EPIPE
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 
 from tkperf.model.units import drop_controls
 
+if TYPE_CHECKING:
+    from tkperf.page.verdict import Verdict
+
 _WIDE = 160
+# Styles of the levels of remarks: grey information, amber caution, red failure, and nothing else.
+LEVEL_STYLES = {"information": "", "caution": "yellow", "failure": "red"}
 
 
 class OutputConsole(Console):
@@ -36,6 +42,12 @@ def open_console() -> Console:
 def plain(text: object) -> str:
     """Make text from a drive or a foreign file safe for ``console.print``: no markup, no control characters."""
     return escape(drop_controls(str(text)))
+
+
+def print_verdict(verdict: Verdict, console: Console) -> None:
+    """Print a verdict, which every reader should see first."""
+    style = f"bold {LEVEL_STYLES[verdict.level]}"
+    console.print(plain(verdict.text), style=style, highlight=False)
 
 
 def choose_progress(progress: str) -> str:

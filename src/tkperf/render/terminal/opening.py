@@ -10,8 +10,8 @@ from tkperf.analysis.results import RunResult
 from tkperf.model.units import format_count
 from tkperf.page.findings import findings, headlines
 from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
-from tkperf.page.verdict import NoteLevel, describe_verdict
-from tkperf.render.terminal.console import plain
+from tkperf.page.verdict import describe_verdict
+from tkperf.render.terminal.console import plain, print_verdict
 
 # More alarms make an end no clearer; tkperf show has them all.
 _MOST_ALARMS = 5
@@ -24,23 +24,10 @@ def print_badges(result: RunResult, console: Console) -> None:
         console.print(plain(badge), style=style, highlight=False)
 
 
-_STYLES = {
-    NoteLevel.INFORMATION: "bold",
-    NoteLevel.CAUTION: "bold yellow",
-    NoteLevel.FAILURE: "bold red",
-}
-
-
-def print_verdict(result: RunResult, console: Console) -> None:
-    """Print the verdict on the measurement, which every reader should see first."""
-    verdict = describe_verdict(result)
-    console.print(plain(verdict.text), style=_STYLES[verdict.level], highlight=False)
-
-
 def print_end(result: RunResult, console: Console) -> None:
     """Print what a user must know when a run has ended: verdict, headline figures, and what to look at."""
     console.print(f"[bold]{plain(result.info.name)}[/bold]", highlight=False)
-    print_verdict(result, console)
+    print_verdict(describe_verdict(result), console)
     print_headlines(result, console)
     titles = {test.name: test.title for test in result.tests}
     alarms = [finding for finding in findings(result) if finding.alarm]

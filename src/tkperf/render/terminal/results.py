@@ -30,16 +30,16 @@ from tkperf.page.tables.results import (
     transpose,
 )
 from tkperf.page.tables.sections import build_section_tables, build_telemetry_table
+from tkperf.page.verdict import describe_verdict
 from tkperf.page.words.flags import describe_counts, describe_gaps, describe_window
 from tkperf.page.words.run import describe_resumptions, describe_step_under_way
 from tkperf.page.words.steady_state import describe_tracked
 from tkperf.page.words.timeline import describe_timelines
-from tkperf.render.terminal.console import plain
+from tkperf.render.terminal.console import plain, print_verdict
 from tkperf.render.terminal.drawings import print_drawings
 from tkperf.render.terminal.opening import (
     print_badges,
     print_opening,
-    print_verdict,
     print_warnings,
 )
 
@@ -71,7 +71,7 @@ def print_results(
         f"started {plain(info.started_utc or 'not known')}",
         highlight=False,
     )
-    print_verdict(result, console)
+    print_verdict(describe_verdict(result), console)
     print_badges(result, console)
     if result.status is RunStatus.RUNNING:
         console.print(

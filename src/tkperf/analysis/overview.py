@@ -1,0 +1,129 @@
+"""A run in brief: its state, place, remaining time and verdict, as a list of runs shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tkperf.analysis.run_results import analyse
+from tkperf.analysis.verdict import VerdictState, judge_run
+from tkperf.model.record import LogEntry, RunRecord, RunStatus
+from tkperf.runner.progress import Progress, describe_place, find_progress
+
+KILLED_STATE, IMPORTED_STATE = "killed", "imported"
+"""States of a run that its file does not name: its process was killed; another tool measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOverview:
+    """Progress of one run. Fields are the keys of ``status --json``; null means not known, or not so."""
+
+    run_file: str
+    name: str
+    device: str | None
+    simulated: bool
+    state: str
+    because: str | None
+    pid: int | None
+    user: str | None
+    test: str | None
+    test_number: int | None
+    tests: int
+    tests_done: int
+    place: str | None
+    fill_done: float | None
+    elapsed_s: float | None
+    remaining_shortest_s: float | None
+    remaining_longest_s: float | None
+    warnings: int
+    disturbed_steps: int | None
+    verdict: VerdictState | None
+
+    @property
+    def remaining_s(self) -> tuple[float, float] | None:
+        """The shortest and the longest remaining time; None: not known."""
+        if self.remaining_shortest_s is None or self.remaining_longest_s is None:
+            return None
+        return self.remaining_shortest_s, self.remaining_longest_s
+
+
+def build_overview(
+    record: RunRecord,
+    log: Sequence[LogEntry],
+    *,
+    run_file: str,
+    now_s: float | None,
+    pid: int | None,
+    user: str | None,
+    disturbed_steps: int | None,
+    judged: bool,
+) -> RunOverview:
+    """Return a run in brief.
+
+    Args:
+        log: the whole log; a complete run needs none.
+        now_s: the run's own time now; None: it has ended, or its clock is not known.
+        pid, user: of the process that runs it.
+        disturbed_steps: None: the run was not watched.
+        judged: find the verdict, for which the record must have its steps.
+    """
+    running = record.status is RunStatus.RUNNING
+    progress = find_progress(record, log)
+    remaining = None if now_s is None else progress.remaining_s(now_s)
+    done = {test.name for test in record.tests if test.status is RunStatus.COMPLETE}
+    return RunOverview(
+        run_file=run_file,
+        name=record.info.name,
+        device=_device_of(record),
+        simulated=record.info.is_simulated,
+        state=_state_of(record),
+        because=record.ended_because,
+        pid=pid,
+        user=user,
+        test=progress.test,
+        test_number=progress.number or None,
+        tests=progress.tests,
+        tests_done=len(done.intersection(record.planned)),
+        place=describe_place(progress) or None,
+        fill_done=_fill_done(record, progress),
+        elapsed_s=now_s if running else _ended_s(record),
+        remaining_shortest_s=None if remaining is None else remaining[0],
+        remaining_longest_s=None if remaining is None else remaining[1],
+        warnings=len(record.warnings),
+        disturbed_steps=disturbed_steps,
+        verdict=_judge(record) if judged else None,
+    )
+
+
+def _judge(record: RunRecord) -> VerdictState:
+    # Nothing is graver about a run under way, so its steps are not looked at.
+    if record.status is RunStatus.RUNNING:
+        return VerdictState.RUNNING
+    return judge_run(analyse(record)).state
+
+
+def _state_of(record: RunRecord) -> str:
+    if record.info.imported:
+        return IMPORTED_STATE
+    if record.status is RunStatus.INTERRUPTED and record.ended_utc is None:
+        return KILLED_STATE
+    return record.status.value
+
+
+def _device_of(record: RunRecord) -> str | None:
+    facts = record.info.device
+    words = [facts.get("model"), facts.get("serial"), facts.get("path")]
+    return ", ".join(str(word) for word in words if word) or None
+
+
+def _fill_done(record: RunRecord, progress: Progress) -> float | None:
+    """Return the share of a fill under way that is written, by its last kept minute."""
+    for test in record.tests:
+        step = test.under_way
+        if step is not None and test.name == progress.test and step.planned_bytes:
+            return min(1.0, step.measured_so_far.write.bytes / step.planned_bytes)
+    return None
+
+
+def _ended_s(record: RunRecord) -> float | None:
+    return max((test.ended_s for test in record.tests if test.ended_s is not None), default=None)
