@@ -39,7 +39,7 @@ def main() -> None:
         )
         result = replace(measured, info=info, ended_utc=None)
         with tkperf.open_run(Path(folder) / f"{NAME}.tkperf") as opened:
-            view = build_run_view(opened, opened.record(), result, told=UserFacts())
+            view = build_run_view(opened, opened.record(), result, user_facts=UserFacts())
     PAGE.write_text(render_html(view), encoding="utf-8")
     _draw()
     print(PAGE, OPENING, DARK, CELL, sep="\n")

@@ -143,7 +143,7 @@ def simulate(
     return analyse(read_run(folder / "run.tkperf"))
 
 
-def view_of(path: Path, told: UserFacts = NO_USER_FACTS) -> ReportView:
+def view_of(path: Path, user_facts: UserFacts = NO_USER_FACTS) -> ReportView:
     """The report of a run file as data, with what lies behind its cells."""
     from tkperf.page.view import build_view  # only tests of reports need all of it
 
@@ -154,7 +154,11 @@ def view_of(path: Path, told: UserFacts = NO_USER_FACTS) -> ReportView:
     details = build_details(result, record, seconds)
     loads = loads_by_test(record, seconds)
     return build_view(
-        result, details=details, loads_of_tests=loads, telemetry=record.telemetry, told=told
+        result,
+        details=details,
+        loads_of_tests=loads,
+        telemetry=record.telemetry,
+        user_facts=user_facts,
     )
 
 

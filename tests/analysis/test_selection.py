@@ -153,7 +153,7 @@ def test_a_report_shows_what_was_chosen_with_its_quantiles(run_file: RunFile, kn
         choose(run_file, known, "QoS sequential 100/0:3-7s"),
     )
     assert build_selected_parts("lat", chosen) == ()
-    view = build_view(known[0], details=known[2], chosen=chosen)
+    view = build_view(known[0], details=known[2], selected=chosen)
     mix, seconds = view.tests[2].sections[-2:]
     assert mix.title == "QoS random 50/50, round 3"
     assert [row[0] for row in mix.tables[0].rows] == ["reads", "writes", "reads and writes"]

@@ -15,10 +15,10 @@ from tkperf.model.record import RunRecord, RunStatus, TestRecord
 from tkperf.model.telemetry.reading import DriveFacts, Reading
 from tkperf.model.throttling import (
     TelemetryLog,
+    counter_delta,
     find_amplification,
     find_span,
     find_throttling,
-    growth,
     with_throttled_steps,
 )
 from tkperf.page.words.run import find_notices
@@ -47,7 +47,7 @@ def test_a_counter_of_heat_that_grew_is_throttling(name: str) -> None:
     assert not list(find_throttling([before, log(60, **{name: 3})]))
     assert not list(find_throttling([log(0), after]))
     # Reset by a firmware update, or wrapped round.
-    assert growth(after, before, name) is None
+    assert counter_delta(after, before, name) is None
     assert not list(find_throttling([log(0, **{name: 4}), log(60, **{name: 3})]))
 
 

@@ -46,11 +46,11 @@ def a_step(number: int = 1, **changes: object) -> StepRecord:
 
 
 def a_run(
-    folder: Path, steps: int = 0, tell: Observer = lambda _: None
+    folder: Path, steps: int = 0, observer: Observer = lambda _: None
 ) -> tuple[Path, RunFileWriter]:
     """A run under way with this many steps."""
     path = folder / "a.tkperf"
-    writer = RunFileWriter(path, tell=tell)
+    writer = RunFileWriter(path, observer=observer)
     writer(RunStarted(info=run_info(), tests=("iops",)))
     writer(TestStarted(test="iops", at_s=0))
     for number in range(1, steps + 1):

@@ -32,7 +32,7 @@ def write(folder: Path, *steps: StepRecord) -> tuple[Path, list[str]]:
     """A run of these steps, and what its writer said."""
     said: list[Event] = []
     path = folder / "a.tkperf"
-    writer = RunFileWriter(path, tell=said.append)
+    writer = RunFileWriter(path, observer=said.append)
     writer(RunStarted(info=run_info(), tests=("iops",)))
     writer(TestStarted(test="iops", at_s=0))
     for step in steps:

@@ -64,7 +64,7 @@ def test_readings_are_kept_with_what_follows_them(tmp_path: Path) -> None:
 def test_an_impossible_reading_is_not_kept(tmp_path: Path) -> None:
     """A warning says so, as of any row that no reader would take."""
     warned: list[object] = []
-    path, writer = a_run(tmp_path, tell=warned.append)
+    path, writer = a_run(tmp_path, observer=warned.append)
     writer(TelemetrySeen(reading=replace(READING, media_errors=-1)))
     writer(StepEnded(test="iops", record=a_step()))
     writer.close()

@@ -100,7 +100,7 @@ def test_trouble_that_ends_costs_nothing(
     """Two steps wait in memory; the third finds room for all, in their order. It is told twice."""
     told: list[Event] = []
     path = tmp_path / "a.tkperf"
-    writer = RunFileWriter(path, tell=told.append)
+    writer = RunFileWriter(path, observer=told.append)
     writer(RunStarted(info=run_info(), tests=("iops",)))
     writer(TestStarted(test="iops", at_s=0))
     writer(StepEnded(test="iops", record=a_step(1)))
@@ -130,7 +130,7 @@ def wait_for_retry() -> None:
 def test_it_is_not_tried_again_with_every_event(tmp_path: Path, trouble: Trouble) -> None:
     """A hundred events in a second are one attempt, not a hundred, and one warning."""
     told: list[Event] = []
-    writer = RunFileWriter(tmp_path / "a.tkperf", tell=told.append)
+    writer = RunFileWriter(tmp_path / "a.tkperf", observer=told.append)
     writer(RunStarted(info=run_info(), tests=("iops",)))
     writer(TestStarted(test="iops", at_s=0))
     trouble.error = OSError(28, "No space left on device")
@@ -227,7 +227,7 @@ def test_room_made_at_the_last_moment_leaves_no_copies(tmp_path: Path, rescues: 
         assert list(rescues.glob("*/a.tkperf"))
         writer._db.execute("PRAGMA max_page_count = 1000000")
 
-    writer._tell = make_room
+    writer._observer = make_room
     writer(COMPLETE)
     writer.close()
     assert numbers(path) == [1, 2]
@@ -282,7 +282,7 @@ def test_a_reader_that_stays_at_the_end_is_waited_for(
         said.append(event)
         reader.communicate("\n")
 
-    writer._tell = leave
+    writer._observer = leave
     writer(COMPLETE)
     writer.close()
     assert "another program keeps it locked" in str(said[0])

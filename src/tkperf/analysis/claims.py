@@ -169,10 +169,10 @@ def _promises_of(
 
 def _conditions_of(section: SectionResult) -> Callable[[Workload], dict[str, Any]]:
     """Return the keys that a claim needs to mean one cell of the section, besides mix and block size."""
-    told_apart_by = [
+    axes = [
         axis for axis in find_axes(cell.workload for cell in section.cells) if axis in _CONDITIONS
     ]
-    return lambda workload: {axis.key: _CONDITIONS[axis][0](workload) for axis in told_apart_by}
+    return lambda workload: {axis.key: _CONDITIONS[axis][0](workload) for axis in axes}
 
 
 _WHOLE_STREAM = "of the whole stream, its fresh beginning included"

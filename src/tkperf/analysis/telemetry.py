@@ -19,11 +19,11 @@ from tkperf.model.telemetry.reading import (
 from tkperf.model.throttling import (
     EDGE_S,
     by_drive,
+    counter_delta,
     find_amplification,
     find_pauses,
     find_span,
     find_throttling,
-    growth,
 )
 
 # A reading a little outside the stretch is still valid at its ends.
@@ -107,11 +107,11 @@ def _course_of(
                 began_s=before.at_s - began_s,
                 ended_s=after.at_s - began_s,
                 host_bytes=host_bytes,
-                nand_bytes=growth(before, after, "nand_written_bytes"),
+                nand_bytes=counter_delta(before, after, "nand_written_bytes"),
                 amplification=find_amplification(before, after, facts),
             )
             for before, after in pairwise(full)
-            if (host_bytes := growth(before, after, "host_written_bytes")) is not None
+            if (host_bytes := counter_delta(before, after, "host_written_bytes")) is not None
             and after.at_s - before.at_s >= 1.0
             and before.at_s < ended_s
             and after.at_s > began_s
@@ -264,14 +264,14 @@ def _of_drive(
         getattr(last, name) is not None
         for name in ("critical_warning", "thermal_1_count", "throttle_events", "throttling")
     )
-    grown: dict[str, Any] = {name: growth(first, last, name) for name in _GROWN}
+    deltas: dict[str, Any] = {name: counter_delta(first, last, name) for name in _GROWN}
     return replace(
         warmth,
         load_written_bytes=_written_by_load(test, first, last) if alone else None,
         write_amplification=find_amplification(first, last, facts),
         throttled_s=throttled_s if reports_heat else None,
-        percentage_used_growth=growth(first, last, "percentage_used"),
-        **grown,
+        percentage_used_growth=counter_delta(first, last, "percentage_used"),
+        **deltas,
         **{name: getattr(last, name) for name in _AT_THE_END},
     )
 
@@ -307,6 +307,6 @@ def count_media_errors(record: RunRecord) -> int:
     for readings in by_drive(record.telemetry).values():
         full = [reading for reading in readings if reading.media_errors is not None]
         errors += sum(
-            growth(before, after, "media_errors") or 0 for before, after in pairwise(full)
+            counter_delta(before, after, "media_errors") or 0 for before, after in pairwise(full)
         )
     return errors

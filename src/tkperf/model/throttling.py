@@ -75,7 +75,9 @@ def find_heat(before: Reading, after: Reading) -> str:
     """Return the evidence that a drive was throttled between two readings; empty if there is none."""
     reasons = []
     if _heat_values(before) != _heat_values(after):  # which is rare, and a day has many readings
-        reasons = [words for name, words in _HEAT.items() if (growth(before, after, name) or 0) > 0]
+        reasons = [
+            words for name, words in _HEAT.items() if (counter_delta(before, after, name) or 0) > 0
+        ]
     warned = (before.critical_warning or 0) | (after.critical_warning or 0)
     if warned & TEMPERATURE_WARNING:
         reasons.append("its critical warning says that its temperature is beyond a limit")
@@ -84,7 +86,7 @@ def find_heat(before: Reading, after: Reading) -> str:
     return ", ".join(reasons)
 
 
-def growth(before: Reading, after: Reading, name: str) -> int | None:
+def counter_delta(before: Reading, after: Reading, name: str) -> int | None:
     """Return the growth of a counter; None: not known, also if it fell, for example after a reset."""
     first, last = getattr(before, name), getattr(after, name)
     return None if first is None or last is None or last < first else int(last - first)
@@ -98,7 +100,7 @@ def find_amplification(
     None: the drive does not count both, or wrote too little for its counting units.
     """
     host, nand = (
-        growth(before, after, name) for name in ("host_written_bytes", "nand_written_bytes")
+        counter_delta(before, after, name) for name in ("host_written_bytes", "nand_written_bytes")
     )
     if not host or nand is None:
         return None
@@ -268,7 +270,7 @@ def _find_news(before: Reading, after: Reading) -> Iterable[tuple[str, str]]:
             f"was throttled between {before.at_s:.0f} s and {after.at_s:.0f} s after the run's start: "
             f"{because}; steps of that time are marked",
         )
-    if errors := growth(before, after, "media_errors"):
+    if errors := counter_delta(before, after, "media_errors"):
         yield (
             MEDIA_ERRORS,
             f"counted {errors:,} more media error{'s' * (errors != 1)} between {before.at_s:.0f} s and "

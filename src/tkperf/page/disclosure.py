@@ -42,16 +42,16 @@ from tkperf.procedures import SUITES, read_stored_profile
 NOT_KNOWN_AT_ALL = "Not known"
 
 
-def build_disclosure(result: RunResult, told: UserFacts = NO_USER_FACTS) -> FactBlocks:
+def build_disclosure(result: RunResult, user_facts: UserFacts = NO_USER_FACTS) -> FactBlocks:
     """Return blocks of named facts; a block with one unnamed fact is a long text.
 
     One block at the end names all unknown facts.
     """
     device, host = result.info.device, result.info.host
     blocks: list[tuple[str, MaybeFacts]] = [
-        ("Test run", _run(result, told)),
-        ("Test platform", _platform(result, told)),
-        ("Device under test", _device(result, told)),
+        ("Test run", _run(result, user_facts)),
+        ("Test platform", _platform(result, user_facts)),
+        ("Device under test", _device(result, user_facts)),
         ("Set-up", _set_up(result)),
         *(
             (
@@ -83,15 +83,15 @@ def _unknown(names: Sequence[str]) -> FactBlocks:
     )
 
 
-def _run(result: RunResult, told: UserFacts) -> MaybeFacts:
+def _run(result: RunResult, user_facts: UserFacts) -> MaybeFacts:
     info = result.info
     missing = _not_in_profile(info)
     return (
         ("Test ID", name_test_id(info)),
         ("Test run date", _moment(info.started_utc)),
         ("Ended", _moment(result.ended_utc)),
-        ("Report date", told.report_date),
-        (SPONSOR, told.of(SPONSOR)),
+        ("Report date", user_facts.report_date),
+        (SPONSOR, user_facts.of(SPONSOR)),
         ("Specification", word(info.specification)),
         ("Profile", word(info.profile_name)),
         *((("PTS tests not in the profile", missing),) if missing else ()),
@@ -100,8 +100,8 @@ def _run(result: RunResult, told: UserFacts) -> MaybeFacts:
         ("Test software", word(info.software)),
         ("Load generator", describe_load_generator(info)),
         *((("Clock of fio", str(info.host["fio_clock"])),) if info.host.get("fio_clock") else ()),
-        *(((NOTE, told.of(NOTE)),) if told.of(NOTE) else ()),
-        *((("Given by the operator", ", ".join(told.facts)),) if told.facts else ()),
+        *(((NOTE, user_facts.of(NOTE)),) if user_facts.of(NOTE) else ()),
+        *((("Given by the operator", ", ".join(user_facts.facts)),) if user_facts.facts else ()),
     )
 
 
@@ -118,12 +118,12 @@ def _not_in_profile(info: RunInfo) -> str | None:
     return f"{', '.join(missing)}: not run, no source for their parameters" if missing else None
 
 
-def _platform(result: RunResult, told: UserFacts) -> MaybeFacts:
+def _platform(result: RunResult, user_facts: UserFacts) -> MaybeFacts:
     host, device = result.info.host, result.info.device
     return (
-        (PLATFORM, told.of(PLATFORM)),
+        (PLATFORM, user_facts.of(PLATFORM)),
         ("Host", word(host.get("hostname"))),
-        (MOTHERBOARD, told.of(MOTHERBOARD, word(host.get("motherboard")))),
+        (MOTHERBOARD, user_facts.of(MOTHERBOARD, word(host.get("motherboard")))),
         ("CPU", describe_cpu(host)),
         ("Memory", capacity(host.get("memory_bytes"))),
         ("Operating system", word(host.get("operating_system"))),
@@ -134,16 +134,16 @@ def _platform(result: RunResult, told: UserFacts) -> MaybeFacts:
     )
 
 
-def _device(result: RunResult, told: UserFacts) -> MaybeFacts:
+def _device(result: RunResult, user_facts: UserFacts) -> MaybeFacts:
     device = result.info.device
     return (
-        (MANUFACTURER, told.of(MANUFACTURER, word(device.get("vendor")))),
+        (MANUFACTURER, user_facts.of(MANUFACTURER, word(device.get("vendor")))),
         ("Model", word(device.get("model"))),
         ("Serial number", word(device.get("serial"))),
         ("World-wide name", word(device.get("wwn"))),
         ("Firmware", word(device.get("firmware"))),
         ("Capacity", capacity(device.get("capacity_bytes"))),
-        (NAND_TYPE, told.of(NAND_TYPE)),
+        (NAND_TYPE, user_facts.of(NAND_TYPE)),
         ("Sector", describe_sector(device)),
         ("Interface", word(device.get("interface"))),
         ("Link", describe_link(device)),

@@ -112,8 +112,12 @@ def describe_demands(pairs: Sequence[tuple[int, int]]) -> str | None:
     if len(pairs) > most:
         # Sort by outstanding I/Os, like the points of a grid.
         pairs = sorted(pairs, key=lambda pair: (pair[0] * pair[1], pair[0]))
-    told = [f"TC {jobs} / QD {depth}" for jobs, depth in pairs]
-    return ", ".join(told) if len(told) <= most else f"{told[0]} to {told[-1]}, {len(told)} of them"
+    demands = [f"TC {jobs} / QD {depth}" for jobs, depth in pairs]
+    return (
+        ", ".join(demands)
+        if len(demands) <= most
+        else f"{demands[0]} to {demands[-1]}, {len(demands)} of them"
+    )
 
 
 def list_mixes(section: SectionResult) -> str | None:

@@ -40,34 +40,34 @@ _ROUNDS = "Steady state"
 
 
 def build_page_header(
-    result: RunResult, told: UserFacts, test: TestResult | None = None
+    result: RunResult, user_facts: UserFacts, test: TestResult | None = None
 ) -> FactBlocks:
     """Return the facts of the four blocks, for one test or for the run."""
     return (
-        ("Test platform", _platform(result, told)),
-        ("Device under test", _device(result, told, test)),
+        ("Test platform", _platform(result, user_facts)),
+        ("Device under test", _device(result, user_facts, test)),
         ("Set-up parameters", _set_up(result, test)),
         ("Test parameters", _all_tests(result) if test is None else build_parameters(test)),
     )
 
 
-def describe_run(result: RunResult, told: UserFacts) -> str:
+def describe_run(result: RunResult, user_facts: UserFacts) -> str:
     """Return the line above the blocks: dates, specification, sponsor."""
     words = (
         f"Test run date {format_moment(started)}" if (started := result.info.started_utc) else None,
-        f"report date {told.report_date}" if told.report_date else None,
+        f"report date {user_facts.report_date}" if user_facts.report_date else None,
         word(result.info.specification),
-        f"sponsor {told.facts[SPONSOR]}" if SPONSOR in told.facts else None,
+        f"sponsor {user_facts.facts[SPONSOR]}" if SPONSOR in user_facts.facts else None,
     )
     return " · ".join(filter(None, words))
 
 
-def _platform(result: RunResult, told: UserFacts) -> Facts:
+def _platform(result: RunResult, user_facts: UserFacts) -> Facts:
     info, host, device = result.info, result.info.host, result.info.device
     return _keep_all(
         (
-            (PLATFORM, told.of(PLATFORM)),
-            (MOTHERBOARD, told.of(MOTHERBOARD, word(host.get("motherboard")))),
+            (PLATFORM, user_facts.of(PLATFORM)),
+            (MOTHERBOARD, user_facts.of(MOTHERBOARD, word(host.get("motherboard")))),
             ("CPU", describe_cpu(host)),
             ("Memory", capacity(host.get("memory_bytes"))),
             ("Operating system", word(host.get("operating_system"))),
@@ -80,17 +80,17 @@ def _platform(result: RunResult, told: UserFacts) -> Facts:
     )
 
 
-def _device(result: RunResult, told: UserFacts, test: TestResult | None) -> Facts:
+def _device(result: RunResult, user_facts: UserFacts, test: TestResult | None) -> Facts:
     device = result.info.device
     return _keep_all(
         (
-            (MANUFACTURER, told.of(MANUFACTURER, word(device.get("vendor")))),
+            (MANUFACTURER, user_facts.of(MANUFACTURER, word(device.get("vendor")))),
             ("Model", word(device.get("model"))),
             ("Serial number", word(device.get("serial"))),
             ("Firmware", word(device.get("firmware"))),
             ("Capacity", capacity(device.get("capacity_bytes"))),
             ("Interface", word(device.get("interface"))),
-            (NAND_TYPE, told.of(NAND_TYPE)),
+            (NAND_TYPE, user_facts.of(NAND_TYPE)),
             ("Purge method", list_purges(result, test)),
             ("Write cache", word(device.get("write_cache_in_run"))),
         )
@@ -162,9 +162,9 @@ def describe_header_rounds(section: SectionResult) -> str | None:
 
 def build_parameters(test: TestResult) -> Facts:
     """Return the first two stimuli; a header has no room for more."""
-    told = [section for section in test.sections if not section.plan.prepares]
+    sections = [section for section in test.sections if not section.plan.prepares]
     facts: list[tuple[str, str | None]] = []
-    for number, section in enumerate(told[:2], start=1):
+    for number, section in enumerate(sections[:2], start=1):
         facts += [
             (f"Stimulus {number}", section.name),
             ("R/W mix", list_mixes(section)),
@@ -173,8 +173,8 @@ def build_parameters(test: TestResult) -> Facts:
             *((("Time", _describe_time(section)),) if section.slices else ()),
             (_ROUNDS, describe_header_rounds(section)),
         ]
-    if len(told) > 2:
-        facts.append(("Stimuli in all", str(len(told))))
+    if len(sections) > 2:
+        facts.append(("Stimuli in all", str(len(sections))))
     return keep_known(facts)
 
 

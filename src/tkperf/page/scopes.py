@@ -104,7 +104,7 @@ def _view(scope: _Scope, subject: SectionSubject, detail: CellDetail) -> ScopeVi
             ),
             *_values(scope),
             *(() if scope.direction is not Direction.ALL else _apart(scope, detail)),
-            *(() if scope.host is None else _beside(scope.host)),
+            *(() if scope.host is None else _host_facts(scope.host)),
         ),
         marks=find_marks(scope.stats),
         latencies=_latencies(scope.figures),
@@ -271,7 +271,7 @@ def _in_a_line(figures: Figures) -> str:
     )
 
 
-def _beside(cell: CellResult) -> Facts:
+def _host_facts(cell: CellResult) -> Facts:
     """Return the effects of the host and of other programs on the cell."""
     return (
         ("Limited by the host's CPUs", format_fact(cell.host_limited)),
@@ -342,7 +342,7 @@ def _part_facts(cell: CellResult | None, detail: CellDetail) -> dict[str, str]:
         (name, format_number(cell.value(quantity), quantity.digits))
         for name, quantity in SHOWN.items()
     )
-    return dict((*values, *_in_lines(cell, detail), *_beside(cell)))
+    return dict((*values, *_in_lines(cell, detail), *_host_facts(cell)))
 
 
 def _histograms(stats: Sequence[IoStats]) -> dict[str, str]:

@@ -18,9 +18,9 @@ _SHOWN = (LATENCY_MEAN, *PERCENTILES, LATENCY_MAX, IOS)
 _COARSE = " Of single seconds histograms are kept in buckets of up to 1/16 of the response time."
 
 
-def build_selected_parts(test: str, chosen: Sequence[SelectedPart]) -> tuple[SectionView, ...]:
+def build_selected_parts(test: str, selected: Sequence[SelectedPart]) -> tuple[SectionView, ...]:
     """Return the numbered histogram sections of one test."""
-    of_test = [asked for asked in chosen if asked.test == test]
+    of_test = [asked for asked in selected if asked.test == test]
     return tuple(
         SectionView(
             key=f"{test}-histogram{number}",
@@ -35,10 +35,10 @@ def build_selected_parts(test: str, chosen: Sequence[SelectedPart]) -> tuple[Sec
     )
 
 
-def _quantiles(chosen: SelectedPart) -> TableView:
-    workload = chosen.workload
+def _quantiles(selected: SelectedPart) -> TableView:
+    workload = selected.workload
     figures = {
-        words: combine([chosen.measurement], workload, direction)
+        words: combine([selected.measurement], workload, direction)
         for direction, words in directions_of(workload, apart=True)
     }
     percentiles = (
@@ -46,7 +46,7 @@ def _quantiles(chosen: SelectedPart) -> TableView:
         for values in figures.values()
     )
     return TableView(
-        title=f"Latency quantiles of {chosen.words}",
+        title=f"Latency quantiles of {selected.words}",
         columns=("", *(name_column(quantity) for quantity in _SHOWN)),
         rows=tuple(
             (words, *(format_number(values[quantity.key], quantity.digits) for quantity in _SHOWN))
@@ -56,17 +56,17 @@ def _quantiles(chosen: SelectedPart) -> TableView:
     )
 
 
-def _charts(key: str, chosen: SelectedPart) -> Iterator[ChartView]:
-    directions = directions_of(chosen.workload, apart=True)
+def _charts(key: str, selected: SelectedPart) -> Iterator[ChartView]:
+    directions = directions_of(selected.workload, apart=True)
     for direction, words in directions[:2]:  # reads and writes of a mix, one chart each
-        stats = stats_of(chosen.measurement, direction)
+        stats = stats_of(selected.measurement, direction)
         if buckets := find_buckets(stats):
-            of = f"{words} of {chosen.words}"
+            of = f"{words} of {selected.words}"
             marks = find_marks(stats)
             histogram = ChartView(
                 key=f"{key}{direction.value}rth",
                 text=f"The {of} by response time, and the share of them that took no longer."
-                + _COARSE * chosen.coarse,
+                + _COARSE * selected.coarse,
                 chart=Distribution(
                     title=f"Response time histogram: {of}", buckets=buckets, marks=marks
                 ),

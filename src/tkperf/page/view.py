@@ -41,9 +41,9 @@ def build_view(
     checked: Checked | None = None,
     details: Sequence[CellDetail] = (),
     loads_of_tests: Mapping[str, LoadsOfTest] = NO_LOADS,
-    chosen: Sequence[SelectedPart] = (),
+    selected: Sequence[SelectedPart] = (),
     telemetry: Sequence[Reading] = (),
-    told: UserFacts = NO_USER_FACTS,
+    user_facts: UserFacts = NO_USER_FACTS,
 ) -> ReportView:
     """Return everything that the report of a run says.
 
@@ -51,11 +51,11 @@ def build_view(
         checked: the outcome of the claims; without it the report has no such section.
         details: the details behind the cells; without them no cell opens.
         loads_of_tests: the loads of each test, by its name; without them no chart covers a whole test.
-        chosen: parts of the run whose histograms the user asked for.
+        selected: parts of the run whose histograms the user asked for.
         telemetry: the drives' own reports; drawn if ``loads_of_tests`` has the time.
-        told: facts given for this report; they prevail over those that the run was begun with.
+        user_facts: facts given for this report; they prevail over those that the run was begun with.
     """
-    told = told.with_those_of(result.info)
+    user_facts = user_facts.with_those_of(result.info)
     groups = group_warnings(result)
     subjects = {
         test.name: build_subjects(
@@ -75,9 +75,9 @@ def build_view(
         findings=build_findings_views(result),
         warnings_line=summarise_warnings(groups),
         grouped_warnings=groups,
-        disclosure=build_disclosure(result, told),
-        about=describe_run(result, told),
-        header=build_page_header(result, told),
+        disclosure=build_disclosure(result, user_facts),
+        about=describe_run(result, user_facts),
+        header=build_page_header(result, user_facts),
         tests=tuple(
             replace(
                 _test(
@@ -85,10 +85,10 @@ def build_view(
                     test,
                     subjects[test.name],
                     loads_of_tests.get(test.name),
-                    chosen,
+                    selected,
                     telemetry,
                 ),
-                header=build_page_header(result, told, test),
+                header=build_page_header(result, user_facts, test),
             )
             for test in result.tests
         ),
@@ -121,7 +121,7 @@ def _test(
     test: TestResult,
     subjects: tuple[SectionSubject, ...],
     loads: LoadsOfTest | None,
-    chosen: Sequence[SelectedPart],
+    selected: Sequence[SelectedPart],
     telemetry: Sequence[Reading],
 ) -> TestView:
     course = find_test_course(result, loads, telemetry)
@@ -150,7 +150,7 @@ def _test(
         procedure=describe_procedure(result.info, test.name),
         sections=(
             *(build_section_view(subject) for subject in subjects),
-            *build_selected_parts(test.name, chosen),
+            *build_selected_parts(test.name, selected),
         ),
         tables=tables,
         charts=charts,

@@ -208,7 +208,7 @@ def _keep(
             for view in views:
                 view(event)
 
-        writer = RunFileWriter(destination.run_path, tell=show, goes_on=goes_on)
+        writer = RunFileWriter(destination.run_path, observer=show, goes_on=goes_on)
         has_event = is_announced = False
 
         def announce_beginning(_: Event) -> None:

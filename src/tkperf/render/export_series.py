@@ -101,10 +101,10 @@ def build_points(
             at_s = began_s + step.started_s + sample.start_s + sample.duration_s
             yield SeriesPoint(at_s, labels, values)
     for _, reading in sorted(readings, key=lambda each: (each[1].drive, each[1].at_s)):
-        told = {name: getattr(reading, attribute) for name, (_, attribute) in READINGS.items()}
-        used = told["tkperf_drive_used_ratio"]
-        told["tkperf_drive_used_ratio"] = None if used is None else used / 100
-        yield SeriesPoint(began_s + reading.at_s, run | {"drive": reading.drive}, told)
+        values = {name: getattr(reading, attribute) for name, (_, attribute) in READINGS.items()}
+        used = values["tkperf_drive_used_ratio"]
+        values["tkperf_drive_used_ratio"] = None if used is None else used / 100
+        yield SeriesPoint(began_s + reading.at_s, run | {"drive": reading.drive}, values)
 
 
 def render_openmetrics(points: Iterable[SeriesPoint]) -> Iterator[str]:

@@ -49,8 +49,8 @@ def require_packages() -> None:
 def find_report_date() -> str:
     """Return today's date, or the date in SOURCE_DATE_EPOCH (reproducible-builds.org/docs/source-date-epoch)."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    told = epoch.isdecimal() and len(epoch) <= _LONGEST_EPOCH
-    moment = datetime.fromtimestamp(int(epoch), UTC) if told else datetime.now(UTC)
+    is_set = epoch.isdecimal() and len(epoch) <= _LONGEST_EPOCH
+    moment = datetime.fromtimestamp(int(epoch), UTC) if is_set else datetime.now(UTC)
     return moment.date().isoformat()
 
 
@@ -60,7 +60,7 @@ def build_run_view(
     result: RunResult,
     checked: Checked | None = None,
     selections: Sequence[Selection] = (),
-    told: UserFacts | None = None,
+    user_facts: UserFacts | None = None,
 ) -> ReportView:
     """Build the report of a run, with the details of its figures, and histograms asked for.
 
@@ -72,16 +72,16 @@ def build_run_view(
     seconds = {test.name: opened.seconds(test) for test in record.tests}
     result = replace(result, left_out=tuple(opened.left_out))
     details = build_details(result, record, seconds)
-    chosen = find_selected_parts(selections, result, details, opened.samples_left)
+    selected = find_selected_parts(selections, result, details, opened.samples_left)
     loads = loads_by_test(record, seconds)
     return build_view(
         result,
         checked,
         details,
         loads,
-        chosen,
+        selected,
         record.telemetry,
-        told or UserFacts(report_date=find_report_date()),
+        user_facts or UserFacts(report_date=find_report_date()),
     )
 
 

@@ -38,15 +38,15 @@ STOPPED_WAIT_S = 30.0
 # The end first waits this long for a reader or a short delay, before it saves what it can.
 RESCUE_AFTER_S = 5.0
 # Interval of reports on the same trouble.
-TELL_EVERY_S = 600.0
-TELL_AT_END_EVERY_S = 60.0
+REPORT_EVERY_S = 600.0
+REPORT_AT_END_EVERY_S = 60.0
 # Folders to save a run in if its file cannot be written, after the usual one. The last is memory: the
 # next boot clears it, but not the end of tkperf.
 _FURTHER_FOLDERS = ("/var/tmp", "/dev/shm")  # noqa: S108 - mkdtemp makes a private folder in them
 
 SqlStatement = tuple[str, Sequence[Sequence[object]]]
 """SQL, and the values of each row to execute it for."""
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 Build = Callable[[Event], tuple[SqlStatement, ...]]
 
 
@@ -77,7 +77,7 @@ class BacklogEntry:
 class _Trouble:
     since_s: float
     tried_s: float
-    told_s: float
+    reported_s: float
     error: Exception
 
 
@@ -88,12 +88,12 @@ class Backlog:
     delays a sync by tenths of a second. After trouble each entry has its own transaction.
     """
 
-    def __init__(self, db: sqlite3.Connection, path: Path, *, build: Build, tell: Tell) -> None:
-        """Create an empty backlog. ``tell`` gets, in words, that the file cannot be written, and that it can be again."""
+    def __init__(self, db: sqlite3.Connection, path: Path, *, build: Build, report: Report) -> None:
+        """Create an empty backlog. ``report`` gets a text when the file cannot be written, and when it can be again."""
         self._build = build
         self._db = db
         self._path = path
-        self._tell = tell
+        self._report = report
         self._waiting: deque[BacklogEntry] = deque()
         self._trouble: _Trouble | None = None
         # The least that a new file needs to be a run file: the run's facts and its tests.
@@ -152,14 +152,14 @@ class Backlog:
             trouble.tried_s = -math.inf  # it works again: continue with the next event
             return None
         self._trouble = None
-        if not trouble.told_s:
+        if not trouble.reported_s:
             return None
         waited = format_duration(time.monotonic() - trouble.since_s)
         text = (
             f"the run file could not be written for {waited}: {describe_write_error(trouble.error)}. It is "
             "written again, and nothing is lost"
         )
-        self._tell(text)
+        self._report(text)
         return text
 
     def finish(self, *, stopped: bool) -> None:
@@ -175,7 +175,7 @@ class Backlog:
             return
         self._build_all()
         longest_s = min(LAST_WAIT_S, STOPPED_WAIT_S) if stopped else LAST_WAIT_S
-        began_s = told_s = time.monotonic()
+        began_s = reported_s = time.monotonic()
         rescued: Path | None = None
         try:
             while (error := self._try(until_s=None)) is not None:
@@ -184,10 +184,12 @@ class Backlog:
                     break
                 if rescued is None and now_s - began_s >= RESCUE_AFTER_S:
                     rescued = self._rescue()
-                if now_s - told_s >= (RESCUE_AFTER_S if told_s == began_s else TELL_AT_END_EVERY_S):
-                    told_s = now_s
+                if now_s - reported_s >= (
+                    RESCUE_AFTER_S if reported_s == began_s else REPORT_AT_END_EVERY_S
+                ):
+                    reported_s = now_s
                     left = format_duration(longest_s - (now_s - began_s))
-                    self._tell(
+                    self._report(
                         f"the run has ended, but its file cannot be written: {describe_write_error(error)}. "
                         f"tkperf tries for another {left}"
                         + ("" if stopped else "; Ctrl-C ends that")
@@ -198,7 +200,7 @@ class Backlog:
         if error is not None:
             rescued = rescued or self._rescue()
             self.lost = self._describe_loss(error, rescued)
-            self._tell(self.lost)
+            self._report(self.lost)
             raise RunFileError(self.lost) from error
         if rescued is not None:
             shutil.rmtree(rescued.parent, ignore_errors=True)
@@ -212,9 +214,9 @@ class Backlog:
         trouble.tried_s = now_s
         # A reader of some seconds needs no report.
         is_news = not is_busy(error) or now_s - trouble.since_s >= 60
-        if is_news and (not trouble.told_s or now_s - trouble.told_s >= TELL_EVERY_S):
-            trouble.told_s = now_s
-            self._tell(
+        if is_news and (not trouble.reported_s or now_s - trouble.reported_s >= REPORT_EVERY_S):
+            trouble.reported_s = now_s
+            self._report(
                 f"the run file cannot be written: {describe_write_error(error)}. The measurement goes on, what "
                 f"it finds waits in memory, for up to {format_duration(LONGEST_BACKLOG_S)} or "
                 f"{format_capacity(MOST_WAITING_BYTES)}: make room for {self._path}"

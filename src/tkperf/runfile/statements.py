@@ -65,13 +65,13 @@ _JOB_ID = "(SELECT id FROM job WHERE text = ?)"
 class Statements:
     """SQL for one event after the other, in the order of writing.
 
-    Impossible values are kept as not measured, with a warning, which ``tell`` also gets.
+    Impossible values are kept as not measured, with a warning, which ``observer`` also gets.
     """
 
-    def __init__(self, db: sqlite3.Connection, path: Path, tell: Observer) -> None:
+    def __init__(self, db: sqlite3.Connection, path: Path, observer: Observer) -> None:
         """Prepare to write; the numbers of new rows continue after those in ``db``."""
         self._path = path
-        self._tell = tell
+        self._observer = observer
         self._parts_kept = 0
         self._begun: StepStarted | None = None
         self._test_name: str | None = None
@@ -106,7 +106,7 @@ class Statements:
         """Keep and show a warning of the writer itself."""
         warning = RunWarning(code=code, text=text, test=self._test_name)
         self._insert("warning", **msgspec.to_builtins(warning))
-        self._tell(Warned(warning=warning))
+        self._observer(Warned(warning=warning))
 
     def _write(self, event: Event) -> None:
         match event:

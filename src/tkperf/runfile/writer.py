@@ -249,22 +249,22 @@ class RunFileWriter:
         self,
         path: Path,
         *,
-        tell: Observer = lambda _: None,
+        observer: Observer = lambda _: None,
         goes_on: bool = False,
     ) -> None:
         """Create the file, or with ``goes_on`` open it to write on.
 
-        ``tell`` gets warnings of the writer's own: entries that it cannot write, or could not keep.
+        ``observer`` gets warnings of the writer's own: entries that it cannot write, or could not keep.
 
         Raises:
             RunFileError: it exists (nothing is overwritten), or cannot be created or written on.
         """
         self._path = path
         self._lock, self._db = (reopen_run_file if goes_on else create_run_file)(path)
-        self._tell = tell
-        self._statements = Statements(self._db, path, tell)
+        self._observer = observer
+        self._statements = Statements(self._db, path, observer)
         self._backlog = Backlog(
-            self._db, path, build=self._statements.of_event, tell=self._tell_trouble
+            self._db, path, build=self._statements.of_event, report=self._report_trouble
         )
         self._under_way = _StepUnderWay()
         self._backlog.frame(_frame_of(self._db))
@@ -324,8 +324,8 @@ class RunFileWriter:
             self._backlog.put(BacklogEntry(statements=tuple(readings)))
         self._backlog.put(entry)
 
-    def _tell_trouble(self, text: str) -> None:
-        self._tell(Warned(warning=RunWarning(code="run-file-waiting", text=text)))
+    def _report_trouble(self, text: str) -> None:
+        self._observer(Warned(warning=RunWarning(code="run-file-waiting", text=text)))
 
 
 def close_gaps(db: sqlite3.Connection) -> None:

@@ -53,10 +53,10 @@ def show_over_axis(subject: SectionSubject, figure: Figure, *, bars: bool = Fals
     for quantity in find_quantities(figure.quantities):
         title = figure.title or _name_by_axes(section, quantity.label, figure.axis)
         curves = describe_curves(others)
-        told_apart = curves.replace("curve", "bar") if bars else curves
+        parts = curves.replace("curve", "bar") if bars else curves
         yield ChartView(
             key="2d",
-            text=f"{title}: means over the window{told_apart}.",
+            text=f"{title}: means over the window{parts}.",
             chart=_draw_over_axis(subject, figure, quantity, title, bars=bars),
         )
 

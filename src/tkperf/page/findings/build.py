@@ -27,7 +27,7 @@ from tkperf.page.words.steady_state import describe_excess
 from tkperf.page.words.timeline import describe_events
 
 # With more such sections, one sentence gives all their shares.
-_MOST_BESIDE = 3
+_MOST_SHARES = 3
 # With more sections of one quantity, one sentence covers all.
 _MOST_ALIKE = 2
 _MOST_EVENTS = 3
@@ -39,22 +39,22 @@ def build_findings(tests: Sequence[TestResult]) -> tuple[Finding, ...]:
 
 
 def _of_test(test: TestResult) -> Iterator[Finding]:
-    told = [section for section in test.sections if not section.plan.prepares]
-    beside = _beside(test)
-    several = _several_alike(test, told)
+    sections = [section for section in test.sections if not section.plan.prepares]
+    firsts = _find_firsts(test)
+    several = _several_alike(test, sections)
     if several:
         yield Finding(test=test.name, section=None, text=several)
     # Loads with several demands name their sections, which name the demand.
-    loads = {name_load(work) for work in find_peaks_of_demands(told)}
-    for section in told:
-        many = section.name in beside and len(beside) > _MOST_BESIDE
+    loads = {name_load(work) for work in find_peaks_of_demands(sections)}
+    for section in sections:
+        many = section.name in firsts and len(firsts) > _MOST_SHARES
         if not several and not many:
-            yield from _of_section(test, section, beside.get(section.name), loads)
-    if len(beside) > _MOST_BESIDE:
-        text = _describe_beside(test, beside)
+            yield from _of_section(test, section, firsts.get(section.name), loads)
+    if len(firsts) > _MOST_SHARES:
+        text = _describe_shares(test, firsts)
         if text:
             yield Finding(test=test.name, section=None, text=text)
-    yield from _events(test, told)
+    yield from _events(test, sections)
     for section in test.sections:
         yield from _doubts(test, section)
     yield from _whole(test)
@@ -63,7 +63,7 @@ def _of_test(test: TestResult) -> Iterator[Finding]:
 def _of_section(
     test: TestResult, section: SectionResult, first: str | None, loads: set[str]
 ) -> Iterator[Finding]:
-    """Return ``loads`` are the loads that need their section's name, such as earlier ones."""
+    """Yield the section's finding. ``loads`` are the loads that need their section's name, such as earlier ones."""
     text = describe_section(section)
     if not text:
         return
@@ -72,14 +72,14 @@ def _of_section(
         text = f"{section.name}: {text[0].lower()}{text[1:]}"
     loads.add(load)
     if first is not None:
-        beside = ", ".join(describe_recovery(section, first))
-        text = "; ".join(filter(None, (text, beside)))
+        recovery = ", ".join(describe_recovery(section, first))
+        text = "; ".join(filter(None, (text, recovery)))
     so_far = " (figures so far)" if not section.complete else ""
     yield Finding(test=test.name, section=section.name, text=text + so_far)
 
 
-def _beside(test: TestResult) -> dict[str, str]:
-    """Return sections that have a share of another section's rate, with that section's name."""
+def _find_firsts(test: TestResult) -> dict[str, str]:
+    """Return the sections that have a share of another section's rate, with the name of that one."""
     found: dict[str, str] = {}
     first_of: dict[object, str] = {}
     for section in test.sections:
@@ -91,7 +91,7 @@ def _beside(test: TestResult) -> dict[str, str]:
     return found
 
 
-def _describe_beside(test: TestResult, beside: dict[str, str]) -> str:
+def _describe_shares(test: TestResult, firsts: dict[str, str]) -> str:
     """Return ``Random 4 KiB writes run at 98.1 % (State 1) to 132 % (State 10) of the 27,000 IOPS of ...``."""
     shares = {
         section.name: share.value
@@ -100,7 +100,7 @@ def _describe_beside(test: TestResult, beside: dict[str, str]) -> str:
         and (share := find_characteristic(section, SHARE_OF_FIRST)) is not None
         and share.value is not None
     }
-    first = next((one for one in test.sections if one.name in beside.values() and one.cells), None)
+    first = next((one for one in test.sections if one.name in firsts.values() and one.cells), None)
     if not shares or first is None:
         return ""
     rate, cell = find_rate(first), first.cells[0]
@@ -111,10 +111,10 @@ def _describe_beside(test: TestResult, beside: dict[str, str]) -> str:
     )
 
 
-def _several_alike(test: TestResult, told: Sequence[SectionResult]) -> str:
+def _several_alike(test: TestResult, sections: Sequence[SectionResult]) -> str:
     """Describe sections of one quantity with several block sizes, from the largest to the smallest."""
     quantity = find_shared(test)
-    measured = [section for section in told if section.cells and section.complete]
+    measured = [section for section in sections if section.cells and section.complete]
     if quantity is None or len(measured) <= _MOST_ALIKE or any(one.areas for one in measured):
         return ""
     cells = [cell for section in measured for cell in section.cells]
@@ -137,11 +137,11 @@ def _from_to(cells: Sequence[CellResult], quantity: Quantity) -> str:
     return f"{words} and {quantity.text(smallest.value(quantity))} with {name_blocks(smallest.workload)}"
 
 
-def _events(test: TestResult, told: Sequence[SectionResult]) -> Iterator[Finding]:
+def _events(test: TestResult, sections: Sequence[SectionResult]) -> Iterator[Finding]:
     """Yield the first few drops and spikes; the sections have all of them."""
-    found = [(section, text) for section in told for text in describe_events(section.timelines)]
+    found = [(section, text) for section in sections for text in describe_events(section.timelines)]
     for section, text in found[:_MOST_EVENTS]:
-        named = f"{section.name}: {text}" if len(told) > 1 else text
+        named = f"{section.name}: {text}" if len(sections) > 1 else text
         yield Finding(test=test.name, section=section.name, text=named)
     if len(found) > _MOST_EVENTS:
         text = f"{len(found) - _MOST_EVENTS} more drops or spikes over time stand with its sections"

@@ -49,7 +49,7 @@ def find_conditions(
     names: Sequence[str], results: Sequence[RunResult]
 ) -> tuple[ConditionGroup, ...]:
     """Return all conditions that a reader of the rows must know; empty groups are left out."""
-    beside = {
+    other_texts = {
         "Only in some runs": tuple(find_gaps(names, results)),
         "Said by the runs themselves": tuple(_join_remarks(names, results)),
     }
@@ -57,7 +57,7 @@ def find_conditions(
         *find_differences(names, results),
         *(
             ConditionGroup(title=title, names=(), texts=texts)
-            for title, texts in beside.items()
+            for title, texts in other_texts.items()
             if texts
         ),
     )

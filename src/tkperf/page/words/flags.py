@@ -80,9 +80,9 @@ def count_disturbed(steps: Iterable[Watched]) -> str:
 
 def join_flags(words: Iterable[str]) -> str:
     """Join the texts of ``describe_flags`` of several figures, each reason once."""
-    told = "; ".join(words)
-    lines = [HOST_LIMITED] if HOST_LIMITED in told else []
-    codes = [code for code in DisturbanceCode if WORDS[code] in told]
+    text = "; ".join(words)
+    lines = [HOST_LIMITED] if HOST_LIMITED in text else []
+    codes = [code for code in DisturbanceCode if WORDS[code] in text]
     return "; ".join([*lines, describe_disturbed(codes)] if codes else lines)
 
 

@@ -66,12 +66,12 @@ def describe_excess(verdict: SteadyStateVerdict) -> str:
         ("range", verdict.data_excursion, verdict.allowed_data_excursion),
         ("slope", verdict.slope_excursion, verdict.allowed_slope_excursion),
     )
-    told = [
+    excesses = [
         f"{name} {_share(verdict, measured, allowed)}"
         for name, measured, allowed in excursions
         if measured is not None and measured > allowed and verdict.average > 0
     ]
-    return " and ".join(told) or verdict.reason
+    return " and ".join(excesses) or verdict.reason
 
 
 def _share(verdict: SteadyStateVerdict, measured: float | None, allowed: float) -> str:

@@ -134,12 +134,12 @@ def _describe_telemetry(diagnosis: DeviceDiagnosis) -> Iterator[str]:
         yield f"telemetry, not known: {gap}"
     if reading is None:
         return
-    told = {name: value for name, value in asdict(reading).items() if value is not None}
+    values = {name: value for name, value in asdict(reading).items() if value is not None}
     words = [
         f"{name.replace('_', ' ')} {value:g}"
         if isinstance(value, float)
         else f"{name.replace('_', ' ')} {value:,}"
-        for name, value in told.items()
+        for name, value in values.items()
         if name not in ("at_s", "drive", "source")
     ]
     yield f"readings now: {', '.join(words)}"
