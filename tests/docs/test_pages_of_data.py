@@ -15,6 +15,7 @@ import pytest
 import tkperf
 from tests.builders import run_info, simulate
 from tkperf.analysis.comparing.comparison import compare
+from tkperf.analysis.outlook import REFUSAL
 from tkperf.analysis.results import RunResult
 from tkperf.cli.commands.suites import raid, ssd
 from tkperf.cli.main import COMMANDS
@@ -33,7 +34,7 @@ from tkperf.runner.run_watch import HOST_LIMITED, UNREAD
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/tkperf"
 # Told before a run, while it goes on or of an imported one, and in none of a run's files.
-TOLD_ELSEWHERE = {"would-be-refused", "run-file-waiting"}
+TOLD_ELSEWHERE = {REFUSAL, "run-file-waiting"}
 # Of which a page says what it is as a whole: facts, and what differs from profile to profile.
 AS_A_WHOLE = {"profile", "options", "hosts", "device", "host"}
 
@@ -72,6 +73,7 @@ def test_every_code_of_a_warning_is_on_a_page() -> None:
     """As it is written where the warning is made; those of runs in the table of run-file.md."""
     made = {
         HOST_DISTURBS,
+        REFUSAL,
         TUNING_LEFT_BEHIND,
         USERS_NOT_VISIBLE,
         NO_ROOM,
@@ -91,7 +93,7 @@ def test_every_code_of_a_warning_is_on_a_page() -> None:
     table = rows_below(page[page.index("`warning`:") :], "code")
     assert {code for row in table for code in in_backticks(row[0])} == of_runs - TOLD_ELSEWHERE
     pages = page + read("import.md") + read("results-json.md") + read("progress-json.md")
-    assert {code for code in made if f"`{code}`" not in pages} == {"would-be-refused"}
+    assert {code for code in made if f"`{code}`" not in pages} == {REFUSAL}
 
 
 def test_what_is_kept_of_the_host_is_on_the_page() -> None:

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 import tkperf
+from tkperf.analysis.outlook import PURGE, RateSource
 from tkperf.engine.fio_setup import read_bytes_per_s
 from tkperf.model.errors import EngineError, UsageError
 from tkperf.pipeline.outlook import (
     ASSUMED,
-    PURGE,
-    RateSource,
     look_out,
     parse_rate,
     parse_rating,

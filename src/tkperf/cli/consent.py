@@ -3,70 +3,32 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import click
 
+from tkperf.analysis.outlook import Outlook
 from tkperf.cli.run_options import RunOptions
 from tkperf.cli.streams import complain
-from tkperf.device.identity import TargetKind
-from tkperf.model.units import format_capacity
+from tkperf.page.facts import describe_device
 from tkperf.pipeline.consent import Consent, Question, confirmed_by, nobody_to_ask
-from tkperf.pipeline.host_check import describe_host
-from tkperf.pipeline.outlook import Outlook
 from tkperf.pipeline.resume import ResumePlan
-from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.subject import SAID_ALWAYS
 from tkperf.render.terminal.console import plain, tell
-from tkperf.render.terminal.plan import (
-    describe_outlook,
-    describe_own_courses,
-    describe_time,
-    tell_cost,
-    tell_warnings,
-)
-from tkperf.render.terminal.results import describe_device
+from tkperf.render.terminal.plan import tell_cost, tell_plan, tell_warnings
 
 WAY = "--yes-destroy"
 # Repetitions of the question: a user who means another device notices it by then.
 ASKED_AGAIN = 2
 
 
-def show_plan(options: RunOptions, plan: RunPlan, outlook: Outlook) -> None:
+def show_plan(options: RunOptions, outlook: Outlook) -> None:
     """Show on stderr what the run will do, before the question."""
     if options.quiet or options.progress == "json":
-        tell_warnings(warning for warning in plan.warnings if warning.code in SAID_ALWAYS)
+        tell_warnings(warning for warning in outlook.warnings if warning.code in SAID_ALWAYS)
         tell_cost(outlook)
         return
-    demand = plan.profile.demand
-    at = "TC and QD found first" if demand.searched else f"TC{demand.jobs}/QD{demand.io_depth}"
-    facts = plan.subject.facts.values
-    raid = facts.get("raid")
-    lines = [
-        ("set", f"{plan.request.device}: {raid}") if raid else ("device", describe_device(facts)),
-        (
-            "profile",
-            f"{plan.profile.title}, {at}, active range "
-            f"{'at least ' if raid else ''}{format_capacity(plan.active_range.length_bytes)}{_filled(plan)}",
-        ),
-        *(("choice", choice) for choice in plan.changes.choices),
-        *(("altered", alteration) for alteration in plan.alterations),
-        (
-            "tests",
-            f"{', '.join(test.test.title for test in plan.tests)}: {describe_time(outlook)}",
-        ),
-        *describe_own_courses(plan),
-        *describe_outlook(outlook),
-        *plan.subject.lines,
-    ]
-    cache = plan.profile.write_cache.setting
-    if cache != "keep" and plan.subject.identity.kind is not TargetKind.FILE and not raid:
-        lines.append(("cache", f"volatile write cache {cache} during the run"))
-    host = describe_host(plan.audit, plan.request.device)
-    if host is not None:
-        lines.append(("host", host))
-    tell(*(f"[bold]{label:<8}[/bold] {plain(text)}" for label, text in lines))
-    tell_warnings(plan.warnings)
-    tell_cost(outlook)
+    tell_plan(replace(outlook, asks=False))  # the question follows
 
 
 def show_resumption(options: RunOptions, resumed: ResumePlan) -> None:
@@ -85,12 +47,6 @@ def show_resumption(options: RunOptions, resumed: ResumePlan) -> None:
         ]
         tell(*(f"[bold]{label:<8}[/bold] {plain(text)}" for label, text in lines))
     tell_warnings(resumed.warnings)
-
-
-def _filled(plan: RunPlan) -> str:
-    """Return the preconditioned range if it is not the tested one, as users do not expect that."""
-    table = plan.profile.preconditioning
-    return "" if table.length is None else f"; preconditioning writes {table.range_text}"
 
 
 def consent_of(options: RunOptions) -> Consent:

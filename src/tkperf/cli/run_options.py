@@ -11,14 +11,13 @@ from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
+from tkperf.analysis.outlook import Outlook, Rates
 from tkperf.device.raid.config import load_raid_config
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import UsageError
 from tkperf.model.user_facts import parse_facts
 from tkperf.pipeline.outlook import (
     ASSUMED,
-    Outlook,
-    Rates,
     Rating,
     look_out,
     parse_rate,

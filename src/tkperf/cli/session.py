@@ -71,7 +71,7 @@ def run_session(request: RunRequest, options: RunOptions) -> None:
         _require_log(options)
         plan = plan_run(request, profile=profile)
         destination.require_space(plan.fitted)
-        show_plan(options, plan, outlook_of(options, plan))
+        show_plan(options, outlook_of(options, plan))
         title = RunTitle(
             name=options.name,
             command_line=options.command_line,

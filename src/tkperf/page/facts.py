@@ -44,6 +44,14 @@ def describe_cpu(host: Mapping[str, object]) -> str | None:
     return f"{model}, {threads} threads" if model and threads else model
 
 
+def describe_device(facts: Mapping[str, object]) -> str:
+    """Describe the measured device in one line."""
+    capacity = facts.get("capacity_bytes")
+    size = format_capacity(capacity) if isinstance(capacity, int | float) else "size not known"
+    words = [facts.get("model") or facts.get("kind"), facts.get("serial"), facts.get("path"), size]
+    return ", ".join(str(word) for word in words if word)
+
+
 def describe_sector(device: Mapping[str, object]) -> str | None:
     sizes = {name: device.get(f"{name}_block_bytes") for name in ("logical", "physical")}
     known = [f"{size} bytes {name}" for name, size in sizes.items() if size is not None]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tkperf.device.identity import TargetKind
+from tkperf.analysis.outlook import PURGE, Outlook, Rates, RateSource, Stage
+from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.engine.fio_setup import PROBE_S, read_bytes_per_s
 from tkperf.model.errors import EngineError, RunFileError, UsageError
 from tkperf.model.phases import Continuous, Fill, Idle, Phase, Purge, Round
@@ -16,6 +16,7 @@ from tkperf.model.record import RunRecord, StepKind
 from tkperf.model.units import format_capacity, format_count, parse_size_bytes
 from tkperf.model.workload import Access, Workload
 from tkperf.pipeline.fitting import TestPhases
+from tkperf.pipeline.host_check import describe_host
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.subject import RunSubject
 from tkperf.procedures.plan import ASSUMED_FILL_BYTES_PER_S, Case, phases_ahead
@@ -23,46 +24,12 @@ from tkperf.runfile.reader import read_run
 
 DEFAULT_WARRANTY_YEARS = 5.0
 DAYS_A_YEAR = 365
-# A run that may take this share of a drive's life or more calls for a warning beforehand.
-MUCH_OF_A_LIFE = 0.05
 _FACTORS = {"GBW": 10**9, "TBW": 10**12, "PBW": 10**15}
 # The most durable drives have ratings of 100 drive writes a day.
 _MOST_DWPD = 1000.0
-PURGE = "purge"
 _Walked = list[tuple[Phase, float]]
 
 _FASTEST_BYTES_PER_S = 10**12
-
-
-class RateSource(StrEnum):
-    ASSUMED = "assumed"
-    GIVEN = "given"
-    PROBE = "read probe"
-    RUN = "earlier run"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
-    """Rates in bytes a second: of large sequential writes, and of each workload measured before.
-
-    ``note`` names the source in words, and the reason for having no better one.
-    """
-
-    bytes_per_s: float
-    source: RateSource
-    note: str
-    measured: Mapping[Workload, float] = field(default_factory=dict)
-
-    def of(self, workload: Workload) -> float:
-        """Return the rate of a workload; if never measured, of large sequential writes: it is no faster."""
-        return self.measured.get(replace(workload, region=None), self.bytes_per_s)
-
-    def knows(self, workload: Workload) -> bool:
-        """Return whether the workload was measured."""
-        return replace(workload, region=None) in self.measured
-
-    def __str__(self) -> str:
-        return f"{format_capacity(self.bytes_per_s)}/s, {self.note}"
 
 
 ASSUMED = Rates(
@@ -96,8 +63,8 @@ def probe_rates(subject: RunSubject) -> Rates:
     A device that cannot be read gets the assumed rate, and the reason.
     """
     identity = subject.identity
-    there = identity.kind is TargetKind.BLOCK or identity.inode is not None
-    if identity.kind is TargetKind.SIMULATED or not there or "raid" in subject.facts.values:
+    nothing = identity.kind is TargetKind.SIMULATED or _is_to_be_made(identity)
+    if nothing or "raid" in subject.facts.values:
         return replace(ASSUMED, note=f"{ASSUMED.note}; there is nothing yet to read from")
     try:
         bytes_per_s = read_bytes_per_s(identity.path, identity.capacity_bytes)
@@ -108,6 +75,11 @@ def probe_rates(subject: RunSubject) -> Rates:
         source=RateSource.PROBE,
         note=f"an estimate: read in {PROBE_S} s; writes are mostly slower, and empty drives read faster",
     )
+
+
+def _is_to_be_made(identity: DeviceIdentity) -> bool:
+    """Return whether it is a file that the run would create."""
+    return identity.kind is TargetKind.FILE and identity.inode is None
 
 
 def read_rates(path: Path, subject: RunSubject) -> Rates:
@@ -220,74 +192,6 @@ def parse_rating(text: str, warranty_years: float | None = None) -> Rating:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """Consecutive phases of one kind in a section.
-
-    Attributes:
-        what: in words, as ``fill 2 x 240.1 GB``.
-        shortest_s, longest_s: 0 for a purge, whose time is unknown.
-        least_bytes, most_bytes: bytes that it writes.
-    """
-
-    test: str
-    section: str
-    what: str
-    shortest_s: float
-    longest_s: float
-    least_bytes: float
-    most_bytes: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
-    """Outlook on all stages of a run.
-
-    ``rated_bytes``: bytes that the drive, or all drives of a set together, may take; None: no rating given.
-    """
-
-    stages: tuple[Stage, ...]
-    rates: Rates
-    capacity_bytes: int
-    rated_bytes: float | None = None
-    rated_as: str | None = None
-    simulated: bool = False
-    """The time is the simulated drive's own; the user does not wait for it."""
-
-    @property
-    def shortest_s(self) -> float:
-        return sum(stage.shortest_s for stage in self.stages)
-
-    @property
-    def longest_s(self) -> float:
-        return sum(stage.longest_s for stage in self.stages)
-
-    @property
-    def least_bytes(self) -> float:
-        """Least bytes written. Without the rates of an earlier run: the bytes of the fills, exactly."""
-        return sum(stage.least_bytes for stage in self.stages)
-
-    @property
-    def most_bytes(self) -> float:
-        return sum(stage.most_bytes for stage in self.stages)
-
-    @property
-    def purges(self) -> int:
-        return sum(stage.what == PURGE for stage in self.stages)
-
-    @property
-    def shares(self) -> tuple[float, float] | None:
-        """Least and most share of the rating; None without one."""
-        if self.rated_bytes is None:
-            return None
-        return self.least_bytes / self.rated_bytes, self.most_bytes / self.rated_bytes
-
-    @property
-    def costs_much(self) -> bool:
-        """Return whether the run may take a twentieth of the drive's life or more."""
-        return self.shares is not None and self.shares[1] >= MUCH_OF_A_LIFE
-
-
 def look_out(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> Outlook:
     """Walk every test of a plan at these rates.
 
@@ -304,7 +208,19 @@ def look_out(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> Outlo
     rated_as = None if rating is None else rating.describe(drive_bytes)
     if rated_as is not None and drives > 1:
         rated_as += f" of each of {drives} drives, parity and mirrors not counted"
+    host = describe_host(plan.audit, plan.request.device)
     return Outlook(
+        target=plan.request.device,
+        device=plan.subject.facts.values,
+        profile=plan.profile,
+        tests=tuple(test.test for test in plan.tests),
+        active_range_bytes=plan.active_range.length_bytes,
+        choices=plan.changes.choices,
+        alterations=plan.alterations,
+        purges_first=not plan.request.no_purge,
+        conditions=(*plan.subject.lines, *((("host", host),) if host else ())),
+        warnings=plan.warnings,
+        asks=plan.confirm_id is not None and not _is_to_be_made(identity),
         stages=tuple(stage for test in plan.tests for stage in _stages(plan, test, rates)),
         rates=rates,
         capacity_bytes=identity.capacity_bytes,

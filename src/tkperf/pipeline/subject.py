@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tkperf.analysis.outlook import REFUSAL
 from tkperf.device.blind_spots import find_blind_spots
 from tkperf.device.file_target import find_shortage
 from tkperf.device.identity import DeviceIdentity, TargetKind
@@ -197,7 +198,7 @@ class RunSubject(ABC):
 
 def would_be_refused(reason: TkperfError) -> RunWarning:
     """Return a refusal as a warning, for a plan that no run follows."""
-    return RunWarning(code="would-be-refused", text=f"a run would be refused now: {reason}")
+    return RunWarning(code=REFUSAL, text=str(reason))
 
 
 def find_unseen(identities: Sequence[DeviceIdentity]) -> tuple[RunWarning, ...]:

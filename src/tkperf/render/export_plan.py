@@ -6,19 +6,24 @@ import json
 
 import msgspec
 
-from tkperf.pipeline.outlook import Outlook
-from tkperf.pipeline.run_plan import RunPlan
+from tkperf.analysis.outlook import Outlook
+from tkperf.page.plan import describe_plan_verdict
 
 
-def render_plan_json(made: RunPlan, outlook: Outlook) -> str:
-    """Render a plan and its outlook as JSON; times in seconds, amounts in bytes."""
+def render_plan_json(outlook: Outlook, audit: list[dict[str, object]]) -> str:
+    """Render a plan as JSON; times in seconds, amounts in bytes. ``audit``: findings about the host."""
     shares = outlook.shares
     document = {
         "schema": "tkperf-plan/1",
-        "device": made.subject.facts.values,
-        "profile": made.profile.name,
-        "choices": made.changes.choices,
-        "alterations": made.alterations,
+        "verdict": {
+            "state": outlook.state,
+            "simulated": outlook.simulated,
+            "text": describe_plan_verdict(outlook).text,
+        },
+        "device": outlook.device,
+        "profile": outlook.profile.name,
+        "choices": outlook.choices,
+        "alterations": outlook.alterations,
         "shortest_s": outlook.shortest_s,
         "longest_s": outlook.longest_s,
         "least_written_bytes": outlook.least_bytes,
@@ -30,7 +35,7 @@ def render_plan_json(made: RunPlan, outlook: Outlook) -> str:
         "least_share_of_rating": shares and shares[0],
         "most_share_of_rating": shares and shares[1],
         "stages": outlook.stages,
-        "host": made.audit.plain(),
-        "warnings": made.warnings,
+        "host": audit,
+        "warnings": outlook.warnings,
     }
     return json.dumps(msgspec.to_builtins(document), indent=2)

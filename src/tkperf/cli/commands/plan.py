@@ -33,6 +33,8 @@ def _add(command: click.Command, device: str) -> None:
     suite = str(command.name)
 
     def look(*, no_probe: bool, as_json: bool, **options: object) -> None:
+        from dataclasses import replace
+
         from tkperf.cli.run_options import given_rates, rating_of, read_options
         from tkperf.pipeline.outlook import ASSUMED, look_out, probe_rates
         from tkperf.pipeline.run_plan import plan_run
@@ -48,10 +50,12 @@ def _add(command: click.Command, device: str) -> None:
             look_out(made, ASSUMED, rating)
             rates = ASSUMED if no_probe else probe_rates(made.subject)
         outlook = look_out(made, rates, rating)
+        if run_options.yes_destroy or run_options.force:
+            outlook = replace(outlook, asks=False)
         if as_json:
-            click.echo(render_plan_json(made, outlook))
+            click.echo(render_plan_json(outlook, made.audit.plain()))
         else:
-            print_plan(made, outlook)
+            print_plan(outlook)
 
     own = [
         click.Option(

@@ -34,9 +34,10 @@ class OutputConsole(Console):
         raise BrokenPipeError(EPIPE, os.strerror(EPIPE))
 
 
-def open_console() -> Console:
-    """Return a console on stdout. Without a terminal's width it is wide enough for every table."""
-    return OutputConsole() if sys.stdout.isatty() else OutputConsole(width=_WIDE)
+def open_console(*, stderr: bool = False) -> Console:
+    """Return a console on stdout, or stderr. Without a terminal's width it is wide enough for every table."""
+    is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    return OutputConsole(stderr=stderr, width=None if is_terminal else _WIDE)
 
 
 def plain(text: object) -> str:
@@ -67,4 +68,4 @@ def tell(*lines: str) -> None:
     console = OutputConsole(stderr=True)
     with suppress(OSError):
         for line in lines:
-            console.print(line, highlight=False, soft_wrap=True)
+            console.print(line, highlight=False, soft_wrap=not console.is_terminal)

@@ -17,7 +17,8 @@ from tkperf.model.figures import matrix_keys
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.record import RunStatus
 from tkperf.model.seconds import Seconds
-from tkperf.model.units import format_capacity, format_count
+from tkperf.model.units import format_count
+from tkperf.page.facts import describe_device
 from tkperf.page.tables.results import (
     ResultTable,
     TableNumber,
@@ -105,14 +106,6 @@ def _print_host(host: dict[str, object], console: Console) -> None:
 
 def _load_generator(ioengine: str) -> str:
     return "load generator not known" if ioengine == "not known" else ioengine
-
-
-def describe_device(facts: dict[str, object]) -> str:
-    """Describe the measured device in one line."""
-    capacity = facts.get("capacity_bytes")
-    size = format_capacity(capacity) if isinstance(capacity, int | float) else "size not known"
-    words = [facts.get("model") or facts.get("kind"), facts.get("serial"), facts.get("path"), size]
-    return ", ".join(str(word) for word in words if word)
 
 
 def _print_test(

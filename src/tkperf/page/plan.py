@@ -1,0 +1,177 @@
+"""Page of a plan: whether the run could begin and what it would come to, then each test, phase and condition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tkperf.analysis.outlook import (
+    MUCH_OF_A_LIFE,
+    PURGE,
+    Outlook,
+    PlanState,
+    Repeated,
+    Stage,
+    fold,
+    sum_bytes,
+    sum_times_s,
+)
+from tkperf.model.units import NOT_MEASURED, format_capacity, format_count, format_durations
+from tkperf.page.facts import describe_device
+from tkperf.page.page import ReportView, TableView
+from tkperf.page.verdict import NoteLevel, Verdict
+from tkperf.page.wording import NOT_KNOWN_TEXT
+from tkperf.procedures import Circumstances
+
+_LEVELS = {
+    PlanState.CAN_RUN: NoteLevel.INFORMATION,
+    PlanState.CAUTIONS: NoteLevel.CAUTION,
+    PlanState.REFUSED: NoteLevel.FAILURE,
+}
+
+
+def build_plan_page(outlook: Outlook) -> ReportView:
+    """Return the page of a plan: verdict, time and amount of each test, then of its phases, then the conditions."""
+    by_test: dict[str, list[Stage]] = {test.title: [] for test in outlook.tests}
+    for stage in outlook.stages:
+        by_test[stage.test].append(stage)
+    tests = TableView(
+        title="Tests",
+        columns=("Test", "Takes", "Writes"),
+        rows=tuple(
+            (title, format_durations(*sum_times_s(stages)), _amounts(stages))
+            for title, stages in by_test.items()
+        ),
+    )
+    phases = (
+        TableView(
+            title=title,
+            columns=("Phase", "Takes", "Writes at most"),
+            rows=tuple(map(_phase, fold(stages))),
+        )
+        for title, stages in by_test.items()
+    )
+    return ReportView(
+        title="Plan",
+        subtitle=describe_device(outlook.device),
+        banners=(),
+        disclosure=(("Conditions", tuple(_conditions(outlook))),),
+        tests=(),
+        words=(),
+        verdict=describe_plan_verdict(outlook),
+        overview=(tests, *phases),
+    )
+
+
+def describe_plan_verdict(outlook: Outlook) -> Verdict:
+    """Return the answer: whether the run could begin, its time, the amount written and its share of a life."""
+    state = outlook.state.value
+    return Verdict(
+        level=_LEVELS[outlook.state],
+        title=f"{'SIMULATED. ' if outlook.simulated else ''}{state[0].upper()}{state[1:]}",
+        reasons=tuple(_reasons(outlook)),
+    )
+
+
+def _reasons(outlook: Outlook) -> Iterator[str]:
+    yield from outlook.refusals
+    sums = [
+        format_count(len(outlook.tests), "test"),
+        describe_time(outlook),
+        f"writes {_amounts(outlook.stages)}",
+    ]
+    if outlook.shares is not None:
+        more = f" (more than {_percent(MUCH_OF_A_LIFE)})" if outlook.costs_much else ""
+        sums.append(f"{_shares(outlook.shares)} of the rated endurance{more}")
+    yield ", ".join(sums)
+    if outlook.cautions:
+        yield f"{format_count(len(outlook.cautions), 'warning')} below"
+    if outlook.asks and not outlook.refusals:
+        yield "nothing is written before you confirm"
+
+
+def describe_time(outlook: Outlook) -> str:
+    """Describe the duration: ``2 h 10 min to 3 h 05 min without purging``."""
+    if outlook.simulated:
+        without = " of simulated time"
+    else:
+        without = " without purging" if outlook.purges else ""
+    return format_durations(outlook.shortest_s, outlook.longest_s) + without
+
+
+def describe_cost(outlook: Outlook) -> str | None:
+    """Return a warning that a run may take a twentieth of a drive's life; None if not, or if not known."""
+    if outlook.shares is None or not outlook.costs_much:
+        return None
+    return (
+        f"the run may write {_percent(outlook.shares[1])} of what the drive is rated for "
+        f"({outlook.rated_as}), more than {_percent(MUCH_OF_A_LIFE)}"
+    )
+
+
+def _phase(repeated: Repeated) -> tuple[str, str, str]:
+    """Return the row of a phase, or of phases that repeat: ``5 to 25 times: Warm-up (1 round of 1 step), ...``."""
+    (stage, *others), stages = repeated.once, repeated.stages
+    if repeated.most > 1:
+        least = "" if repeated.least == repeated.most else f"{repeated.least:,} to "
+        each = (f"{one.section} ({one.what})" for one in repeated.once)
+        text = f"{least}{repeated.most:,} times: {', '.join(each)}"
+    else:
+        text = stage.what if stage.section == stage.test else f"{stage.section}: {stage.what}"
+    purges = not others and stage.what == PURGE
+    takes = NOT_KNOWN_TEXT if purges else format_durations(*sum_times_s(stages))
+    _, most = sum_bytes(stages)
+    return text, takes, format_capacity(most) if most else NOT_MEASURED
+
+
+def _amounts(stages: Sequence[Stage]) -> str:
+    least, most = sum_bytes(stages)
+    return _between(format_capacity(least), format_capacity(most), nothing=least == 0)
+
+
+def _shares(shares: tuple[float, float]) -> str:
+    return _between(*map(_percent, shares), nothing=shares[0] == 0)
+
+
+def _between(least: str, most: str, *, nothing: bool) -> str:
+    """Format a range: ``1.9 TB to 29.0 TB``; only the upper bound if the least is nothing."""
+    if nothing:
+        return f"at most {most}"
+    return most if least == most else f"{least} to {most}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:,.2g} %" if share < 1 else f"{100 * share:,.0f} %"
+
+
+def _conditions(outlook: Outlook) -> Iterator[tuple[str, str]]:
+    """Yield what the run would do and under which conditions, each line with its label."""
+    profile, raid = outlook.profile, outlook.device.get("raid")
+    if raid:
+        yield "set", f"{outlook.target}: {raid}"
+    else:
+        yield "device", describe_device(outlook.device)
+    demand, least = profile.demand, "at least " if raid else ""
+    at = "TC and QD found first" if demand.searched else f"TC{demand.jobs}/QD{demand.io_depth}"
+    filled = profile.preconditioning
+    # Users do not expect that another range is preconditioned than tested.
+    other = "" if filled.length is None else f"; preconditioning writes {filled.range_text}"
+    active_range = f"{least}{format_capacity(outlook.active_range_bytes)}{other}"
+    yield "profile", f"{profile.title}, {at}, active range {active_range}"
+    yield from (("choice", choice) for choice in outlook.choices)
+    yield from (("altered", alteration) for alteration in outlook.alterations)
+    yield "tests", ", ".join(test.title for test in outlook.tests)
+    circumstances = Circumstances(purge="Purge" if outlook.purges_first else None)
+    for test in outlook.tests:
+        if test.own:  # no other place describes its course
+            yield "course", f"{test.title}:"
+            yield from (("", line) for line in test.describe(profile, circumstances))
+    fills = (f"{amount / outlook.capacity_bytes:,.1f}" for amount in sum_bytes(outlook.stages))
+    nothing = outlook.least_bytes == 0
+    yield "writes", f"{_amounts(outlook.stages)}, {_between(*fills, nothing=nothing)} drive fills"
+    yield "rate", f"{format_capacity(outlook.rates.bytes_per_s)}/s, {outlook.rates.note}"
+    if outlook.shares is not None:
+        yield "life", f"{_shares(outlook.shares)} of its rating ({outlook.rated_as})"
+    yield from outlook.conditions
+    cache = profile.write_cache.setting
+    if cache != "keep" and outlook.device.get("kind") != "file" and not raid:
+        yield "cache", f"volatile write cache {cache} during the run"

@@ -1,0 +1,78 @@
+"""The page of a plan: its answer, each test, and repeated phases once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import tkperf
+from tkperf.analysis.outlook import REFUSAL, Outlook, PlanState
+from tkperf.model.record import RunWarning
+from tkperf.page.plan import build_plan_page, describe_plan_verdict
+from tkperf.pipeline.outlook import ASSUMED, look_out, parse_rating
+
+
+def outlook_of(*tests: str, rated: str | None = None) -> Outlook:
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=tests)
+    return look_out(plan, ASSUMED, None if rated is None else parse_rating(rated))
+
+
+def test_the_answer_has_time_amount_and_share_of_a_life() -> None:
+    """Of a simulated drive with SIMULATED before it; nothing is asked there."""
+    verdict = describe_plan_verdict(outlook_of("iops", "tp", rated="600TBW"))
+    assert verdict.text == (
+        "SIMULATED. Can run: 2 tests, 5 h 48 min to 25 h 48 min of simulated time, writes 1.4 TB to 23.9 TB, "
+        "0.24 % to 4 % of the rated endurance"
+    )
+
+
+def test_the_gravest_reason_decides() -> None:
+    """A refusal precedes everything; a warning or a high cost is a caution; a dropped block size is none."""
+    outlook = replace(outlook_of("tp"), simulated=False, asks=True)
+    confirm = "; nothing is written before you confirm"
+    assert outlook.state is PlanState.CAN_RUN
+    assert describe_plan_verdict(outlook).text.endswith(
+        f" without purging, writes 960.2 GB to 2.5 TB{confirm}"
+    )
+    known = RunWarning(code="preparation", text="block size 0.5 KiB left out")
+    assert replace(outlook, warnings=(known,)).state is PlanState.CAN_RUN
+    dear = outlook_of("tp", rated="20TBW")
+    assert dear.state is PlanState.CAUTIONS
+    assert (
+        "4.8 % to 12 % of the rated endurance (more than 5 %)" in describe_plan_verdict(dear).text
+    )
+    busy = RunWarning(code="host-disturbs", text="the host is busy")
+    assert describe_plan_verdict(replace(outlook, warnings=(busy,))).text.endswith(
+        f"; 1 warning below{confirm}"
+    )
+    used = RunWarning(code=REFUSAL, text="/dev/sdb is mounted")
+    refused = describe_plan_verdict(replace(outlook, warnings=(busy, used)))
+    assert refused.text.startswith("Would be refused: /dev/sdb is mounted; 1 test, ")
+    assert "confirm" not in refused.text
+
+
+def test_rounds_that_alternate_are_one_row() -> None:
+    """With the sums of all their times; the stages stay apart in the data."""
+    outlook = outlook_of("cbw")
+    tests, phases = build_plan_page(outlook).overview
+    assert tests.rows == (
+        ("Composite Block Workload (CBW, ECW)", "10 h 01 min to 38 h 01 min", "at most 53.4 TB"),
+    )
+    rows = [row for row in phases.rows if "times: " in row[0] and row[0][0].isdigit()]
+    assert rows == [
+        (
+            "5 to 25 times: Writes before each round (1 round of 1 step), Demand grid (1 round of 49 steps)",
+            "4 h 30 min to 22 h 30 min",
+            "25.8 TB",
+        )
+    ]
+    assert sum(stage.section == "Demand grid" for stage in outlook.stages) == 25
+
+
+def test_sections_of_other_names_or_amounts_stay_rows_of_their_own() -> None:
+    """Throughput purges, fills and measures for each block size."""
+    _, phases = build_plan_page(outlook_of("tp")).overview
+    assert [row[0] for row in phases.rows] == [
+        f"Throughput {size}: {what}"
+        for size in ("1024k", "128k")
+        for what in ("purge", "fill 2 x 240.1 GB", "5 to 25 rounds of 2 steps")
+    ]
