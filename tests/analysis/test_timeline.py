@@ -20,6 +20,7 @@ from tkperf.analysis.timeline.spikes import find_periodic_spikes
 from tkperf.analysis.uncertainty.estimate import Basis
 from tkperf.model.quantity import IOPS
 from tkperf.model.seconds import FloatArray, Seconds
+from tkperf.page.view import build_view
 from tkperf.page.words.timeline import describe_timelines
 from tkperf.render.export_markdown import render_markdown
 
@@ -401,7 +402,9 @@ def test_a_run_has_them_in_every_output(tmp_path: Path) -> None:
     assert [each.spikes for each in section.timelines] == [None] * 6
     (said,) = describe_timelines(section.timelines)
     assert said.startswith("Fresh out of box 93,")
-    assert said in render_markdown(tkperf.load(tmp_path / "run.tkperf")).replace("\\", "")
+    assert said in render_markdown(build_view(tkperf.load(tmp_path / "run.tkperf"))).replace(
+        "\\", ""
+    )
     view = view_of(tmp_path / "run.tkperf")
     (shown,) = view.tests[0].sections
     assert shown.over_time == (said,)

@@ -39,6 +39,7 @@ from tkperf.page.check import describe_claim
 from tkperf.page.comparison.words import describe_ratio
 from tkperf.page.explanation import explain
 from tkperf.page.tables.results import build_matrix, explain_intervals
+from tkperf.page.view import build_view
 from tkperf.page.words.uncertainty import (
     INTERVAL,
     add_interval,
@@ -52,7 +53,7 @@ from tkperf.render.export_check import render_junit
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import build_comparison_table, build_tables, render_csv
-from tkperf.render.terminal.results import print_results
+from tkperf.render.terminal.page import print_page
 
 TESTS = {"iops": "IOPS", "lat": "Latency"}
 
@@ -137,9 +138,13 @@ def test_json_has_it_with_the_cell(result: RunResult) -> None:
 def test_every_output_says_once_what_an_interval_means(result: RunResult) -> None:
     """Not in each note, nor where there is no interval."""
     console = Console(file=io.StringIO(), width=400)
-    print_results(result, console)
+    print_page(build_view(result), console)
     assert isinstance(console.file, io.StringIO)
-    for text in (console.file.getvalue(), render_markdown(result), "\n".join(explain(result))):
+    for text in (
+        console.file.getvalue(),
+        render_markdown(build_view(result)),
+        "\n".join(explain(result)),
+    ):
         assert text.count("twice as long right after") == 1
     assert explain_intervals(run_with([100, 100], None)) == ()
 

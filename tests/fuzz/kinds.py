@@ -51,7 +51,7 @@ from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import build_tables, render_csv
 from tkperf.render.html import render_view
-from tkperf.render.terminal.results import print_results
+from tkperf.render.terminal.page import print_page
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runner.events import (
     Judged,
@@ -122,8 +122,9 @@ def _run_file(rng: random.Random, number: int) -> None:
             record = opened.record()
             result = analyse(record)
             render_json(result)
-            render_markdown(result)
-            print_results(result, Console(file=io.StringIO(), width=160))
+            view = build_view(result)
+            render_markdown(view)
+            print_page(view, Console(file=io.StringIO(), width=160))
             check_claims(_claims(), result, load=lambda _: result, folder=path)
             steps = [(test.name, step) for test in record.tests for step in test.steps]
             for table in build_tables(result, steps, opened.samples):

@@ -20,6 +20,7 @@ from tests.interop.fio_files import parse_fio_json
 from tkperf.cli.main import cli
 from tkperf.model.errors import UsageError
 from tkperf.model.quantity import IOPS, IOS
+from tkperf.page.view import build_view
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.html import render_view
@@ -103,7 +104,7 @@ def test_why_nothing_was_judged_is_said_once(tmp_path: Path) -> None:
     shown = CliRunner().invoke(cli, ["show", str(path)]).stdout
     # Among the findings, and with the section.
     assert " ".join(shown.split()).count("rounds a window needs") == 2
-    assert render_markdown(tkperf.load(path)).count("rounds a window needs") == 2
+    assert render_markdown(build_view(tkperf.load(path))).count("rounds a window needs") == 2
 
 
 def test_several_documents_and_text_around(tmp_path: Path) -> None:
@@ -451,7 +452,7 @@ def test_only_what_is_known_is_told(tmp_path: Path) -> None:
     exported = CliRunner().invoke(cli, ["report", str(path), "--xml", str(tmp_path / "a.xml")])
     assert isinstance(exported.exception, UsageError)
     shown = CliRunner().invoke(cli, ["show", str(path)])
-    assert "started not known" in shown.stdout
+    assert "Test run date" in " ".join(shown.stdout.split("Not known")[-1].split())
 
 
 def test_demand_that_differs_is_told_by_the_sections() -> None:
@@ -545,7 +546,7 @@ def test_whatever_is_taken_is_a_run_file_that_reports(odd: dict[str, Any]) -> No
         path = Path(folder) / "x.tkperf"
         run = tkperf.load(path)
         render_json(run).encode()
-        render_markdown(run).encode()
+        render_markdown(build_view(run)).encode()
         render_view(view_of(path)).encode()
 
 

@@ -28,6 +28,7 @@ from tkperf.model.purposes import prepares
 from tkperf.model.quantity import IOPS
 from tkperf.page.comparison.words import describe_loads
 from tkperf.page.findings import findings, headlines
+from tkperf.page.view import build_view
 from tkperf.render.export_markdown import render_markdown
 
 SIZE_BYTES = 400 << 30
@@ -369,7 +370,7 @@ def test_clones_that_ended_apart_mark_their_cell(tmp_path: Path, grouped: bool) 
     (section,) = run.tests[0].sections
     marked = {cell.workload.read_percent: cell.disturbances for cell in section.cells}
     assert marked == {0: ("uneven-clones",), 100: None}
-    text = render_markdown(run)
+    text = render_markdown(build_view(run))
     assert "| 1,500\\! | 12,000 |" in text
     assert "clones that ended at different times" in text
     assert "others had a part" not in text

@@ -27,6 +27,7 @@ from tkperf.model.units import KIB
 from tkperf.model.user_facts import NO_USER_FACTS
 from tkperf.page.page import FactBlocks, ReportView
 from tkperf.page.page_header import build_page_header
+from tkperf.page.view import build_view
 from tkperf.pipeline.disclosure import (
     FILE_NOTICE,
     NO_PURGE_NOTICE,
@@ -259,7 +260,7 @@ def test_whatever_is_taken_is_a_run_file_that_reports(place: int, odd: str, text
             return
         result = tkperf.load(path)
         render_json(result).encode()
-        render_markdown(result).encode()
+        render_markdown(build_view(result)).encode()
         render_view(view_of(path)).encode()
         again = parse_tkperf_xml(render_tkperf_xml(result).text.encode(), file="again.xml")
         assert again.notices == result.info.notices
@@ -446,7 +447,7 @@ def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
     assert test.sections[0].tables[0].title.endswith("2 slices, 2 min 00 s; latencies in µs")
     shown = CliRunner().invoke(cli, ["show", str(tmp_path / "x.tkperf")]).stdout
     assert "2 slices, 2 min 00 s; latencies" in shown
-    assert "written;" not in shown + render_markdown(run)
+    assert "written;" not in shown + render_markdown(build_view(run))
 
 
 def test_what_the_file_says_is_known(tmp_path: Path) -> None:

@@ -28,11 +28,12 @@ from tkperf.page.findings.build import build_findings
 from tkperf.page.findings.headlines import MOST, build_headlines
 from tkperf.page.findings.sections import describe_section
 from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
+from tkperf.page.view import build_view
 from tkperf.procedures import HDD_TESTS, SSD_TESTS
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.html import render_view
-from tkperf.render.terminal.results import print_results
+from tkperf.render.terminal.page import print_page
 
 WRITES, READS, MIXED = work(), work(100), work(65)
 
@@ -371,11 +372,11 @@ def test_every_output_has_the_same_sentences(tmp_path: Path) -> None:
     """Terminal, Markdown, HTML and JSON."""
     run = simulate(tmp_path, run_info())
     console = Console(file=io.StringIO(), width=10_000)
-    print_results(run, console)
+    print_page(build_view(run), console)
     assert isinstance(console.file, io.StringIO)
     shown, page = console.file.getvalue(), render_view(view_of(tmp_path / "run.tkperf"))
     plain = re.sub(r"</?span[^>]*>", "", page)
-    markdown = render_markdown(run)
+    markdown = render_markdown(build_view(run))
     document = json.loads(render_json(run))
     for finding, kept in zip(build_findings(run.tests), document["findings"], strict=True):
         assert finding.text == kept["text"]

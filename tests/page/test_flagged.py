@@ -27,6 +27,7 @@ from tkperf.page.chart import Axis, Chart, Curve, Point
 from tkperf.page.comparison.page import build_comparison_page
 from tkperf.page.figures.timeline import Stretch, draw_test
 from tkperf.page.page import ChartView, ReportView, SectionView, TableView
+from tkperf.page.view import build_view
 from tkperf.page.words.flags import join_flags
 from tkperf.procedures import HDD_TESTS, SSD_TESTS, Test, load_profile
 from tkperf.procedures.profiles import Profile
@@ -166,7 +167,7 @@ def test_exports_tell_the_step_and_what_the_host_did(tmp_path: Path) -> None:
     (told,) = [step for step in result.tests[0].steps if step.disturbances]
     assert told.host is not None
     assert told.host.others == ("burner 100 %",)
-    assert f"! {WORDS}" in render_markdown(result)
+    assert f"! {WORDS}" in render_markdown(build_view(result))
 
 
 def test_the_dialog_of_a_cell_has_the_host_of_each_round(tmp_path: Path) -> None:

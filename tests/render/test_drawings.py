@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from tests.builders import run_info, simulate
-from tkperf.analysis.results import RunResult, SectionResult
+from tests.builders import run_info, simulate, view_of
+from tkperf.model.figures import FigureKind
+from tkperf.page.chart import Axis, Chart, Point
+from tkperf.page.page import ChartView, ReportView
 from tkperf.render.terminal.blocks import ASCII, UNICODE
 from tkperf.render.terminal.drawings import (
     draw_course,
     draw_histogram,
-    print_drawings,
+    print_charts,
     spread_in_bins,
+    spread_over,
 )
+
+Charts = tuple[ChartView, ...]
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
-    return simulate(tmp_path_factory.mktemp("run"), run_info())
+def view(tmp_path_factory: pytest.TempPathFactory) -> ReportView:
+    folder = tmp_path_factory.mktemp("run")
+    simulate(folder, run_info())
+    return view_of(folder / "run.tkperf")
 
 
-def stream_of(result: RunResult) -> SectionResult:
+def stream_of(view: ReportView) -> Charts:
     return next(
-        section
-        for test in result.tests
+        section.charts
+        for test in view.tests
         for section in test.sections
-        if len(section.slices) > 1 and section.histogram_us
+        if any(has(section.charts, kind) for kind in (FigureKind.OVER_TIME,))
     )
+
+
+def has(charts: Charts, kind: FigureKind) -> bool:
+    return any(each.figure and each.figure.kind is kind for chart in charts for each in chart.views)
 
 
 def test_spread_ios_stay_as_many_and_a_bin_is_as_wide_as_the_next() -> None:
@@ -59,55 +69,69 @@ def test_no_ios_in_between_are_an_empty_place() -> None:
     assert [round(value, 6) for value in ios[1:4]] == [0, 0, 0]
 
 
-def test_a_histogram_has_its_scale_below_and_the_greatest_share_beside(result: RunResult) -> None:
+def test_a_histogram_has_its_scale_below_and_the_greatest_share_beside(view: ReportView) -> None:
     """As many bars as bins from the first to the last bucket, a name below each power of ten."""
-    section = stream_of(result)
-    lines = [line.plain for line in draw_histogram(section, 80, UNICODE)]
-    assert (
-        lines[1]
-        == "Response times of all I/Os; share of them in each bin of equal logarithmic width"
-    )
+    lines = [line.plain for line in draw_histogram(stream_of(view), 80, UNICODE)]
+    assert lines[1].startswith("Response time histogram")
+    assert lines[1].endswith("; share of the I/Os in bins of equal width")
     bars, axis = lines[2:-1], lines[-1]
     assert len(bars) == 6
     assert bars[0].split()[1] == "%"
     assert "|100 µs" in axis or "|1 ms" in axis
+    assert max(map(len, lines[2:])) <= 80
+
+
+def test_a_stream_is_drawn_over_its_time(view: ReportView) -> None:
+    """A line for each curve, each once, whatever the number of its views."""
+    lines = [line.plain for line in draw_course(stream_of(view), 80, UNICODE)]
+    assert lines[1].startswith("Time (")
+    names = [line.split("  ")[0] for line in lines[2:]]
+    assert names[0] == "IOPS"
+    assert len(set(names)) == len(names)
     assert max(map(len, lines)) <= 80
 
 
-def test_a_stream_is_drawn_over_its_time(result: RunResult) -> None:
-    section = stream_of(result)
-    lines = [line.plain for line in draw_course(section, 80, UNICODE)]
-    assert lines[1].startswith("Over ")
-    assert f", {len(section.slices)} slices, from 0 to the greatest" in lines[1]
-    assert lines[2].startswith("IOPS")
+def test_points_are_spread_by_their_place() -> None:
+    """A gap in time is a gap in the line; the mean of the points of a part stands for them."""
+    points = [Point(x, y) for x, y in ((0, 1.0), (1, 3.0), (9, 5.0))]
+    axis = Axis(title="Time (s)", reached=(10.0,))
+    assert spread_over(points, axis, 2) == [2.0, 5.0]
+    assert spread_over([*points, Point(9.5, None)], axis, 3) == [2.0, None, 5.0]
+    assert spread_over(points, axis, 3) == [1.0, 3.0, 5.0]
+
+
+def test_rounds_are_drawn_cell_by_cell(view: ReportView) -> None:
+    charts = view.tests[0].sections[0].charts
+    lines = [line.plain for line in draw_course(charts, 80, UNICODE)]
+    assert lines[1].startswith("IOPS, round by round; Block size (KiB) down")
+    drawn = {
+        curve.name
+        for chart in charts
+        for each in chart.views
+        if each.figure and each.figure.kind is FigureKind.OVER_ROUNDS
+        if isinstance(each.chart, Chart)
+        for curve in each.chart.curves
+    }
+    assert len(lines) - 2 - ("R/W" in lines[2]) == len(drawn)
     assert max(map(len, lines)) <= 80
 
 
-def test_rounds_are_drawn_cell_by_cell(result: RunResult) -> None:
-    section = result.tests[0].sections[0]
-    lines = [line.plain for line in draw_course(section, 80, UNICODE)]
-    assert lines[1] == "IOPS, round by round; Block size (KiB) down, R/W % across"
-    assert len(lines) == 3 + len({cell.workload.block_size_bytes for cell in section.cells})
-    assert max(map(len, lines)) <= 80
-
-
-def test_one_round_or_none_has_no_course(result: RunResult) -> None:
-    section = result.tests[0].sections[0]
-    assert list(draw_course(replace(section, rounds=section.rounds[:1]), 80, UNICODE)) == []
-    assert list(draw_histogram(replace(section, histogram_us=()), 80, UNICODE)) == []
+def test_a_section_without_charts_has_no_drawings() -> None:
+    assert list(draw_course((), 80, UNICODE)) == []
+    assert list(draw_histogram((), 80, UNICODE)) == []
 
 
 def test_a_terminal_without_blocks_or_colours_gets_neither(
-    result: RunResult, monkeypatch: pytest.MonkeyPatch
+    view: ReportView, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
 
     class Plain(io.StringIO):
         encoding = "ascii"
 
-    for section in (stream_of(result), result.tests[0].sections[0]):
+    for charts in (stream_of(view), view.tests[0].sections[0].charts):
         file = Plain()
-        print_drawings(section, Console(file=file, width=80, force_terminal=True))
+        print_charts(charts, Console(file=file, width=80, force_terminal=True))
         drawn = file.getvalue()
         assert drawn.isascii()
         assert any(character in drawn for character in ASCII.heights)

@@ -21,6 +21,7 @@ from tkperf.model.errors import UsageError
 from tkperf.model.quantity import IOPS, LATENCY_MAX, THROUGHPUT, Direction, percentile
 from tkperf.model.run_info import IMPORTED
 from tkperf.model.units import KIB, format_number
+from tkperf.page.view import build_view
 from tkperf.procedures import load_profile
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import DataTable, build_tables, render_csv
@@ -227,7 +228,7 @@ def test_hostile_text_is_inert(tmp_path: Path) -> None:
         assert row["target"].startswith("'=")
     root, _ = tkperf_xml(result)
     assert json.loads(root.findtext("devinfo") or "") == HOSTILE
-    markdown = render_markdown(result)
+    markdown = render_markdown(build_view(result))
     assert "<script" not in markdown
     assert "\0" not in markdown
     assert "\x1b" not in markdown
@@ -237,24 +238,22 @@ def test_hostile_text_is_inert(tmp_path: Path) -> None:
 
 def test_markdown_has_the_tables(result: RunResult) -> None:
     """The cell a reader looks for first is there as the terminal shows it; a gap is a dash."""
-    text = render_markdown(result)
+    text = render_markdown(build_view(result))
     cell = result.tests[0].sections[0].cells[-2]
     assert format_number(cell.value(IOPS)) in text
     assert "| - |" in text
 
 
 def test_markdown_discloses_how_it_was_measured(tmp_path: Path, result: RunResult) -> None:
-    """Demand, purge and preconditioning, of each section where they differ."""
-    text = render_markdown(result)
-    assert (
-        "| Threads / queue depth | IOPS, Throughput, Write Saturation: TC2/QD16; Latency: TC1/QD1 |"
-        in text
-    )
-    assert "| Purge | test |" in text
-    (told,) = re.findall(r"\| Preconditioning \| (.*) \|", text)
-    assert "IOPS, Latency" in told
-    assert ": 2.0 x the active range, SEQ 128k R/W 0/100 TC2/QD16" in told
-    assert told.endswith("Write Saturation: none")
+    """Demand, purge and preconditioning of each test."""
+    text = render_markdown(build_view(result))
+    assert "| Purge method | test |" in text
+    blocks = dict(re.findall(r"### Parameters: (.*)\n((?:.+\n|\n(?!#))*)", text))
+    assert "| TC / QD | TC 1 / QD 1 |" in blocks["Latency"]
+    assert "| TC / QD | TC 2 / QD 16 |" in blocks["Throughput"]
+    filled = "2 x the active range, SEQ 128 KiB writes, TC 2 / QD 16"
+    assert f"| Precondition 1 | {filled} |" in blocks["IOPS"]
+    assert "| Precondition 1 | none |" in blocks["Write Saturation"]
     imported = simulate(tmp_path, run_info(device={"kind": IMPORTED}))
     without = replace(
         imported,
@@ -263,9 +262,9 @@ def test_markdown_discloses_how_it_was_measured(tmp_path: Path, result: RunResul
             for test in imported.tests
         ),
     )
-    text = render_markdown(without)
-    (unknown,) = re.findall(r"\| Not known \| (.*) \|", text)
-    assert {"Purge", "Preconditioning"} <= set(unknown.split(", "))
+    text = render_markdown(build_view(without))
+    (unknown,) = re.findall(r"\| \d+ facts \| (.*) \|", text)
+    assert {"Purge method", "Precondition 1"} <= set(unknown.split(", "))
 
 
 def test_xml_has_a_command_line_that_can_be_used_again(result: RunResult) -> None:
@@ -287,7 +286,7 @@ def test_simulated_is_said_everywhere(tmp_path: Path) -> None:
     notice = "SIMULATED: no device"
     info = run_info(notices=(notice,), device={"kind": "simulated drive"})
     result = simulate(tmp_path, info)
-    assert notice in render_markdown(result)
+    assert notice in render_markdown(build_view(result))
     assert notice in json.loads(
         ET.fromstring(render_tkperf_xml(result).text).findtext("devinfo") or ""
     )

@@ -25,6 +25,7 @@ from tkperf.cli.run_options import RunOptions, smtp_login
 from tkperf.cli.streams import complain, ended_by_signals, warning_of
 from tkperf.model.errors import EngineError, UsageError, reason_of
 from tkperf.model.units import format_capacity
+from tkperf.page.view import build_view
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.terminal.console import can_redraw, plain, tell
 from tkperf.runfile.reader import RunFile
@@ -195,7 +196,7 @@ def build_mail(options: RunOptions, result: RunResult, page: Page) -> EmailMessa
     message["To"] = options.mail
     message["Date"] = format_datetime(datetime.now(UTC))
     message["Message-ID"] = make_msgid(domain=os.uname().nodename)
-    message.set_content("\n".join((render_markdown(result), *missing)))
+    message.set_content("\n".join((render_markdown(build_view(result)), *missing)))
     for name, kind, content in attached:
         maintype, subtype = kind.split("/")
         message.add_attachment(content, maintype=maintype, subtype=subtype, filename=name)

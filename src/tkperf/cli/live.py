@@ -309,7 +309,6 @@ class _View:
             most_lines=most_lines,
             current=state.current_cell,
             blocks=self.blocks,
-            newest=True,
         )
 
     def _window(self, verdict: SteadyStateVerdict) -> list[Text]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from tkperf.analysis.details import build_details
 from tkperf.analysis.over_seconds import Read, analyse_opened
-from tkperf.analysis.results import TestResult
-from tkperf.model.record import LogEntry, RunRecord, RunStatus, StepKind
-from tkperf.model.seconds import Seconds, join
+from tkperf.analysis.results import RunResult
+from tkperf.model.record import LogEntry, RunRecord, RunStatus
+from tkperf.model.seconds import Seconds
 from tkperf.model.units import format_duration, format_durations
+from tkperf.page.view import build_view
 from tkperf.pipeline.following import find_clock_s
 from tkperf.render.terminal.console import open_console, plain
-from tkperf.render.terminal.opening import print_end
-from tkperf.render.terminal.results import print_results
+from tkperf.render.terminal.page import print_end, print_page
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.progress import describe_place, find_progress
 
@@ -81,14 +82,10 @@ def print_run(path: Path) -> None:
     with RunFile(path) as opened:
         record = opened.record()
         result = analyse_opened(opened, record)
-        seconds = {
-            (test.name, name): joined
-            for test in result.tests
-            for name, joined in _short_streams(test, record, opened.seconds)
-        }
+        details = build_details(result, record, _read_short_streams(result, record, opened.seconds))
         running = record.status is RunStatus.RUNNING
         going_on = describe_going_on(record, opened.log()) if running else None
-    print_results(result, open_console(), going_on=going_on, seconds=seconds)
+    print_page(build_view(result, details=details), open_console(), going_on=going_on)
 
 
 def print_ended(path: Path) -> None:
@@ -99,29 +96,16 @@ def print_ended(path: Path) -> None:
     """
     with RunFile(path) as opened:
         result = analyse_opened(opened, opened.record())
-    print_end(result, open_console())
+    print_end(build_view(result), open_console())
 
 
-def _short_streams(
-    test: TestResult, record: RunRecord, read: Read
-) -> Iterator[tuple[str, Seconds]]:
-    """Yield the seconds of each stream of too few slices to draw; no other seconds, as reading them takes longest."""
-    short = [section.name for section in test.sections if 0 < len(section.slices) < FEW_SLICES]
-    kept = next((one for one in record.tests if one.name == test.name and short), None)
-    if kept is None:
-        return
-    by_step = list(zip(kept.steps, read(kept), strict=False))
-    for name in short:
-        stream = [
-            (seconds, step.started_s)
-            for step, seconds in by_step
-            if step.section == name and step.kind is StepKind.CONTINUOUS
-        ]
-        first_s = min(started_s for _, started_s in stream)
-        yield (
-            name,
-            join(
-                [seconds for seconds, _ in stream],
-                [started_s - first_s for _, started_s in stream],
-            ),
-        )
+def _read_short_streams(
+    result: RunResult, record: RunRecord, read: Read
+) -> dict[str, Sequence[Seconds]]:
+    """Return the seconds of tests with a stream of too few slices to draw; reading those of all takes longest."""
+    short = {
+        test.name
+        for test in result.tests
+        if any(0 < len(section.slices) < FEW_SLICES for section in test.sections)
+    }
+    return {test.name: read(test) for test in record.tests if test.name in short}

@@ -66,6 +66,7 @@ def build_disclosure(result: RunResult, user_facts: UserFacts = NO_USER_FACTS) -
     audited = {finding.title.lower() for finding in audit if finding.level != UNKNOWN}
     names = [name for _, facts in blocks for name in name_unknown(facts)]
     names += [_capital(finding.title) for finding in audit if finding.level == UNKNOWN]
+    names += [] if audit else ["Host audit"]
     unknown = {name.lower(): name for name in reversed(names) if name.lower() not in audited}
     return (
         *((title, keep_known(facts)) for title, facts in blocks if keep_known(facts)),

@@ -23,6 +23,12 @@ OVER_TIME = (
 )
 
 
+HEAT = (
+    "A table of one quantity is a heat map: a cell is the darker the greater its value, by the "
+    f"logarithm where the greatest is more than {WIDE_RANGE:g} times the least."
+)
+
+
 def explain(result: RunResult) -> tuple[str, ...]:
     """Return the sentences for the sections that the run has."""
     sections = [section for test in result.tests for section in test.sections]
@@ -34,11 +40,6 @@ def explain(result: RunResult) -> tuple[str, ...]:
             "linear fit through them rises or falls by at most 10 % of the average over the window "
             "(limits of the profile, where it sets others). Every figure in a table of cells is the mean "
             "over the rounds of that window; a maximum is the greatest of the window."
-        )
-    if any(section.cells and section.rounds for section in sections):
-        words.append(
-            "A table of one quantity is a heat map: a cell is the darker the greater its value, by the "
-            f"logarithm where the greatest is more than {WIDE_RANGE:g} times the least."
         )
     if any(section.areas for section in sections):
         words.append(

@@ -13,6 +13,13 @@ from tkperf.page.wording import NOT_KNOWN_TEXT
 MaybeFacts = Sequence[tuple[str, str | None]]
 
 
+def describe_device(facts: Mapping[str, object]) -> str:
+    """Return the measured device in one line: model, serial number, path, capacity."""
+    size = capacity(facts.get("capacity_bytes")) or "size not known"
+    words = [facts.get("model") or facts.get("kind"), facts.get("serial"), facts.get("path"), size]
+    return ", ".join(str(word) for word in words if word)
+
+
 def keep_known(facts: Iterable[tuple[str, str | None]]) -> Facts:
     """Return the known facts."""
     return tuple((name, fact) for name, fact in facts if fact is not None)
@@ -42,14 +49,6 @@ def name_test_id(info: RunInfo) -> str:
 def describe_cpu(host: Mapping[str, object]) -> str | None:
     model, threads = word(host.get("cpu_model")), host.get("cpu_threads")
     return f"{model}, {threads} threads" if model and threads else model
-
-
-def describe_device(facts: Mapping[str, object]) -> str:
-    """Describe the measured device in one line."""
-    capacity = facts.get("capacity_bytes")
-    size = format_capacity(capacity) if isinstance(capacity, int | float) else "size not known"
-    words = [facts.get("model") or facts.get("kind"), facts.get("serial"), facts.get("path"), size]
-    return ", ".join(str(word) for word in words if word)
 
 
 def describe_sector(device: Mapping[str, object]) -> str | None:

@@ -264,6 +264,7 @@ class ReportView:
     Attributes:
         banners: appear on top of every page.
         words: explain the figures.
+        colours: explains the colours of tables, for an output that has them; empty: no table has any.
         about: appears at the top, and on top of printed pages.
         header: appears with ``about`` on printed pages that belong to no test.
         verdict: opens the page; None: nothing of the kind was judged.
@@ -284,6 +285,7 @@ class ReportView:
     disclosure: FactBlocks
     tests: tuple[TestView, ...]
     words: tuple[str, ...]
+    colours: str = ""
     about: str = ""
     header: FactBlocks = ()
     verdict: Verdict | None = None

@@ -16,7 +16,7 @@ from tkperf.model.user_facts import NO_USER_FACTS, UserFacts
 from tkperf.page.cells import Cells, build_cell_charts
 from tkperf.page.check import build_claims_table
 from tkperf.page.disclosure import build_disclosure
-from tkperf.page.explanation import explain
+from tkperf.page.explanation import HEAT, explain
 from tkperf.page.figures.telemetry import find_section_courses, find_test_course
 from tkperf.page.marking import mark_charts
 from tkperf.page.opening import build_findings_views, build_headline_views, choose_story
@@ -31,7 +31,7 @@ from tkperf.page.verdict import describe_verdict
 from tkperf.page.whole_test import build_test_figures
 from tkperf.page.wording import format_known_capacity, format_written
 from tkperf.page.words.flags import describe_counts, describe_gaps
-from tkperf.page.words.run import describe_progress, describe_resumptions
+from tkperf.page.words.run import describe_progress, describe_resumptions, describe_step_under_way
 
 NO_LOADS: Mapping[str, LoadsOfTest] = MappingProxyType({})
 
@@ -93,6 +93,9 @@ def build_view(
             for test in result.tests
         ),
         words=explain(result),
+        colours=HEAT
+        if any(section.cells for test in result.tests for section in test.sections)
+        else "",
         claims=None if checked is None else build_claims_table(checked),
         cells=Cells([subject for of_test in subjects.values() for subject in of_test]),
         cell_charts=build_cell_charts() if details else None,
@@ -134,6 +137,8 @@ def _test(
         ("Written", _written(test)),
         *(("Interrupted or repeated", text) for text in describe_resumptions(result, test)),
     ]
+    if (under_way := describe_step_under_way(test, result.status)) is not None:
+        facts.append(("Step under way", under_way))
     if gap is not None:
         facts.append(
             (

@@ -90,6 +90,7 @@ def report(
     from tkperf.analysis.telemetry import place_readings
     from tkperf.cli.output import Outputs, files_in
     from tkperf.model.user_facts import UserFacts, parse_facts
+    from tkperf.page.view import build_view
     from tkperf.pipeline.api import read_and_check
     from tkperf.render.export_json import render_json
     from tkperf.render.export_markdown import render_markdown
@@ -139,11 +140,11 @@ def report(
         )
         checked = None if claims_file is None else read_and_check(claims_file, result)
         paged = html_file is not None or pdf_file is not None
-        view = (
-            build_run_view(opened, record, result, checked, selections, user_facts)
-            if paged
-            else None
-        )
+        view = None
+        if paged:
+            view = build_run_view(opened, record, result, checked, selections, user_facts)
+        elif markdown_file is not None:  # has no charts, so no second need be read
+            view = build_view(result, checked, told=user_facts)
         xml = None if xml_file is None else _render_xml(result)
         began_s = require_time(result) if any(series_files) else 0.0
 
@@ -165,9 +166,9 @@ def report(
             outputs.write(xml_file, xml.text)
             for missing in xml.left_out:
                 complain(f"left out of {xml_file}: {missing}")
-        if markdown_file is not None:
-            outputs.write(markdown_file, (render_markdown(result),))
         if view is not None:
+            if markdown_file is not None:
+                outputs.write(markdown_file, (render_markdown(view),))
             if printer is not None:
                 print_run_pdf(view, result, printer)
             if html_file is not None:

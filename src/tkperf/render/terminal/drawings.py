@@ -1,28 +1,19 @@
-"""Drawings of a section in tkperf show: its course, and the distribution of its response times."""
+"""Charts of a section drawn with characters: its course, and the distribution of its response times."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import ceil, floor, log10
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
-from tkperf.analysis.results import CellResult, SectionResult
-from tkperf.model.quantity import IOPS, QUANTITIES, Quantity
-from tkperf.model.seconds import Seconds
-from tkperf.model.workload import Workload
-from tkperf.page.chart import Chart
-from tkperf.page.figures.streams import draw_courses
-from tkperf.render.terminal.blocks import (
-    BlockLetters,
-    Values,
-    blocks_for,
-    columns,
-    sparkline,
-    squeeze,
-)
-from tkperf.render.terminal.histories import draw_histories, format_short
+from tkperf.model.figures import FigureKind
+from tkperf.page.chart import Axis, Chart, Curve, Distribution, Point
+from tkperf.page.page import ChartView
+from tkperf.render.terminal.blocks import BlockLetters, blocks_for, columns, sparkline
+from tkperf.render.terminal.histories import Grid, draw_grid, format_short
 
 WIDEST = 100
 _MOST_BARS = 60
@@ -31,83 +22,127 @@ _HISTOGRAM_LINES = 6
 _BINS_A_DECADE = (32, 24, 16, 12, 8, 4, 2)
 # Columns that the label of the greatest share takes.
 _SCALE = 9
+# Kinds of figures that show a course, the first that a section has.
+_COURSES = (
+    FigureKind.OVER_ROUNDS,
+    FigureKind.OVER_TIME,
+    FigureKind.SECONDS,
+    FigureKind.OVER_AREAS,
+)
 
 
-def print_drawings(
-    section: SectionResult, console: Console, seconds: Seconds | None = None
-) -> None:
-    """Print the course of a section that has one, and the histogram of a stream. ``seconds``: of a short stream."""
+class _View(NamedTuple):
+    chart: Chart
+    name: str
+
+
+def print_charts(charts: Sequence[ChartView], console: Console) -> None:
+    """Print what a line of characters can show of a section's charts: its course and its response times."""
     blocks = blocks_for(console.encoding)
     width = min(WIDEST, console.width)
-    course = draw_course(section, width, blocks, seconds)
-    for line in (*course, *draw_histogram(section, width, blocks)):
+    for line in (*draw_course(charts, width, blocks), *draw_histogram(charts, width, blocks)):
         line.plain = blocks.spell(line.plain)
         console.print(line, highlight=False, no_wrap=True)
 
 
-def draw_course(
-    section: SectionResult, width: int, blocks: BlockLetters, seconds: Seconds | None = None
-) -> Iterator[Text]:
-    """Yield bars from 0 to the greatest: for a stream over its time, for cells over rounds or areas."""
-    if charts := draw_courses(section, seconds):
-        yield from _draw_lines(charts, width, blocks)
-    elif len(section.rounds) > 1:
-        keys = section.plan.quantities
-        quantity = next((QUANTITIES[key] for key in keys if key in QUANTITIES), IOPS)
-        what = "area by area from the start" if section.areas else "round by round"
-        yield Text()
-        yield from draw_histories(
-            f"{quantity.title}, {what}", _histories(section, quantity), width, blocks=blocks
-        )
+def draw_course(charts: Sequence[ChartView], width: int, blocks: BlockLetters) -> Iterator[Text]:
+    """Yield bars from 0 to the greatest: a line for each curve over time, or the rounds of each cell."""
+    drawn = {kind: list(_of_kind(charts, kind)) for kind in _COURSES}
+    kind = next((kind for kind in _COURSES if drawn[kind]), None)
+    if kind is FigureKind.OVER_ROUNDS:
+        first = drawn[kind][0].chart
+        alike = [view for view in drawn[kind] if view.chart.y.title == first.y.title]
+        if max(len(curve.points) for view in alike for curve in view.chart.curves) > 1:
+            yield Text()
+            title = f"{first.y.title}, {first.x.title.lower()} by {first.x.title.lower()}"
+            yield from draw_grid(title, _grid(alike), width, blocks=blocks)
+    elif kind is not None:
+        yield from _draw_lines([view.chart for view in drawn[kind]], width, blocks)
 
 
-def _histories(section: SectionResult, quantity: Quantity) -> dict[Workload, Values]:
-    """Return the values of each cell by round; None for a round that has not come to it."""
-    by_round = [{cell.workload: cell for cell in one.cells} for one in section.rounds]
-    workloads = dict.fromkeys(workload for cells in by_round for workload in cells)
-    return {
-        workload: [_value(cells.get(workload), quantity) for cells in by_round]
-        for workload in workloads
-    }
+def _of_kind(charts: Sequence[ChartView], kind: FigureKind) -> Iterator[_View]:
+    """Yield the views that draw a kind of figure with curves."""
+    for view in (view for chart in charts for view in chart.views):
+        if view.figure is not None and view.figure.kind is kind and isinstance(view.chart, Chart):
+            yield _View(view.chart, view.choice[-1] if view.choice else "")
 
 
-def _value(cell: CellResult | None, quantity: Quantity) -> float | None:
-    return None if cell is None else cell.value(quantity)
+def _grid(views: Sequence[_View]) -> Grid:
+    """Return the values of curves over the rounds: a row for each name, a column for each view."""
+    names = tuple(dict.fromkeys(curve.name for view in views for curve in view.chart.curves))
+    by_name = [{curve.name: curve.values for curve in view.chart.curves} for view in views]
+    return Grid(
+        rows=names,
+        columns=tuple(view.name for view in views),
+        values=tuple(tuple(of.get(name) for of in by_name) for name in names),
+        row_title=views[0].chart.series,
+    )
 
 
 def _draw_lines(charts: Sequence[Chart], width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield a line for each chart of a stream."""
+    """Yield a line for each curve over time; those with the same name and unit once."""
+    curves = {
+        _name_curve(chart, curve): (chart.x, curve)
+        for chart in reversed(charts)
+        for curve in reversed(chart.curves)
+        if len(curve.points) > 1
+    }
+    if not curves:
+        return
     yield Text()
-    yield Text(f"{charts[0].title}, from 0 to the greatest; first and last value", style="dim")
-    label = max(len(chart.y.title) for chart in charts)
+    yield Text(
+        f"{charts[0].x.title} to the right, bars from 0 to the greatest; first and last value",
+        style="dim",
+    )
+    label = max(map(len, curves))
     bars = max(1, min(_MOST_BARS, width - label - 16))
-    for chart in charts:
-        values = chart.curves[0].values
+    for name, (axis, curve) in reversed(curves.items()):
+        values = curve.values
         yield Text.assemble(
-            (chart.y.title.ljust(label), "dim"),
+            (name.ljust(label), "dim"),
             " ",
-            (sparkline(squeeze(values, bars), blocks), "cyan"),
+            (sparkline(spread_over(curve.points, axis, bars), blocks), "cyan"),
             f" {format_short(values[0])} {format_short(values[-1])}",
         )
 
 
-def draw_histogram(section: SectionResult, width: int, blocks: BlockLetters) -> Iterator[Text]:
+def _name_curve(chart: Chart, curve: Curve) -> str:
+    unit = chart.y.title.rpartition(" ")[2] if chart.y.title.endswith(")") else ""
+    return " ".join(filter(None, (curve.name, unit))) if curve.name else chart.y.title
+
+
+def spread_over(points: Sequence[Point], axis: Axis, bars: int) -> list[float | None]:
+    """Return the mean of the points of each of ``bars`` equal parts of an axis; None for a part without any.
+
+    Fewer points than bars are a bar each.
+    """
+    if len(points) <= bars:
+        return [point.y for point in points]
+    at = [float(point.x) for point in points]
+    end = max((*at, *axis.reached)) or 1.0
+    parts: list[list[float]] = [[] for _ in range(bars)]
+    for place, point in zip(at, points, strict=True):
+        if point.y is not None:
+            parts[min(bars - 1, int(place / end * bars))].append(point.y)
+    return [sum(part) / len(part) if part else None for part in parts]
+
+
+def draw_histogram(charts: Sequence[ChartView], width: int, blocks: BlockLetters) -> Iterator[Text]:
     """Yield response times in bins of equal logarithmic width, so that no step comes from the widths of buckets."""
-    buckets = section.histogram_us
-    if not buckets:
-        return
+    for view in (view for chart in charts for view in chart.views):
+        if isinstance(view.chart, Distribution) and not view.chart.exceedance:
+            yield from _draw_histogram(view.chart, width, blocks)
+
+
+def _draw_histogram(chart: Distribution, width: int, blocks: BlockLetters) -> Iterator[Text]:
     room = width - _SCALE
     per_decade = next(
-        (many for many in _BINS_A_DECADE if len(spread_in_bins(buckets, many)[1]) <= room), 1
+        (many for many in _BINS_A_DECADE if len(spread_in_bins(chart.buckets, many)[1]) <= room), 1
     )
-    first, ios = spread_in_bins(buckets, per_decade)
-    whole = sum(ios)
+    first, ios = spread_in_bins(chart.buckets, per_decade)
     yield Text()
-    yield Text(
-        "Response times of all I/Os; share of them in each bin of equal logarithmic width",
-        style="dim",
-    )
-    top = f"{max(ios) / whole:.1%}".replace("%", " %")
+    yield Text(f"{chart.title}; share of the I/Os in bins of equal width", style="dim")
+    top = f"{max(ios) / sum(ios):.1%}".replace("%", " %")
     for number, line in enumerate(columns(ios, _HISTOGRAM_LINES, blocks)):
         yield Text.assemble((f"{top if number == 0 else '':>{_SCALE - 1}} ", "dim"), (line, "cyan"))
     yield Text(" " * _SCALE + _axis(first, len(ios), per_decade), style="dim")

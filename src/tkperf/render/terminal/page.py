@@ -1,0 +1,212 @@
+"""A run's page in the terminal, and the short end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import rich.table
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.padding import Padding
+from rich.rule import Rule
+
+from tkperf.model.units import format_count
+from tkperf.page.page import FactBlocks, ReportView, SectionView, TableView, TestView
+from tkperf.render.terminal.console import plain, print_verdict
+from tkperf.render.terminal.drawings import print_charts
+
+_HEADING_WIDTH = 80
+# More alarms make an end no clearer; tkperf show has them all.
+_MOST_ALARMS = 5
+# Of a table that a page shows on demand.
+_MOST_ROWS = 10
+# Blanks between two columns, and a word of a label.
+_GAP, _LABEL = 3, 28
+
+
+def print_page(view: ReportView, console: Console, *, going_on: str | None = None) -> None:
+    """Print everything that a terminal can show of a run; ``going_on``: its place, if it has not ended."""
+    subtitle = f"  {plain(view.subtitle)}" if view.subtitle else ""
+    console.print(f"[bold]{plain(view.title)}[/bold]{subtitle}", highlight=False)
+    if view.about:
+        console.print(plain(view.about), style="dim", highlight=False)
+    if view.verdict is not None:
+        print_verdict(view.verdict, console)
+    for banner in view.banners:
+        console.print(plain(banner), style="yellow", highlight=False)
+    if going_on is not None:
+        console.print(f"going on: {plain(going_on)}", style="bold", highlight=False)
+    _print_headlines(view, console)
+    _print_findings(view, console)
+    _print_warnings(view, console)
+    for test in view.tests:
+        _print_test(test, console)
+    _print_blocks(view.disclosure, console)
+    console.print()
+    for words in view.words:
+        console.print(plain(words), style="dim", highlight=False)
+
+
+def print_end(view: ReportView, console: Console) -> None:
+    """Print what a user must know when a run has ended: verdict, headline figures, and what to look at."""
+    console.print(f"[bold]{plain(view.title)}[/bold]", highlight=False)
+    if view.verdict is not None:
+        print_verdict(view.verdict, console)
+    _print_headlines(view, console)
+    alarms = [
+        text if each.title.lower() in text.lower() else f"{each.title}: {text}"
+        for each in view.findings
+        for text, alarm in each.sentences
+        if alarm
+    ]
+    lines = [f"{text}." for text in alarms[:_MOST_ALARMS]]
+    if len(alarms) > _MOST_ALARMS:
+        lines.append(f"... and {format_count(len(alarms) - _MOST_ALARMS, 'more finding')}")
+    lines += [view.warnings_line] if view.warnings_line else []
+    if lines:
+        console.print()
+    for line in lines:
+        console.print(plain(line), style="yellow", highlight=False)
+
+
+def _print_headlines(view: ReportView, console: Console) -> None:
+    if not view.headlines:
+        return
+    drawn = rich.table.Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    drawn.add_column()
+    drawn.add_column(justify="right", style="bold", no_wrap=True)
+    drawn.add_column(style="dim", no_wrap=True)
+    drawn.add_column()
+    drawn.add_column(style="dim")
+    for each in view.headlines:
+        verdict = f"[bold red]{each.verdict}[/bold red]" if each.alarm else each.verdict
+        # The test belongs to it: latencies of one load under two tests' demands are two measurements.
+        drawn.add_row(plain(each.label), plain(each.text), each.sure, verdict, plain(each.test))
+    console.print()
+    console.print(drawn)
+
+
+def _print_findings(view: ReportView, console: Console) -> None:
+    for test in view.findings:
+        console.print()
+        console.print(f"[bold]{plain(test.title)}[/bold]", highlight=False)
+        for text, alarm in test.sentences:
+            _print_indented(f"{plain(text)}.", console, style="bold red" if alarm else "")
+
+
+def _print_warnings(view: ReportView, console: Console) -> None:
+    if not view.grouped_warnings:
+        return
+    console.print()
+    console.print(view.warnings_line, style="yellow", highlight=False)
+    for group in view.grouped_warnings:
+        for text in group.texts:
+            _print_indented(f"{group.title}: {plain(text)}", console, style="yellow")
+
+
+def _print_indented(text: str, console: Console, style: str = "") -> None:
+    console.print(Padding(text, (0, 0, 0, 2), expand=False), style=style, highlight=False)
+
+
+def _print_test(test: TestView, console: Console) -> None:
+    _print_heading(test.title, console)
+    for name, fact in test.facts:
+        console.print(f"[dim]{name}:[/dim] {plain(fact)}", highlight=False)
+    _print_tables(test.tables, console)
+    for section in test.sections:
+        _print_section(test, section, console)
+    _print_tables(test.course.tables, console)
+
+
+def _print_heading(title: str, console: Console) -> None:
+    console.print()
+    # A piped console is wide enough for every table, so wider than a heading needs.
+    heading = Rule(f"[bold]{plain(title)}[/bold]", align="left")
+    console.print(heading, width=min(console.width, _HEADING_WIDTH))
+
+
+def _print_section(test: TestView, section: SectionView, console: Console) -> None:
+    if section.title != test.title:
+        console.print()
+        console.print(f"[bold]{plain(section.title)}[/bold]", highlight=False)
+    console.print(
+        f"steady state: [bold]{section.state}[/bold]; {plain(section.summary)}", highlight=False
+    )
+    for found in section.over_time:
+        _print_indented(f"over time: {plain(found)}", console)
+    print_charts(section.charts, console)
+    determination = () if section.determination is None else (section.determination,)
+    _print_tables((*determination, *section.tables), console)
+
+
+def _print_tables(tables: Sequence[TableView], console: Console) -> None:
+    for table in tables:
+        print_table(table, console)
+
+
+def print_table(table: TableView, console: Console) -> None:
+    """Print a table; one that is too wide has its rows and columns swapped, if it is narrower then."""
+    if table.labels == 1 and console.width < _width(table) > _width(turned := _turn(table)):
+        table = turned
+    console.print()
+    if table.title:
+        console.print(plain(table.title), highlight=False)
+    headed = any(table.columns)
+    drawn = rich.table.Table(
+        box=SIMPLE_HEAD if headed else None, show_edge=False, show_header=headed
+    )
+    for number, name in enumerate(table.columns):
+        justify = "left" if number < table.labels and not headed else "right"
+        drawn.add_column(plain(name), justify=justify, overflow="fold")
+    shown = table.rows[:_MOST_ROWS] if table.folded else table.rows
+    for number, row in enumerate(shown):
+        failed = table.failed[number] if table.failed else ()
+        styles = ("",) * table.labels + tuple("bold red" * each for each in failed)
+        drawn.add_row(
+            *(
+                f"[{style}]{plain(cell)}[/{style}]" if style else plain(cell)
+                for cell, style in zip(row, styles or ("",) * len(row), strict=False)
+            )
+            if failed
+            else map(plain, row)
+        )
+    console.print(drawn)
+    if more := len(table.rows) - len(shown):
+        console.print(f"... and {format_count(more, 'more row')} in the report", style="dim")
+    for note in table.notes:
+        console.print(plain(note), style="dim", highlight=False)
+
+
+def _width(table: TableView) -> int:
+    """Return the least width: heads may take several lines, cells may not."""
+    columns = zip(table.columns, *table.rows, strict=True)
+    return sum(
+        max(*map(len, head.split() or ("",)), *map(len, cells)) + _GAP for head, *cells in columns
+    )
+
+
+def _turn(table: TableView) -> TableView:
+    names = tuple(row[0] for row in table.rows)
+    columns = tuple(zip(table.columns[1:], *(row[1:] for row in table.rows), strict=True))
+    failed = tuple(zip(*table.failed, strict=True))
+    return replace(table, columns=(table.columns[0], *names), rows=columns, failed=failed)
+
+
+def _print_blocks(blocks: FactBlocks, console: Console) -> None:
+    """Print the disclosure, block by block."""
+    if blocks:
+        _print_heading("Set-up and disclosure", console)
+    for title, facts in blocks:
+        console.print()
+        console.print(f"[bold]{plain(title)}[/bold]", highlight=False)
+        drawn = rich.table.Table.grid(padding=(0, 2, 0, 0))
+        drawn.add_column(style="dim", max_width=_LABEL)
+        drawn.add_column(overflow="fold")
+        for name, fact in facts:
+            if name:
+                drawn.add_row(plain(name), plain(fact))
+            else:
+                console.print(plain(fact), highlight=False)
+        if drawn.rows:
+            console.print(drawn)
