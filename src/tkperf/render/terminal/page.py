@@ -157,8 +157,8 @@ def print_table(table: TableView, console: Console) -> None:
         box=SIMPLE_HEAD if headed else None, show_edge=False, show_header=headed
     )
     for number, name in enumerate(table.columns):
-        justify = "left" if number < table.labels and not headed else "right"
-        drawn.add_column(plain(name), justify=justify, overflow="fold")
+        named = number < table.labels and not headed
+        drawn.add_column(plain(name), justify="left" if named else "right", overflow="fold")
     shown = table.rows[:_MOST_ROWS] if table.folded else table.rows
     for number, row in enumerate(shown):
         failed = table.failed[number] if table.failed else ()
