@@ -24,7 +24,13 @@ from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
 from tkperf.cli.commands.compare import ARRANGEMENTS
 from tkperf.model.errors import UsageError
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
-from tkperf.page.comparison.findings import describe_days, find_common_notices, find_findings
+from tkperf.model.record import RunStatus
+from tkperf.page.comparison.findings import (
+    describe_comparison_verdict,
+    describe_days,
+    find_common_notices,
+    find_findings,
+)
 from tkperf.page.comparison.tables import (
     build_headline_table,
     build_runs_table,
@@ -39,6 +45,7 @@ from tkperf.page.comparison.words import (
     format_ratio,
     name_headlines,
 )
+from tkperf.page.verdict import NoteLevel
 from tkperf.page.words.conditions import ConditionGroup, find_conditions
 from tkperf.render.export_comparison import render_comparison_json, render_comparison_markdown
 from tkperf.render.terminal.comparison import print_comparison
@@ -63,9 +70,13 @@ def drive(serial: str | None, firmware: str = "1.0", **changes: object) -> dict[
     return facts | changes
 
 
+MEASURED: dict[str, Any] = {"profile_name": "pts-e-1.1", "ioengine": "io_uring"}
+
+
 def iops_run(name: str, values: Sequence[float], **info: Any) -> RunResult:
-    """A run of one cell."""
-    return made_up_run(name, {"iops": [made_up_section("IOPS", {FOUR_KIB_WRITES: values})]}, **info)
+    """A run of one cell, on a device."""
+    section = made_up_section("IOPS", {FOUR_KIB_WRITES: values})
+    return made_up_run(name, {"iops": [section]}, **(MEASURED | info))
 
 
 def around(value: float) -> tuple[float, ...]:
@@ -194,21 +205,43 @@ def test_the_same_slowdown_is_worse_as_iops_and_as_latency() -> None:
         assert slower.change is longer.change is Change.WORSE
 
 
-def test_a_simulated_drive_beside_a_measured_one_is_said_first() -> None:
+# ---- the verdict
+
+
+def verdict_of(*runs: RunResult) -> str:
+    return describe_comparison_verdict(compare(runs)).text
+
+
+def test_a_comparison_of_alike_measurements_is_comparable() -> None:
+    """Whatever the difference: the verdict is about how they were measured."""
+    runs = [
+        iops_run(name, around(value), device=drive(name)) for name, value in (("A", 9), ("B", 99))
+    ]
+    assert verdict_of(*runs) == "Comparable"
+
+
+def test_a_model_with_a_device_is_not_comparable() -> None:
     """Never mixed without saying so, in whichever arrangement."""
     measured = iops_run("D3", around(100), device=drive("S1"))
-    model = iops_run("model", around(100), device=drive(None, kind="simulated drive"))
-    said = (
-        "What was measured is not of one kind (block device: D3; simulated drive: model): what is simulated "
-        "comes from a model, not from a drive."
-    )
-    assert next(find_findings(compare([measured, model]))) == said
-    third = iops_run("D4", around(100), device=drive("S2"))
+    model = iops_run("model", around(100), device=drive("S2"), ioengine="simulated")
+    text = "SIMULATED. Not comparable: model measured a model, the others a device; different I/O engine"
+    assert verdict_of(measured, model) == text
+    third = iops_run("D4", around(100), device=drive("S3"))
     cohort = compare([measured, model, third], Arrangement.COHORT)
-    assert next(find_findings(cohort)).startswith(
-        "What was measured is not of one kind (block device: D3, D4;"
-    )
-    assert compare([measured, model, third]).arrangement is Arrangement.RUNS
+    assert describe_comparison_verdict(cohort).level is NoteLevel.FAILURE
+    assert verdict_of(model, model) == "SIMULATED. Comparable"
+
+
+def test_a_comparison_is_no_better_than_its_runs() -> None:
+    """Runs with the same reason are named together; a failed one makes it not comparable."""
+    unsteady = made_up_section("IOPS", {FOUR_KIB_WRITES: around(100)}, steady=False)
+    first, *others = (made_up_run(name, {"iops": [unsteady]}, **MEASURED) for name in ("A", "B"))
+    steady = iops_run("C", around(100))
+    text = "A, B: IOPS did not reach steady state"
+    assert verdict_of(steady, first, *others) == f"Comparable with cautions: {text}"
+    failed = replace(first, status=RunStatus.FAILED, ended_because="the drive is gone")
+    text = "A: the run failed: the drive is gone; B: IOPS did not reach steady state"
+    assert verdict_of(failed, *others) == f"Not comparable: {text}"
 
 
 def test_tails_stand_behind_rates() -> None:
@@ -228,7 +261,8 @@ def test_conditions_that_differ_are_one_line_and_grouped_below() -> None:
         ),
     ]
     both = compare(runs)
-    assert tuple(find_findings(both))[-1] == "Not all conditions are the same: profile, fio."
+    text = "different profile, fio; A: the profile quick is too short to judge a drive"
+    assert describe_comparison_verdict(both).text == f"Comparable with cautions: {text}"
     assert [(group.title, group.texts) for group in conditions_of(both)] == [
         ("Specification", ("profile differs (A: quick, B: pts-e-1.1)",)),
         ("Drive and host", ("fio differs (A: fio-3.33, B: fio-3.36)",)),
@@ -241,11 +275,12 @@ def test_what_is_not_known_of_a_run_is_not_said_to_differ() -> None:
     versions = ("fio-3.33", None, "fio-3.36")
     runs = [iops_run(f"{v}", around(100), fio_version=v, device=drive(None)) for v in versions]
     both = compare(runs[:2])
-    assert tuple(find_findings(both))[-1] == "Not known of every run, so perhaps not the same: fio."
+    text = "Comparable with cautions: not known of every run: fio"
+    assert describe_comparison_verdict(both).text == text
     (group,) = conditions_of(both)
     assert (group.names, group.not_known) == ((), ("fio",))
     assert group.texts == ("fio is not known of every run (fio-3.33: fio-3.33, None: not known)",)
-    assert tuple(find_findings(compare(runs)))[-1] == "Not all conditions are the same: fio."
+    assert verdict_of(*runs) == "Comparable with cautions: different fio"
 
 
 def test_what_runs_say_alike_is_said_once() -> None:
@@ -698,7 +733,7 @@ def test_a_new_firmware_is_marked() -> None:
     )
     assert history.history is not None
     assert [change.after for change in history.history.firmware] == ["1.2"]
-    assert "Not all conditions are the same: firmware." in tuple(find_findings(history))
+    assert "different firmware" in describe_comparison_verdict(history).reasons
     each = build_runs_table(history)
     assert each is not None
     assert [row[2] for row in each.rows] == ["1.0", "1.0", "1.2", "1.2"]
@@ -779,7 +814,8 @@ def test_json_and_markdown_say_the_same() -> None:
     assert (row["key"], row["entries"][1]["change"]) == ("iops", "better")
     assert row["entries"][1]["ratio"] == pytest.approx(875 / 100.5)
     text = render_comparison_markdown(both)
-    assert text.splitlines()[2].startswith("4 KiB random write: B\\|x has 8.71 x the IOPS of A")
+    assert text.splitlines()[2] == f"**{document['verdict']['text']}**" == "**Comparable**"
+    assert text.splitlines()[4].startswith("4 KiB random write: B\\|x has 8.71 x the IOPS of A")
     assert "| 4 KiB random write | IOPS | 100.5 | 875 x8.71 | better |" in text
 
 

@@ -18,6 +18,9 @@ from tkperf.model.record import RunStatus, is_purged
 class VerdictState(StrEnum):
     """States of a verdict, from the best to the gravest."""
 
+    COMPARABLE = "comparable"
+    COMPARABLE_WITH_CAUTIONS = "comparable with cautions"
+    NOT_COMPARABLE = "not comparable"
     VALID = "valid"
     CAUTIONS = "valid with cautions"
     NOT_JUDGED = "not judged"

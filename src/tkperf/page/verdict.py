@@ -39,6 +39,8 @@ class Verdict:
 
 
 _LEVELS: dict[VerdictState | None, NoteLevel] = {
+    VerdictState.COMPARABLE_WITH_CAUTIONS: NoteLevel.CAUTION,
+    VerdictState.NOT_COMPARABLE: NoteLevel.FAILURE,
     VerdictState.CAUTIONS: NoteLevel.CAUTION,
     VerdictState.NOT_VALID: NoteLevel.FAILURE,
 }

@@ -10,7 +10,13 @@ from tkperf.analysis.comparing.arrangements import Cohort, History
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import ComparedRow, Entry
 from tkperf.analysis.results import RunResult
-from tkperf.page.comparison.findings import find_common_notices, find_findings
+from tkperf.page.comparison.findings import (
+    describe_comparison_reason,
+    describe_comparison_verdict,
+    find_common_notices,
+    find_findings,
+    find_verdict,
+)
 from tkperf.page.comparison.telemetry import find_telemetry_differences
 from tkperf.page.comparison.text import build_comparison_text
 from tkperf.page.comparison.words import describe_loads, name_reference
@@ -33,6 +39,7 @@ def render_comparison_json(comparison: Comparison) -> str:
         "schema": COMPARISON_SCHEMA,
         "arrangement": comparison.arrangement.value,
         "ratios_to": name_reference(comparison),
+        "verdict": _verdict(comparison),
         "findings": tuple(find_findings(comparison)),
         "notices": find_common_notices(comparison),
         "runs": [
@@ -59,6 +66,24 @@ def render_comparison_json(comparison: Comparison) -> str:
         "rows": [_row(row) for row in comparison.rows],
     }
     return json.dumps(finite(document), indent=2, allow_nan=False)
+
+
+def _verdict(comparison: Comparison) -> dict[str, object]:
+    verdict = find_verdict(comparison)
+    return {
+        "state": verdict.state.value,
+        "simulated": verdict.simulated,
+        "text": describe_comparison_verdict(comparison).text,
+        "reasons": [
+            {
+                "code": reason.code.value,
+                "names": reason.names,
+                "severity": reason.severity.value,
+                "text": describe_comparison_reason(reason, comparison),
+            }
+            for reason in verdict.reasons
+        ],
+    }
 
 
 def _run(name: str, result: RunResult) -> dict[str, object]:
@@ -142,6 +167,7 @@ def render_comparison_markdown(comparison: Comparison) -> str:
     """Return findings, headline figures, every section's values, conditions."""
     view = build_comparison_text(comparison)
     lines = [f"# {inert(view.title)}", ""]
+    lines += [f"**{inert_line(view.verdict.text)}**\n"] if view.verdict else []
     lines += [f"**{inert(notice)}**\n" for notice in view.banners]
     lines += [f"{inert_line(finding)}\n" for finding in view.answer]
     for table in view.overview:

@@ -18,6 +18,12 @@ from tkperf.analysis.comparing.arrangements import (
 )
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import BEYOND_NOISE, Change, ComparedRow, Entry
+from tkperf.analysis.comparing.verdict import (
+    ComparisonCode,
+    ComparisonReason,
+    ComparisonVerdict,
+    judge_comparison,
+)
 from tkperf.analysis.uncertainty.spread import COVERAGE_PERCENT, COVERED
 from tkperf.model.quantity import PERCENTILES, Better
 from tkperf.model.units import format_count, list_names
@@ -29,12 +35,12 @@ from tkperf.page.comparison.words import (
     format_ratio,
     name_headlines,
 )
+from tkperf.page.verdict import Verdict, describe_reason, level_of, name_verdict
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import find_notices
 from tkperf.page.words.uncertainty import two_digits
 
 _MOST_OUTLIERS = 4
-_MODEL = "simulated"
 # Of ten figures, one in two cases.
 _FEWEST_BY_CHANCE = 0.5
 _TRENDS = {
@@ -50,8 +56,7 @@ _Names = Mapping[tuple[object, ...], str]
 
 
 def find_findings(comparison: Comparison) -> Iterator[str]:
-    """Yield the answer first, then its limits."""
-    yield from _of_kinds(comparison)
+    """Yield the answer first, then what may explain it; its limits are the verdict's."""
     if comparison.cohort is not None:
         yield from _of_cohort(comparison, comparison.cohort)
     elif comparison.history is not None:
@@ -63,13 +68,6 @@ def find_findings(comparison: Comparison) -> Iterator[str]:
     for each in find_telemetry_differences(comparison.names, comparison.results):
         if each.throttled:
             yield f"{each.title}, {each.text}."
-    conditions = find_conditions(comparison.names, comparison.results)
-    differing = [name for group in conditions for name in group.names]
-    if differing:
-        yield f"Not all conditions are the same: {', '.join(differing)}."
-    not_known = [name for group in conditions for name in group.not_known]
-    if not_known:
-        yield f"Not known of every run, so perhaps not the same: {', '.join(not_known)}."
 
 
 def find_common_notices(comparison: Comparison) -> tuple[str, ...]:
@@ -78,17 +76,44 @@ def find_common_notices(comparison: Comparison) -> tuple[str, ...]:
     return tuple(dict.fromkeys(notices))
 
 
-def _of_kinds(comparison: Comparison) -> Iterator[str]:
-    """Name a model's or another tool's results mixed with measurements."""
-    by_kind: dict[str, list[str]] = {}
-    for name, result in zip(comparison.names, comparison.results, strict=True):
-        kind = result.info.device.get("kind")
-        by_kind.setdefault("of an unknown kind" if kind is None else f"{kind}", []).append(name)
-    if len(by_kind) > 1:
-        kinds = "; ".join(f"{kind}: {list_names(names)}" for kind, names in by_kind.items())
-        model = any(kind.startswith(_MODEL) for kind in by_kind)
-        source = ": what is simulated comes from a model, not from a drive" if model else ""
-        yield f"What was measured is not of one kind ({kinds}){source}."
+# ---- the verdict
+
+
+def describe_comparison_verdict(comparison: Comparison) -> Verdict:
+    """Return the verdict on a comparison in words; runs with the same reason are named together."""
+    verdict = find_verdict(comparison)
+    names: dict[str, list[str]] = {}
+    for reason in verdict.reasons:
+        of = reason.names if reason.of_run else ()
+        names.setdefault(describe_comparison_reason(reason, comparison), []).extend(of)
+    return Verdict(
+        level=level_of(verdict.state),
+        title=name_verdict(verdict.state, simulated=verdict.simulated),
+        reasons=tuple(f"{list_names(of)}: {text}" if of else text for text, of in names.items()),
+    )
+
+
+def find_verdict(comparison: Comparison) -> ComparisonVerdict:
+    groups = find_conditions(comparison.names, comparison.results)
+    return judge_comparison(
+        comparison,
+        differing=[name for group in groups for name in group.names],
+        not_known=[name for group in groups for name in group.not_known],
+    )
+
+
+def describe_comparison_reason(reason: ComparisonReason, comparison: Comparison) -> str:
+    """Return a reason in words, for that of a run's own verdict without its name."""
+    if reason.of_run is not None:
+        runs = dict(zip(comparison.names, comparison.results, strict=True))
+        return describe_reason(reason.of_run, runs[reason.names[0]])
+    match reason.code:
+        case ComparisonCode.MODEL_AND_DEVICE:
+            return f"{list_names(reason.names)} measured a model, the others a device"
+        case ComparisonCode.CONDITIONS_NOT_KNOWN:
+            return f"not known of every run: {', '.join(reason.names)}"
+        case _:
+            return f"different {', '.join(reason.names)}"
 
 
 # ---- two runs

@@ -8,7 +8,11 @@ from tkperf.analysis.comparing.comparison import Arrangement, Comparison
 from tkperf.analysis.comparing.entries import ComparedRow
 from tkperf.analysis.results import SectionResult
 from tkperf.model.units import list_names
-from tkperf.page.comparison.findings import find_common_notices, find_findings
+from tkperf.page.comparison.findings import (
+    describe_comparison_verdict,
+    find_common_notices,
+    find_findings,
+)
 from tkperf.page.comparison.tables import (
     MOST_ACROSS,
     build_headline_table,
@@ -45,6 +49,7 @@ def build_comparison_text(comparison: Comparison, most_across: int = MOST_ACROSS
         title=_title(comparison),
         subtitle=_subtitle(comparison),
         banners=find_common_notices(comparison),
+        verdict=describe_comparison_verdict(comparison),
         answer=tuple(find_findings(comparison)),
         grouped_warnings=tuple(
             WarningGroup(title=group.title, count=len(group.texts), texts=group.texts)

@@ -11,7 +11,7 @@ from tkperf.analysis.comparing.entries import Change
 from tkperf.page.comparison.tables import ComparedTable
 from tkperf.page.comparison.text import build_comparison_text
 from tkperf.page.page import TableView
-from tkperf.render.terminal.console import plain
+from tkperf.render.terminal.console import plain, print_verdict
 
 CHANGE_STYLES = {Change.BETTER: "green", Change.WORSE: "red"}
 # Width of a column of values with their ratios, and of the labels before them.
@@ -23,8 +23,10 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     """Print a comparison: the answer, headline figures, sections, conditions."""
     most_across = max(2, (console.width - _LABELS) // _COLUMN)
     view = build_comparison_text(comparison, most_across)
+    if view.verdict is not None:
+        print_verdict(view.verdict, console)
     for notice in view.banners:
-        console.print(plain(notice), style="bold yellow", highlight=False)
+        console.print(plain(notice), style="yellow", highlight=False)
     for finding in view.answer:
         console.print(plain(finding), highlight=False)
     for table in view.overview[:1]:  # a row for each run would be too wide

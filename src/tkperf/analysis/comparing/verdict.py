@@ -1,0 +1,106 @@
+"""Judge a comparison: whether the runs' figures can be set against each other, with which cautions, or not.
+
+The verdict is about how the runs were measured, not about which drive is better. docs/method.md has the table of
+severities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.verdict import VerdictReason, VerdictState, judge_run
+
+
+class ComparisonCode(StrEnum):
+    """Reasons for a verdict on a comparison, the gravest first."""
+
+    MODEL_AND_DEVICE = "model-and-device"
+    RUN_NOT_VALID = "run-not-valid"
+    CONDITIONS_DIFFER = "conditions-differ"
+    CONDITIONS_NOT_KNOWN = "conditions-not-known"
+    RUN_NOT_JUDGED = "run-not-judged"
+    RUN_WITH_CAUTIONS = "run-with-cautions"
+
+
+COMPARISON_SEVERITIES: dict[ComparisonCode, VerdictState] = dict.fromkeys(
+    ComparisonCode, VerdictState.COMPARABLE_WITH_CAUTIONS
+) | dict.fromkeys(
+    (ComparisonCode.MODEL_AND_DEVICE, ComparisonCode.RUN_NOT_VALID), VerdictState.NOT_COMPARABLE
+)
+"""The state that each reason alone leads to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonReason:
+    """A reason for a verdict on a comparison.
+
+    Attributes:
+        names: the conditions, or the runs, that it is about.
+        of_run: the gravest reason of the run's own verdict; None: the reason is not about a single run.
+    """
+
+    code: ComparisonCode
+    names: tuple[str, ...]
+    of_run: VerdictReason | None = None
+
+    @property
+    def severity(self) -> VerdictState:
+        """Return the state that the reason alone leads to."""
+        return COMPARISON_SEVERITIES[self.code]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonVerdict:
+    """The verdict on a comparison; ``simulated``: a model was measured in a run, not a drive."""
+
+    state: VerdictState
+    reasons: tuple[ComparisonReason, ...]
+    simulated: bool
+
+
+def judge_comparison(
+    comparison: Comparison, differing: Sequence[str], not_known: Sequence[str]
+) -> ComparisonVerdict:
+    """Return the verdict on a comparison: the gravest state of its reasons.
+
+    Args:
+        differing: names of the conditions that differ.
+        not_known: names of those that may differ, because they are not known of every run.
+    """
+    order = tuple(ComparisonCode)
+    reasons = sorted(
+        _reasons(comparison, tuple(differing), tuple(not_known)),
+        key=lambda reason: order.index(reason.code),
+    )
+    return ComparisonVerdict(
+        state=reasons[0].severity if reasons else VerdictState.COMPARABLE,
+        reasons=tuple(reasons),
+        simulated=any(result.info.is_simulated for result in comparison.results),
+    )
+
+
+def _reasons(
+    comparison: Comparison, differing: tuple[str, ...], not_known: tuple[str, ...]
+) -> Iterator[ComparisonReason]:
+    runs = list(zip(comparison.names, comparison.results, strict=True))
+    simulated = tuple(name for name, result in runs if result.info.is_simulated)
+    if 0 < len(simulated) < len(runs):
+        yield ComparisonReason(code=ComparisonCode.MODEL_AND_DEVICE, names=simulated)
+    if differing:
+        yield ComparisonReason(code=ComparisonCode.CONDITIONS_DIFFER, names=differing)
+    if not_known:
+        yield ComparisonReason(code=ComparisonCode.CONDITIONS_NOT_KNOWN, names=not_known)
+    for name, result in runs:
+        verdict = judge_run(result)
+        if verdict.reasons:
+            code = _CODES.get(verdict.state, ComparisonCode.RUN_NOT_JUDGED)
+            yield ComparisonReason(code=code, names=(name,), of_run=verdict.reasons[0])
+
+
+_CODES = {
+    VerdictState.NOT_VALID: ComparisonCode.RUN_NOT_VALID,
+    VerdictState.CAUTIONS: ComparisonCode.RUN_WITH_CAUTIONS,
+}
