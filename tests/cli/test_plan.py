@@ -29,6 +29,13 @@ def test_a_plan_tells_time_amount_and_life_and_leaves_nothing(suite: str, tmp_pa
     assert [each.name for each in tmp_path.iterdir()] == ["scratch.img"]
 
 
+def test_a_plan_opens_with_its_answer_and_ends_with_the_warnings() -> None:
+    """A block size that the sector leaves out is a warning, and no caution."""
+    done = tkperf("plan", "ssd", "n", "sim:nvme-4kn", "--test", "iops")
+    assert done.stdout.startswith("SIMULATED. Can run: 1 test, ")
+    assert "warning  iops: block size 0.5 KiB left out" in done.stderr
+
+
 def test_a_plan_as_json_adds_up(tmp_path: Path) -> None:
     """The whole is the sum of its stages."""
     done = tkperf(
@@ -36,6 +43,7 @@ def test_a_plan_as_json_adds_up(tmp_path: Path) -> None:
     )
     told = json.loads(done.stdout)
     assert (told["schema"], told["rate_source"]) == ("tkperf-plan/1", "assumed")
+    assert told["verdict"]["state"] == "can run with cautions"
     assert told["most_written_bytes"] == sum(each["most_bytes"] for each in told["stages"])
     assert told["longest_s"] == sum(each["longest_s"] for each in told["stages"])
     assert told["most_share_of_rating"] == pytest.approx(told["most_written_bytes"] / 20e12)

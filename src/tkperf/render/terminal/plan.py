@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from tkperf.analysis.outlook import Outlook
+from tkperf.analysis.outlook import REFUSAL, Outlook
 from tkperf.model.record import RunWarning
 from tkperf.page.page import ReportView, TableView
 from tkperf.page.plan import build_plan_page, describe_cost, describe_plan_verdict
@@ -35,7 +35,7 @@ def print_plan(outlook: Outlook) -> None:
     _print_tables((tests,) if len(tests.rows) > 1 else (), console)
     _print_tables(phases, console)
     _print_conditions(page, outlook, console)
-    tell_warnings(outlook.cautions)
+    tell_warnings(one for one in outlook.warnings if one.code != REFUSAL)
     tell("nothing was run, written or asked")
 
 
