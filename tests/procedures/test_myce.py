@@ -13,13 +13,15 @@ from tests.builders import run_info, simulate, view_of
 from tests.charts import curves_of
 from tests.procedures.test_procedures import drive, measured
 from tkperf.analysis.over_seconds import analyse_opened
+from tkperf.analysis.results import SectionResult
 from tkperf.model.errors import ProfileError
+from tkperf.model.figures import FigureKind
 from tkperf.model.measurement import NO_IO, Measurement
 from tkperf.model.phases import Continuous, Fill, Phase, Purge, Round, SectionOutcome
 from tkperf.model.quantity import Direction, combine
 from tkperf.model.units import GIB
 from tkperf.model.workload import Access, Arrival, Workload
-from tkperf.page.tables.results import TableNumber, build_listings
+from tkperf.page.tables.results import ResultTable, TableNumber, build_listing
 from tkperf.procedures import SSD_TESTS, choose_tests, load_profile, parse_profile
 from tkperf.procedures.building_blocks import keeps_up
 from tkperf.procedures.latency_over_demand import (
@@ -58,6 +60,12 @@ def offered(phase: Phase) -> float | None:
 
 def of_section(phases: list[Phase], section: str) -> list[Phase]:
     return [phase for phase in phases if phase.section == section]
+
+
+def listing_of(section: SectionResult) -> ResultTable:
+    """The one listing that the section's plan asks for."""
+    (asked,) = (one for one in section.plan.figures if one.kind is FigureKind.LISTING)
+    return build_listing(section, asked)
 
 
 def test_without_names_a_profile_of_its_own_runs_all_that_it_has() -> None:
@@ -274,7 +282,7 @@ def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short:
     most = max(cell.all["iops"] or 0 for cell in reads.cells)
     assert no_backlog.value <= saturated.value <= most
     assert saturated.value - no_backlog.value <= 2 * increment
-    (listing,) = build_listings(reads)
+    listing = listing_of(reads)
     assert listing.head[:6] == (
         "Offered IOPS", "IOPS", "backlog (I/Os)", "behind (µs)", "mean with wait (µs)", "mean (µs)",
     )  # fmt: skip
@@ -317,7 +325,7 @@ def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profi
     tests = {"qos": SSD_TESTS["qos"]}
     result = simulate(tmp_path, run_info(), profile=short, suite=tests)
     mix = result.tests[0].sections[2]
-    (listing,) = build_listings(mix)
+    listing = listing_of(mix)
     assert [row[0] for row in listing.rows] == ["reads", "writes", "reads and writes"]
     assert listing.head[1:3] == ("p50 (µs)", "p90 (µs)")
     (cell,) = mix.cells

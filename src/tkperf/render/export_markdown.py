@@ -17,14 +17,17 @@ def render_markdown(view: ReportView) -> str:
         lines += [f"**{_text(view.verdict.text)}**", ""]
     lines += [f"**{_text(banner)}**\n" for banner in view.banners]
     lines += [
+        *(f"{inert_line(sentence)}\n" for sentence in view.answer),
         *_headlines(view),
         *_findings(view),
+        *_tables(view.overview),
         *_warnings(view),
         *(() if view.claims is None else _tables((view.claims,))),
     ]
     for test in view.tests:
         lines += _test(test)
-    lines += ["## Set-up and disclosure", "", *_blocks(view.disclosure)]
+    if view.disclosure:
+        lines += ["## Set-up and disclosure", "", *_blocks(view.disclosure)]
     lines += ["## How to read this", ""]
     lines += [f"{inert_line(words)}\n" for words in view.words]
     return "\n".join(lines).rstrip() + "\n"

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from math import isnan
 
 from tkperf.analysis.results import SectionResult, SliceResult
-from tkperf.model.quantity import IOPS, QUANTITIES, Direction, Quantity
-from tkperf.model.seconds import Seconds, places_of_extremes
-from tkperf.model.units import format_count, format_duration
+from tkperf.model.quantity import Direction, Quantity
+from tkperf.model.seconds import places_of_extremes
 from tkperf.page.chart import DASHES, Axis, Chart, Curve, Point, Scale
 from tkperf.page.figures.curves import colour_quantity, flag
 from tkperf.page.naming import address, describe_together
@@ -97,38 +95,6 @@ def draw_stream(
         x=Axis(title=x_title, reached=(end / unit_s,)),
         y=Axis(title=describe_together(quantities), scale=Scale.LOG if log else Scale.LINEAR),
         curves=tuple(curves),
-    )
-
-
-def draw_courses(section: SectionResult, seconds: Seconds | None = None) -> tuple[Chart, ...]:
-    """Return a chart for each quantity of a stream, by its seconds if they are finer; empty if it has no course.
-
-    A value that was not measured is a gap.
-    """
-    quantities = [QUANTITIES[key] for key in section.plan.quantities if key in QUANTITIES] or [IOPS]
-    if seconds is not None and len(seconds) > max(1, len(section.slices)):
-        at_s, end_s = seconds.start_s.tolist(), seconds.end_s
-        count = format_count(len(seconds), "second")
-        values: dict[Quantity, list[float | None]] = {
-            each: [None if isnan(value) else value for value in getattr(seconds, each.key)]
-            for each in quantities
-            if hasattr(seconds, each.key)
-        }
-    elif len(section.slices) > 1:
-        last = section.slices[-1]
-        at_s, end_s = [TIME.at(each) for each in section.slices], last.start_s + last.duration_s
-        count = format_count(len(section.slices), "slice")
-        values = {each: [one.values.value(each) for one in section.slices] for each in quantities}
-    else:
-        return ()
-    return tuple(
-        Chart(
-            title=f"Over {format_duration(end_s)}, {count}",
-            x=Axis(title="Time (s)", reached=(end_s,)),
-            y=Axis(title=quantity.title),
-            curves=(Curve(points=tuple(map(Point, at_s, of_quantity))),),
-        )
-        for quantity, of_quantity in values.items()
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tkperf.analysis.axes import find_axes, place_of
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
-from tkperf.model.figures import Figure, FigureKind
+from tkperf.model.figures import Figure
 from tkperf.model.measurement import explain_rare
 from tkperf.model.quantity import (
     IOPS,
@@ -222,23 +222,6 @@ def build_directions(section: SectionResult, quantity: Quantity) -> ResultTable 
     )
 
 
-def build_listings(section: SectionResult) -> tuple[ResultTable, ...]:
-    """Build the listings that the section's plan asks for; for a stream only if they add to its own table."""
-    return tuple(
-        build_listing(section, asked)
-        for asked in section.plan.figures
-        if asked.kind is FigureKind.LISTING
-        and section.cells
-        and not (section.slices and _is_in_stream(section, asked))
-    )
-
-
-def _is_in_stream(section: SectionResult, asked: Figure) -> bool:
-    mixed = section.cells[0].workload.read_percent not in (0, 100)
-    shown = {quantity.key for quantity in STREAM_QUANTITIES}
-    return shown.issuperset(asked.quantities) and not (asked.apart and mixed)
-
-
 def build_listing(section: SectionResult, asked: Figure) -> ResultTable:
     """Build a table with a row for each workload; with ``apart`` also rows for the reads and writes of a mix."""
     quantities = [QUANTITIES[key] for key in asked.quantities if key in QUANTITIES]
@@ -390,16 +373,3 @@ def explain_intervals(result: RunResult) -> tuple[str, ...]:
         for one in cell.uncertainty.all.values()
     )
     return (MEANING,) if any(known) else ()
-
-
-def transpose(table: ResultTable) -> ResultTable:
-    """Swap rows and columns, because a terminal is narrower than paper. The table has one label column."""
-    names = tuple(str(row[0]) for row in table.rows)
-    return replace(
-        table,
-        head=("", *names),
-        rows=tuple(
-            (table.head[column], *(row[column] for row in table.rows))
-            for column in range(1, len(table.head))
-        ),
-    )

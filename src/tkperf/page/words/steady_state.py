@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite
 
-from tkperf.analysis.results import SectionResult
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.units import (
     NOT_MEASURED,
     find_digit_place,
-    format_number,
     format_to_place,
     format_window,
-    unit_for_people,
 )
-from tkperf.page.words.flags import describe_window
 
 # Most digits beyond the usual ones: a range of a hundred thousandth of the average needs no more.
 _MOST_FINER = 3
@@ -46,20 +42,6 @@ def format_verdict_value(verdict: SteadyStateVerdict, value: float) -> str:
     return format_to_place(value, find_verdict_place(verdict)) if isfinite(value) else NOT_MEASURED
 
 
-def describe_tracked(verdict: SteadyStateVerdict) -> str:
-    """Describe a verdict.
-
-    ``RND 4k 0/100 IOPS: average 27,040 IOPS in rounds 1-5, range 1.9 % (allowed 20 %), slope 0.4 % (allowed 10 %)``.
-    """
-    unit = unit_for_people(verdict.unit)
-    average = f"{format_number(verdict.average)} {unit}".rstrip()
-    return (
-        f"{verdict.tracking}: average {average} in {name_rounds(verdict.rounds)}, range "
-        f"{_share(verdict, verdict.data_excursion, verdict.allowed_data_excursion)}, slope "
-        f"{_share(verdict, verdict.slope_excursion, verdict.allowed_slope_excursion)}"
-    )
-
-
 def describe_excess(verdict: SteadyStateVerdict) -> str:
     """Explain why a window was not steady: ``slope 14 % (allowed 10 %)``; else return the verdict's reason."""
     excursions = (
@@ -83,9 +65,3 @@ def _share(verdict: SteadyStateVerdict, measured: float | None, allowed: float) 
     while percent > limit >= round(percent, digits) and digits < _MOST_DIGITS:
         digits += 1
     return f"{percent:.{digits}f} % (allowed {limit:.3g} %)"
-
-
-def describe_verdicts(section: SectionResult) -> str:
-    """Describe all tracking variables of the window, and the number of its disturbed steps."""
-    tracked = "; ".join(describe_tracked(verdict) for verdict in section.window_verdicts)
-    return tracked + describe_window(section.disturbed_in_window)

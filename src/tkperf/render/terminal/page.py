@@ -37,8 +37,11 @@ def print_page(view: ReportView, console: Console, *, going_on: str | None = Non
         console.print(plain(banner), style="yellow", highlight=False)
     if going_on is not None:
         console.print(f"going on: {plain(going_on)}", style="bold", highlight=False)
+    for sentence in view.answer:
+        console.print(plain(sentence), highlight=False)
     _print_headlines(view, console)
     _print_findings(view, console)
+    _print_tables(view.overview, console)
     _print_warnings(view, console)
     for test in view.tests:
         _print_test(test, console)
