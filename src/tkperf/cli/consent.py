@@ -14,8 +14,8 @@ from tkperf.page.facts import describe_device
 from tkperf.pipeline.consent import Consent, Question, confirmed_by, nobody_to_ask
 from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.subject import SAID_ALWAYS
-from tkperf.render.terminal.console import plain, tell
-from tkperf.render.terminal.plan import tell_cost, tell_plan, tell_warnings
+from tkperf.render.terminal.console import plain, print_lines
+from tkperf.render.terminal.plan import print_cost, print_plan_on_stderr, print_plan_warnings
 
 WAY = "--yes-destroy"
 # Repetitions of the question: a user who means another device notices it by then.
@@ -25,10 +25,10 @@ ASKED_AGAIN = 2
 def show_plan(options: RunOptions, outlook: Outlook) -> None:
     """Show on stderr what the run will do, before the question."""
     if options.quiet or options.progress == "json":
-        tell_warnings(warning for warning in outlook.warnings if warning.code in SAID_ALWAYS)
-        tell_cost(outlook)
+        print_plan_warnings(warning for warning in outlook.warnings if warning.code in SAID_ALWAYS)
+        print_cost(outlook)
         return
-    tell_plan(replace(outlook, asks=False))  # the question follows
+    print_plan_on_stderr(replace(outlook, asks=False))  # the question follows
 
 
 def show_resumption(options: RunOptions, resumed: ResumePlan) -> None:
@@ -45,8 +45,8 @@ def show_resumption(options: RunOptions, resumed: ResumePlan) -> None:
             ("tests", f"{missing or 'all have ended'}, as the run was begun with"),
             *plan.subject.lines,
         ]
-        tell(*(f"[bold]{label:<8}[/bold] {plain(text)}" for label, text in lines))
-    tell_warnings(resumed.warnings)
+        print_lines(*(f"[bold]{label:<8}[/bold] {plain(text)}" for label, text in lines))
+    print_plan_warnings(resumed.warnings)
 
 
 def consent_of(options: RunOptions) -> Consent:

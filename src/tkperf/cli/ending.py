@@ -27,7 +27,7 @@ from tkperf.model.errors import EngineError, UsageError, reason_of
 from tkperf.model.units import format_capacity
 from tkperf.page.view import build_view
 from tkperf.render.export_markdown import render_markdown
-from tkperf.render.terminal.console import can_redraw, plain, tell
+from tkperf.render.terminal.console import can_redraw, plain, print_lines
 from tkperf.runfile.reader import RunFile
 from tkperf.system.process import run_command
 
@@ -83,7 +83,7 @@ class Ending:
     def say_where(self) -> None:
         """Print the path of the report, if there is one."""
         if self.report is not None:
-            tell(f"report:   {plain(self.report)}")
+            print_lines(f"report:   {plain(self.report)}")
 
 
 @contextmanager

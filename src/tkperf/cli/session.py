@@ -29,7 +29,7 @@ from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.pipeline.run_plan import RunPlan, plan_run
-from tkperf.render.terminal.console import plain, tell
+from tkperf.render.terminal.console import plain, print_lines
 from tkperf.runner.events import Noted, Observer
 from tkperf.system.process import (
     PIPE,
@@ -87,7 +87,7 @@ def run_session(request: RunRequest, options: RunOptions) -> None:
                 destination,
                 title,
                 watch=partial(_watch, options, plan),
-                began=departure.tell_begun,
+                began=departure.report_start,
                 ended=partial(ending.ran, options),
             )
 
@@ -109,7 +109,7 @@ def resume_session(request: ResumeRequest, options: RunOptions) -> None:
                 destination,
                 options.command_line,
                 watch=partial(_watch, options, plan),
-                began=departure.tell_begun,
+                began=departure.report_start,
                 ended=partial(ending.ran, options),
             )
 
@@ -156,9 +156,9 @@ def show_results(options: RunOptions, ending: Ending) -> None:
             f"the run has ended, but its results cannot be printed: {reason_of(error)}; see them "
             f"with tkperf show {run_path}"
         ) from error
-    tell(f"\nresults:  tkperf show {plain(run_path)}")
+    print_lines(f"\nresults:  tkperf show {plain(run_path)}")
     if ending.report is None:
-        tell(f"report:   tkperf report {plain(run_path)}")
+        print_lines(f"report:   tkperf report {plain(run_path)}")
     ending.say_where()
 
 
@@ -173,7 +173,7 @@ class Departure:
     def leave_terminal(self) -> None:
         """Leave the terminal after the question: its signals no longer reach the run."""
 
-    def tell_begun(self) -> None:
+    def report_start(self) -> None:
         """Report that the run is in its run file: no process has to wait for it any more."""
 
 
@@ -188,7 +188,7 @@ class _Leaving(Departure):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         _redirect(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), 0)
 
-    def tell_begun(self) -> None:
+    def report_start(self) -> None:
         # Errors so far go to the terminal.
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
@@ -242,7 +242,7 @@ def _wait(options: RunOptions, child: int, reader: int) -> int:
     for number in _PASSED_ON:
         signal.signal(number, pass_on)
     if os.read(reader, len(_BEGUN)) == _BEGUN and not stopped:
-        _tell_where(options, child)
+        _print_where(options, child)
         return 0
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
@@ -252,11 +252,11 @@ def _wait(options: RunOptions, child: int, reader: int) -> int:
     return code
 
 
-def _tell_where(options: RunOptions, child: int) -> None:
+def _print_where(options: RunOptions, child: int) -> None:
     if options.quiet:
         return
     run_path = plain(options.run_path)
-    tell(
+    print_lines(
         f"\n{plain(options.name)} runs without this terminal now, as process {child}",
         f"run file: {run_path}",
         f"log:      {plain(options.log_path)}",

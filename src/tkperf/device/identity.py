@@ -19,6 +19,7 @@ from tkperf.device.sysfs import (
     find_disk,
     find_node,
     find_nvme_controller,
+    find_selected,
     number,
     text,
     udev_properties,
@@ -212,7 +213,7 @@ def _identify_block_device(
         interface=_interface(disk, properties),
         rotational={0: False, 1: True, None: None}[number(disk / "queue/rotational")],
         write_cache=text(disk / "queue/write_cache"),
-        scheduler=_chosen(text(disk / "queue/scheduler")),
+        scheduler=find_selected(text(disk / "queue/scheduler")),
         major_minor=major_minor,
         partition=number(node / "partition"),
         disk_sequence=number(disk / "diskseq"),
@@ -259,10 +260,3 @@ def _serial(disk: Path, properties: dict[str, str]) -> str | None:
         or (text(disk / "md/uuid") if disk.name.startswith("md") else None)
         or None
     )
-
-
-def _chosen(words: str | None) -> str | None:
-    """Return the word in brackets: ``none`` for ``mq-deadline [none]``."""
-    if words and "[" in words:
-        return words.partition("[")[2].partition("]")[0]
-    return words

@@ -42,6 +42,13 @@ def exact_text(path: Path) -> str | None:
     return os.fsdecode(binary(path)).removesuffix("\n") or None
 
 
+def find_selected(words: str | None) -> str | None:
+    """Return the word in brackets: ``none`` for ``mq-deadline [none]``; a text without brackets as it is."""
+    if words is None or "[" not in words:
+        return words
+    return words.partition("[")[2].partition("]")[0]
+
+
 def device_number(folder: Path) -> int | None:
     """Return the device number of a node's folder; None if it has none."""
     major, _, minor = (text(folder / "dev") or "").partition(":")

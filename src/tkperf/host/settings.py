@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tkperf.device.sysfs import text
+from tkperf.device.sysfs import find_selected, text
 from tkperf.host.audit.drives import choose_scheduler
-from tkperf.host.audit.site import AuditedDrive, Site, chosen_of
+from tkperf.host.audit.site import AuditedDrive, Site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ def find_settings(site: Site, drives: Sequence[AuditedDrive]) -> tuple[Setting, 
 def read_setting(path: Path) -> str | None:
     """Return the value of a setting; for a choice like ``mq-deadline [none]`` the chosen one."""
     words = text(path)
-    return chosen_of(words) if path.name == "scheduler" else words
+    return find_selected(words) if path.name == "scheduler" else words
 
 
 def _of_cpus(site: Site) -> Iterator[Setting]:
@@ -89,7 +89,7 @@ def _of_queue(site: Site, drive: AuditedDrive) -> Iterator[Setting]:
     queue = site.sys / "block" / drive.disk.name / "queue"
     sequence = text(drive.disk / "diskseq")
     choices = (text(queue / "scheduler") or "").replace("[", "").replace("]", "").split()
-    scheduler = chosen_of(text(queue / "scheduler"))
+    scheduler = find_selected(text(queue / "scheduler"))
     wanted = None if scheduler is None else choose_scheduler(drive, scheduler)
     for name, subject, value, offered, why in (
         ("scheduler", "I/O scheduler", wanted, wanted in choices,

@@ -152,10 +152,10 @@ def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
 
 def find_jobs_at_once(document: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of jobs that shared the device; clones of one job (numjobs) are one load."""
-    together = (
+    names_at_once = (
         dict.fromkeys(str(job.get("jobname")) for job in group) for group in group_jobs(document)
     )
-    return tuple(name for names in together if len(names) > 1 for name in names)
+    return tuple(name for names in names_at_once if len(names) > 1 for name in names)
 
 
 def last_of_each_run(documents: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -194,8 +194,8 @@ def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
         passed_ms = second_ms - first_ms
         return before["jobs"] == after["jobs"] or -idle_ms <= passed_ms <= ran_ms + idle_ms
     # Runtime, I/Os and bytes of a direction grow together, or all stay.
-    together = all(len({value > 0 for value in side}) == 1 for side in grown)
-    return together and ran_ms >= SHORTEST_INTERVAL_MS
+    consistent = all(len({value > 0 for value in side}) == 1 for side in grown)
+    return consistent and ran_ms >= SHORTEST_INTERVAL_MS
 
 
 def _ran_ms(document: Mapping[str, Any], grown_ms: Sequence[float]) -> float:

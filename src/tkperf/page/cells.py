@@ -22,7 +22,7 @@ from tkperf.page.figures.seconds import (
     find_judged,
     find_part_starts,
 )
-from tkperf.page.naming import capitalise, describe_together
+from tkperf.page.naming import capitalise, describe_quantities
 from tkperf.page.page import CellView, ScopeView, TableView
 from tkperf.page.scopes import ALL, IN_A_LINE, build_scopes, name_parts, pack
 from tkperf.page.subject import SectionSubject
@@ -43,7 +43,7 @@ def build_cell_charts() -> dict[str, AnyChart]:
         "exceedance": _any_distribution("Exceedance", exceedance=True),
     }
     for name, quantities in seconds.items():
-        title = f"{describe_together(quantities)}, every second"
+        title = f"{describe_quantities(quantities)}, every second"
         charts[name] = draw_any_seconds(quantities, title)
     return charts
 

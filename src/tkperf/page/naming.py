@@ -39,7 +39,7 @@ def describe_curves(axes: Sequence[WorkloadAxis]) -> str:
     return f", one curve for each {describe_axes(axis.title for axis in axes)}" if axes else ""
 
 
-def describe_together(quantities: Sequence[Quantity]) -> str:
+def describe_quantities(quantities: Sequence[Quantity]) -> str:
     """Return the title of an axis of several quantities: ``Latency (µs)``."""
     if len(quantities) == 1:
         return quantities[0].title

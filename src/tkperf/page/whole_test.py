@@ -19,7 +19,7 @@ from tkperf.page.figures.joining import join_charts, name_views
 from tkperf.page.figures.streams import find_time_unit
 from tkperf.page.figures.telemetry import align, show_course, show_course_below
 from tkperf.page.figures.timeline import FILL, Stretch, draw_test, stretches_by_section
-from tkperf.page.naming import capitalise, describe_together, list_words
+from tkperf.page.naming import capitalise, describe_quantities, list_words
 from tkperf.page.page import ChartView, CourseView, TableView, Views
 from tkperf.page.subject import SectionSubject, find_quantities, show_table
 from tkperf.page.tables.merged import merge_sections
@@ -46,11 +46,11 @@ def build_test_figures(
     Args:
         subjects: the sections of the test.
     """
-    together = _put_together(test, subjects)
+    merged = _merge(test, subjects)
     # Means of the rounds so far do not belong next to means of a window.
     complete = tuple(section for section in test.sections if section.complete)
-    ended = _put_together(replace(test, sections=complete), subjects)
-    links = {} if together is None else together.links
+    ended = _merge(replace(test, sections=complete), subjects)
+    links = {} if merged is None else merged.links
     views = tuple(show_table(table, links) for table in build_section_tables(test))
     telemetry = build_telemetry_table(test.telemetry)
     charts: list[ChartView] = []
@@ -58,7 +58,7 @@ def build_test_figures(
     for figure in test.figures:
         means = figure.kind is FigureKind.OVER_AXIS
         drawn = [
-            *_over_sections(figure, ended if means else together),
+            *_over_sections(figure, ended if means else merged),
             *_over_loads(figure, loads),
         ]
         if course is not None and drawn and _is_of_whole_test(figure):
@@ -77,7 +77,7 @@ def build_test_figures(
     return views, answers, below
 
 
-def _put_together(test: TestResult, subjects: Sequence[SectionSubject]) -> SectionSubject | None:
+def _merge(test: TestResult, subjects: Sequence[SectionSubject]) -> SectionSubject | None:
     section = merge_sections(test)
     if section is None:
         return None
@@ -88,14 +88,14 @@ def _put_together(test: TestResult, subjects: Sequence[SectionSubject]) -> Secti
     )
 
 
-def _over_sections(figure: Figure, together: SectionSubject | None) -> Charts:
+def _over_sections(figure: Figure, merged: SectionSubject | None) -> Charts:
     """Yield a figure's charts over all sections put together; the analysis builds their tables."""
-    if together is None or figure.kind in TABLE_KINDS:
+    if merged is None or figure.kind in TABLE_KINDS:
         return
     if figure.kind is FigureKind.OVER_AXIS:
-        yield from _charts(show_over_axis(together, figure, bars=True))
+        yield from _charts(show_over_axis(merged, figure, bars=True))
     elif figure.kind in BUILD:
-        yield from _charts(BUILD[figure.kind](together, figure))
+        yield from _charts(BUILD[figure.kind](merged, figure))
 
 
 def _charts(views: Views) -> Charts:
@@ -192,7 +192,7 @@ def _changes(figure: Figure, loads: LoadsOfTest) -> Charts:
         changed_s = after[0].start_s
         shorter_s = min(changed_s - before[0].start_s, after[-1].end_s - changed_s)
         zoom_s = min(shorter_s, max(LEAST_ZOOMED_S, ZOOMED_SHARE * shorter_s))
-        what = describe_together(quantities) if len(quantities) > 1 else _listed(quantities)
+        what = describe_quantities(quantities) if len(quantities) > 1 else _listed(quantities)
         title = figure.title or f"{what} at the change from {names[0]} to {names[1]}"
         text = (
             f"{title}: every second from {format_duration(zoom_s)} before the change to as long after "

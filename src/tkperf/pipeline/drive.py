@@ -123,7 +123,7 @@ class DriveSubject(RunSubject):
     def _equip(
         self, permit: ErasePermit, fitted: Fitted, version: str, facts: DeviceFacts
     ) -> Iterator[Equipment]:
-        chosen = find_ioengine(self._request.ioengine, fitted, permit)
+        ioengine = find_ioengine(self._request.ioengine, fitted, permit)
         cache = WriteCache(permit, fitted.profile.write_cache.setting)
         with (
             restoring(cache),
@@ -133,7 +133,7 @@ class DriveSubject(RunSubject):
                 DriveTarget(permit, self._method, cache),
                 fitted,
                 facts,
-                chosen,
+                ioengine,
                 version=version,
                 write_cache=cache.apply(),
                 watched=permit.identity,
@@ -279,7 +279,7 @@ class SegmentsSubject(DriveSubject):
             mapping = SegmentMapping(permit, self.segments)
             target = SegmentsTarget(mapping, DriveTarget(permit, self._method, cache))
             with _taken_away(target):
-                chosen = find_ioengine(self._request.ioengine, fitted, target.permit)
+                ioengine = find_ioengine(self._request.ioengine, fitted, target.permit)
                 facts.add("tkperf", layer="device-mapper (linear)")
                 name = f"/dev/mapper/{mapping_name(permit.identity)}"
                 with fio_equipment(
@@ -288,7 +288,7 @@ class SegmentsSubject(DriveSubject):
                     target,
                     replace(fitted, identity=permit.identity),
                     facts,
-                    chosen,
+                    ioengine,
                     version=version,
                     write_cache=disclosed,
                     # The drive's own counters also see I/O outside the mapping.

@@ -162,15 +162,15 @@ def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted
         accept_disturbed=request.accept_disturbed,
     )
     sector_bytes = identity.logical_block_bytes
-    chosen = choose_tests(
+    selected = choose_tests(
         profile, request.suite, request.tests, find_demand=_searches(request, profile)
     )
     _require_capacity(request.active_range, identity)
     try:
         active_range = resolve_active_range(profile, identity.capacity_bytes, sector_bytes)
         profile = with_range_to_fill(profile, identity.capacity_bytes, sector_bytes)
-        fitting, left_out = fit_to_sector(profile, sector_bytes, chosen)
-        tests = [look_ahead(test, fitting, active_range.length_bytes) for test in chosen]
+        fitting, left_out = fit_to_sector(profile, sector_bytes, selected)
+        tests = [look_ahead(test, fitting, active_range.length_bytes) for test in selected]
         for test in tests:
             _require_whole_sectors(test, profile.name, sector_bytes)
         _require_room(tests, active_range)

@@ -58,22 +58,22 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> I
         InputFileError: nothing could be imported.
     """
     refuse_long_name("--name", name or "")
-    chosen = one_line(name or "") or None
+    run_name = one_line(name or "") or None
     expanded = _expand(files)
     xml, fio, first_of_fio = _read_all(expanded)
     if xml and not fio.count_taken():
         first_of_fio = None
     made = len(xml) + (first_of_fio is not None)
-    if chosen and made > 1:
+    if run_name and made > 1:
         raise UsageError(
             f"--name names one run, these files make {made}: each XML one, all files of fio one; import "
             "them one by one"
         )
     taken = len(xml) + fio.count_taken()
-    runs = [(replace(run, name=chosen or run.name), file.name) for file, run in xml]
+    runs = [(replace(run, name=run_name or run.name), file.name) for file, run in xml]
     warnings = fio.remarks.warnings()
     if first_of_fio is not None:
-        run = fio.build_run(chosen or _name_of_run(first_of_fio, files))
+        run = fio.build_run(run_name or _name_of_run(first_of_fio, files))
         of_fio = fio.count_taken()
         runs.append((run, first_of_fio.name if of_fio == 1 else f"{of_fio:,} files of fio"))
         warnings = run.warnings

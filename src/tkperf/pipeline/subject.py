@@ -103,7 +103,7 @@ def fio_equipment(
     target: RunTarget,
     fitted: Fitted,
     facts: DeviceFacts,
-    chosen: ChosenEngine,
+    ioengine: ChosenEngine,
     *,
     version: str,
     write_cache: str,
@@ -115,7 +115,7 @@ def fio_equipment(
     """Yield the equipment with fio as the engine on a permitted device, with the best clock of this host.
 
     Args:
-        chosen: fio's I/O engine, as ``find_ioengine`` found it.
+        ioengine: fio's I/O engine, as ``find_ioengine`` found it.
         version: fio's.
         watched: the device whose counters show other I/O.
         drives: drives whose own logs are read.
@@ -123,7 +123,7 @@ def fio_equipment(
     clock = choose_clock()
     jobs = DeviceJobs(
         permit,
-        ioengine=chosen.name,
+        ioengine=ioengine.name,
         active_range=fitted.active_range,
         fill_permits=fill_permits,
         mapped=mapped,
@@ -145,8 +145,8 @@ def fio_equipment(
         yield Equipment(
             engine=engine,
             target=target,
-            ioengine=chosen.name,
-            instead_of=chosen.instead_of,
+            ioengine=ioengine.name,
+            instead_of=ioengine.instead_of,
             clock=time.monotonic,
             write_cache=write_cache,
             fitted=fitted,

@@ -330,18 +330,18 @@ def choose_tests(
         wanted = [test.name for test in defined if test.by_default] or [
             test.name for test in defined
         ]
-    chosen = tuple(
+    selected = tuple(
         test for test in tests if test.name in wanted or (find_demand and test.finds_demand)
     )
-    missing = [test for test in chosen or tests if not test.is_in(profile)]
+    missing = [test for test in selected or tests if not test.is_in(profile)]
     if missing:
         keys = ", ".join(dict.fromkeys(table.key for test in missing for table in test.tables))
-        which = f"test {missing[0].name}" if chosen else "any test"
+        which = f"test {missing[0].name}" if selected else "any test"
         raise UsageError(
             f"profile {profile.name} has no table {keys}: tkperf {suite} measures {which} with "
             f"--profile {' or '.join(_with_table(missing[0]))}, or an own profile that has it"
         )
-    return chosen
+    return selected
 
 
 def _with_table(test: Test) -> list[str]:

@@ -74,8 +74,9 @@ def _most_important(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
     yield from sought
     yield from _of_phases(phases)
     if several or not (sought or phases):
-        chosen = several or cells
-        yield from _of_cells([row for row in chosen if row.section == chosen[0].section])
+        candidates = several or cells
+        first = candidates[0].section
+        yield from _of_cells([row for row in candidates if row.section == first])
 
 
 def _of_phases(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
@@ -94,9 +95,9 @@ def _of_cells(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
     of_mixes = [
         row for mix in _MIXES for row in _ends([row for row in first if _is_of(row.workload, mix)])
     ]
-    chosen = (of_mixes or first)[:_MOST_CELLS]
-    yield from chosen
-    yield from _tail([row for row in rows if row.workload == chosen[-1].workload])
+    sheet_rows = (of_mixes or first)[:_MOST_CELLS]
+    yield from sheet_rows
+    yield from _tail([row for row in rows if row.workload == sheet_rows[-1].workload])
 
 
 def _ends(rows: Sequence[ComparedRow]) -> Sequence[ComparedRow]:
@@ -264,16 +265,16 @@ def _arrange(
     Raises:
         UsageError: ``wanted`` is impossible with these runs.
     """
-    chosen = wanted or _choose(results)
-    if chosen is Arrangement.RUNS:
-        return chosen, tuple(results)
+    arrangement = wanted or _choose(results)
+    if arrangement is Arrangement.RUNS:
+        return arrangement, tuple(results)
     if len(results) < FEWEST_TOGETHER:
         raise UsageError(
-            f"a {chosen} takes {FEWEST_TOGETHER} runs or more, these are {len(results)}: "
+            f"a {arrangement} takes {FEWEST_TOGETHER} runs or more, these are {len(results)}: "
             "leave --as out to compare them with the first"
         )
-    if chosen is Arrangement.COHORT:
-        return chosen, tuple(results)
+    if arrangement is Arrangement.COHORT:
+        return arrangement, tuple(results)
     days = [find_day(result) for result in results]
     unknown = [result.info.name for result, day in zip(results, days, strict=True) if day is None]
     if unknown:
@@ -282,7 +283,7 @@ def _arrange(
             "leave these runs out, or give --as runs"
         )
     ordered = sorted(zip(days, results, strict=True), key=lambda pair: pair[0] or 0.0)
-    return chosen, tuple(result for _, result in ordered)
+    return arrangement, tuple(result for _, result in ordered)
 
 
 def _choose(results: Sequence[RunResult]) -> Arrangement:

@@ -109,8 +109,8 @@ class _Noise:
     def of_median(self, count: int) -> float:
         """Return the standard deviation of the median of so many neighbours."""
         lags = np.arange(1, count)
-        together = count + 2 * float(np.sum((count - lags) * self.correlation**lags))
-        return self.sigma * min(1.0, _MEDIAN_STRAYS * float(np.sqrt(together)) / count)
+        variance = count + 2 * float(np.sum((count - lags) * self.correlation**lags))
+        return self.sigma * min(1.0, _MEDIAN_STRAYS * float(np.sqrt(variance)) / count)
 
 
 def _find_noise(tail: FloatArray) -> _Noise:

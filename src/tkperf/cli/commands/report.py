@@ -144,7 +144,7 @@ def report(
         if paged:
             view = build_run_view(opened, record, result, checked, selections, user_facts)
         elif markdown_file is not None:  # has no charts, so no second need be read
-            view = build_view(result, checked, told=user_facts)
+            view = build_view(result, checked, user_facts=user_facts)
         xml = None if xml_file is None else _render_xml(result)
         began_s = require_time(result) if any(series_files) else 0.0
 

@@ -37,7 +37,7 @@ def attach(run_file: Path, progress: str, verbose: bool) -> None:
     from tkperf.cli.results import describe_ended
     from tkperf.cli.streams import ended_by_signals
     from tkperf.pipeline.following import FollowedFile
-    from tkperf.render.terminal.console import plain, tell
+    from tkperf.render.terminal.console import plain, print_lines
 
     followed = FollowedFile(run_file)
     if followed.goes_on:
@@ -46,9 +46,9 @@ def attach(run_file: Path, progress: str, verbose: bool) -> None:
                 follow(followed, progress, verbose=verbose)
         except KeyboardInterrupt:
             name, file = plain(run_file.stem), plain(run_file)
-            tell(f"no longer watched: {name} goes on; 'tkperf stop {file}' ends it")
+            print_lines(f"no longer watched: {name} goes on; 'tkperf stop {file}' ends it")
             return
-    tell(*describe_ended(run_file, followed.record))
+    print_lines(*describe_ended(run_file, followed.record))
 
 
 # A verdict needs all steps of a run: more runs take too long, unless they are named.
@@ -133,24 +133,24 @@ def stop(run_file: Path, no_wait: bool) -> None:
     """
     from tkperf.cli.results import describe_ended
     from tkperf.pipeline.following import find_writing, interrupt, look_first
-    from tkperf.render.terminal.console import plain, tell
+    from tkperf.render.terminal.console import plain, print_lines
 
     record = look_first(run_file).record
     writer = find_writing(run_file)
     if writer is None:
-        tell(*describe_ended(run_file, record))
+        print_lines(*describe_ended(run_file, record))
         return
     interrupt(run_file, writer)
     if no_wait:
-        tell(f"{plain(record.info.name)} (process {writer.pid}) was asked to end")
+        print_lines(f"{plain(record.info.name)} (process {writer.pid}) was asked to end")
         return
     _wait(run_file, writer)
-    tell(*describe_ended(run_file, look_first(run_file).record))
+    print_lines(*describe_ended(run_file, look_first(run_file).record))
 
 
 def _wait(run_file: Path, writer: Writer) -> None:
     from tkperf.pipeline.following import describe_wait, find_writing
-    from tkperf.render.terminal.console import tell
+    from tkperf.render.terminal.console import print_lines
     from tkperf.runfile.writers import is_being_written
 
     explain_s: float | None = time.monotonic() + _EXPLAIN_AFTER_S
@@ -158,10 +158,12 @@ def _wait(run_file: Path, writer: Writer) -> None:
         while is_being_written(run_file) and find_writing(run_file) == writer:
             if explain_s is not None and time.monotonic() > explain_s:
                 explain_s = None
-                tell(describe_wait(writer.pid))
+                print_lines(describe_wait(writer.pid))
             time.sleep(_LOOK_EVERY_S)
     except OSError as error:
         raise RunFileError(f"cannot read {run_file}: {reason_of(error)}") from error
     except KeyboardInterrupt:
-        tell(f"process {writer.pid} was asked to end and has not ended yet: see tkperf status")
+        print_lines(
+            f"process {writer.pid} was asked to end and has not ended yet: see tkperf status"
+        )
         raise

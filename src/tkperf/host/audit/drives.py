@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tkperf.device.inspection import find_narrower_bridge, read_link
-from tkperf.device.sysfs import SECTOR_BYTES, number, text
+from tkperf.device.sysfs import SECTOR_BYTES, find_selected, number, text
 from tkperf.host.audit.site import (
     MATTERS,
     AuditedDrive,
@@ -15,7 +15,6 @@ from tkperf.host.audit.site import (
     AuditLevel,
     Site,
     Topic,
-    chosen_of,
     find_place_on_bus,
 )
 
@@ -107,7 +106,7 @@ def audit_queue(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
 
 
 def _scheduler(drive: AuditedDrive, queue: Path) -> AuditFinding:
-    now = chosen_of(text(queue / "scheduler"))
+    now = find_selected(text(queue / "scheduler"))
     if now is None:
         return _SCHEDULER.not_known()
     wanted = choose_scheduler(drive, now)
@@ -194,11 +193,11 @@ def _power(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
             return
     policy = text(site.sys / "module/pcie_aspm/parameters/policy") or ""
     if drive.is_nvme and "[" in policy:
-        chosen = chosen_of(policy) or ""
-        sleeps = chosen.startswith(("powersave", "powersupersave"))
+        state = find_selected(policy) or ""
+        sleeps = state.startswith(("powersave", "powersupersave"))
         yield _POWER.find(
             AuditLevel.ADVICE if sleeps else AuditLevel.NOTE,
-            f"PCIe ASPM policy {chosen}",
+            f"PCIe ASPM policy {state}",
             command="echo performance | sudo tee /sys/module/pcie_aspm/parameters/policy",
         )
 

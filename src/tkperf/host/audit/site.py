@@ -253,13 +253,6 @@ def parse_list(words: str | None) -> frozenset[int]:
     return frozenset(numbers)
 
 
-def chosen_of(words: str | None) -> str | None:
-    """Return the chosen word of a list: ``none`` for ``mq-deadline [none]``."""
-    if words is None or "[" not in words:
-        return words
-    return words.partition("[")[2].partition("]")[0]
-
-
 def format_list(numbers: frozenset[int] | set[int]) -> str:
     """Return numbers as a list such as ``0-3,8``."""
     runs: list[list[int]] = []

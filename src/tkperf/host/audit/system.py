@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tkperf.device.sysfs import number, text
-from tkperf.host.audit.site import AuditedDrive, AuditFinding, AuditLevel, Site, Topic, chosen_of
+from tkperf.device.sysfs import find_selected, number, text
+from tkperf.host.audit.site import AuditedDrive, AuditFinding, AuditLevel, Site, Topic
 from tkperf.model.units import format_capacity
 from tkperf.system.host import ControlGroups, find_control_groups
 
@@ -122,10 +122,10 @@ def _io_uring(site: Site) -> AuditFinding:
 
 
 def _lockdown(site: Site) -> AuditFinding:
-    chosen = chosen_of(text(site.sys / "kernel/security/lockdown"))
-    if not chosen:
+    mode = find_selected(text(site.sys / "kernel/security/lockdown"))
+    if not mode:
         return _LOCKDOWN.not_known("securityfs does not show it")
-    return _LOCKDOWN.note(chosen)
+    return _LOCKDOWN.note(mode)
 
 
 def _tuners(site: Site) -> AuditFinding:

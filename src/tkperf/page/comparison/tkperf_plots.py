@@ -43,7 +43,7 @@ def build_tkperf_charts(comparison: Comparison, test: str) -> Iterator[ChartView
         yield from _bars(comparison, "compTPPlt", _of(rows, THROUGHPUT), "TP R/W measurement test")
     elif test in _BARS:
         quantity, key, title, mixes = _BARS[test]
-        chosen = [
+        of_mixes = [
             row
             for row in _of(rows, quantity)
             if row.workload.block_size_bytes == _FOUR_KIB
@@ -51,7 +51,7 @@ def build_tkperf_charts(comparison: Comparison, test: str) -> Iterator[ChartView
             # The histogram run repeats a cell of the latency test.
             and row.section == rows[0].section
         ]
-        yield from _bars(comparison, key, chosen, title)
+        yield from _bars(comparison, key, of_mixes, title)
 
 
 def _of(rows: list[ComparedRow], quantity: Quantity) -> list[ComparedRow]:

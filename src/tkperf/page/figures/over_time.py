@@ -46,7 +46,7 @@ from tkperf.page.naming import (
     capitalise,
     describe_curves,
     describe_direction,
-    describe_together,
+    describe_quantities,
     find_naming,
     list_words,
 )
@@ -340,7 +340,7 @@ def show_seconds(subject: SectionSubject, figure: Figure) -> Views:
     for detail in subject.details.values():
         if not len(detail.seconds) or not quantities:
             continue
-        what = describe_together(quantities)
+        what = describe_quantities(quantities)
         judged = any(part.judged for part in detail.parts)
         yield ChartView(
             key="seconds",

@@ -21,7 +21,7 @@ from tkperf.page.chart import (
     ShadeKind,
 )
 from tkperf.page.figures.curves import colour_quantity, flag
-from tkperf.page.naming import describe_together
+from tkperf.page.naming import describe_quantities
 
 # More columns than a page has dots across would only make files larger.
 COLUMNS = 400
@@ -68,7 +68,7 @@ def _chart(
     return Chart(
         title=title,
         x=Axis(title="Time (h:mm:ss)", scale=Scale.CLOCK),
-        y=Axis(title=describe_together(quantities), scale=Scale.LOG if log else Scale.LINEAR),
+        y=Axis(title=describe_quantities(quantities), scale=Scale.LOG if log else Scale.LINEAR),
         curves=curves,
         shades=shades,
         rules=parts,

@@ -11,7 +11,7 @@ from tkperf.model.quantity import Direction, Quantity
 from tkperf.model.seconds import places_of_extremes
 from tkperf.page.chart import DASHES, Axis, Chart, Curve, Point, Scale
 from tkperf.page.figures.curves import colour_quantity, flag
-from tkperf.page.naming import address, describe_together
+from tkperf.page.naming import address, describe_quantities
 from tkperf.page.words.flags import is_flagged
 
 # A day of minutes fits in full. A longer stream has only the lowest and the highest of neighbours, or the page
@@ -93,7 +93,7 @@ def draw_stream(
     return Chart(
         title=title,
         x=Axis(title=x_title, reached=(end / unit_s,)),
-        y=Axis(title=describe_together(quantities), scale=Scale.LOG if log else Scale.LINEAR),
+        y=Axis(title=describe_quantities(quantities), scale=Scale.LOG if log else Scale.LINEAR),
         curves=tuple(curves),
     )
 

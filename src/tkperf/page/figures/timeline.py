@@ -26,7 +26,7 @@ from tkperf.page.chart import (
 from tkperf.page.figures.curves import flag
 from tkperf.page.figures.seconds import COLUMNS, find_recorded
 from tkperf.page.figures.streams import find_time_unit
-from tkperf.page.naming import describe_together
+from tkperf.page.naming import describe_quantities
 
 FILL = "preconditioning"
 # Colour of preconditioning, independent of the sections.
@@ -90,7 +90,7 @@ def draw_test(
     return Chart(
         title=title,
         x=Axis(title=f"Time ({unit})", domain=(begin_s / unit_s, end_s / unit_s)),
-        y=Axis(title=describe_together(quantities), scale=Scale.LOG if log else Scale.LINEAR),
+        y=Axis(title=describe_quantities(quantities), scale=Scale.LOG if log else Scale.LINEAR),
         curves=tuple(replace(curve, dots=few) for curve in curves),
         shades=tuple(_flagged(stretches, begin_s, end_s, unit_s)),
         series_word="Section",

@@ -76,11 +76,11 @@ def choose_cells(cells: Sequence[CellResult]) -> list[CellResult]:
         for cell in cells
         if (cell.workload.blocks_text, cell.workload.access) == (first.blocks_text, first.access)
     ]
-    chosen: dict[int, CellResult] = {}
+    of_mix: dict[int, CellResult] = {}
     for cell in alike:
-        chosen.setdefault(cell.workload.read_percent, cell)
-    mixes = [*_MIXES, *(percent for percent in chosen if percent not in _MIXES)]
-    return [chosen[percent] for percent in mixes if percent in chosen][:3]
+        of_mix.setdefault(cell.workload.read_percent, cell)
+    mixes = [*_MIXES, *(percent for percent in of_mix if percent not in _MIXES)]
+    return [of_mix[percent] for percent in mixes if percent in of_mix][:3]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

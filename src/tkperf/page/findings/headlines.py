@@ -67,19 +67,19 @@ def build_headlines(tests: Sequence[TestResult]) -> tuple[Headline, ...]:
     A figure that another test already gives does not repeat. Periodic latency spikes come before all others.
     """
     of_tests = [list(_of_test(test)) for test in tests]
-    chosen: dict[tuple[str, str], tuple[int, Headline]] = {}
+    headlines: dict[tuple[str, str], tuple[int, Headline]] = {}
     rest: list[tuple[int, _Candidate]] = []
     for place, candidates in enumerate(of_tests):
-        first = next((one for one in candidates if one.key not in chosen), None)
+        first = next((one for one in candidates if one.key not in headlines), None)
         for one in candidates:
             if one is first:
-                chosen[one.key] = (place, one.headline)
+                headlines[one.key] = (place, one.headline)
             else:
                 rest.append((place, one))
     for place, one in sorted(rest, key=lambda of: (of[1].rank, of[0])):
-        chosen.setdefault(one.key, (place, one.headline))
+        headlines.setdefault(one.key, (place, one.headline))
     spikes = tuple(_headline_spikes(tests))
-    first_ones = list(chosen.values())[: MOST - len(spikes)]
+    first_ones = list(headlines.values())[: MOST - len(spikes)]
     return (*spikes, *(headline for _, headline in sorted(first_ones, key=lambda one: one[0])))
 
 
@@ -163,8 +163,8 @@ def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate
     first = find_rate(section) if grid else shown[0]
     if grid:
         for number, peak in enumerate(choose_peaks(section)):
-            chosen = ", ".join(filter(None, ("most", peak.below)))
-            at = f"{chosen}, at {name_demand(peak.cell.workload)}"
+            extent = ", ".join(filter(None, ("most", peak.below)))
+            at = f"{extent}, at {name_demand(peak.cell.workload)}"
             rivals = format_count(len(peak.rivals), "other demand")
             noise = f" (within noise of {rivals})" if peak.rivals else ""
             yield from _figure(test, section, peak.cell, first, rank=number, most=at + noise)

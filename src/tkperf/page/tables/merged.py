@@ -55,18 +55,17 @@ def _rounds(sections: list[SectionResult]) -> tuple[RoundResult, ...]:
 
 def build_shared_matrices(test: TestResult) -> tuple[ResultTable, ...]:
     """Build the tables that all sections share, if the test's plan asks for any."""
-    together = merge_sections(test)
-    if together is None:
+    merged = merge_sections(test)
+    if merged is None:
         return ()
-    quantities = [QUANTITIES[key] for key in matrix_keys(together.plan) if key in QUANTITIES]
+    quantities = [QUANTITIES[key] for key in matrix_keys(merged.plan) if key in QUANTITIES]
     measured = [section for section in test.sections if section.cells and not section.areas]
     notes = [
         f"{each.name} is not complete: its figures so far" for each in measured if not each.complete
     ]
-    if not together.window:
+    if not merged.window:
         windows = (f"{each.name} {format_window(each.window)}" for each in measured if each.window)
         notes.append(f"Means over the window of each: {', '.join(windows)}")
     return tuple(
-        replace(table, notes=(*table.notes, *notes))
-        for table in build_matrices(together, quantities)
+        replace(table, notes=(*table.notes, *notes)) for table in build_matrices(merged, quantities)
     )

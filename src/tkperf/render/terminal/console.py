@@ -63,7 +63,7 @@ def can_redraw() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
 
 
-def tell(*lines: str) -> None:
+def print_lines(*lines: str) -> None:
     """Print lines with markup on stderr. A lost stderr must not end a run."""
     console = OutputConsole(stderr=True)
     with suppress(OSError):

@@ -21,7 +21,7 @@ from tkperf.page.plan import build_plan_page, describe_cost, describe_plan_verdi
 from tkperf.procedures import Circumstances, load_profile, own_tests, with_workloads
 from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
 from tkperf.procedures.profiles import explain_keys
-from tkperf.render.terminal.console import open_console, plain, print_verdict, tell
+from tkperf.render.terminal.console import open_console, plain, print_lines, print_verdict
 
 _CLOCK = "%a %d %b %Y %H:%M"
 
@@ -35,18 +35,18 @@ def print_plan(outlook: Outlook) -> None:
     _print_tables((tests,) if len(tests.rows) > 1 else (), console)
     _print_tables(phases, console)
     _print_conditions(page, outlook, console)
-    tell_warnings(one for one in outlook.warnings if one.code != REFUSAL)
-    tell("nothing was run, written or asked")
+    print_plan_warnings(one for one in outlook.warnings if one.code != REFUSAL)
+    print_lines("nothing was run, written or asked")
 
 
-def tell_plan(outlook: Outlook) -> None:
+def print_plan_on_stderr(outlook: Outlook) -> None:
     """Show the answer and the conditions of a plan on stderr, before the question. A lost stderr must not end a run."""
     page = build_plan_page(outlook)
     console = open_console(stderr=True)
     with suppress(OSError):
         print_verdict(describe_plan_verdict(outlook), console)
         _print_conditions(page, outlook, console)
-    tell_warnings(outlook.warnings)
+    print_plan_warnings(outlook.warnings)
 
 
 def _print_tables(tables: Sequence[TableView], console: Console) -> None:
@@ -88,31 +88,33 @@ def _describe_end(outlook: Outlook) -> str:
     return f"{when}, if begun now"
 
 
-def tell_cost(outlook: Outlook) -> None:
+def print_cost(outlook: Outlook) -> None:
     """Warn if the run may take much of a drive's life."""
     if (cost := describe_cost(outlook)) is not None:
-        tell(f"[yellow]warning[/yellow]  {plain(cost)}")
+        print_lines(f"[yellow]warning[/yellow]  {plain(cost)}")
 
 
-def tell_warnings(warnings: Iterable[RunWarning]) -> None:
+def print_plan_warnings(warnings: Iterable[RunWarning]) -> None:
     """Show reasons not to trust the result, and checks that were not possible, before the question."""
-    tell(*(f"[yellow]warning[/yellow]  {plain(warning.text)}" for warning in warnings))
+    print_lines(*(f"[yellow]warning[/yellow]  {plain(warning.text)}" for warning in warnings))
 
 
 def print_workload(file: Path, profile: str, as_json: bool) -> None:
     """Print what the test of a workload file would do."""
-    chosen = with_workloads(load_profile(profile), "ssd", (str(file.absolute()),))
-    (test,) = own_tests(chosen)
-    lines = test.describe(chosen, Circumstances())
+    with_workload = with_workloads(load_profile(profile), "ssd", (str(file.absolute()),))
+    (test,) = own_tests(with_workload)
+    lines = test.describe(with_workload, Circumstances())
     if as_json:
         (table,) = test.tables
-        described = {"name": test.name, "title": test.title, "profile": chosen.name}
-        data = {"course": lines, "workload": chosen.as_plain_data()[table.key]}
+        described = {"name": test.name, "title": test.title, "profile": with_workload.name}
+        data = {"course": lines, "workload": with_workload.as_plain_data()[table.key]}
         click.echo(json.dumps(described | data, indent=2))
         return
     console = open_console()
     console.print(f"[bold]{plain(test.name)}[/bold]  {plain(test.title)}", highlight=False)
-    console.print(f"with profile {plain(chosen.name)}: {plain(chosen.title)}", highlight=False)
+    console.print(
+        f"with profile {plain(with_workload.name)}: {plain(with_workload.title)}", highlight=False
+    )
     for line in lines:
         console.print(f"  {plain(line)}", highlight=False)
 
