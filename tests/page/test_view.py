@@ -464,6 +464,20 @@ def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
     assert [header["Precondition 1"] for header in headers] == [filled, "none"]
 
 
+def test_sections_have_the_order_of_the_specifications_reports(tmp_path: Path) -> None:
+    """TKperf's reports have throughput before latency; other profiles have the order of the run."""
+    result = simulate(tmp_path, run_info(suite="ssd"))
+    measured = [test.name for test in result.tests]
+    for profile, order in (
+        ("pts-e-1.1", measured),
+        ("tkperf-2.2", ["iops", "tp", "lat", "writesat"]),
+        ("TKperf XML", ["iops", "tp", "lat", "writesat"]),
+    ):
+        view = build_view(replace(result, info=replace(result.info, profile_name=profile)))
+        assert [test.key for test in view.tests][:4] == order[:4]
+        assert sorted(test.key for test in view.tests) == sorted(measured)
+
+
 @pytest.mark.parametrize(
     ("values", "steps"),
     [

@@ -10,6 +10,7 @@ from tkperf.analysis.claim_findings import Checked
 from tkperf.analysis.details import CellDetail, LoadsOfTest
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.analysis.selection import SelectedPart
+from tkperf.interop import TKPERF_PROFILE
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.units import NOT_MEASURED, format_duration
 from tkperf.model.user_facts import NO_USER_FACTS, UserFacts
@@ -33,6 +34,9 @@ from tkperf.page.wording import format_known_capacity, format_written
 from tkperf.page.words.flags import describe_counts, describe_gaps
 from tkperf.page.words.run import describe_progress, describe_resumptions, describe_step_under_way
 
+# By profile; others have the order of the run. TKperf's reports: reports/RstReport.py, SsdPerfTest.toRst.
+_ORDER_OF_TKPERF = ("iops", "tp", "lat", "writesat")
+_SECTION_ORDERS = {"tkperf-2.2": _ORDER_OF_TKPERF, TKPERF_PROFILE: _ORDER_OF_TKPERF}
 NO_LOADS: Mapping[str, LoadsOfTest] = MappingProxyType({})
 
 
@@ -55,6 +59,7 @@ def build_view(
         telemetry: the drives' own reports; drawn if ``loads_of_tests`` has the time.
         user_facts: facts given for this report; they prevail over those that the run was begun with.
     """
+    result = _in_section_order(result)
     user_facts = user_facts.with_those_of(result.info)
     groups = group_warnings(result)
     subjects = {
@@ -101,6 +106,14 @@ def build_view(
         cell_charts=build_cell_charts() if details else None,
     )
     return mark_charts(replace(view, story=choose_story(view.tests, result.tests, subjects)))
+
+
+def _in_section_order(result: RunResult) -> RunResult:
+    """Return the result with its tests in the order of the specification's reports; the others follow."""
+    order = _SECTION_ORDERS.get(result.info.profile_name, ())
+    places = {name: place for place, name in enumerate(order)}
+    ordered = sorted(result.tests, key=lambda test: places.get(test.name, len(places)))
+    return replace(result, tests=tuple(ordered))
 
 
 def _device_line(result: RunResult) -> str:
