@@ -152,14 +152,7 @@ def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted
         UsageError: a test asks for something that the device cannot do; the message names both.
     """
     profile = apply_options(
-        plain,
-        jobs=request.jobs,
-        io_depth=request.io_depth,
-        searched=request.searches_demand or plain.demand.searched,
-        step_s=request.step_s,
-        write_cache=request.write_cache,
-        active_range=request.active_range,
-        accept_disturbed=request.accept_disturbed,
+        plain, **(request.profile_options | {"auto_demand": request.searches_demand})
     )
     sector_bytes = identity.logical_block_bytes
     selected = choose_tests(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -31,6 +31,11 @@ from tkperf.procedures.profiles import Profile, resolve_range
 
 # File systems take 255 bytes, including the text before and after NAME in file names.
 LONGEST_NAME = 200
+
+T = TypeVar("T")
+_OF_PROFILE = "of the profile"
+OfProfile: TypeAlias = Annotated[T, _OF_PROFILE]
+"""An option that changes numbers of the profile, which is kept with these numbers in place."""
 
 _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES = 2**62, 512
 
@@ -70,16 +75,16 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     device: str
     tests: tuple[str, ...] = ()
     profile: str | Profile | None = None
-    jobs: int | None = None
-    io_depth: int | None = None
-    auto_demand: bool = False
-    step_s: float | None = None
-    active_range: str | None = None
+    jobs: OfProfile[int | None] = None
+    io_depth: OfProfile[int | None] = None
+    auto_demand: OfProfile[bool] = False
+    step_s: OfProfile[float | None] = None
+    active_range: OfProfile[str | None] = None
     size: str | None = None
     ioengine: str | None = None
-    write_cache: str | None = None
+    write_cache: OfProfile[str | None] = None
     strict: bool = False
-    accept_disturbed: bool = False
+    accept_disturbed: OfProfile[bool] = False
     tune: bool = False
     purge_method: str | None = None
     purge_command: str | None = None
@@ -117,6 +122,11 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             for name in self.__struct_fields__
             if name not in ("suite", "device", "tests", "profile", "raid")
         }
+
+    @property
+    def profile_options(self) -> dict[str, Any]:
+        """Return the options that change numbers of the profile."""
+        return {name: getattr(self, name) for name in profile_option_names()}
 
     @property
     def size_bytes(self) -> int | None:
@@ -204,6 +214,13 @@ def find_type_fault(field: str, value: object) -> str | None:
         return None
     wanted = " or ".join(kind.__name__ for kind in kinds if kind is not NoneType)
     return f"{str(value)[:40]!r} is not of type {wanted}"
+
+
+@cache
+def profile_option_names() -> tuple[str, ...]:
+    """Return the names of the fields that change numbers of the profile."""
+    hints = get_type_hints(RunRequest, include_extras=True)
+    return tuple(name for name, hint in hints.items() if _OF_PROFILE in get_args(hint)[1:])
 
 
 @cache

@@ -25,7 +25,7 @@ from tkperf.model.run_info import RunInfo
 from tkperf.model.version import __version__
 from tkperf.pipeline.disclosure import describe_alterations, find_changes
 from tkperf.pipeline.drive import measurable
-from tkperf.pipeline.request import RunRequest, find_type_fault
+from tkperf.pipeline.request import RunRequest, find_type_fault, profile_option_names
 from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.pipeline.same_device import require_same_device
 from tkperf.procedures import SUITES, Test, find_test, load_profile, read_stored_profile
@@ -33,10 +33,6 @@ from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writer import require_resumable
 from tkperf.runfile.writers import FileStamp, state_of
 from tkperf.runner.replay import NOTHING, Replay, at_found_demand, replay
-
-# Options whose numbers the stored profile has.
-_IN_PROFILE = ("jobs", "io_depth", "auto_demand", "step_s", "active_range", "write_cache")
-_ALTERING = (*_IN_PROFILE, "accept_disturbed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +250,7 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
     stored = {
         name: value
         for name, value in info.options.items()
-        if name not in (*_IN_PROFILE, "ioengine", "purge_command", "size")
+        if name not in (*profile_option_names(), "ioengine", "purge_command", "size")
     }
     for name, value in stored.items():
         known = name in RunRequest.__struct_fields__
@@ -345,7 +341,7 @@ def _info_of(record: RunRecord, plan: RunPlan, added: Sequence[str]) -> RunInfo:
         UsageError: the altered numbers cannot be found.
     """
     info = record.info
-    if not added or not any(info.options.get(key) for key in _ALTERING):
+    if not added or not any(info.options.get(key) for key in profile_option_names()):
         return info
     if info.profile_name not in built_in_profiles():
         raise UsageError(

@@ -64,7 +64,7 @@ def apply_options(
     *,
     jobs: int | None = None,
     io_depth: int | None = None,
-    searched: bool | None = None,
+    auto_demand: bool = False,
     step_s: float | None = None,
     write_cache: str | None = None,
     active_range: str | None = None,
@@ -80,7 +80,7 @@ def apply_options(
         profile.demand,
         jobs=jobs or profile.demand.jobs,
         io_depth=io_depth or profile.demand.io_depth,
-        searched=profile.demand.searched if searched is None else searched,
+        searched=auto_demand or profile.demand.searched,
     )
     cache = msgspec.structs.replace(
         profile.write_cache, setting=write_cache or profile.write_cache.setting
