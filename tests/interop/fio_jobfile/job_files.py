@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 
 from tkperf.interop.fio_jobfile.convert import Converted, convert_job_file
@@ -16,10 +15,8 @@ def read_included(wanted: str, by: str) -> tuple[str, str]:
     return str(path), path.read_text()
 
 
-def convert(text: str, *, file: str = "a.fio", without: Collection[str] = ()) -> Converted:
-    return convert_job_file(
-        text, file=file, name="mine", read_included=read_included, without=without
-    )
+def convert(text: str, *, file: str = "a.fio") -> Converted:
+    return convert_job_file(text, file=file, name="mine", read_included=read_included)
 
 
 def convert_file(name: str) -> Converted:

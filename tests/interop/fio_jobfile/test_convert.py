@@ -1,4 +1,4 @@
-"""Fate of fio's options: carried over, not carried over, given up, refused."""
+"""Fate of fio's options: carried over, not carried over, refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tests.interop.fio_jobfile.job_files import JOBS, NAMES, convert, convert_fi
 from tkperf.interop.fio_jobfile.convert import OptionsRefusedError
 from tkperf.interop.fio_jobfile.options import CARRIED_OVER, REFUSED, WITHOUT_EFFECT
 from tkperf.interop.fio_jobfile.reading import ALIASES
-from tkperf.model.errors import UsageError
 
 TIMED = "direct=1\nioengine=libaio\ntime_based\nruntime=60\n"
 
@@ -99,7 +98,7 @@ def test_what_is_kept(options: str, key: str, value: object) -> None:
         ("ioengine=mmap", "tkperf uses io_uring or libaio"),
         (
             "size=10g",
-            "a workload file has parts of the range in percent: write ..%, or give it up, and "
+            "a workload file has parts of the range in percent: write ..%, or take it out, and "
             "give the range itself to the run with --active-range",
         ),
         ("size=110%", "it is a whole number from 0 to 100"),
@@ -132,7 +131,7 @@ def test_what_is_refused(option: str, reason: str) -> None:
         (
             f"[a]\n{TIMED}rw=randread\nbssplit=8k/50:64k/50\n",
             "blockalign=8k (fio's default)",
-            "I/Os begin at multiples of 8k, those of tkperf at multiples of 4k",
+            "I/Os begin at multiples of 8k, those of tkperf at multiples of 4k: write blockalign=4k",
         ),
         (
             "[a]\ndirect=1\nrw=randwrite\n",
@@ -154,7 +153,7 @@ def test_a_default_of_fios_is_refused_like_an_option(text: str, given: str, reas
 
 
 def test_jobs_at_the_same_time_are_one_load_or_refused() -> None:
-    """The same ones add up; of others it is said in what they differ; --without lets them follow."""
+    """The same ones add up; of others it is said in what they differ; stonewall lets them follow."""
     text = f"[global]\n{TIMED}rw=randread\n[a]\nrate_iops=50\n[b]\nrate_iops=50\nnumjobs=2\n"
     load = tomllib.loads(convert(text).text)["loads"]["a"]
     assert (load["jobs"], load["offered_iops"]) == (3, 150)
@@ -164,39 +163,16 @@ def test_jobs_at_the_same_time_are_one_load_or_refused() -> None:
         "(block_size_kib, io_depth); tkperf runs one load at a time: write stonewall into it if it is "
         "to follow"
     ]
-    converted = convert(text, without=["stonewall"])
+    converted = convert(text.replace("[b]\n", "[b]\nstonewall\n"))
     assert [phase["load"] for phase in tomllib.loads(converted.text)["phases"]] == ["a", "b"]
 
 
-def test_an_option_given_up_is_told_in_reports() -> None:
-    """``source`` is part of every report; the reason stands in the file."""
-    converted = convert(f"[a]\n{TIMED}fsync=32\nbs=4k\n", without=["fsync"])
-    assert tomllib.loads(converted.text)["source"] == (
-        "fio's job file a.fio, converted by tkperf workload from-fio; given up of it: fsync=32"
-    )
-    assert "# given up: fsync=32: it makes the device do other work" in converted.text
-
-
-def test_what_is_given_up_has_to_be_there() -> None:
-    """A typo, an option that would be kept, and one without which nothing is left."""
-    for without, reason in (
-        ("fsync", "--without fsync: a.fio has nothing of it that would have to be given up"),
-        ("fsnc", "--without 'fsnc': choose from "),
-    ):
-        with pytest.raises(UsageError, match=re.escape(reason)):
-            convert(f"[a]\n{TIMED}", without=[without])
-    with pytest.raises(OptionsRefusedError) as raised:
-        convert("[a]\ndirect=1\nrw=randwrite\n", without=["runtime"])
-    assert str(raised.value) == "a.fio: 1 option cannot be kept, nothing was written"
-
-
 def test_all_refusals_are_found_at_once() -> None:
-    """And the command that would go without them is said."""
+    """And the way out is said."""
     with pytest.raises(OptionsRefusedError) as raised:
         convert("[a]\nruntime=1\nverify=md5\nsize=1g\n[b]\nstonewall\nruntime=1\nsync=1\n")
     assert str(raised.value) == (
-        "a.fio: 5 options cannot be kept, nothing was written; to go without them: --without direct "
-        "--without size --without sync --without verify"
+        "a.fio: 5 options cannot be kept, nothing was written: change them in the job file, or take them out"
     )
 
 

@@ -29,28 +29,20 @@ MOST_REFUSALS_SHOWN = 40
     help="The workload file; default: standard output.",
 )
 @click.option("--name", metavar="NAME", help="Name of the test; default: that of the job file.")
-@click.option(
-    "--without",
-    multiple=True,
-    metavar="OPTION",
-    help="Give up an option of fio that cannot be kept; the report says so. May be given again.",
-)
 @click.option("--force", is_flag=True, help="Replace FILE.toml if it is there.")
-def from_fio(
-    job_file: Path, output: Path, name: str | None, without: tuple[str, ...], force: bool
-) -> None:
+def from_fio(job_file: Path, output: Path, name: str | None, force: bool) -> None:
     """Make a workload file of a job file of fio.
 
     The output and the head of FILE.toml list the options that are carried over, and those that are
     not. Jobs that wait for each other (stonewall) become phases, in order; those that run at the
     same time have to be the same load. An option that would give the numbers another meaning is
-    refused, with its reason, and nothing is written; --without gives it up knowingly. Nothing of
-    the job file is run, and its files are not touched: DEVICE is named when the test is run.
+    refused, with its reason, and nothing is written: change it in the job file, or take it out.
+    Nothing of the job file is run, and its files are not touched: DEVICE is named when the test is
+    run.
 
     \b
     Examples:
       tkperf workload from-fio ssd.fio -o ssd.toml
-      tkperf workload from-fio database.fio -o database.toml --without fsync --without size
       tkperf ssd D3-S4510 /dev/sdb --test ./ssd.toml
     """
     from tkperf.cli.output import STDOUT, Outputs
@@ -72,7 +64,6 @@ def from_fio(
             file=on_one_line(str(job_file)),
             name=name or name_of_test(job_file.stem, TAKEN_NAMES),
             read_included=_read_included,
-            without=without,
         )
     except OptionsRefusedError as error:
         for refusal in error.refusals[:MOST_REFUSALS_SHOWN]:

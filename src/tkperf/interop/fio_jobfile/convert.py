@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from textwrap import wrap
@@ -13,16 +13,15 @@ import msgspec
 
 from tkperf.interop.fio_jobfile.loads import JobLoad, read_load
 from tkperf.interop.fio_jobfile.options import (
-    WAIVABLE,
     JobOptions,
     Refusal,
     list_outcomes,
     list_refusals,
 )
-from tkperf.interop.fio_jobfile.reading import ALIASES, ReadFile, read_jobs
+from tkperf.interop.fio_jobfile.reading import ReadFile, read_jobs
 from tkperf.model.choices import MOST_JOBS
-from tkperf.model.errors import InputFileError, UsageError, not_known
-from tkperf.model.units import on_one_line
+from tkperf.model.errors import InputFileError
+from tkperf.model.units import format_count, on_one_line
 from tkperf.model.workload import Access
 from tkperf.procedures import load_profile, with_workload
 from tkperf.procedures.own_workloads import parse_workload_file
@@ -131,7 +130,7 @@ def _build_phase(name: str, job_load: JobLoad) -> StreamPhase | FillPhase:
 
 
 def _refuse_no_runtime(job_load: JobLoad, why: str) -> None:
-    job_load.options.refuse("runtime", why, default="no runtime", for_good=True)
+    job_load.options.refuse("runtime", why, default="no runtime")
 
 
 def _slice_s(runtime_s: float, ramp_s: float) -> float:
@@ -167,7 +166,7 @@ def _check_one_device(jobs: Sequence[JobOptions]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
-    """The workload file, and a line for each option: carried over, given up, not carried over."""
+    """The workload file, and a line for each option: carried over, not carried over."""
 
     text: str
     options: tuple[str, ...]
@@ -176,25 +175,15 @@ class Converted:
 class OptionsRefusedError(InputFileError):
     """Options of a job file that cannot be kept."""
 
-    def __init__(self, file: str, refusals: Collection[Refusal]) -> None:
-        names = sorted({refusal.option for refusal in refusals if refusal.option is not None})
-        way_out = f"; to go without them: {' '.join(f'--without {name}' for name in names)}"
-        number = len(refusals)
+    def __init__(self, file: str, refusals: tuple[Refusal, ...]) -> None:
+        count = format_count(len(refusals), "option")
         super().__init__(
-            f"{file}: {number} {'option' if number == 1 else 'options'} cannot be kept, nothing was written"
-            f"{way_out if names else ''}"
+            f"{file}: {count} cannot be kept, nothing was written: change them in the job file, or take them out"
         )
-        self.refusals = tuple(refusals)
+        self.refusals = refusals
 
 
-def convert_job_file(
-    text: str,
-    *,
-    file: str,
-    name: str,
-    read_included: ReadFile,
-    without: Collection[str] = (),
-) -> Converted:
+def convert_job_file(text: str, *, file: str, name: str, read_included: ReadFile) -> Converted:
     """Return the workload file of a job file.
 
     Args:
@@ -202,27 +191,17 @@ def convert_job_file(
         file: name of the job file.
         name: name of the test.
         read_included: reader of included files.
-        without: options that the user gives up.
 
     Raises:
         OptionsRefusedError: options cannot be kept.
-        UsageError: it is no job file, a value is impossible, or an option in ``without`` need not be given up.
+        UsageError: it is no job file, or a value is impossible.
     """
-    waived = {ALIASES.get(option, option) for option in without}
-    for option in sorted(waived - WAIVABLE):
-        raise not_known("--without", option, sorted(WAIVABLE))
     jobs = [JobOptions(job) for job in read_jobs(file, text, read_included)]
     phases = build_phases(jobs)
-    refusals = list_refusals(jobs)
-    if any(refusal.option not in waived for refusal in refusals):
-        raise OptionsRefusedError(file, [one for one in refusals if one.option not in waived])
-    for option in sorted(waived - {refusal.option for refusal in refusals}):
-        raise UsageError(
-            f"--without {option}: {file} has nothing of it that would have to be given up"
-        )
-    given_up = tuple(dict.fromkeys(refusal.given for refusal in refusals))
+    if refusals := list_refusals(jobs):
+        raise OptionsRefusedError(file, refusals)
     options = list_outcomes(jobs)
-    written = _render_toml(name, on_one_line(file), phases, options, given_up)
+    written = _render_toml(name, on_one_line(file), phases, options)
     # Check it as a run does, with a profile's numbers for missing values.
     table = parse_workload_file(written, file=f"of {file}")
     with_workload(load_profile(ANY_PROFILE), ANY_SUITE, table, file=f"of {file}")
@@ -235,17 +214,9 @@ def name_of_test(stem: str, taken: Sequence[str]) -> str:
     return f"{name}-fio" if name in taken else name
 
 
-def _render_toml(
-    name: str,
-    file: str,
-    phases: Sequence[NamedPhase],
-    options: Sequence[str],
-    given_up: Sequence[str],
-) -> str:
+def _render_toml(name: str, file: str, phases: Sequence[NamedPhase], options: Sequence[str]) -> str:
     base = file.rpartition("/")[2]
     source = f"fio's job file {base}, converted by tkperf workload from-fio"
-    if given_up:
-        source += f"; given up of it: {', '.join(given_up)}"
     lines = [
         *_comment(f"From fio's job file {file}, by tkperf workload from-fio. Its options:"),
         "#",

@@ -192,7 +192,7 @@ def _check_alignment(
         options.refuse(
             "ba",
             f"I/Os begin at multiples of {format_block_size(max(aligned))}, those of tkperf at multiples "
-            f"of {format_block_size(ours)}",
+            f"of {format_block_size(ours)}: write blockalign={format_block_size(ours)}",
             default=f"blockalign={format_block_size(default)} (fio's default)",
         )
 

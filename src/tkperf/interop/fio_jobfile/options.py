@@ -53,8 +53,8 @@ def read_share(value: str | None) -> int:
     text = value or ""
     if not text.endswith("%") and text != "0":
         raise Unclear(
-            "a workload file has parts of the range in percent: write ..%, or give it up, and give the "
-            "range itself to the run with --active-range"
+            "a workload file has parts of the range in percent: write ..%, or take it out, and give "
+            "the range itself to the run with --active-range"
         )
     return read_count(text.removesuffix("%").strip(), 0, 100)
 
@@ -254,21 +254,16 @@ _REFUSED = {
 }
 REFUSED = {word.partition("=")[0]: why for why, words in _REFUSED.items() for word in words.split()}
 _HARMLESS = {word for words in _REFUSED.values() for word in words.split() if "=" in word}
-# Options that --without may name.
-WAIVABLE = (
-    frozenset({"filename", "direct", "buffered", "ba"}) | CARRIED_OVER.keys() | REFUSED.keys()
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """One option that cannot be kept, as given; ``option`` is None if the user cannot give it up."""
+    """An option that cannot be kept, as given."""
 
     place: str
     job: str
     given: str
     why: str
-    option: str | None
 
     def __str__(self) -> str:
         return f"{self.place}, [{shorten(self.job)}], {self.given}: {self.why}"
@@ -278,7 +273,7 @@ class JobOptions:
     """Options of one job, and their outcomes.
 
     Attributes:
-        refusals: options that cannot be kept. An option that the user gives up counts as fio's default.
+        refusals: options that cannot be kept. They count as fio's default, so that one pass finds all.
     """
 
     def __init__(self, job: Job) -> None:
@@ -326,16 +321,13 @@ class JobOptions:
         """Note options without use in this job, though others carry them over."""
         self._unused.update(names)
 
-    def refuse(
-        self, name: str, why: str, *, default: str | None = None, for_good: bool = False
-    ) -> None:
+    def refuse(self, name: str, why: str, *, default: str | None = None) -> None:
         """Refuse an option.
 
         Args:
             name: the option.
             why: the reason.
             default: text for fio's default if the job does not give the option.
-            for_good: nothing would remain without it, so the user cannot give it up.
         """
         option = self.job.options.get(name)
         refusal = Refusal(
@@ -343,22 +335,18 @@ class JobOptions:
             job=self.job.name,
             given=str(option) if option else default or name,
             why=why,
-            option=None if for_good else name,
         )
         self.refusals.append(refusal)
 
     def outcomes(self) -> Iterator[str]:
-        """Yield each option that needs a line, as given, with its key or the reason for the refusal."""
-        refused = {refusal.option: refusal for refusal in reversed(self.refusals)}
+        """Yield each option that needs a line, as given, with its key if it is carried over."""
         for name, option in self.job.options.items():
-            if name in refused or name in self._silent:
+            if name in self._silent:
                 continue
             if name in CARRIED_OVER and name not in self._unused:
                 yield f"carried over: {option} -> {CARRIED_OVER[name]}"
             else:
                 yield f"not carried over: {option}"
-        for refusal in reversed(refused.values()):
-            yield f"given up: {refusal.given}: {refusal.why}"
 
 
 def list_refusals(jobs: Sequence[JobOptions]) -> tuple[Refusal, ...]:
