@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -396,3 +398,53 @@ def test_a_drive_that_still_erases_itself_is_refused(
     monkeypatch.setattr("tkperf.system.process.SYSTEM_FOLDERS", ())
     monkeypatch.setenv("PATH", str(tmp_path))
     refuse_purge_under_way(whole)
+
+
+DATA, OTHER, ZEROS = b"data", b"other", method_module._ZEROS
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ([DATA, DATA], [OTHER, ZEROS], "verified: none of 2 samples holds its former data"),
+        ([DATA, None], [ZEROS, ZEROS], "verified: all 2 samples read as zeros"),
+        ([ZEROS, None], [OTHER, ZEROS], "not verifiable: there was nothing but zeros before"),
+        ([DATA, DATA], [OTHER, None], "not verified: 1 of 2 samples could not be read"),
+        ([DATA, ZEROS], [None, None], "not verified: 2 of 2 samples could not be read"),
+        ([DATA, None], [ZEROS, OTHER], "not verified: 1 of 2 samples could not be read"),
+    ],
+)
+def test_samples_that_cannot_be_read_verify_nothing(
+    before: list[bytes | None], after: list[bytes | None], says: str
+) -> None:
+    """Before or after: only zeros, or data read before and changed, are evidence of erasure."""
+    looks = [method_module.Look("/dev/sdx", dict(enumerate(each))) for each in (before, after)]
+    assert looks[0].compare(looks[1], method="Format", reads_zero=False) == says
+
+
+def test_zeros_that_are_promised_must_be_readable() -> None:
+    """A device that promises zeros and gives an error fails its purge, as with other data."""
+    before = method_module.Look("/dev/sdx", {0: DATA, 1: DATA})
+    after = method_module.Look("/dev/sdx", {0: ZEROS, 1: None})
+    with pytest.raises(DeviceError, match="1 of 2 samples do not"):
+        before.compare(after, method="Format", reads_zero=True)
+
+
+def test_a_device_that_cannot_be_read_after_a_purge(
+    permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read errors and short reads: the result says that nothing was verified."""
+    erased = []
+    act = PurgeMethod(
+        name="fake", title="fake", reads_zero=False, act=lambda *_: erased.append(True)
+    )
+    preadv = os.preadv
+
+    def read(descriptor: int, pages: list[Any], offset: int) -> int:
+        if erased and offset == 0:
+            raise OSError("Input/output error")
+        got = preadv(descriptor, pages, offset)
+        return 512 if erased else got
+
+    monkeypatch.setattr(os, "preadv", read)
+    assert run_purge(permit, act) == "not verified: 128 of 128 samples could not be read"

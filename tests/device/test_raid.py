@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dis
 import json
+import sys
 import threading
 from pathlib import Path
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -301,3 +303,56 @@ def test_members_are_purged_at_once_with_their_notes_on_record(
             raid_target._purge_in_parallel(members, lambda _: None, on_note)
     assert sorted(reports) == [("/dev/sdb", True), ("/dev/sdc", True)]
     assert sorted(erased) == (["/dev/sdb", "/dev/sdc"] if kept else ["/dev/sdc"])
+
+
+def test_an_interruption_at_any_moment_of_a_parallel_purge_takes_effect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ctrl-C between a note and its answer, too: no purging thread waits for ever for an answer."""
+    under_way: set[str] = set()
+
+    def run_purge(permit: Any, _: object, *, watch: PurgeWatch) -> str:
+        under_way.add(permit.identity.path)
+        try:
+            watch.note("set", permit.identity.path)
+            watch.progress(0.5)
+            watch.note("cleared", permit.identity.path)
+        finally:
+            under_way.remove(permit.identity.path)
+        return "verified"
+
+    def purge(interrupt: tuple[str, int, int] | None) -> set[tuple[str, int, int]]:
+        """Purge, and raise KeyboardInterrupt at this place; return all where Python lets a signal in."""
+        places = set()
+
+        def trace(frame: FrameType, event: str, _: object) -> Any:
+            if frame.f_code.co_filename != raid_target.__file__:
+                return None
+            frame.f_trace_opcodes = True
+            operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            if event == "opcode" and operation.startswith(("CALL", "JUMP_BACKWARD")):
+                place = (frame.f_code.co_name, frame.f_code.co_firstlineno, frame.f_lasti)
+                places.add(place)
+                if place == interrupt:
+                    raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            raid_target._purge_in_parallel(members, lambda _: None, lambda _code, _text: None)
+        finally:
+            sys.settrace(None)
+        return places
+
+    monkeypatch.setattr(raid_target, "run_purge", run_purge)
+    monkeypatch.setattr(raid_target, "POLL_S", 0.001)
+    members: Any = [
+        SimpleNamespace(permit=SimpleNamespace(identity=SimpleNamespace(path=path)), method="purge")
+        for path in ("/dev/sdb", "/dev/sdc")
+    ]
+    places = purge(None)
+    assert len(places) > 20
+    for place in sorted(places):
+        with pytest.raises(KeyboardInterrupt):
+            purge(place)
+        assert not under_way

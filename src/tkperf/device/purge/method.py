@@ -129,6 +129,8 @@ class Look:
     def compare(self, after: Self, *, method: str, reads_zero: bool) -> str:
         """Judge a purge by the samples before and after it; return the result in words for the report.
 
+        A sample that cannot be read is no evidence: then the purge is not verified.
+
         Raises:
             DeviceError: the device still holds its former data, or does not read as the zeros that
                 it promises.
@@ -148,6 +150,13 @@ class Look:
                 f"{len(self.digests) - zeros} of {len(self.digests)} samples do not. Choose "
                 "another method with --purge"
             )
+        unread = [
+            at
+            for at, digest in after.digests.items()
+            if digest is None or (self.digests[at] is None and digest != _ZEROS)
+        ]
+        if unread:
+            return f"not verified: {len(unread)} of {len(self.digests)} samples could not be read"
         if zeros == len(self.digests):
             return f"verified: all {zeros} samples read as zeros"
         if had_data:
@@ -175,9 +184,10 @@ def look_at(permit: ErasePermit) -> Look:
             for offset in offsets:
                 try:
                     got = os.preadv(descriptor, [page], offset)
-                    digests[offset] = hashlib.blake2b(page[:got]).digest()
                 except OSError:
-                    digests[offset] = None
+                    got = 0
+                whole = got == SAMPLE_BYTES
+                digests[offset] = hashlib.blake2b(page).digest() if whole else None
         finally:
             os.close(descriptor)
     return Look(identity.path, digests)

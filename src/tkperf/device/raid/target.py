@@ -6,9 +6,9 @@ and measures it only when its resync is done (docs/adr/0010).
 
 from __future__ import annotations
 
-import queue
+import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from tkperf.device.permit import ControllerPermit, ErasePermit, SetPermit
@@ -19,6 +19,9 @@ from tkperf.device.targets import NOT_PURGED
 from tkperf.device.write_cache import WriteCache
 from tkperf.model.errors import DeviceError
 from tkperf.model.record import OnNote, OnProgress, PurgeResult
+
+# Between two looks at the purging threads.
+POLL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,25 +104,37 @@ def create_of(raid: MdadmSet, permits: Sequence[ErasePermit]) -> None:
         permit.lent_to = raid.name
 
 
+@dataclass(slots=True)
+class _Note:
+    """A note of a purging thread; ``kept`` is None until the run's own thread answered it."""
+
+    code: str
+    text: str
+    kept: bool | None = None
+
+
 def _purge_in_parallel(
     members: Sequence[Member], on_progress: OnProgress, on_note: OnNote
 ) -> list[str]:
     """Purge all members at once; report the progress of the slowest one, and return the verifications.
 
-    A purge cannot be cancelled, so an interruption takes effect when all have ended.
+    A purge cannot be cancelled, so an interruption takes effect when all have ended. It may strike
+    anywhere here, so a note stays in its list, and a purging thread asks for the answer until it is there.
 
     Raises:
         DeviceError, RefusedError: the error of the first member that failed, when all have ended.
     """
-    # Notes on their way from a purging thread to this one, each with the answer whether it was kept.
-    notes: queue.Queue[tuple[str, str, Future[bool]]] = queue.Queue()
+    notes: list[_Note] = []
     shares: dict[int, float | None] = {}
+    left = threading.Event()
 
     def purge(index: int, member: Member) -> str:
         def note(code: str, text: str) -> None:
-            kept: Future[bool] = Future()
-            notes.put((code, text, kept))
-            if not kept.result():
+            asked = _Note(code, text)
+            notes.append(asked)
+            while asked.kept is None and not left.wait(POLL_S):
+                pass
+            if not asked.kept:
                 raise DeviceError(f"{member.permit.identity.path}: not erased: {text}: not kept")
 
         def progress(share: float | None) -> None:
@@ -130,25 +145,30 @@ def _purge_in_parallel(
             member.permit, member.method, watch=PurgeWatch(progress=progress, note=note)
         )
 
+    def answer(note: _Note) -> None:
+        kept = False
+        try:
+            on_note(note.code, note.text)
+            kept = True
+        finally:
+            note.kept = kept
+
+    stopped_by: BaseException | None = None
     with ThreadPoolExecutor(max_workers=len(members)) as pool:
-        futures = [pool.submit(purge, index, member) for index, member in enumerate(members)]
-        stopped_by: BaseException | None = None
-        while not all(future.done() for future in futures):
-            try:
-                code, text, kept = notes.get(timeout=0.5)
-            except queue.Empty:
-                reported = [share for share in shares.values() if share is not None]
-                on_progress(min(reported) if len(reported) == len(members) else None)
-            except KeyboardInterrupt as interruption:
-                stopped_by = interruption
-            else:
+        try:
+            futures = [pool.submit(purge, index, member) for index, member in enumerate(members)]
+            while True:
                 try:
-                    on_note(code, text)
+                    if not wait(futures, timeout=POLL_S).not_done:
+                        break
+                    for note in [note for note in notes if note.kept is None]:
+                        answer(note)
+                    reported = [share for share in shares.values() if share is not None]
+                    on_progress(min(reported) if len(reported) == len(members) else None)
                 except BaseException as error:
                     stopped_by = error
-                    kept.set_result(False)
-                else:
-                    kept.set_result(True)
+        finally:
+            left.set()
     if stopped_by is not None:
         raise stopped_by
     return [future.result() for future in futures]
