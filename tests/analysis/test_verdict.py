@@ -13,7 +13,13 @@ from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tkperf.analysis.comparing.verdict import COMPARISON_SEVERITIES
 from tkperf.analysis.results import ResumptionResult, RunResult, StepHost
 from tkperf.analysis.telemetry import DriveTelemetry
-from tkperf.analysis.verdict import SEVERITIES, ReasonCode, VerdictState, judge_run
+from tkperf.analysis.verdict import (
+    CHECK_SEVERITIES,
+    SEVERITIES,
+    ReasonCode,
+    VerdictState,
+    judge_run,
+)
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.record import LeftOut, PurgeRecord, RunStatus, StepKind
 from tkperf.model.run_info import IMPORTED
@@ -131,5 +137,9 @@ def test_the_method_has_the_table_of_severities() -> None:
     text = METHOD.read_text(encoding="utf-8")
     table = text[text.index("## The verdict") :].split("\n## ")[0]
     listed = dict(re.findall(r"^\| `([a-z-]+)` \| ([a-z ]+) \|", table, re.M))
-    severities = (*SEVERITIES.items(), *COMPARISON_SEVERITIES.items())
+    severities = (
+        *SEVERITIES.items(),
+        *COMPARISON_SEVERITIES.items(),
+        *CHECK_SEVERITIES.items(),
+    )
     assert listed == {str(code): state.value for code, state in severities}

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner, Result
 
+import tkperf
 from tests.builders import run_info, simulate
+from tkperf.analysis.claim_findings import CheckedFile, ClaimKind, fold_copies
+from tkperf.analysis.claims import check_claims
+from tkperf.analysis.claims_file import parse_claims
+from tkperf.analysis.results import RunResult
 from tkperf.cli.main import cli
-from tkperf.model.errors import ClaimsNotMetError, UsageError
+from tkperf.model.errors import ClaimsNotMetError
+from tkperf.model.record import LeftOut, RunStatus
+from tkperf.page.check import build_check_matrix
 
 CLAIMS = """
 [[claim]]
@@ -22,6 +31,7 @@ read_percent = 100
 block_size = "4k"
 at_least = {limit}
 """
+NOTICE = "SIMULATED: no device was measured"
 
 
 @pytest.fixture(scope="module")
@@ -30,12 +40,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, preset in (("good", "sata-ssd"), ("slow", "unsteady")):
         place = made / name
         place.mkdir()
-        simulate(place, run_info(name=name), preset)
+        simulate(place, run_info(name=name, notices=(NOTICE,)), preset)
         shutil.move(place / "run.tkperf", made / f"{name}.tkperf")
     (made / "bad.tkperf").write_text("no run file")
     (made / "low.toml").write_text(CLAIMS.format(limit=1))
-    (made / "high.toml").write_text(CLAIMS.format(limit=50_000))
+    (made / "high.toml").write_text(CLAIMS.format(limit=1_000_000))
     return made
+
+
+@pytest.fixture(scope="module")
+def good(folder: Path) -> RunResult:
+    return tkperf.load(folder / "good.tkperf")
 
 
 def check(folder: Path, *arguments: str) -> Result:
@@ -45,10 +60,25 @@ def check(folder: Path, *arguments: str) -> Result:
     return CliRunner().invoke(cli, ["check", *paths])
 
 
+def judge(results: Iterable[RunResult], *claims: str) -> tuple[CheckedFile, ...]:
+    read = parse_claims("".join(claims) or CLAIMS.format(limit=1), file="c")
+    return tuple(
+        CheckedFile(
+            file=f"{number}.tkperf",
+            checked=check_claims(read, result, load=tkperf.load, folder=Path()),
+        )
+        for number, result in enumerate(results)
+    )
+
+
 def test_the_answer_comes_first_and_a_failure_is_the_exit_code(folder: Path) -> None:
+    """It says which drive fails and what; a drive whose value cannot be judged does not fail."""
     done = check(folder, "good.tkperf", "slow.tkperf", "high.toml")
     assert isinstance(done.exception, ClaimsNotMetError)
-    assert done.stdout.splitlines()[0] == "1 of 2 pass; slow fails 1 claim"
+    assert done.stdout.startswith(
+        "SIMULATED. Fail: 0 of 2 pass; good fails 1 claim (4 KiB random read IOPS ≥ 1,000,000); "
+        "slow: 1 claim not judged (not steady)"
+    )
 
 
 def test_what_is_not_steady_does_not_pass_though_its_value_is_good(folder: Path) -> None:
@@ -56,33 +86,128 @@ def test_what_is_not_steady_does_not_pass_though_its_value_is_good(folder: Path)
     assert isinstance(done.exception, ClaimsNotMetError)
     document = json.loads(done.stdout)
     good, slow = (run["cells"][0] for run in document["runs"])
-    assert good["passes"]
-    assert not slow["passes"]
+    assert (good["passes"], good["kind"]) == (True, "met")
+    assert (slow["passes"], slow["kind"]) == (False, "not judged")
     assert slow["text"].startswith("not steady, met ")
+    assert document["verdict"]["state"] == "not judged"
+    (reason,) = document["verdict"]["reasons"]
+    assert (reason["code"], reason["doubts"]) == ("claim-not-judged", ["not steady"])
+    assert document["claims"] == ["iops 100/0 4k iops >= 1 IOPS"]
 
 
-def test_a_file_that_cannot_be_read_is_a_row_that_fails(folder: Path, tmp_path: Path) -> None:
-    page, words, suites = (str(tmp_path / name) for name in ("c.html", "c.md", "c.xml"))
+def test_only_a_missed_claim_is_a_failure(good: RunResult) -> None:
+    """Each doubt makes the same value neither met nor failed."""
+    doubtful = (
+        replace(good, status=RunStatus.RUNNING),
+        replace(good, left_out=(LeftOut(what="a step", reason="damaged"),)),
+        replace(good, tests=()),
+    )
+    rows = build_check_matrix(judge((good, *doubtful), CLAIMS.format(limit=10**6))).rows
+    assert [row.kinds for row in rows] == [
+        (ClaimKind.FAILED,),
+        *((ClaimKind.NOT_JUDGED,),) * len(doubtful),
+    ]
+    assert [row.texts[0].split(",")[0] for row in rows[1:]] == [
+        "under way", "damaged", "not measured",
+    ]  # fmt: skip
+    assert not any(row.passes for row in rows)
+
+
+def test_a_file_that_cannot_be_read_is_a_row_that_does_not_pass(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Its reason is on every page, and so is what all runs say of themselves."""
+    page, words, suites = (tmp_path / name for name in ("c.html", "c.md", "c.xml"))
     done = check(
-        folder, "good.tkperf", "bad.tkperf", "low.toml", "--html", page, "--markdown", words, "--junit", suites
+        folder, "good.tkperf", "bad.tkperf", "low.toml",
+        "--html", str(page), "--markdown", str(words), "--junit", str(suites),
     )  # fmt: skip
     assert isinstance(done.exception, ClaimsNotMetError)
-    assert done.stdout.startswith("1 of 2 pass; ")
-    assert 'class="failed"' in Path(page).read_text()
-    assert "**could not be checked**" in Path(words).read_text()
+    assert done.stdout.startswith("SIMULATED. Not judged: 1 of 2 pass; ")
+    assert "<td>could not be checked" in page.read_text().replace(' class="caution"', "")
+    for text in (done.stdout, page.read_text(), words.read_text()):
+        assert "bad.tkperf is not a run file" in text
+        assert NOTICE in text
     first, second = ET.parse(suites).getroot()
     assert (first.get("errors"), second.get("errors")) == ("0", "1")
 
 
-def test_all_pass(folder: Path, tmp_path: Path) -> None:
-    """A copy is another run of the drive, and is named."""
+def test_junit_has_no_value_that_is_not_judged_as_passed(folder: Path) -> None:
+    done = check(folder, "good.tkperf", "slow.tkperf", "low.toml", "--junit", "-")
+    good, slow = ET.fromstring(done.stdout)
+    assert (good.get("failures"), good.get("errors")) == ("0", "0")
+    assert (slow.get("failures"), slow.get("errors")) == ("0", "1")
+
+
+def test_files_of_one_run_count_once(folder: Path, tmp_path: Path) -> None:
+    """A copy, and a file that was given twice, are named."""
     copy = tmp_path / "copy.tkperf"
     shutil.copy(folder / "good.tkperf", copy)
-    done = check(folder, "good.tkperf", str(copy), "low.toml")
+    done = check(folder, "good.tkperf", str(copy), "good.tkperf", "low.toml", "--json")
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("2 of 2 pass\n")
+    document = json.loads(done.stdout)
+    assert document["banner"] == "1 of 1 pass"
+    assert len(document["runs"]) == 1
+    assert f"good.tkperf, {copy}: one run, given 3 times, counts once" in document["notes"][-1]
 
 
-def test_a_page_of_one_run_is_the_reports(folder: Path) -> None:
-    done = check(folder, "good.tkperf", "low.toml", "--html", "x.html")
-    assert isinstance(done.exception, UsageError)
+def test_the_fullest_file_of_a_run_is_shown(good: RunResult) -> None:
+    """A copy from the middle of a run is the same run; runs without a seed are alike only if their values are."""
+    (test, *_) = good.tests
+    early = replace(good, tests=(replace(test, steps=test.steps[:1]),))
+    seeded = [replace(one, info=replace(one.info, seed=7)) for one in (early, good)]
+    (one,) = fold_copies(judge(seeded))
+    assert (one.file, one.copies) == ("1.tkperf", ("0.tkperf",))
+    assert len(fold_copies(judge((early, good)))) == 2
+    other = replace(good, info=replace(good.info, seed=8))
+    assert len(fold_copies(judge((seeded[1], other)))) == 2
+
+
+def test_runs_of_one_name_are_told_apart(good: RunResult) -> None:
+    other = replace(good, info=replace(good.info, seed=8))
+    matrix = build_check_matrix(judge((good, other)))
+    assert [row.name for row in matrix.rows] == ["good (0.tkperf)", "good (1.tkperf)"]
+
+
+def test_columns_are_in_words(good: RunResult) -> None:
+    """Two claims that read alike have their tests with them; one that no run measured lacks what is not known."""
+    alike = CLAIMS.format(limit=1)
+    unknown = alike.replace("4k", "3k").replace("= 100", "= 65")
+    latency = alike.replace('metric = "iops"', 'metric = "p99_us"').replace("at_least", "at_most")
+    twice = latency.replace('test = "iops"', 'test = "lat"')
+    found = build_check_matrix(judge((good,), alike, unknown, latency, twice)).names
+    assert found == (
+        "4 KiB random read IOPS ≥ 1",
+        "3 KiB, 65 % reads, IOPS ≥ 1",
+        "4 KiB random read p99 latency (iops) ≤ 1 µs",
+        "4 KiB random read p99 latency (lat) ≤ 1 µs",
+    )
+
+
+def test_a_single_run_has_a_row_for_each_claim(folder: Path, tmp_path: Path) -> None:
+    """Its values alone decide; a doubtful one is a caution."""
+    page, words = tmp_path / "c.html", tmp_path / "c.md"
+    done = check(
+        folder, "slow.tkperf", "low.toml", "--html", str(page), "--markdown", str(words)
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    verdict = (
+        "SIMULATED. Pass with cautions: 1 of 1 claim passes; "
+        "1 claim met by a doubtful value (not steady)"
+    )
+    assert done.stdout.startswith(verdict)
+    assert f"\n**{verdict}**\n" in words.read_text()
+    for text in (done.stdout, words.read_text(), page.read_text()):
+        assert "4 KiB random read IOPS" in text
+        assert NOTICE in text
+
+
+def test_a_report_with_claims_counts_them_in_its_verdict(folder: Path, tmp_path: Path) -> None:
+    page, words = tmp_path / "r.html", tmp_path / "r.md"
+    arguments = ["report", str(folder / "good.tkperf"), "--claims", str(folder / "high.toml")]
+    outputs = ["-o", str(page), "--markdown", str(words)]
+    done = CliRunner().invoke(cli, [*arguments, *outputs])
+    assert done.exit_code == 0, done.output
+    assert "; 0 of 1 claim passes</strong>" in page.read_text()
+    assert "; 0 of 1 claim passes" in words.read_text().split("\n\n")[3]
+    assert "| 4 KiB random read IOPS | ≥ 1,000,000 IOPS |" in words.read_text()

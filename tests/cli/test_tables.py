@@ -13,19 +13,21 @@ from rich.console import Console
 
 from tests.builders import run_info, simulate
 from tkperf.analysis.claim_findings import Checked, ClaimFinding, ClaimState
+from tkperf.analysis.claims_file import Claim
 from tkperf.analysis.comparing.comparison import Comparison, compare
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.figures import matrix_keys
 from tkperf.model.quantity import PERCENTILES, QUANTITIES
+from tkperf.page.check import build_claims_page
 from tkperf.page.view import build_view
 from tkperf.page.words.conditions import ConditionGroup, find_conditions
 from tkperf.page.words.flags import describe_disturbances, mark
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import build_tables
-from tkperf.render.terminal.check import print_checked
+from tkperf.render.terminal.check import print_check
 from tkperf.render.terminal.page import print_page
 from tkperf.runfile.reader import read_run
 
@@ -133,6 +135,9 @@ FINDING = ClaimFinding(
     unit="MB/s",
     margin_percent=8882057.7,
     note="steady state was not reached",
+    about=Claim(
+        test="tp", metric="megabytes_per_s", read_percent=100, block_size="1024k", at_least=0.01
+    ),
 )
 
 
@@ -141,14 +146,13 @@ def test_claims_are_legible_at_any_width(result: RunResult, width: int) -> None:
     """No line is wider than the terminal, no word is cut; a margin has separators."""
     file = io.StringIO()
     quiet = replace(result, info=replace(result.info, notices=()))
-    print_checked(
-        Checked(findings=(FINDING,), result=quiet), quiet, Console(file=file, width=width)
-    )
+    view = build_claims_page(Checked(findings=(FINDING,), result=quiet))
+    print_check(view, Console(file=file, width=width))
     text = file.getvalue()
     assert all(len(line) <= width for line in text.splitlines())
-    for word in ("megabytes_per_s", "+8,882,057.7", "512", "reached", "sheet"):
+    for word in ("throughput", "+8,882,057.7", "512", "reached", "sheet"):
         assert word in text
-    assert ("┃" in text) == (width == 200)
+    assert ("───" in text) == (width == 200)
 
 
 def test_the_number_of_claims_not_met_is_said(tmp_path: Path) -> None:

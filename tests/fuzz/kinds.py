@@ -176,7 +176,7 @@ def _claims():  # type: ignore[no-untyped-def]
 def _read_claims(data: bytes) -> None:
     claims = parse_claims(data.decode(errors="replace"), file="claims.toml")
     checked = check_claims(claims, _result(), load=lambda _: _result(), folder=Path())
-    render_check_json(checked, _result())
+    render_check_json(checked)
 
 
 def _profiles() -> tuple[bytes, ...]:

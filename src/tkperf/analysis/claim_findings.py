@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tkperf.analysis.characteristics import CHARACTERISTICS
@@ -29,11 +29,37 @@ from tkperf.model.workload import Workload
 LOWER_LIMIT = "of the uncertainty only a lower limit is known"
 
 
+class ClaimKind(StrEnum):
+    """Outcome of a claim: only a failed one speaks against the drive, and only one that is met passes."""
+
+    MET = "met"
+    FAILED = "failed"
+    NOT_JUDGED = "not judged"
+
+
 class ClaimState(StrEnum):
     MET = "met"
     NOT_MET = "not met"
     NOT_MEASURED = "not measured"
     CANNOT_BE_TOLD = "cannot be told"
+
+    @property
+    def kind(self) -> ClaimKind:
+        """Return the outcome by the value alone."""
+        return _KINDS.get(self, ClaimKind.NOT_JUDGED)
+
+
+_KINDS = {ClaimState.MET: ClaimKind.MET, ClaimState.NOT_MET: ClaimKind.FAILED}
+
+
+class Doubt(StrEnum):
+    """Reasons not to judge a drive by a value."""
+
+    UNDER_WAY = "under way"
+    DAMAGED = "damaged"
+    NOT_STEADY = "not steady"
+    NOT_MEASURED = ClaimState.NOT_MEASURED.value
+    CANNOT_BE_TOLD = ClaimState.CANNOT_BE_TOLD.value
 
 
 _JUDGED = (ClaimState.MET, ClaimState.NOT_MET)
@@ -52,6 +78,8 @@ class ClaimFinding:
             difference of both values); None: the value has no uncertainty, or it gives no answer.
         note: facts that a reader must know, such as that steady state was not reached.
         is_steady: whether the value is of a steady state; None: it was not judged.
+        about: the claim as its file has it.
+        workload: the workload that it means; None: the run has none, or several.
     """
 
     claim: str
@@ -66,6 +94,13 @@ class ClaimFinding:
     margin_sigmas: float | None = None
     certain: bool | None = None
     is_steady: bool | None = None
+    about: Claim
+    workload: Workload | None = None
+
+    @property
+    def title(self) -> str:
+        """Return the claim with its limit, as its file names them."""
+        return f"{self.claim} {self.limit}"
 
     @property
     def is_confirmed(self) -> bool:
@@ -99,6 +134,68 @@ class Checked:
             one for one in self.findings if one.state is ClaimState.MET and not one.is_confirmed
         )
 
+    def find_doubts(self, finding: ClaimFinding) -> tuple[Doubt, ...]:
+        """Return the reasons not to judge the drive by the value of a claim."""
+        doubts = {
+            Doubt.UNDER_WAY: self.result.status is RunStatus.RUNNING,
+            Doubt.DAMAGED: bool(self.result.left_out),
+            Doubt.NOT_STEADY: finding.is_steady is False,
+            Doubt.NOT_MEASURED: finding.state is ClaimState.NOT_MEASURED,
+            Doubt.CANNOT_BE_TOLD: finding.state is ClaimState.CANNOT_BE_TOLD,
+        }
+        return tuple(doubt for doubt, holds in doubts.items() if holds)
+
+    def judge(self, finding: ClaimFinding) -> ClaimKind:
+        """Return the outcome of a claim for the drive: a doubtful value is not judged."""
+        return ClaimKind.NOT_JUDGED if self.find_doubts(finding) else finding.state.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedFile:
+    """A run file of many that were checked.
+
+    Attributes:
+        file: its name, as it was given.
+        checked: None: it could not be checked, because of ``error``.
+        copies: further files of the same run.
+    """
+
+    file: str
+    checked: Checked | None = None
+    error: str = ""
+    copies: tuple[str, ...] = ()
+
+
+def fold_copies(files: Iterable[CheckedFile]) -> tuple[CheckedFile, ...]:
+    """Return one entry for each run: of several files of a run the one with the most steps."""
+    runs: list[list[CheckedFile]] = []
+    for one in files:
+        same = next((run for run in runs if _is_same_run(run[0], one)), None)
+        if same is None:
+            runs.append([one])
+        else:
+            same.append(one)
+    folded = []
+    for run in runs:
+        fullest = max(run, key=_count_steps)
+        others = tuple(one.file for one in run if one is not fullest)
+        folded.append(replace(fullest, copies=others))
+    return tuple(folded)
+
+
+def _is_same_run(one: CheckedFile, other: CheckedFile) -> bool:
+    if one.checked is None or other.checked is None:
+        return one.file == other.file
+    first, second = one.checked.result, other.checked.result
+    # Without a seed, as of imported files, facts alone do not identify a run.
+    return first.info == second.info and (
+        first.info.seed is not None or first.tests == second.tests
+    )
+
+
+def _count_steps(one: CheckedFile) -> int:
+    return 0 if one.checked is None else sum(len(test.steps) for test in one.checked.result.tests)
+
 
 def limit_of(claim: Claim) -> float:
     limit = claim.at_most if claim.at_least is None else claim.at_least
@@ -116,6 +213,8 @@ def build_finding(
     known: Uncertainty | None = None,
     of_limit: Uncertainty | None = None,
     by_round: Sequence[float | None] = (),
+    *,
+    workload: Workload | None = None,
 ) -> ClaimFinding:
     """Build the finding of a claim whose state is known.
 
@@ -158,6 +257,8 @@ def build_finding(
         uncertainty=known,
         margin_sigmas=sigmas,
         certain=certain,
+        about=claim,
+        workload=workload,
     )
 
 

@@ -217,9 +217,11 @@ def _check(
     by_round: list[float | None] = []
     if measured is not None and quantity in PERCENTILES:
         by_round = _by_round(*measured, quantity, claim.direction)
+    workload = None if measured is None else measured[1].workload
     finding = build_finding(
-        _name(claim), claim, quantity, state, value, notes, known, of_limit, by_round
-    )
+        _name(claim), claim, quantity, state, value, notes, known, of_limit, by_round,
+        workload=workload,
+    )  # fmt: skip
     steady = None if measured is None else measured[0].steady_of(measured[1].workload)
     return replace(finding, is_steady=steady)
 
@@ -267,7 +269,10 @@ def _check_course(claim: Claim, result: RunResult) -> ClaimFinding:
         notes.append(NOT_ENDED)
         if state is ClaimState.NOT_MEASURED or not _holds(claim, found, state):
             state = ClaimState.CANNOT_BE_TOLD
-    return build_finding(_name(claim), claim, measure, state, found.value, notes, found.uncertainty)
+    return build_finding(
+        _name(claim), claim, measure, state, found.value, notes, found.uncertainty,
+        workload=found.workload,
+    )  # fmt: skip
 
 
 def _holds(claim: Claim, found: Characteristic, state: ClaimState) -> bool:

@@ -1,15 +1,16 @@
 """Judge the measurement of a run: whether its figures can be used, with which cautions, or not at all.
 
-The verdict is about the measurement, not about the drive: a slow drive can be measured validly. docs/method.md has the
-table of severities.
+The verdict is about the measurement, not about the drive: a slow drive can be measured validly. Only a check of claims
+lets a drive pass or fail. docs/method.md has the table of severities.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tkperf.analysis.claim_findings import CheckedFile, ClaimFinding, ClaimKind, Doubt
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.model.disturbance.codes import find_doubtful
 from tkperf.model.record import RunStatus, is_purged
@@ -21,11 +22,14 @@ class VerdictState(StrEnum):
     COMPARABLE = "comparable"
     COMPARABLE_WITH_CAUTIONS = "comparable with cautions"
     NOT_COMPARABLE = "not comparable"
+    PASS = "pass"  # noqa: S105
+    PASS_WITH_CAUTIONS = "pass with cautions"  # noqa: S105
     VALID = "valid"
     CAUTIONS = "valid with cautions"
     NOT_JUDGED = "not judged"
     INTERRUPTED = "interrupted"
     RUNNING = "running"
+    FAIL = "fail"
     NOT_VALID = "not valid"
 
 
@@ -60,6 +64,23 @@ SEVERITIES: dict[ReasonCode, VerdictState] = dict.fromkeys(ReasonCode, VerdictSt
     ReasonCode.SHORT_PROFILE: VerdictState.NOT_JUDGED,
 }
 """The state that each reason alone leads to."""
+
+
+class CheckCode(StrEnum):
+    """Reasons for the verdict of a check, the gravest first."""
+
+    CLAIM_FAILED = "claim-failed"
+    CLAIM_NOT_JUDGED = "claim-not-judged"
+    NOT_CHECKED = "not-checked"
+    CLAIM_DOUBTFUL = "claim-doubtful"
+
+
+CHECK_SEVERITIES: dict[CheckCode, VerdictState] = {
+    CheckCode.CLAIM_FAILED: VerdictState.FAIL,
+    CheckCode.CLAIM_NOT_JUDGED: VerdictState.NOT_JUDGED,
+    CheckCode.NOT_CHECKED: VerdictState.NOT_JUDGED,
+    CheckCode.CLAIM_DOUBTFUL: VerdictState.PASS_WITH_CAUTIONS,
+}
 
 QUICK = "quick"
 """The shipped profile that is too short to judge a drive."""
@@ -107,6 +128,85 @@ def judge_run(result: RunResult) -> RunVerdict:
         reasons=tuple(sorted(reasons, key=lambda reason: _ORDER.index(reason.severity))),
         simulated=result.info.is_simulated,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReason:
+    """A reason for the verdict of a check: run files, the titles of the same claims of each, and what is doubtful."""
+
+    code: CheckCode
+    files: tuple[str, ...]
+    claims: tuple[str, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+
+    @property
+    def severity(self) -> VerdictState:
+        """Return the state that the reason alone leads to."""
+        return CHECK_SEVERITIES[self.code]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckVerdict:
+    """The verdict of a check; ``simulated``: at least one run measured a model."""
+
+    state: VerdictState
+    reasons: tuple[CheckReason, ...]
+    simulated: bool
+
+
+def judge_check(files: Sequence[CheckedFile], *, by_value: bool = False) -> CheckVerdict:
+    """Return the verdict of a check: the gravest state of its reasons.
+
+    Args:
+        by_value: the values alone decide, and doubts are cautions; otherwise a doubtful value is not judged.
+    """
+    alike: dict[tuple[CheckCode, tuple[str, ...]], list[CheckReason]] = {}
+    for one in files:
+        for reason in _of_check(one, by_value=by_value):
+            alike.setdefault((reason.code, reason.claims), []).append(reason)
+    reasons = [
+        CheckReason(
+            code=code,
+            claims=claims,
+            files=tuple(file for reason in of for file in reason.files),
+            doubts=tuple(dict.fromkeys(doubt for reason in of for doubt in reason.doubts)),
+        )
+        for (code, claims), of in alike.items()
+    ]
+    reasons.sort(key=lambda reason: tuple(CheckCode).index(reason.code))
+    return CheckVerdict(
+        state=reasons[0].severity if reasons else VerdictState.PASS,
+        reasons=tuple(reasons),
+        simulated=any(one.checked and one.checked.result.info.is_simulated for one in files),
+    )
+
+
+def _of_check(one: CheckedFile, *, by_value: bool) -> Iterator[CheckReason]:
+    checked = one.checked
+    if checked is None:
+        yield CheckReason(code=CheckCode.NOT_CHECKED, files=(one.file,))
+        return
+    found: dict[CheckCode, list[ClaimFinding]] = {}
+    for finding in checked.findings:
+        kind = finding.state.kind if by_value else checked.judge(finding)
+        if kind is not ClaimKind.MET:
+            found.setdefault(_CODES[kind], []).append(finding)
+        elif checked.find_doubts(finding):
+            found.setdefault(CheckCode.CLAIM_DOUBTFUL, []).append(finding)
+    for code, findings in found.items():
+        doubts = (doubt for finding in findings for doubt in checked.find_doubts(finding))
+        yield CheckReason(
+            code=code,
+            files=(one.file,),
+            claims=tuple(finding.title for finding in findings),
+            doubts=tuple(dict.fromkeys(doubts)),
+        )
+
+
+_CODES = {
+    ClaimKind.FAILED: CheckCode.CLAIM_FAILED,
+    ClaimKind.NOT_JUDGED: CheckCode.CLAIM_NOT_JUDGED,
+}
 
 
 def _reasons(result: RunResult) -> Iterator[VerdictReason]:

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import PurePath
 from typing import NamedTuple
 
-from tkperf.analysis.claim_findings import Checked, ClaimFinding, ClaimState
-from tkperf.analysis.results import RunResult
-from tkperf.model.record import RunStatus
+from tkperf.analysis.axes import ACCESS, AXES, BLOCKS, MIX
+from tkperf.analysis.characteristics import CHARACTERISTICS
+from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimFinding, ClaimKind, limit_of
+from tkperf.analysis.verdict import CheckCode, CheckReason, CheckVerdict, judge_check
+from tkperf.model.quantity import QUANTITIES, Direction, Measure
 from tkperf.model.units import (
+    NOT_FOUND,
     NOT_MEASURED,
     find_digit_place,
+    format_block_size_kib,
     format_count,
     format_to_place,
+    list_names,
     unit_for_people,
 )
+from tkperf.page.naming import name_figure, name_load
 from tkperf.page.page import ReportView, TableView
+from tkperf.page.remarks import find_badges
+from tkperf.page.verdict import NoteLevel, Verdict, count_passed, level_of, name_verdict
 from tkperf.page.words.conditions import find_cut_short, find_differences, find_remarks
 from tkperf.page.words.run import find_notices
 from tkperf.page.words.uncertainty import INTERVAL
@@ -28,37 +36,99 @@ _SMALLEST_MARGIN = 0.05  # in percent
 _MOST_SIGMAS = 10  # a larger number adds no information
 _MOST_FINER = 6  # most digits beyond the usual ones, to show that a value differs from its limit
 _WITHIN_UNCERTAINTY = "within the uncertainty"
+_MOST_REASONS = 5  # the table has all
+_NOT_CHECKED = "could not be checked"
+_LEVELS = {ClaimKind.FAILED: NoteLevel.FAILURE, ClaimKind.NOT_JUDGED: NoteLevel.CAUTION}
+_MEANING = (
+    "Only a claim that is met passes. Not judged, and no failure of the drive: what was not measured, a value that did "
+    "not reach steady state, a run that has not ended or whose file is damaged. A single run is judged by its values alone; "
+    "among several, a run passes by its least margin."
+)
+_MARGIN = (
+    "Margin: distance to the limit on its good side, in percent of the limit, and in standard "
+    f"uncertainties (sigma). Values alone decide; within the uncertainty: its {INTERVAL} "
+    "contains the limit, with a baseline that of the difference of both levels."
+)
 
 
 class ClaimText(NamedTuple):
     """A claim's finding in words."""
 
-    claim: str
     limit: str
     measured: str
     margin: str
     state: str
-    note: str
-    source: str
 
 
 def describe_claim(finding: ClaimFinding) -> ClaimText:
     """Return a finding in words; the state is ``met`` or ``met, within the uncertainty``."""
     state = finding.state.value
-    margin = _describe_margin(finding)
+    margin = _describe_margin(finding.margin_percent)
     sigmas = finding.margin_sigmas
     if sigmas is not None:
         many = f"{abs(sigmas):.1f}" if abs(sigmas) <= _MOST_SIGMAS else f"over {_MOST_SIGMAS}"
         margin = f"{margin}, {many} sigma"
     return ClaimText(
-        claim=finding.claim,
-        limit=finding.limit,
+        limit=_describe_limit(finding),
         measured=_describe_measured(finding),
         margin=margin,
         state=f"{state}, {_WITHIN_UNCERTAINTY}" if finding.certain is False else state,
-        note=finding.note or "",
-        source=finding.source or "",
     )
+
+
+def name_claims(findings: Iterable[ClaimFinding]) -> dict[str, str]:
+    """Return the name of each claim by its words in the file: ``4 KiB random read IOPS``.
+
+    Names that are alike have their section or test with them.
+    """
+    by_claim: dict[str, ClaimFinding] = {}
+    for finding in findings:
+        known = by_claim.get(finding.claim)
+        if known is None or known.workload is None:
+            by_claim[finding.claim] = finding
+    names = {claim: _name(finding) for claim, finding in by_claim.items()}
+    places = {claim: one.about.section or one.about.test for claim, one in by_claim.items()}
+    for more in (places, {claim: claim for claim in by_claim}):
+        times = Counter(names.values())
+        names = {
+            claim: f"{name} ({more[claim]})" if times[name] > 1 else name
+            for claim, name in names.items()
+        }
+    return names
+
+
+def _name(finding: ClaimFinding) -> str:
+    claim, workload = finding.about, finding.workload
+    measure = _measure_of(finding)
+    size_bytes = claim.size_bytes()
+    if workload is not None:
+        load = name_figure(workload)
+        conditions = [
+            axis.words(workload)
+            for axis in AXES
+            if axis not in (ACCESS, BLOCKS, MIX) and getattr(claim, axis.key) is not None
+        ]
+    else:
+        blocks = "" if size_bytes is None else f"{format_block_size_kib(size_bytes)} KiB"
+        load, conditions = name_load(blocks, claim.access, claim.read_percent), []
+    joined = ", " if "," in load or claim.metric in CHARACTERISTICS else " "
+    of = "" if claim.direction is Direction.ALL else f" of {claim.direction}s"
+    return ", ".join((joined.join(filter(None, (load, measure.label + of))), *conditions))
+
+
+def _measure_of(finding: ClaimFinding) -> Measure:
+    return QUANTITIES.get(finding.about.metric) or CHARACTERISTICS[finding.about.metric]
+
+
+def _describe_limit(finding: ClaimFinding, after: str = "") -> str:
+    """Return ``≥ 500 MB/s``; after a name that ends with the unit ``≥ 75,000``."""
+    claim, unit = finding.about, _measure_of(finding).unit
+    if claim.not_found:
+        return NOT_FOUND
+    limit = limit_of(claim)
+    number = f"{limit:,.6g}" if limit < 10**6 else f"{limit:,.0f}"
+    sign = "≤" if claim.at_least is None else "≥"
+    return " ".join(filter(None, (sign, number, "" if after.endswith(unit) else unit)))
 
 
 def _describe_measured(finding: ClaimFinding) -> str:
@@ -72,9 +142,8 @@ def _describe_measured(finding: ClaimFinding) -> str:
     return f"{format_to_place(finding.value, place)} {unit_for_people(finding.unit)}".rstrip()
 
 
-def _describe_margin(finding: ClaimFinding) -> str:
+def _describe_margin(margin: float | None) -> str:
     """Return ``+12.3 %``; a margin below 0.05 % has one digit."""
-    margin = finding.margin_percent
     if margin is None:
         return NOT_MEASURED
     if not margin:
@@ -84,21 +153,25 @@ def _describe_margin(finding: ClaimFinding) -> str:
 
 def build_claims_table(checked: Checked) -> TableView:
     """Return the findings as a report shows them."""
+    names = name_claims(checked.findings)
     states = Counter(finding.state.value for finding in checked.findings)
-    rows = []
+    rows, levels = [], []
     for finding in checked.findings:
         text = describe_claim(finding)
-        state = f"{text.state} ({text.note})" if text.note else text.state
-        rows.append((text.claim, text.limit, text.measured, text.margin, state, text.source))
+        state = f"{text.state} ({finding.note})" if finding.note else text.state
+        limit, measured, margin, _ = text
+        rows.append((names[finding.claim], limit, measured, margin, state, finding.source or ""))
+        doubtful = checked.find_doubts(finding) or finding.certain is False
+        level = _LEVELS.get(finding.state.kind, NoteLevel.CAUTION if doubtful else None)
+        levels.append((None, None, None, level, None))
     return TableView(
         title="Claims",
         columns=("Claim", "Limit", "Measured", "Margin", "State", "Source"),
         rows=tuple(rows),
+        levels=tuple(levels),
         notes=(
             ", ".join(f"{count} {state}" for state, count in states.items()),
-            "Margin: distance to the limit on its good side, in percent of the limit, and in standard "
-            f"uncertainties (sigma). Values alone decide; within the uncertainty: its {INTERVAL} "
-            "contains the limit, with a baseline that of the difference of both levels.",
+            _MARGIN,
             *find_check_warnings(checked),
         ),
     )
@@ -117,117 +190,218 @@ def find_check_warnings(checked: Checked) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedFile:
-    """A run file of many that were checked.
+class CheckRow:
+    """A run file with a text and its kind for each claim; without these it could not be checked.
 
     Attributes:
-        file: its name, as it was given.
-        checked: None: it could not be checked, because of ``error``.
+        least_margin: the least of its claims; empty: none has a margin.
     """
-
-    file: str
-    checked: Checked | None = None
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckCell:
-    """A claim of a drive: only a claim that is met, by a steady or unjudged value of a whole run, passes."""
-
-    text: str
-    passes: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckRow:
-    """A run file with a cell for each claim; without cells it could not be checked."""
 
     name: str
     file: str
-    cells: tuple[CheckCell, ...]
+    texts: tuple[str, ...] = ()
+    kinds: tuple[ClaimKind, ...] = ()
+    least_margin: str = ""
     error: str = ""
 
     @property
     def passes(self) -> bool:
         """Return whether every claim passes."""
-        return bool(self.cells) and all(cell.passes for cell in self.cells)
+        return set(self.kinds) == {ClaimKind.MET}
+
+    @property
+    def outcome(self) -> str:
+        """Return ``passes by 1.3 %``, ``fails 3, 1 not judged``."""
+        if not self.kinds:
+            return _NOT_CHECKED
+        failed, open_ = map(self.kinds.count, (ClaimKind.FAILED, ClaimKind.NOT_JUDGED))
+        by = f"passes by {self.least_margin.lstrip('+')}" if self.least_margin else "passes"
+        words = (f"fails {failed}" * bool(failed), f"{open_} not judged" * bool(open_))
+        return by if self.passes else ", ".join(filter(None, words))
+
+    @property
+    def levels(self) -> tuple[NoteLevel | None, ...]:
+        """Return the weight of the outcome and of each claim."""
+        gravest = ClaimKind.FAILED if ClaimKind.FAILED in self.kinds else ClaimKind.NOT_JUDGED
+        outcome = ClaimKind.MET if self.passes else gravest
+        return tuple(map(_LEVELS.get, (outcome, *self.kinds)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckAnswer:
+    """The verdict of a check in words.
+
+    Attributes:
+        passed: ``23 of 24 pass``.
+        reasons: a text for each reason of the verdict.
+    """
+
+    verdict: CheckVerdict
+    passed: str
+    reasons: tuple[str, ...]
+
+    @property
+    def banner(self) -> str:
+        """Return the answer on one line: ``23 of 24 pass; S4510-17 fails 3 claims (...)``."""
+        more = len(self.reasons) - _MOST_REASONS
+        reasons = self.reasons if more < 2 else (*self.reasons[:_MOST_REASONS], f"and {more} more")
+        return "; ".join((self.passed, *reasons))
+
+    @property
+    def words(self) -> Verdict:
+        """Return the verdict as pages show it."""
+        title = name_verdict(self.verdict.state, simulated=self.verdict.simulated)
+        return Verdict(level=level_of(self.verdict.state), title=title, reasons=(self.banner,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckMatrix:
-    """Drives and claims: ``claims`` are the columns, each with its limit; ``notes`` name what a reader must know."""
+    """Drives and claims.
+
+    Attributes:
+        claims: the columns as the claims file has them, each with its limit.
+        names: the columns in words.
+        banners: the notices of the runs, such as SIMULATED.
+        notes: further facts that a reader must know.
+    """
 
     claims: tuple[str, ...]
+    names: tuple[str, ...]
     rows: tuple[CheckRow, ...]
+    answer: CheckAnswer
+    banners: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
-    def banner(self) -> str:
-        """Return the answer: ``23 of 24 pass; S4510-17 fails 3 claims``."""
-        passed = sum(row.passes for row in self.rows)
-        failing = [
-            f"{row.name} fails {format_count(sum(not cell.passes for cell in row.cells), 'claim')}"
-            if row.cells
-            else f"{row.name} could not be checked"
-            for row in self.rows
-            if not row.passes
-        ]
-        more = len(failing) - _MOST_FAILING
-        if more > 0:
-            failing = [*failing[:_MOST_FAILING], f"and {format_count(more, 'more run')}"]
-        return "; ".join([f"{passed} of {len(self.rows)} pass", *failing])
-
-
-_MOST_FAILING = 5
+    def passes(self) -> bool:
+        """Return whether every run passes."""
+        return all(row.passes for row in self.rows)
 
 
 def build_check_matrix(files: Sequence[CheckedFile]) -> CheckMatrix:
-    """Return the matrix of many run files that were checked against the same claims."""
-    checks = [one.checked for one in files if one.checked is not None]
-    claims = tuple(
-        dict.fromkeys(_title(finding) for checked in checks for finding in checked.findings)
-    )
+    """Return the matrix of many runs that were checked against the same claims; each run is one file."""
+    runs, findings = _name_runs(files), _find_columns(files)
+    columns = _name_columns(findings)
+    rows = tuple(_row(one, runs[one.file]) for one in files)
+    verdict = judge_check(files)
     return CheckMatrix(
-        claims=claims,
-        rows=tuple(_row(one, claims) for one in files),
-        notes=tuple(chain(_duplicates(files), _remarks(files))),
+        claims=tuple(finding.title for finding in findings),
+        names=tuple(columns[finding.title] for finding in findings),
+        rows=rows,
+        answer=CheckAnswer(
+            verdict=verdict,
+            passed=f"{sum(row.passes for row in rows)} of {len(rows)} pass",
+            reasons=tuple(_describe_reason(one, runs, columns) for one in verdict.reasons),
+        ),
+        banners=tuple(_find_banners(files, runs)),
+        notes=tuple(chain(_find_copies(files), _find_drives(files), _find_errors(files))),
     )
 
 
-def _title(finding: ClaimFinding) -> str:
-    return f"{finding.claim} {finding.limit}"
+def answer_claims(checked: Checked) -> CheckAnswer:
+    """Return the answer for a single run, whose values alone decide."""
+    name = checked.result.info.name
+    verdict = judge_check((CheckedFile(file=name, checked=checked),), by_value=True)
+    columns = _name_columns(checked.findings)
+    return CheckAnswer(
+        verdict=verdict,
+        passed=count_passed(checked),
+        reasons=tuple(_describe_reason(one, {name: ""}, columns) for one in verdict.reasons),
+    )
 
 
-def _row(one: CheckedFile, claims: Sequence[str]) -> CheckRow:
+def _name_runs(files: Sequence[CheckedFile]) -> dict[str, str]:
+    """Return a name for each file; runs of one name have their file with it."""
+    names = {
+        one.file: one.checked.result.info.name if one.checked else PurePath(one.file).name
+        for one in files
+    }
+    times = Counter(names.values())
+    return {file: name if times[name] == 1 else f"{name} ({file})" for file, name in names.items()}
+
+
+def _find_columns(files: Sequence[CheckedFile]) -> list[ClaimFinding]:
+    """Return a finding for each claim, if possible one of a run that has its workload."""
+    of_runs = (one.checked.findings for one in files if one.checked is not None)
+    return [
+        next((finding for finding in of_claim if finding.workload is not None), of_claim[0])
+        for of_claim in zip(*of_runs, strict=True)
+    ]
+
+
+def _name_columns(findings: Sequence[ClaimFinding]) -> dict[str, str]:
+    """Return ``4 KiB random read IOPS ≥ 75,000`` by the title of the claim."""
+    names = name_claims(findings)
+    return {
+        finding.title: f"{names[finding.claim]} {_describe_limit(finding, names[finding.claim])}"
+        for finding in findings
+    }
+
+
+def _row(one: CheckedFile, name: str) -> CheckRow:
     if one.checked is None:
-        return CheckRow(name=one.file, file=one.file, cells=(), error=one.error)
-    by_claim = {_title(finding): finding for finding in one.checked.findings}
+        return CheckRow(name=name, file=one.file, error=one.error)
+    findings = one.checked.findings
+    margins = (finding.margin_percent for finding in findings)
+    known = [margin for margin in margins if margin is not None]
     return CheckRow(
-        name=one.checked.result.info.name,
+        name=name,
         file=one.file,
-        cells=tuple(_cell(by_claim.get(claim), one.checked.result) for claim in claims),
+        least_margin=_describe_margin(min(known)) if known else "",
+        texts=tuple(_describe_cell(one.checked, finding) for finding in findings),
+        kinds=tuple(map(one.checked.judge, findings)),
     )
 
 
-def _cell(finding: ClaimFinding | None, result: RunResult) -> CheckCell:
-    if finding is None:
-        return CheckCell(text=ClaimState.NOT_MEASURED.value, passes=False)
-    doubts = []
-    if result.status is RunStatus.RUNNING:
-        doubts.append("under way")
-    if result.left_out:
-        doubts.append("damaged")
-    if finding.is_steady is False:
-        doubts.append("not steady")
-    text = finding.state.value
+def _describe_cell(checked: Checked, finding: ClaimFinding) -> str:
+    """Return ``met +12.3 %``, ``not steady, met +12.3 %``."""
+    state = finding.state.value
+    doubts = [doubt for doubt in checked.find_doubts(finding) if doubt != state]
     if finding.margin_percent is not None:
-        text += f" {_describe_margin(finding)}"
-    passes = finding.state is ClaimState.MET and not doubts
-    return CheckCell(text=", ".join([*doubts, text]), passes=passes)
+        state += f" {_describe_margin(finding.margin_percent)}"
+    return ", ".join((*doubts, state))
 
 
-def _duplicates(files: Sequence[CheckedFile]) -> Iterator[str]:
-    """Yield the drives of which several files are given."""
+def _describe_reason(
+    reason: CheckReason, runs: Mapping[str, str], columns: Mapping[str, str]
+) -> str:
+    """Return ``S4510-17 fails 3 claims (4 KiB random read IOPS ≥ 75,000, ...)``; the name of a single run is empty."""
+    names = list_names([runs[file] for file in reason.files])
+    of = f"{names}: " if names else ""
+    claims = format_count(len(reason.claims), "claim")
+    doubts = ", ".join(reason.doubts)
+    match reason.code:
+        case CheckCode.CLAIM_FAILED:
+            fails = "fails" if len(reason.files) == 1 else "fail"
+            failed = list_names([columns[title] for title in reason.claims])
+            return f"{names} {fails} {claims} ({failed})".lstrip()
+        case CheckCode.CLAIM_NOT_JUDGED:
+            return f"{of}{claims} not judged ({doubts})"
+        case CheckCode.CLAIM_DOUBTFUL:
+            return f"{of}{claims} met by a doubtful value ({doubts})"
+        case CheckCode.NOT_CHECKED:
+            return f"{names} {_NOT_CHECKED}"
+
+
+def _find_banners(files: Sequence[CheckedFile], runs: Mapping[str, str]) -> Iterator[str]:
+    """Yield the notices of the runs; one that only some have is followed by their names."""
+    of_notice: dict[str, list[str]] = {}
+    for one in files:
+        for notice in () if one.checked is None else find_notices(one.checked.result):
+            of_notice.setdefault(notice, []).append(runs[one.file])
+    checked = sum(one.checked is not None for one in files)
+    for notice, names in of_notice.items():
+        yield notice if len(names) == checked else f"{notice} ({list_names(names)})"
+
+
+def _find_copies(files: Sequence[CheckedFile]) -> Iterator[str]:
+    for one in files:
+        if one.copies:
+            same = ", ".join(dict.fromkeys((one.file, *one.copies)))
+            yield f"{same}: one run, given {len(one.copies) + 1} times, counts once"
+
+
+def _find_drives(files: Sequence[CheckedFile]) -> Iterator[str]:
     of_serial: dict[str, list[str]] = {}
     for one in files:
         serial = None if one.checked is None else one.checked.result.info.device.get("serial")
@@ -236,51 +410,53 @@ def _duplicates(files: Sequence[CheckedFile]) -> Iterator[str]:
     for serial, names in of_serial.items():
         if len(names) > 1:
             yield f"several runs are of drive {serial}: {', '.join(names)}"
-    for file, count in Counter(one.file for one in files).items():
-        if count > 1:
-            yield f"{file} was given {count} times"
 
 
-def _remarks(files: Sequence[CheckedFile]) -> Iterator[str]:
-    """Yield the notices of the runs, equal ones once, and why files could not be checked."""
-    of_notice: dict[str, list[str]] = {}
-    checked = sum(one.checked is not None for one in files)
-    for one in files:
-        for notice in () if one.checked is None else find_notices(one.checked.result):
-            of_notice.setdefault(notice, []).append(one.file)
-    for notice, names in of_notice.items():
-        yield notice if len(names) == checked else f"{', '.join(names)}: {notice}"
+def _find_errors(files: Sequence[CheckedFile]) -> Iterator[str]:
     for one in files:
         if one.error:
-            yield f"{one.file}: {one.error}"
+            yield one.error if one.error.startswith(one.file) else f"{one.file}: {one.error}"
 
 
 def build_check_page(matrix: CheckMatrix) -> ReportView:
-    """Return the page of a matrix: the answer, the table with what fails in red, and the notes."""
-    width = len(matrix.claims)
-    rows = [
-        [cell.text for cell in row.cells] or ["could not be checked", *("",) * (width - 1)]
-        for row in matrix.rows
-    ]
-    failed = [[not cell.passes for cell in row.cells] or [True] * width for row in matrix.rows]
+    """Return the page of many runs: the verdict, a row for each run, and what a reader must know."""
+    width = len(matrix.names)
     table = TableView(
         title="Runs and claims",
-        columns=("Run", *matrix.claims),
-        rows=tuple((row.name, *cells) for row, cells in zip(matrix.rows, rows, strict=True)),
-        failed=tuple(map(tuple, failed)),
+        columns=("Run", "Result", *matrix.names),
+        rows=tuple((row.name, row.outcome, *(row.texts or ("",) * width)) for row in matrix.rows),
+        levels=tuple(
+            row.levels if row.kinds else (*row.levels, *(None,) * width) for row in matrix.rows
+        ),
+        notes=matrix.notes,
     )
-    notices = [note for note in matrix.notes if _NOTICE.match(note)]
+    runs = format_count(len(matrix.rows), "run")
+    return _build_page(runs, matrix.banners, matrix.answer, table, (_MEANING, _MARGIN))
+
+
+def build_claims_page(checked: Checked) -> ReportView:
+    """Return the page of a single run: the verdict, and a row for each claim."""
+    result = checked.result
+    table = build_claims_table(checked)
+    return _build_page(
+        result.info.name, find_badges(result), answer_claims(checked), table, (_MEANING,)
+    )
+
+
+def _build_page(
+    subtitle: str,
+    banners: tuple[str, ...],
+    answer: CheckAnswer,
+    table: TableView,
+    words: tuple[str, ...],
+) -> ReportView:
     return ReportView(
         title="Check of claims",
-        subtitle=format_count(len(matrix.rows), "run"),
-        banners=tuple(notices),
+        subtitle=subtitle,
+        banners=banners,
         disclosure=(),
         tests=(),
-        words=tuple(note for note in matrix.notes if note not in notices),
-        answer=(f"{matrix.banner}.",),
+        words=words,
+        verdict=answer.words,
         overview=(table,),
     )
-
-
-# Such as SIMULATED or QUICK PROFILE, for all runs.
-_NOTICE = re.compile(r"[A-Z][A-Z ]+:")

@@ -153,8 +153,15 @@ def name_blocks(workload: Workload) -> str:
 
 def name_figure(workload: Workload) -> str:
     """Return ``4 KiB random write``: the label of a figure."""
-    direction = {100: " read", 0: " write"}.get(
-        workload.read_percent, f", {workload.read_percent} % reads"
-    )
-    of_sizes = "," if workload.block_mix else ""
-    return f"{name_blocks(workload)}{of_sizes} {ORDERS[workload.access]}{direction}"
+    blocks = name_blocks(workload) + "," * bool(workload.block_mix)
+    return name_load(blocks, workload.access, workload.read_percent)
+
+
+def name_load(blocks: str, access: Access | None, read_percent: int | None) -> str:
+    """Return ``4 KiB random write``, ``4 KiB random, 65 % reads``, without what is not known."""
+    words = [blocks, ORDERS[access] if access else "", _DIRECTIONS.get(read_percent, "")]
+    mix = f", {read_percent} % reads" * (read_percent not in _DIRECTIONS)
+    return " ".join(filter(None, words)) + mix
+
+
+_DIRECTIONS = {100: "read", 0: "write", None: ""}

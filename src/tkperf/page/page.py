@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tkperf.model.figures import Figure
 from tkperf.page.chart import AnyChart, Chart, Marked, Rule, Shade
 from tkperf.page.remarks import WarningGroup
-from tkperf.page.verdict import Verdict
+from tkperf.page.verdict import NoteLevel, Verdict
 
 Facts = tuple[tuple[str, str], ...]
 FactBlocks = tuple[tuple[str, Facts], ...]
@@ -27,7 +27,7 @@ class TableView:
         links: for each row the address that a click on each further cell opens (``address`` in naming.py), or "".
         hints: likewise the text that a cell shows under the pointer.
         heat: likewise the strength of its colour, 0 to 1; None without colour.
-        failed: likewise whether the cell shows a failure.
+        levels: likewise the weight of what the cell shows; None without any.
         folded: a page shows the table on demand.
     """
 
@@ -39,7 +39,7 @@ class TableView:
     links: tuple[tuple[str, ...], ...] = ()
     hints: tuple[tuple[str, ...], ...] = ()
     heat: tuple[tuple[float | None, ...], ...] = ()
-    failed: tuple[tuple[bool, ...], ...] = ()
+    levels: tuple[tuple[NoteLevel | None, ...], ...] = ()
     folded: bool = False
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tkperf.analysis.claim_findings import Checked, ClaimKind
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.verdict import ReasonCode, VerdictReason, VerdictState, judge_run
 from tkperf.model.units import format_count
@@ -41,7 +42,9 @@ class Verdict:
 _LEVELS: dict[VerdictState | None, NoteLevel] = {
     VerdictState.COMPARABLE_WITH_CAUTIONS: NoteLevel.CAUTION,
     VerdictState.NOT_COMPARABLE: NoteLevel.FAILURE,
+    VerdictState.PASS_WITH_CAUTIONS: NoteLevel.CAUTION,
     VerdictState.CAUTIONS: NoteLevel.CAUTION,
+    VerdictState.FAIL: NoteLevel.FAILURE,
     VerdictState.NOT_VALID: NoteLevel.FAILURE,
 }
 # More names make no reason clearer.
@@ -63,14 +66,26 @@ def find_gravest(levels: Iterable[NoteLevel]) -> NoteLevel:
     return max(levels, key=tuple(NoteLevel).index, default=NoteLevel.INFORMATION)
 
 
-def describe_verdict(result: RunResult) -> Verdict:
-    """Return the verdict on a run's measurement in words."""
+def describe_verdict(result: RunResult, checked: Checked | None = None) -> Verdict:
+    """Return the verdict on a run's measurement in words, with the count of the claims that pass."""
     verdict = judge_run(result)
-    return Verdict(
-        level=level_of(verdict.state),
-        title=name_verdict(verdict.state, simulated=verdict.simulated),
-        reasons=tuple(describe_reason(reason, result) for reason in verdict.reasons),
-    )
+    title = name_verdict(verdict.state, simulated=verdict.simulated)
+    level = level_of(verdict.state)
+    if checked is not None:
+        title = f"{title}; {count_passed(checked)}"
+        if any(finding.state.kind is ClaimKind.FAILED for finding in checked.findings):
+            level = NoteLevel.FAILURE
+        elif checked.unmet and level is NoteLevel.INFORMATION:
+            level = NoteLevel.CAUTION
+    reasons = tuple(describe_reason(reason, result) for reason in verdict.reasons)
+    return Verdict(level=level, title=title, reasons=reasons)
+
+
+def count_passed(checked: Checked) -> str:
+    """Return ``3 of 4 claims pass``, by their values alone."""
+    claims = format_count(len(checked.findings), "claim")
+    verb = "passes" if len(checked.findings) == 1 else "pass"
+    return f"{len(checked.findings) - len(checked.unmet)} of {claims} {verb}"
 
 
 def describe_reason(reason: VerdictReason, result: RunResult) -> str:

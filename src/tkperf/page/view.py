@@ -75,7 +75,7 @@ def build_view(
         title=result.info.name,
         subtitle=_device_line(result),
         banners=find_badges(result),
-        verdict=describe_verdict(result),
+        verdict=describe_verdict(result, checked),
         headlines=build_headline_views(result, subjects),
         findings=build_findings_views(result),
         warnings_line=summarise_warnings(groups),

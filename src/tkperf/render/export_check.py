@@ -1,4 +1,4 @@
-"""Outcome of claims as documents for programs: JSON and, for CI systems, JUnit XML.
+"""Outcome of claims as documents: JSON, and JUnit XML for CI systems.
 
 Both carry the run's notices, such as SIMULATED. ``docs/claims.md`` has the layouts.
 """
@@ -6,69 +6,56 @@ Both carry the run's notices, such as SIMULATED. ``docs/claims.md`` has the layo
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from xml.etree import ElementTree as ET
 
 import msgspec
 
-from tkperf.analysis.claim_findings import Checked, ClaimState
-from tkperf.analysis.results import RunResult
+from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimFinding, ClaimKind
 from tkperf.model.units import drop_controls
-from tkperf.page.check import CheckedFile, CheckMatrix, describe_claim, find_check_warnings
+from tkperf.page.check import (
+    CheckAnswer,
+    CheckMatrix,
+    answer_claims,
+    describe_claim,
+    find_check_warnings,
+)
 from tkperf.page.words.run import find_notices
-from tkperf.render.markdown_text import inert
 
 CHECK_SCHEMA = "tkperf-check/1"
 MATRIX_SCHEMA = "tkperf-check-matrix/1"
-_UNCHECKED = (ClaimState.NOT_MEASURED, ClaimState.CANNOT_BE_TOLD)
 
 
-def render_check_json(checked: Checked, result: RunResult) -> str:
+def render_check_json(checked: Checked) -> str:
     """Return the findings with the run's name and notices. "Not measured" is null."""
-    return json.dumps(_document(checked, result), indent=2, allow_nan=False)
+    return json.dumps(_document(checked), indent=2, allow_nan=False)
 
 
 def render_matrix_json(matrix: CheckMatrix, files: Sequence[CheckedFile]) -> str:
     """Return the check of many runs, with the document of each."""
     document = {
         "schema": MATRIX_SCHEMA,
-        "banner": matrix.banner,
-        "passes": all(row.passes for row in matrix.rows),
+        "verdict": _verdict(matrix.answer),
+        "banner": matrix.answer.banner,
+        "passes": matrix.passes,
         "claims": matrix.claims,
         "runs": [
             {
                 "file": row.file,
                 "passes": row.passes,
-                "cells": [asdict(cell) for cell in row.cells],
+                "cells": [
+                    {"text": text, "passes": kind is ClaimKind.MET, "kind": kind}
+                    for text, kind in zip(row.texts, row.kinds, strict=True)
+                ],
                 "error": row.error or None,
-                "check": None
-                if one.checked is None
-                else _document(one.checked, one.checked.result),
+                "check": None if one.checked is None else _document(one.checked),
             }
             for row, one in zip(matrix.rows, files, strict=True)
         ],
-        "notes": matrix.notes,
+        "notes": (*matrix.banners, *matrix.notes),
     }
     return json.dumps(document, indent=2, allow_nan=False)
-
-
-def render_matrix_markdown(matrix: CheckMatrix) -> str:
-    """Return the check of many runs for wikis and mails."""
-    numbers = range(1, len(matrix.claims) + 1)
-    rows = [
-        (inert(row.name), *(inert(cell.text) if cell.passes else f"**{inert(cell.text)}**" for cell in row.cells))
-        if row.cells
-        else (inert(row.name), "**could not be checked**", *("",) * (len(matrix.claims) - 1))
-        for row in matrix.rows
-    ]  # fmt: skip
-    lines = [f"**{inert(matrix.banner)}**", ""]
-    lines += [f"| run | {' | '.join(f'claim {number}' for number in numbers)} |"]
-    lines += [f"|---|{'---|' * len(matrix.claims)}"]
-    lines += [f"| {' | '.join(row)} |" for row in rows]
-    lines += ["", *(f"- claim {number}: {inert(claim)}" for number, claim in zip(numbers, matrix.claims, strict=True))]  # fmt: skip
-    lines += [f"- {inert(note)}" for note in matrix.notes]
-    return "\n".join(lines) + "\n"
 
 
 def render_matrix_junit(files: Sequence[CheckedFile], *, confirmed: bool = False) -> str:
@@ -76,7 +63,7 @@ def render_matrix_junit(files: Sequence[CheckedFile], *, confirmed: bool = False
     suites = ET.Element("testsuites", name="tkperf check")
     for one in files:
         if one.checked is not None:
-            suites.append(_build_suite(one.checked, one.checked.result, confirmed=confirmed))
+            suites.append(_build_suite(one.checked, one.checked.judge, confirmed=confirmed))
             continue
         file = drop_controls(one.file)
         suite = ET.SubElement(
@@ -84,60 +71,75 @@ def render_matrix_junit(files: Sequence[CheckedFile], *, confirmed: bool = False
         )  # fmt: skip
         case = ET.SubElement(suite, "testcase", classname=file, name="run file")
         ET.SubElement(case, "error", message=drop_controls(one.error))
-    ET.indent(suites)
-    return ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+    return _write(suites)
 
 
-def _document(checked: Checked, result: RunResult) -> dict[str, object]:
-    return {
-        "schema": CHECK_SCHEMA,
-        "run": result.info.name,
-        "notices": find_notices(result),
-        "warnings": tuple(find_check_warnings(checked)),
-        "findings": msgspec.to_builtins(checked.findings),
-    }
-
-
-def render_junit(checked: Checked, result: RunResult, *, confirmed: bool = False) -> str:
+def render_junit(checked: Checked, *, confirmed: bool = False) -> str:
     """Return a test suite named after the run, a test case for each claim; notices and warnings are properties.
 
     Args:
         confirmed: a claim that is met, but not beyond the uncertainty, is an error, too.
     """
-    suite = _build_suite(checked, result, confirmed=confirmed)
-    ET.indent(suite)
-    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+    return _write(_build_suite(checked, lambda finding: finding.state.kind, confirmed=confirmed))
 
 
-def _build_suite(checked: Checked, result: RunResult, *, confirmed: bool) -> ET.Element:
-    findings = checked.findings
-    failures = sum(finding.state is ClaimState.NOT_MET for finding in findings)
+def _write(root: ET.Element) -> str:
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _document(checked: Checked) -> dict[str, object]:
+    findings = msgspec.to_builtins(checked.findings)
+    for finding in findings:
+        del finding["about"], finding["workload"]
+    return {
+        "schema": CHECK_SCHEMA,
+        "run": checked.result.info.name,
+        "verdict": _verdict(answer_claims(checked)),
+        "notices": find_notices(checked.result),
+        "warnings": tuple(find_check_warnings(checked)),
+        "findings": findings,
+    }
+
+
+def _verdict(answer: CheckAnswer) -> dict[str, object]:
+    return {
+        "state": answer.verdict.state,
+        "simulated": answer.verdict.simulated,
+        "text": answer.words.text,
+        "reasons": [
+            {**asdict(reason), "severity": reason.severity, "text": text}
+            for reason, text in zip(answer.verdict.reasons, answer.reasons, strict=True)
+        ],
+    }
+
+
+def _build_suite(
+    checked: Checked, judge: Callable[[ClaimFinding], ClaimKind], *, confirmed: bool
+) -> ET.Element:
+    run = drop_controls(checked.result.info.name)
     doubted = checked.unconfirmed if confirmed else ()
-    errors = sum(finding.state in _UNCHECKED for finding in findings) + len(doubted)
-    run = drop_controls(result.info.name)
-    suite = ET.Element(
-        "testsuite",
-        name=f"tkperf check {run}",
-        tests=str(len(findings)),
-        failures=str(failures),
-        errors=str(errors),
-        skipped="0",
-    )
-    remarks = [("notice", notice) for notice in find_notices(result)]
+    suite = ET.Element("testsuite", name=f"tkperf check {run}")
+    remarks = [("notice", notice) for notice in find_notices(checked.result)]
     remarks += [("warning", warning) for warning in find_check_warnings(checked)]
     if remarks:
         properties = ET.SubElement(suite, "properties")
         for name, value in remarks:
             ET.SubElement(properties, "property", name=name, value=drop_controls(value))
-    for finding in findings:
+    for finding in checked.findings:
         case = ET.SubElement(suite, "testcase", classname=run, name=drop_controls(finding.claim))
         text = describe_claim(finding)
-        message = f"{text.state}: {text.measured}, claimed {text.limit}"
-        if finding.state is ClaimState.NOT_MET:
+        message = f"{text.state}: {text.measured}, claimed {finding.limit}"
+        kind = judge(finding)
+        if kind is ClaimKind.FAILED:
             ET.SubElement(case, "failure", message=message)
-        elif finding.state in _UNCHECKED or finding in doubted:
+        elif kind is ClaimKind.NOT_JUDGED or finding in doubted:
             # Like the exit code: an unchecked promise is not kept.
             ET.SubElement(case, "error", message=message)
         if finding.note:
             ET.SubElement(case, "system-out").text = drop_controls(finding.note)
+    suite.set("tests", str(len(checked.findings)))
+    for outcome in ("failure", "error"):
+        suite.set(f"{outcome}s", str(len(suite.findall(f"testcase/{outcome}"))))
+    suite.set("skipped", "0")
     return suite

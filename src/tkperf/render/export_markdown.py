@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tkperf.page.page import FactBlocks, ReportView, SectionView, TableView, TestView
+from tkperf.page.verdict import NoteLevel
 from tkperf.render.markdown_text import inert as _text
 from tkperf.render.markdown_text import inert_line, render_rows
 
@@ -84,10 +85,15 @@ def _section(test: TestView, section: SectionView) -> Iterator[str]:
 def _tables(tables: Iterable[TableView]) -> Iterator[str]:
     for table in tables:
         yield from (_text(table.title), "")
-        yield from render_rows(table.columns, table.rows)
+        yield from render_rows(table.columns, table.rows, _find_failures(table))
         yield ""
         for note in table.notes:
             yield from (inert_line(note), "")
+
+
+def _find_failures(table: TableView) -> list[tuple[bool, ...]]:
+    labels = (False,) * table.labels
+    return [(*labels, *(level is NoteLevel.FAILURE for level in row)) for row in table.levels]
 
 
 def _blocks(blocks: FactBlocks) -> Iterator[str]:

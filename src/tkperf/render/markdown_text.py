@@ -25,8 +25,15 @@ def inert_line(text: str) -> str:
     return f"\\{inert(text)}" if text.startswith("-") else inert(text)
 
 
-def render_rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table, figures to the right."""
+def render_rows(
+    head: Sequence[str], rows: Sequence[Sequence[str]], bold: Sequence[Sequence[bool]] = ()
+) -> Iterator[str]:
+    """Yield the lines of a table, figures to the right; ``bold``: whether each cell is."""
     yield f"| {' | '.join(map(inert, head))} |"
     yield "|" + "---:|" * len(head)
-    yield from (f"| {' | '.join(map(inert, row))} |" for row in rows)
+    for row, marks in zip(rows, bold or [(False,) * len(head)] * len(rows), strict=True):
+        cells = (
+            f"**{inert(cell)}**" if mark else inert(cell)
+            for cell, mark in zip(row, marks, strict=True)
+        )
+        yield f"| {' | '.join(cells)} |"

@@ -14,7 +14,10 @@ from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import RunFileError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tkperf.cli.output import Outputs
+    from tkperf.page.page import ReportView
 
 
 @click.command(cls=Command)
@@ -31,8 +34,8 @@ if TYPE_CHECKING:
 @click.argument("claims_file", type=InputFile(".toml"))
 @json_option
 @output_file("junit", "Also as JUnit XML, for CI systems; - is stdout.")
-@output_file("html", "Of several runs: also as a page.")
-@output_file("markdown", "Of several runs: also for wikis and mails.")
+@output_file("html", "Also as a page.")
+@output_file("markdown", "Also for wikis and mails.")
 @click.option(
     "--require-confidence",
     is_flag=True,
@@ -47,9 +50,9 @@ def check(
 ) -> None:
     """Check the claims in CLAIMS_FILE against RUN_FILES: met, not met, or not measured.
 
-    Several runs make a matrix of runs and claims, with the answer first: 23 of 24 pass. There a claim passes only if
-    its run has ended, is not damaged, and its value is not of rounds that missed steady state; a file that cannot be read
-    fails. Ends with 0 if all are met, with 1 if not, with 2 if nothing could be checked. Values alone decide; margins
+    The answer comes first. Several runs make a matrix of runs and claims: 23 of 24 pass; S4510-17 fails 3 claims. There a
+    claim passes only if its run has ended, is not damaged, and its value is not of rounds that missed steady state; otherwise it
+    is not judged. Files of one run count once. Ends with 0 if all are met, with 1 if not, with 2 if nothing could be checked. Values alone decide; margins
     are also given in standard uncertainties (sigma), and it says where the limit lies within the uncertainty
     (95 %). A claim may also
     have at_most instead of at_least, section, direction (all, read, write), and the keys that separate workloads of
@@ -78,16 +81,11 @@ def check(
     """
     from tkperf.cli.output import STDOUT, Outputs
 
-    several = len(run_files) > 1
-    if not several and (files["html_file"] is not None or files["markdown_file"] is not None):
-        raise UsageError(
-            "--html and --markdown are for several runs: tkperf report --claims shows those of one"
-        )
     outputs = Outputs(
         (*files.values(), STDOUT if as_json else None), inputs=(*run_files, claims_file)
     )
     work = _Work(claims_file, as_json, require_confidence, outputs, **files)
-    if several:
+    if len(run_files) > 1:
         _check_many(run_files, work)
     else:
         _check_one(run_files[0], work)
@@ -104,23 +102,36 @@ class _Work(NamedTuple):
     html_file: Path | None
     markdown_file: Path | None
 
+    def show(
+        self, view: ReportView, render_json: Callable[[], str], *, brief: bool = False
+    ) -> None:
+        """Print the page or the document, and write the files of the page."""
+        from tkperf.render.export_markdown import render_markdown
+        from tkperf.render.reports import render_html
+        from tkperf.render.terminal.check import print_check
+        from tkperf.render.terminal.console import open_console
+
+        if self.as_json:
+            click.echo(render_json())
+        elif not self.outputs.on_stdout:
+            print_check(view, open_console(), brief=brief)
+        if self.markdown_file is not None:
+            self.outputs.write(self.markdown_file, render_markdown(view))
+        if self.html_file is not None:
+            self.outputs.write(self.html_file, render_html(view))
+
 
 def _check_one(run_file: Path, work: _Work) -> None:
     from tkperf.model.errors import ClaimsNotMetError
     from tkperf.model.units import format_count
+    from tkperf.page.check import build_claims_page
     from tkperf.pipeline.api import load, read_and_check
     from tkperf.render.export_check import render_check_json, render_junit
-    from tkperf.render.terminal.check import print_checked
-    from tkperf.render.terminal.console import OutputConsole
 
-    result = load(run_file)
-    checked = read_and_check(work.claims_file, result)
-    if work.as_json:
-        click.echo(render_check_json(checked, result))
-    elif not work.outputs.on_stdout:
-        print_checked(checked, result, OutputConsole(emoji=False))
+    checked = read_and_check(work.claims_file, load(run_file))
+    work.show(build_claims_page(checked), lambda: render_check_json(checked))
     if work.junit_file is not None:
-        junit = render_junit(checked, result, confirmed=work.require_confidence)
+        junit = render_junit(checked, confirmed=work.require_confidence)
         work.outputs.write(work.junit_file, junit)
     claims = format_count(len(checked.findings), "claim")
     if missed := len(checked.unmet):
@@ -134,39 +145,27 @@ def _check_one(run_file: Path, work: _Work) -> None:
 
 
 def _check_many(run_files: tuple[Path, ...], work: _Work) -> None:
+    from tkperf.analysis.claim_findings import CheckedFile, fold_copies
     from tkperf.model.errors import ClaimsNotMetError
-    from tkperf.page.check import CheckedFile, build_check_matrix, build_check_page
+    from tkperf.page.check import build_check_matrix, build_check_page
     from tkperf.pipeline.api import load, read_and_check, read_claims
-    from tkperf.render.export_check import (
-        render_matrix_json,
-        render_matrix_junit,
-        render_matrix_markdown,
-    )
-    from tkperf.render.reports import render_html
-    from tkperf.render.terminal.check import print_matrix
-    from tkperf.render.terminal.console import open_console
+    from tkperf.render.export_check import render_matrix_json, render_matrix_junit
 
     read_claims(work.claims_file)  # an error there is not that of each run
-    files = []
+    given = []
     for path in run_files:
         try:
             checked = read_and_check(work.claims_file, load(path))
-            files.append(CheckedFile(file=str(path), checked=checked))
+            given.append(CheckedFile(file=str(path), checked=checked))
         except (RunFileError, UsageError) as error:
-            files.append(CheckedFile(file=str(path), error=str(error)))
+            given.append(CheckedFile(file=str(path), error=str(error)))
+    files = fold_copies(given)
     matrix = build_check_matrix(files)
-    if work.as_json:
-        click.echo(render_matrix_json(matrix, files))
-    elif not work.outputs.on_stdout:
-        print_matrix(matrix, open_console())
+    work.show(build_check_page(matrix), lambda: render_matrix_json(matrix, files), brief=True)
     if work.junit_file is not None:
         junit = render_matrix_junit(files, confirmed=work.require_confidence)
         work.outputs.write(work.junit_file, junit)
-    if work.markdown_file is not None:
-        work.outputs.write(work.markdown_file, render_matrix_markdown(matrix))
-    if work.html_file is not None:
-        work.outputs.write(work.html_file, render_html(build_check_page(matrix)))
-    if not all(row.passes for row in matrix.rows):
-        raise ClaimsNotMetError(matrix.banner)
+    if not matrix.passes:
+        raise ClaimsNotMetError(matrix.answer.banner)
     if work.require_confidence and any(one.checked and one.checked.unconfirmed for one in files):
-        raise ClaimsNotMetError(f"{matrix.banner}, but not all beyond the uncertainty")
+        raise ClaimsNotMetError(f"{matrix.answer.banner}, but not all beyond the uncertainty")

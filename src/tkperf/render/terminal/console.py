@@ -37,7 +37,7 @@ class OutputConsole(Console):
 def open_console(*, stderr: bool = False) -> Console:
     """Return a console on stdout, or stderr. Without a terminal's width it is wide enough for every table."""
     is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
-    return OutputConsole(stderr=stderr, width=None if is_terminal else _WIDE)
+    return OutputConsole(emoji=False, stderr=stderr, width=None if is_terminal else _WIDE)
 
 
 def plain(text: object) -> str:

@@ -13,7 +13,8 @@ from rich.rule import Rule
 
 from tkperf.model.units import format_count
 from tkperf.page.page import FactBlocks, ReportView, SectionView, TableView, TestView
-from tkperf.render.terminal.console import plain, print_verdict
+from tkperf.page.verdict import NoteLevel
+from tkperf.render.terminal.console import LEVEL_STYLES, plain, print_verdict
 from tkperf.render.terminal.drawings import print_charts
 
 _HEADING_WIDTH = 80
@@ -150,7 +151,9 @@ def _print_tables(tables: Sequence[TableView], console: Console) -> None:
 
 def print_table(table: TableView, console: Console) -> None:
     """Print a table; one that is too wide has its rows and columns swapped, if it is narrower then."""
-    if table.labels == 1 and console.width < _width(table) > _width(turned := _turn(table)):
+    if table.labels == 1 and console.width < measure_width(table) > measure_width(
+        turned := _turn(table)
+    ):
         table = turned
     console.print()
     if table.title:
@@ -164,24 +167,25 @@ def print_table(table: TableView, console: Console) -> None:
         drawn.add_column(plain(name), justify="left" if named else "right", overflow="fold")
     shown = table.rows[:_MOST_ROWS] if table.folded else table.rows
     for number, row in enumerate(shown):
-        failed = table.failed[number] if table.failed else ()
-        styles = ("",) * table.labels + tuple("bold red" * each for each in failed)
-        drawn.add_row(
-            *(
-                f"[{style}]{plain(cell)}[/{style}]" if style else plain(cell)
-                for cell, style in zip(row, styles or ("",) * len(row), strict=False)
-            )
-            if failed
-            else map(plain, row)
-        )
+        levels = table.levels[number] if table.levels else (None,) * (len(row) - table.labels)
+        drawn.add_row(*map(colour, row, (*(None,) * table.labels, *levels)))
     console.print(drawn)
     if more := len(table.rows) - len(shown):
         console.print(f"... and {format_count(more, 'more row')} in the report", style="dim")
+    print_notes(table, console)
+
+
+def print_notes(table: TableView, console: Console) -> None:
     for note in table.notes:
         console.print(plain(note), style="dim", highlight=False)
 
 
-def _width(table: TableView) -> int:
+def colour(cell: str, level: NoteLevel | None) -> str:
+    """Return a cell's text as markup, in the colour of what it shows."""
+    return plain(cell) if level is None else f"[bold {LEVEL_STYLES[level]}]{plain(cell)}[/]"
+
+
+def measure_width(table: TableView) -> int:
     """Return the least width: heads may take several lines, cells may not."""
     columns = zip(table.columns, *table.rows, strict=True)
     return sum(
@@ -192,8 +196,8 @@ def _width(table: TableView) -> int:
 def _turn(table: TableView) -> TableView:
     names = tuple(row[0] for row in table.rows)
     columns = tuple(zip(table.columns[1:], *(row[1:] for row in table.rows), strict=True))
-    failed = tuple(zip(*table.failed, strict=True))
-    return replace(table, columns=(table.columns[0], *names), rows=columns, failed=failed)
+    levels = tuple(zip(*table.levels, strict=True))
+    return replace(table, columns=(table.columns[0], *names), rows=columns, levels=levels)
 
 
 def _print_blocks(blocks: FactBlocks, console: Console) -> None:
