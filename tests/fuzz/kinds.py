@@ -274,11 +274,7 @@ def _job_files() -> tuple[bytes, ...]:
 
 
 def _read_job_file(data: bytes) -> None:
-    def include(wanted: str, by: str) -> tuple[str, str]:
-        return by, f"bs=8k\ninclude {wanted}"
-
-    text = data.decode(errors="replace")
-    convert_job_file(text, file="a.fio", name="mine", read_included=include)
+    convert_job_file(data.decode(errors="replace"), file="a.fio", name="mine")
 
 
 KINDS = {

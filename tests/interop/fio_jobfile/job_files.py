@@ -10,13 +10,8 @@ JOBS = Path(__file__).parent / "jobs"
 NAMES = sorted(path.stem for path in JOBS.glob("*.fio"))
 
 
-def read_included(wanted: str, by: str) -> tuple[str, str]:
-    path = Path(by).parent / wanted
-    return str(path), path.read_text()
-
-
 def convert(text: str, *, file: str = "a.fio") -> Converted:
-    return convert_job_file(text, file=file, name="mine", read_included=read_included)
+    return convert_job_file(text, file=file, name="mine")
 
 
 def convert_file(name: str) -> Converted:

@@ -89,13 +89,6 @@ def sections_of(text: str) -> list[list[str]]:
     return sections
 
 
-def lay_out_included(folder: Path) -> None:
-    for included in JOBS.glob("*.inc"):
-        lines = included.read_text().splitlines(keepends=True)
-        left = (line for line in lines if not line.startswith("filename"))
-        (folder / included.name).write_text("".join(left))
-
-
 def is_job(section: list[str]) -> bool:
     return not section[0].strip().startswith("[global")
 
@@ -196,7 +189,6 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_tkperf_does_what_fio_does_with_the_file(name: str, tmp_path: Path, big: Path) -> None:
     """Mix, block sizes, order, alignment, range and zones of each load are those of fio's jobs."""
     text = (JOBS / f"{name}.fio").read_text()
-    lay_out_included(tmp_path)
     jobs = jobs_of(name, big)
     assert len(jobs) == len(PHASES[name])
     for (job, _), number in zip(jobs, PHASES[name], strict=True):
@@ -225,7 +217,6 @@ def test_as_many_threads_as_fio_starts(name: str, tmp_path: Path, big: Path) -> 
 
     At an offered rate a fast device may answer each I/O before the next one, whatever the depth.
     """
-    lay_out_included(tmp_path)
     text = (JOBS / f"{name}.fio").read_text()
     jobs = run_fio(sections_of(text), tmp_path, f"filename={big}", "number_ios=20", *FEW)
     groups = Counter(job["groupid"] for job in jobs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +62,6 @@ def from_fio(job_file: Path, output: Path, name: str | None, force: bool) -> Non
             text,
             file=on_one_line(str(job_file)),
             name=name or name_of_test(job_file.stem, TAKEN_NAMES),
-            read_included=_read_included,
         )
     except OptionsRefusedError as error:
         for refusal in error.refusals[:MOST_REFUSALS_SHOWN]:
@@ -77,14 +75,6 @@ def from_fio(job_file: Path, output: Path, name: str | None, force: bool) -> Non
     if output != STDOUT:  # the workload file on stdout has them as comments
         for line in converted.options:
             click.echo(line)
-
-
-def _read_included(wanted: str, by: str) -> tuple[str, str]:
-    """Read an included file from where fio looks for it: here, else in the folder of the including file."""
-    path = Path(by).parent / wanted
-    with suppress(OSError):  # a name too long for any file: reading it reports the error
-        path = Path(wanted) if Path(wanted).exists() else path
-    return str(path), read_text_input(path, what="included file", limit_bytes=SETTINGS_BYTES)
 
 
 @click.group(cls=CommandGroup)

@@ -18,7 +18,7 @@ from tkperf.interop.fio_jobfile.options import (
     list_outcomes,
     list_refusals,
 )
-from tkperf.interop.fio_jobfile.reading import ReadFile, read_jobs
+from tkperf.interop.fio_jobfile.reading import read_jobs
 from tkperf.model.choices import MOST_JOBS
 from tkperf.model.errors import InputFileError
 from tkperf.model.units import format_count, on_one_line
@@ -183,20 +183,19 @@ class OptionsRefusedError(InputFileError):
         self.refusals = refusals
 
 
-def convert_job_file(text: str, *, file: str, name: str, read_included: ReadFile) -> Converted:
+def convert_job_file(text: str, *, file: str, name: str) -> Converted:
     """Return the workload file of a job file.
 
     Args:
         text: the job file.
         file: name of the job file.
         name: name of the test.
-        read_included: reader of included files.
 
     Raises:
         OptionsRefusedError: options cannot be kept.
         UsageError: it is no job file, or a value is impossible.
     """
-    jobs = [JobOptions(job) for job in read_jobs(file, text, read_included)]
+    jobs = [JobOptions(job) for job in read_jobs(file, text)]
     phases = build_phases(jobs)
     if refusals := list_refusals(jobs):
         raise OptionsRefusedError(file, refusals)

@@ -1,4 +1,4 @@
-"""Reader of fio's job files: jobs with their options, in fio's dialect. Pure: a function reads files.
+"""Reader of fio's job files: jobs with their options, in fio's dialect.
 
 The dialect (fio's HOWTO, "Job file format", and tests with fio 3.33) differs from INI files, so
 configparser cannot read it: sections of the same name are different jobs, each ``[global]`` applies only
@@ -9,10 +9,10 @@ options, not continuations, and ``;`` and ``#`` end a line anywhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tkperf.model.errors import InputFileError, UsageError
+from tkperf.model.errors import InputFileError
 
 # Aliases of the options that are carried over or refused.
 ALIASES = {
@@ -23,11 +23,8 @@ ALIASES = {
     "iomem": "mem", "ratemin": "rate_min", "wait_for_previous": "stonewall", "ss": "steadystate",
 }  # fmt: skip
 MOST_JOBS = 256
-MOST_INCLUDES = 64
 LONGEST_SHOWN = 60
 _KEYWORD = re.compile(r"\$(?:\{[^}]*\}|mb_memory|ncpus|pagesize)")
-
-ReadFile = Callable[[str, str], tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,14 +71,8 @@ class _Line:
         return InputFileError(f"{self.place}: {reason}")
 
 
-def read_jobs(file: str, text: str, read_included: ReadFile) -> tuple[Job, ...]:
-    """Return the jobs of a file, in order.
-
-    Args:
-        file: name of the file.
-        text: text of the file.
-        read_included: takes the name in an ``include`` line and the name of the file with that line; returns
-            the path of the included file and its text.
+def read_jobs(file: str, text: str) -> tuple[Job, ...]:
+    """Return the jobs of a file, in order, by its name and its text.
 
     Raises:
         InputFileError: it is no job file; names file and line.
@@ -89,13 +80,17 @@ def read_jobs(file: str, text: str, read_included: ReadFile) -> tuple[Job, ...]:
     jobs: list[Job] = []
     shared: dict[str, Option] = {}
     options: dict[str, Option] | None = None
-    for line in _follow_includes(file, text, read_included):
+    for line in _lines(file, text):
         if line.text.startswith("["):
             name = _section_name(line)
             options = shared
             if not name.startswith("global"):
                 options = dict(shared)
                 jobs.append(Job(name=name, place=line.place, line=line.number, options=options))
+        elif re.match(r"include\b", line.text):
+            raise line.error(
+                f"'{shorten(line.text)}': tkperf reads one file: write its lines here instead"
+            )
         elif options is None:
             raise line.error(
                 f"'{shorten(line.text)}' is above the first [section], which fio refuses; is it a job file?"
@@ -141,37 +136,6 @@ def _option(line: _Line) -> Option:
         value=value.strip() if equals else None,
         place=line.place,
     )
-
-
-def _follow_includes(file: str, text: str, read_included: ReadFile) -> Iterator[_Line]:
-    """Yield the lines of a file; lines of included files replace ``include``."""
-    waiting = [_lines(file, text)]
-    included = 0
-    while waiting:
-        line = next(waiting[-1], None)
-        if line is None:
-            waiting.pop()
-        elif line.text.startswith("include"):
-            included += 1
-            if included > MOST_INCLUDES:
-                raise line.error(
-                    f"more than {MOST_INCLUDES} included files; does one include itself?"
-                )
-            waiting.append(_lines(*_read_included(line, read_included)))
-        elif len(waiting) > 1 and line.text.startswith("["):
-            raise line.error("a section in an included file, which fio refuses")
-        else:
-            yield line
-
-
-def _read_included(line: _Line, read_included: ReadFile) -> tuple[str, str]:
-    wanted = line.text[len("include") + 1 :].strip()
-    if not wanted or line.text[len("include")] not in " \t=":
-        raise line.error(f"'{shorten(line.text)}': write include FILE")
-    try:
-        return read_included(wanted, line.file)
-    except UsageError as error:
-        raise line.error(str(error)) from None
 
 
 def _lines(file: str, text: str) -> Iterator[_Line]:
