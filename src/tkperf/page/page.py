@@ -16,6 +16,9 @@ FactBlocks = tuple[tuple[str, Facts], ...]
 Stretches = tuple[tuple[int, int], ...]
 """Stretches of places: the first place of each, and the place after its last."""
 
+MOST_ROWS, FEW_MORE = 10, 4
+"""Steps of a long table that are shown first; none is left out for a few more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableView:
@@ -29,6 +32,7 @@ class TableView:
         heat: likewise the strength of its colour, 0 to 1; None without colour.
         levels: likewise the weight of what the cell shows; None without any.
         folded: a page shows the table on demand.
+        stepwise: its rows are steps of one course, so that a few show it.
     """
 
     title: str
@@ -41,6 +45,15 @@ class TableView:
     heat: tuple[tuple[float | None, ...], ...] = ()
     levels: tuple[tuple[NoteLevel | None, ...], ...] = ()
     folded: bool = False
+    stepwise: bool = False
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        """Return the rows that are shown first: all, or of many steps some from the first to the last."""
+        count = len(self.rows)
+        if not self.stepwise or count <= MOST_ROWS + FEW_MORE:
+            return tuple(range(count))
+        return tuple(round(place * (count - 1) / (MOST_ROWS - 1)) for place in range(MOST_ROWS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

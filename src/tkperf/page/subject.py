@@ -128,6 +128,7 @@ def show_table(
         ),
         heat=shade(table) if table.shaded else (),
         folded=folded,
+        stepwise=table.stepwise,
     )
 
 

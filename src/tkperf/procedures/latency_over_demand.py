@@ -98,10 +98,9 @@ def section_plan(name: str) -> SectionPlan:
     """Plan the display of the random writes before, and of each mix's levels."""
     if name == STATE_SECTION:
         return random_write_state.section_plan(name)
-    latencies = ("latency_mean_us", "p99.9_us", "latency_max_us")
     return SectionPlan(
         name=name,
-        quantities=("iops", *latencies),
+        quantities=("iops", "latency_mean_us", "p99.9_us", "latency_max_us"),
         figures=(
             drawn(
                 FigureKind.LISTING, "iops", "backlog_ios", "behind_us", "latency_with_wait_us",
@@ -118,12 +117,12 @@ def section_plan(name: str) -> SectionPlan:
             *asking(
                 "How long does an I/O take at each offered rate?",
                 *(
-                    drawn(FigureKind.OVER_AXIS, key, log=True, view=(name,), printed=True)
-                    for key, name in zip(latencies, ("mean", "99.9 %", "maximum"), strict=True)
-                ),
-                drawn(
-                    FigureKind.OVER_AXIS, "latency_with_wait_us", log=True,
-                    view=("mean with wait",),
+                    drawn(FigureKind.OVER_AXIS, *keys, log=True, view=(name,), printed=True)
+                    for keys, name in (
+                        (("latency_mean_us", "latency_with_wait_us"), "mean"),
+                        (("p99.9_us",), "99.9 %"),
+                        (("latency_max_us",), "maximum"),
+                    )
                 ),
             ),
         ),

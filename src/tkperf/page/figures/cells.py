@@ -16,12 +16,13 @@ from tkperf.page.chart import NEUTRAL, Bars3D, Chart, Curve, Mark, Point, Rule, 
 from tkperf.page.figures.curves import (
     SURE,
     build_curves,
+    colour_quantity,
     colour_values,
     describe_sure,
     flag,
 )
 from tkperf.page.layout import arrange
-from tkperf.page.naming import Naming, capitalise, describe_axes, describe_curves
+from tkperf.page.naming import Naming, capitalise, describe_axes, describe_curves, list_words
 from tkperf.page.page import ChartView, Views
 from tkperf.page.subject import SectionSubject, find_quantities, show_table
 from tkperf.page.tables.results import build_listing, build_matrices
@@ -104,50 +105,62 @@ def _over_offered(subject: SectionSubject, figure: Figure) -> Views:
         if found.key in (NO_BACKLOG.key, SATURATED.key) and found.value is not None
     )
     marked = f" Marked: {describe_marks(marks)}." if marks else ""
-    for quantity in find_quantities(figure.quantities):
-        if all(cell.value(quantity) is None for cell in section.cells):
-            continue
-        title = figure.title or f"{capitalise(quantity.label)} v offered IOPS"
-        ideal = " Dashed: all that was offered." if quantity is IOPS else ""
+    shown = [
+        quantity
+        for quantity in find_quantities(figure.quantities)
+        if any(cell.value(quantity) is not None for cell in section.cells)
+    ]
+    # Curves of several loads have the colours, and so each quantity its chart.
+    together = [shown] if shown and not naming.axes else [[quantity] for quantity in shown]
+    for quantities in together:
+        title = figure.title or f"{capitalise(quantities[0].label)} v offered IOPS"
+        ideal = " Dashed: all that was offered." if IOPS in quantities else ""
+        of = list_words([quantity.title for quantity in quantities])
         yield ChartView(
             key="2d",
-            text=f"{title}: {quantity.title} of every level{curves}.{ideal}{marked}",
-            chart=_draw_over_offered(subject, figure, quantity, title, naming, marks),
+            text=f"{title}: {of} of every level{curves}.{ideal}{marked}",
+            chart=_draw_over_offered(subject, figure, quantities, title, naming, marks),
         )
 
 
 def _draw_over_offered(
     subject: SectionSubject,
     figure: Figure,
-    quantity: Quantity,
+    quantities: Sequence[Quantity],
     title: str,
     naming: Naming,
     marks: Sequence[Characteristic],
 ) -> Chart:
-    """Return a quantity over the offered rate; a chart of IOPS also has the ideal line."""
+    """Return quantities of one unit over the offered rate; a chart of IOPS also has the ideal line."""
     cells = subject.section.cells
-    points = (
-        (
-            cell.workload,
-            Point(
-                cell.workload.offered_iops or 0.0, value, link=subject.links.get(cell.workload, ""),
-                flag=flag(cell), facts=(describe_sure(cell, quantity),),
-            ),
-        )
-        for cell in cells
-        if (value := cell.value(quantity)) is not None
-    )  # fmt: skip
-    curves = build_curves(points, naming, facts=(SURE,))
-    if quantity is IOPS:
+    curves: list[Curve] = []
+    for quantity in quantities:
+        points = (
+            (
+                cell.workload,
+                Point(
+                    cell.workload.offered_iops or 0.0, value, link=subject.links.get(cell.workload, ""),
+                    flag=flag(cell), facts=(describe_sure(cell, quantity),),
+                ),
+            )
+            for cell in cells
+            if (value := cell.value(quantity)) is not None
+        )  # fmt: skip
+        built = build_curves(points, naming, facts=(SURE,))
+        if len(quantities) > 1:
+            colour = colour_quantity(quantity)
+            built = tuple(replace(each, name=quantity.short, colour=colour) for each in built)
+        curves = [*built, *curves]  # the first is on top
+    if IOPS in quantities:
         most = max(cell.workload.offered_iops or 0.0 for cell in cells)
         ends = (Point(0.0, 0.0), Point(most, most))
-        named = (replace(each, name=each.name or "measured") for each in curves)
-        curves = (*named, Curve(name=IDEAL, points=ends, colour=NEUTRAL, dash=1))
+        curves = [replace(each, name=each.name or "measured") for each in curves]
+        curves.append(Curve(name=IDEAL, points=ends, colour=NEUTRAL, dash=1))
     return Chart(
         title=title,
         x=charts.Axis(title=OFFERED.title),
-        y=charts.Axis(title=quantity.title, scale=_scale(figure)),
-        curves=curves,
+        y=charts.Axis(title=quantities[0].title, scale=_scale(figure)),
+        curves=tuple(curves),
         rules=tuple(
             # The names are one below the other, as the rates may be close together.
             Rule(kind=RuleKind.RATE, x=mark.value, name=_name_mark(mark), row=row)

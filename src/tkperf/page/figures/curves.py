@@ -16,6 +16,7 @@ from tkperf.model.quantity import (
     LATENCY_MAX,
     LATENCY_MEAN,
     LATENCY_MIN,
+    LATENCY_WITH_WAIT,
     THROUGHPUT,
     Quantity,
 )
@@ -43,7 +44,7 @@ _DEMANDS = {
 _QUANTITIES = {
     IOPS.key: "blue", THROUGHPUT.key: "blue", LATENCY_MEAN.key: "blue", LATENCY_MAX.key: "vermilion",
     LATENCY_MIN.key: "slate", "p50_us": "brown", "p90_us": "sky", "p95_us": "olive", "p99_us": "green",
-    "p99.9_us": "amber", "p99.99_us": "pink", "p99.999_us": "violet",
+    "p99.9_us": "amber", "p99.99_us": "pink", "p99.999_us": "violet", LATENCY_WITH_WAIT.key: "brown",
 }  # fmt: skip
 
 SURE = f"Interval of {COVERED}"

@@ -87,6 +87,7 @@ class ResultTable:
         head: head of each column, the labels first.
         notes: meaning of the marks.
         shaded: all figures are of one quantity, so that colours can show their size.
+        stepwise: as in ``TableView``.
     """
 
     title: str
@@ -97,6 +98,7 @@ class ResultTable:
     rows: tuple[tuple[str | TableNumber, ...], ...]
     notes: tuple[str, ...] = ()
     shaded: bool = False
+    stepwise: bool = False
 
 
 def shade(table: ResultTable) -> tuple[tuple[float | None, ...], ...]:
@@ -217,6 +219,7 @@ def build_directions(section: SectionResult, quantity: Quantity) -> ResultTable 
                 )
                 for cell in mixed
             ),
+            stepwise=True,
             notes=_notes(mixed, (quantity,)),
         )
     )
@@ -244,6 +247,7 @@ def build_listing(section: SectionResult, asked: Figure) -> ResultTable:
             head=(*labels, *(name_column(quantity) for quantity in quantities)),
             labels=len(labels),
             rows=tuple(rows),
+            stepwise=True,
             notes=_notes(cells, quantities),
         )
     )

@@ -20,8 +20,6 @@ from tkperf.render.terminal.drawings import print_charts
 _HEADING_WIDTH = 80
 # More alarms make an end no clearer; tkperf show has them all.
 _MOST_ALARMS = 5
-# Of a table that a page shows on demand.
-_MOST_ROWS = 10
 # Blanks between two columns, and a word of a label.
 _GAP, _LABEL = 3, 28
 
@@ -165,13 +163,13 @@ def print_table(table: TableView, console: Console) -> None:
     for number, name in enumerate(table.columns):
         named = number < table.labels and not headed
         drawn.add_column(plain(name), justify="left" if named else "right", overflow="fold")
-    shown = table.rows[:_MOST_ROWS] if table.folded else table.rows
-    for number, row in enumerate(shown):
+    for number in table.lead:
+        row = table.rows[number]
         levels = table.levels[number] if table.levels else (None,) * (len(row) - table.labels)
         drawn.add_row(*map(colour, row, (*(None,) * table.labels, *levels)))
     console.print(drawn)
-    if more := len(table.rows) - len(shown):
-        console.print(f"... and {format_count(more, 'more row')} in the report", style="dim")
+    if more := len(table.rows) - len(table.lead):
+        console.print(f"{format_count(more, 'row')} between them: in the report", style="dim")
     print_notes(table, console)
 
 

@@ -20,7 +20,7 @@ function goTo(table, button) {
   if (scroll && button.closest("td") && hidden > 0) scroll.scrollLeft -= hidden;
 }
 
-// The next figure that way; cells without one are passed over.
+// The next figure that way; cells without one, and rows that are not shown, are passed over.
 function next(button, [down, right]) {
   const rows = [...button.closest("table").rows];
   let y = rows.indexOf(button.closest("tr")), x = button.closest("td, th").cellIndex;
@@ -28,7 +28,7 @@ function next(button, [down, right]) {
     y += down;
     x += right;
     const found = rows[y]?.cells[x]?.querySelector("button");
-    if (found) return found;
+    if (found?.offsetParent) return found;
   } while (rows[y]?.cells[x]);
   return null;
 }
