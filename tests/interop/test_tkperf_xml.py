@@ -393,9 +393,9 @@ def test_what_nobody_recorded_is_not_known(tmp_path: Path, name: str) -> None:
         assert fact in unknown
     assert facts["Profile"] == "TKperf XML"
     assert facts["Specification"] == "TKperf 2.2 result XML"
-    header = facts_in(build_page_header(run, NO_USER_FACTS))
+    header = facts_in(build_page_header(run, NO_USER_FACTS, run.tests[0]))
     assert header["Purge method"] == "not known"
-    assert "Data pattern" not in header
+    assert header["Data pattern"] == header["Precondition 1"] == "not known"
     (test,) = view.tests
     assert test.procedure == ""
     assert dict(test.facts) == {
@@ -424,11 +424,13 @@ def test_the_tool_is_named_by_its_own_name(tmp_path: Path) -> None:
     run = imported(tmp_path, GOLDEN / "tkperf-2.2-lat.xml")
     said = f"TKperf 2.2, imported by tkperf {tkperf.__version__}"
     assert facts_of(view_of(tmp_path / "testlat.tkperf"))["Test software"] == said
-    assert facts_in(build_page_header(run, NO_USER_FACTS))["Test software"] == said
+    assert facts_in(build_page_header(run, NO_USER_FACTS, run.tests[0]))["Test software"] == said
     again = parse_tkperf_xml(render_tkperf_xml(run).text.encode(), file="again.xml")
     assert again.tool == said
-    own = build_page_header(simulate(tmp_path, run_info()), NO_USER_FACTS)
-    assert facts_in(own)["Test software"] == "tkperf 0"
+    own = simulate(tmp_path, run_info())
+    assert (
+        facts_in(build_page_header(own, NO_USER_FACTS, own.tests[0]))["Test software"] == "tkperf 0"
+    )
 
 
 def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_the_page_needs_no_network(page_text: str) -> None:
 def test_simulated_results_say_so_in_bold_place(page_text: str) -> None:
     """The notice is a badge at the top, opened in full."""
     page = page_text
-    assert '<span class="badge">SIMULATED</span>' in page
+    assert '<span class="badge information">SIMULATED</span>' in page
     assert "<li>SIMULATED: a model</li>" in page
     assert page.index("<li>SIMULATED: a model</li>") < page.index("<h2>Findings</h2>")
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from tkperf.page.chart import AnyChart
 from tkperf.page.page import ChartView, ReportView
+from tkperf.page.verdict import NoteLevel
 from tkperf.page.wording import shorten
 
 _MOST_CHARACTERS = 40
+_INFORMATION = (
+    "SIMULATED", "FILE TARGET", "QUICK PROFILE", "IMPORTED", "OWN WORKLOAD", "REPEATED", "ADDED", "RUN RUNNING",
+)  # fmt: skip
 
 
 def mark_charts(view: ReportView) -> ReportView:
@@ -48,9 +53,26 @@ def mark_charts(view: ReportView) -> ReportView:
 
 def find_keywords(view: ReportView) -> str:
     """Return the banners in a few words; empty without banners."""
-    return " · ".join(list_keywords(view))
+    return " · ".join(badge.text for badge in list_badges(view))
 
 
-def list_keywords(view: ReportView) -> tuple[str, ...]:
-    """Return each banner in a few words."""
-    return tuple(shorten(banner.split(":")[0], _MOST_CHARACTERS) for banner in view.banners)
+class Badge(NamedTuple):
+    """A banner in a few words."""
+
+    text: str
+    level: NoteLevel
+
+
+def list_badges(view: ReportView) -> tuple[Badge, ...]:
+    """Return a badge for each banner."""
+    return tuple(
+        Badge(shorten(banner.split(":")[0], _MOST_CHARACTERS), find_level(banner))
+        for banner in view.banners
+    )
+
+
+def find_level(banner: str) -> NoteLevel:
+    """Return the weight of a banner: information if it says what was done, not that anything is wrong."""
+    if banner.startswith(_INFORMATION):
+        return NoteLevel.INFORMATION
+    return NoteLevel.FAILURE if banner.startswith("RUN FAILED") else NoteLevel.CAUTION

@@ -25,13 +25,15 @@ def list_words(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
+def name_axes(titles: Iterable[str]) -> tuple[str, ...]:
+    """Return axes in words by their titles: ``block size``, ``R/W mix``."""
+    words = (title.split(" (")[0].replace(" %", " mix") for title in titles)
+    return tuple(word[0].lower() + word[1:] if word[1:2].islower() else word for word in words)
+
+
 def describe_axes(titles: Iterable[str]) -> str:
     """Return axes in words by their titles: ``block size and R/W mix``."""
-    words = []
-    for title in titles:
-        word = title.split(" (")[0].replace(" %", " mix")
-        words.append(word[0].lower() + word[1:] if word[1:2].islower() else word)
-    return list_words(words)
+    return list_words(name_axes(titles))
 
 
 def describe_curves(axes: Sequence[WorkloadAxis]) -> str:

@@ -85,6 +85,12 @@ class ChartView:
     printed: bool = False
 
     @property
+    def caption(self) -> str:
+        """Return the description without the chart's title, below which it is shown."""
+        rest = self.text.removeprefix(f"{self.chart.title}: ")
+        return rest if rest == self.text else rest[:1].upper() + rest[1:]
+
+    @property
     def aligned(self) -> bool:
         """Return whether charts of the same time fit below it."""
         return isinstance(self.chart, Chart) and self.chart.aligned
@@ -230,7 +236,8 @@ class TestView:
     Attributes:
         course: the load on the device over the test's time, and the drives' own reports meanwhile; it comes
             below the answers.
-        header: the head of its printed pages, block by block.
+        sheet: the name on top of its printed pages; empty: its title.
+        header: the facts at the beginning of its print, block by block.
     """
 
     __test__ = False
@@ -243,6 +250,7 @@ class TestView:
     tables: tuple[TableView, ...] = ()
     charts: tuple[ChartView, ...] = ()
     course: CourseView = CourseView()
+    sheet: str = ""
     header: FactBlocks = ()
 
 
@@ -279,7 +287,7 @@ class ReportView:
         words: explain the figures.
         colours: explains the colours of tables, for an output that has them; empty: no table has any.
         about: appears at the top, and on top of printed pages.
-        header: appears with ``about`` on printed pages that belong to no test.
+        device: vendor, model ...; appears with ``about`` on top of printed pages.
         verdict: opens the page; None: nothing of the kind was judged.
         headlines: the answer, together with ``findings``.
         story: the chart that carries the story; it is one of a test's charts again.
@@ -300,7 +308,7 @@ class ReportView:
     words: tuple[str, ...]
     colours: str = ""
     about: str = ""
-    header: FactBlocks = ()
+    device: str = ""
     verdict: Verdict | None = None
     headlines: tuple[HeadlineView, ...] = ()
     story: ChartView | None = None

@@ -1,9 +1,10 @@
-"""Header of every printed page: the four blocks of the PTS User Guide's sample (section 10)."""
+"""Header of printed pages, as in the PTS User Guide's sample (section 10): its band, and the four blocks of a test."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from tkperf.analysis.axes import find_axes
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.model.units import format_duration
 from tkperf.model.user_facts import (
@@ -18,7 +19,6 @@ from tkperf.page.facts import (
     capacity,
     describe_cpu,
     describe_data_pattern,
-    describe_demands,
     describe_link,
     describe_load_generator,
     describe_run_demand,
@@ -30,6 +30,7 @@ from tkperf.page.facts import (
     name_test_id,
     word,
 )
+from tkperf.page.naming import name_axes, name_figure
 from tkperf.page.page import FactBlocks, Facts
 from tkperf.page.procedure_text import describe_fill, describe_fill_load
 from tkperf.page.wording import NOT_KNOWN_TEXT, format_moment
@@ -39,16 +40,30 @@ DEMAND = "TC / QD"
 _ROUNDS = "Steady state"
 
 
-def build_page_header(
-    result: RunResult, user_facts: UserFacts, test: TestResult | None = None
-) -> FactBlocks:
-    """Return the facts of the four blocks, for one test or for the run."""
+def build_page_header(result: RunResult, user_facts: UserFacts, test: TestResult) -> FactBlocks:
+    """Return the facts of a test's four blocks."""
     return (
         ("Test platform", _platform(result, user_facts)),
         ("Device under test", _device(result, user_facts, test)),
         ("Set-up parameters", _set_up(result, test)),
-        ("Test parameters", _all_tests(result) if test is None else build_parameters(test)),
+        ("Test parameters", build_parameters(test)),
     )
+
+
+def name_sheet(test: TestResult) -> str:
+    """Return the name of a test's sheets: ``IOPS – block size × R/W mix matrix``."""
+    measured = [section for section in test.sections if not section.plan.prepares]
+    cells = [cell.workload for section in measured if not section.slices for cell in section.cells]
+    axes = name_axes(axis.title for axis in find_axes(cells))
+    if len(axes) > 1:
+        return f"{test.title} – {' × '.join(axes)} matrix"
+    loads = {name_figure(cell.workload) for section in measured for cell in section.cells}
+    return f"{test.title} – {loads.pop()}" if len(loads) == 1 else test.title
+
+
+def describe_device(result: RunResult, user_facts: UserFacts) -> str:
+    """Return vendor, model, serial number, firmware and capacity on one line."""
+    return " · ".join(f"{name} {fact}" for name, fact in _device(result, user_facts)[:5])
 
 
 def describe_run(result: RunResult, user_facts: UserFacts) -> str:
@@ -80,7 +95,7 @@ def _platform(result: RunResult, user_facts: UserFacts) -> Facts:
     )
 
 
-def _device(result: RunResult, user_facts: UserFacts, test: TestResult | None) -> Facts:
+def _device(result: RunResult, user_facts: UserFacts, test: TestResult | None = None) -> Facts:
     device = result.info.device
     return _keep_all(
         (
@@ -102,15 +117,14 @@ def _keep_all(facts: Iterable[tuple[str, str | None]]) -> Facts:
     return tuple((name, NOT_KNOWN_TEXT if fact is None else fact) for name, fact in facts)
 
 
-def _set_up(result: RunResult, test: TestResult | None) -> Facts:
+def _set_up(result: RunResult, test: TestResult) -> Facts:
     info = result.info
-    preconditioning = () if test is None else tuple(build_preconditioning(result, test))
-    return keep_known(
+    return _keep_all(
         (
             ("Data pattern", describe_data_pattern(info)),
             ("Active range", word(info.active_range_text)),
             ("AR segments", describe_segments(info)),
-            *preconditioning,
+            *build_preconditioning(result, test),
         )
     )
 
@@ -140,7 +154,8 @@ def build_preconditioning(result: RunResult, test: TestResult) -> Iterator[tuple
         rounds = "the stream" if before.slices else "the rounds"
         yield "Precondition 2", f"{rounds} of {before.name}"
         yield DEMAND, describe_run_demand(before)
-        yield _ROUNDS, describe_header_rounds(before)
+        if before.verdict is not None:
+            yield _ROUNDS, describe_header_rounds(before)
 
 
 def _find_dependent(test: TestResult) -> SectionResult | None:
@@ -181,18 +196,3 @@ def build_parameters(test: TestResult) -> Facts:
 def _describe_time(section: SectionResult) -> str:
     last = section.slices[-1]
     return format_duration(last.start_s + last.duration_s)
-
-
-def _all_tests(result: RunResult) -> Facts:
-    return keep_known(
-        (
-            ("Tests", ", ".join(test.title for test in result.tests) or None),
-            ("Profile", word(result.info.profile_name)),
-            (
-                DEMAND,
-                describe_demands(
-                    tuple(dict.fromkeys(pair for test in result.tests for pair in test.demands))
-                ),
-            ),
-        )
-    )

@@ -22,7 +22,12 @@ from tkperf.page.figures.telemetry import find_section_courses, find_test_course
 from tkperf.page.marking import mark_charts
 from tkperf.page.opening import build_findings_views, build_headline_views, choose_story
 from tkperf.page.page import ReportView, TestView
-from tkperf.page.page_header import build_page_header, describe_run
+from tkperf.page.page_header import (
+    build_page_header,
+    describe_device,
+    describe_run,
+    name_sheet,
+)
 from tkperf.page.procedure_text import describe_procedure
 from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
 from tkperf.page.sections import build_section_view
@@ -82,7 +87,7 @@ def build_view(
         grouped_warnings=groups,
         disclosure=build_disclosure(result, user_facts),
         about=describe_run(result, user_facts),
-        header=build_page_header(result, user_facts),
+        device=describe_device(result, user_facts),
         tests=tuple(
             replace(
                 _test(
@@ -93,6 +98,7 @@ def build_view(
                     selected,
                     telemetry,
                 ),
+                sheet=name_sheet(test),
                 header=build_page_header(result, user_facts, test),
             )
             for test in result.tests

@@ -11,7 +11,7 @@ import msgspec
 
 from tkperf.analysis.results import RunResult
 from tkperf.model.units import drop_controls
-from tkperf.page.marking import find_keywords
+from tkperf.page.marking import find_level, list_badges
 from tkperf.page.page import ChartView, FactBlocks, ReportView, TestView
 from tkperf.page.wording import shorten
 from tkperf.render.charts.draw import draw
@@ -26,9 +26,9 @@ _TOO_LONG = re.compile(r"(\S{40})(?=\S)")
 MOST_OF_BANNER = 120
 MOST_OF_ABOUT = 160
 MOST_OF_FACT = 64
-# Heights in print relative to the screen: six charts of half the width fill a page, and names next to curves need as
-# much. Charts over time have no such names, and have others of the same time below them.
-CHART_SCALE, TIMELINE_SCALE = 190 / 300, 110 / 300
+# Heights in print relative to the screen: eight charts of half the width fill a page, and names next to curves need as
+# much. Charts over time have no such names, and have others of the same time below them. The story fills its page.
+CHART_SCALE, TIMELINE_SCALE, STORY_SCALE = 170 / 300, 90 / 300, 300 / 300
 # Size of an axis, an entry of a legend and its letters, in pixels: the same as on the page, where capitals are few.
 _AXIS_PX, _ENTRY_PX, _LETTER_PX, _CAPITAL_PX = 60, 30, 7, 10
 
@@ -42,16 +42,18 @@ def compose(view: ReportView, *, footer: str) -> Document:
     report: Document = msgspec.to_builtins(
         replace(view, story=None, overview_charts=(), tests=(), cells=(), cell_charts=None)
     )
-    keywords = find_keywords(view)
     # Every page has these, so they must not fill it; the first pages have them in full.
-    report["header"] = _shorten(view.header)
+    report["device"] = shorten(view.device, MOST_OF_ABOUT)
     report["about"] = shorten(view.about, MOST_OF_ABOUT)
     report["footer"] = shorten(footer, MOST_OF_BANNER)
-    report["keywords"] = keywords
+    report["badges"] = list_badges(view)
+    report["banners"] = [(banner, find_level(banner)) for banner in view.banners]
     report["disclosure"] = [
         {"title": title, "facts": pairs} for title, pairs in report["disclosure"]
     ]
     report["tests"] = [_without_charts(test) for test in view.tests]
+    story = () if view.story is None else view.story.on_paper[:1]
+    report["story"] = [[_for_print(chart, scale=STORY_SCALE, wide=True)] for chart in story]
     report["overview_charts"] = _lay_out(view.overview_charts)
     charts = [
         of_part
@@ -124,11 +126,12 @@ def _draw_row(row: Sequence[ChartView]) -> list[Document]:
     drawn = []
     for place, chart in enumerate(row):
         wide = not paired and (place == 0 or len(row) == 2)
-        drawn.append(_for_print(chart, wide=wide, low=wide and len(row) > 1))
+        scale = TIMELINE_SCALE if wide and len(row) > 1 else CHART_SCALE
+        drawn.append(_for_print(chart, scale=scale, wide=wide))
     return drawn
 
 
-def _for_print(view: ChartView, *, wide: bool, low: bool) -> Document:
+def _for_print(view: ChartView, *, scale: float, wide: bool) -> Document:
     """Return a chart with its drawing; its title and the flags below it become texts."""
     # The keywords apply to every figure, so they are on top of the page.
     spec: Any = draw(replace(view.chart, keywords=""))
@@ -138,7 +141,7 @@ def _for_print(view: ChartView, *, wide: bool, low: bool) -> Document:
     drawn = _settle(spec, orient, width) | {
         "width": width,
         "autosize": {"type": "fit-x", "contains": "padding"},
-        "height": round(spec["height"] * (TIMELINE_SCALE if low else CHART_SCALE)),
+        "height": round(spec["height"] * scale),
         # Texts of every mark for screen readers: they take time and would not reach the PDF.
         "config": config | {"aria": False, "font": FAMILY},
     }
@@ -147,6 +150,7 @@ def _for_print(view: ChartView, *, wide: bool, low: bool) -> Document:
         "title": title["text"],
         "marked": marked,
         "text": view.text,
+        "caption": view.caption,
         "wide": wide,
         "spec": drawn,
     }
