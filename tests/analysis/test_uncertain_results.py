@@ -287,7 +287,7 @@ def test_a_lower_limit_of_the_uncertainty_can_show_doubt_alone() -> None:
     beyond, within = found("at_least = 80", limit), found("at_least = 95", limit)
     assert (beyond.state, beyond.certain, within.certain) == (ClaimState.MET, None, False)
     assert not beyond.is_confirmed
-    assert beyond.note == "of the uncertainty only a lower limit is known"
+    assert beyond.note == "only a lower limit of the uncertainty is known"
     greater = replace(even(200, 8), at_least=True)
     for ranges, change in (
         (([95, 105], [195, 205]), Change.BETTER),

@@ -216,8 +216,8 @@ def test_a_run_killed_before_it_began_is_an_error(image: Path, run_path: Path) -
 
 def test_errors_before_the_beginning_are_on_the_terminal(image: Path, run_path: Path) -> None:
     """With their exit codes, as without --detach."""
-    assert_clear(tkperf(*options(image)), 3, "nobody is there to ask")
-    assert_clear(tkperf(*options(image, "-ft")), 3, "nobody is there to ask")
+    assert_clear(tkperf(*options(image)), 3, "there is no terminal to ask on")
+    assert_clear(tkperf(*options(image, "-ft")), 3, "there is no terminal to ask on")
     assert_clear(tkperf(*options(image, "--yes-destroy", "x")), 3, "'x' does not confirm")
     assert_clear(tkperf(*options(image), "--active-range", "0%"), 2, "not a share")
     assert_clear(tkperf("ssd", "n", "/dev/nowhere", "--detach"), 4, "there is no device")

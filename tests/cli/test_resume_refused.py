@@ -120,7 +120,7 @@ def test_an_added_test_whose_alterations_nobody_can_tell(run_file: Path) -> None
 
 def test_a_run_that_still_goes_on(run_file: Path) -> None:
     with _locked(run_file):
-        assert_refused(run_file, 6, "is being written: its run still goes on")
+        assert_refused(run_file, 6, "is being written: its run is still going on")
 
 
 def test_one_who_only_looks_is_waited_for(run_file: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_raid_run(run_file: Path) -> None:
 
 def test_a_run_of_no_suite(run_file: Path) -> None:
     edit(run_file, suite="../x")
-    assert_refused(run_file, 6, "is of no suite that tkperf")
+    assert_refused(run_file, 6, "belongs to no suite that tkperf")
 
 
 @pytest.mark.parametrize(("option", "value"), [("no_purge", "no"), ("tune", "/etc"), ("strict", 1)])
@@ -204,7 +204,7 @@ def test_a_run_in_segments(run_file: Path) -> None:
 def test_a_damaged_file(run_file: Path) -> None:
     with closing(sqlite3.connect(run_file)) as db, db:
         db.execute("UPDATE step SET read_percent = 200 WHERE sequence = 3")
-    assert_refused(run_file, 6, "is damaged, so the run cannot go on: step 3 of lat")
+    assert_refused(run_file, 6, "is damaged, so the run cannot be resumed: step 3 of lat")
 
 
 def test_bytes_that_are_no_database(run_file: Path) -> None:

@@ -119,8 +119,7 @@ def test_loop_devices_that_cannot_be_asked(trees: dict[str, Path]) -> None:
         write(trees["sys_root"] / f"block/{name}/loop/backing_file", "/gone (deleted)\n")
         write(trees["sys_root"] / f"block/{name}/dev", f"{number}\n")
     assert spots(BLOCK, trees) == {
-        "loop-devices": "what is behind loop901, loop902 could be looked up by name only, as the "
-        "loop driver could not be asked (it takes root and the node in /dev)"
+        "loop-devices": "what is behind loop901, loop902 could be looked up by name only, because asking the loop driver takes root and its node in /dev"
     }
 
 
@@ -128,8 +127,7 @@ def test_a_device_that_sysfs_does_not_have(trees: dict[str, Path]) -> None:
     """Then nobody knows its partitions and what is made of it."""
     shutil.rmtree(trees["sys_root"] / "dev")
     assert spots(BLOCK, trees) == {
-        "sysfs": "the kernel does not describe /dev/sdx here (/sys is not there or not whole), so "
-        "that its partitions and what is made of them could not be looked for"
+        "sysfs": "the kernel does not describe /dev/sdx here (/sys is missing or incomplete), so its partitions and the devices made of them could not be checked"
     }
 
 
@@ -190,7 +188,7 @@ def test_an_overlay_whose_folders_cannot_be_reached(trees: dict[str, Path], scra
     write(trees["proc_root"] / "self/mountinfo", row)
     found = spots(read_identity(scratch), trees)
     assert found["overlays"].startswith(
-        "whether the file is part of the overlay mounted at /merged cannot be found out"
+        "whether the file is part of the overlay mounted at /merged is not known"
     )
 
 
@@ -235,7 +233,7 @@ def test_a_real_pid_namespace(
             assert "pid-namespace" not in found
             continue
         assert "sees only the processes in it" in found["pid-namespace"]
-        assert ("nobody else has it open now" in found["pid-namespace"]) is (target == scratch)
+        assert ("nothing else has it open now" in found["pid-namespace"]) is (target == scratch)
 
 
 def as_nobody(job: Callable[[], list[list[str]]]) -> list[list[str]]:
@@ -290,14 +288,14 @@ def test_an_ordinary_user_on_his_own_file(own_file: Path, foreign: Foreign) -> N
     assert objections == []
     assert sentence.startswith("processes of other users (")
     assert sentence.endswith(
-        f") may not be looked into: a use of {own_file} by one of them would not be noticed; "
-        "nobody else has it open now"
+        f") cannot be inspected: a use of {own_file} by one of them would not be noticed; "
+        "nothing else has it open now"
     )
     foreign("os.open(words[0], os.O_RDONLY)", own_file)
     _, objections = as_nobody(look)
     assert objections == [
-        "the file is in use by somebody who cannot be seen from here: the kernel, or a process of "
-        "another user or container has it open, mapped or running"
+        "the file is in use by something that cannot be seen from here: the kernel, or a "
+        "process of another user or container, has it open, mapped or running"
     ]
 
 

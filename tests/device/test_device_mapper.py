@@ -163,7 +163,7 @@ def test_what_lies_on_something_or_is_not_ours_is_left_alone(
     create_mapping("tkperf-segments-sdx", TABLE).let_go()
     kernel.uuid = theirs
     kernel.changes.clear()
-    with pytest.raises(DeviceError, match="there is a mapping tkperf-segments-sdx already"):
+    with pytest.raises(DeviceError, match="a mapping tkperf-segments-sdx exists already"):
         create_mapping("tkperf-segments-sdx", TABLE)
     assert kernel.changes == []
 
@@ -190,7 +190,7 @@ def permit(scratch: Path) -> Iterator[ErasePermit]:
 def test_a_drive_under_a_mapping_is_reached_but_not_held(permit: ErasePermit) -> None:
     """Between the holds it is out of reach; then fills go to it, and nothing that needs the hold."""
     permit.lend(shared=True)
-    with pytest.raises(RefusedError, match="in the hands of another program"):
+    with pytest.raises(RefusedError, match="lent to another program"):
         _ = permit.path
     permit.lent_to = "dm-0"
     assert permit.path.startswith("/proc/")
@@ -200,7 +200,7 @@ def test_a_drive_under_a_mapping_is_reached_but_not_held(permit: ErasePermit) ->
     assert permit.hold >= 0
     permit.lend()
     permit.lent_to = "md0"
-    with pytest.raises(RefusedError, match="in the hands of another program"):
+    with pytest.raises(RefusedError, match="lent to another program"):
         _ = permit.path
 
 
@@ -215,7 +215,7 @@ def test_segments_are_mapped_one_behind_the_other_and_gone_afterwards(
         Target(0, 16, "linear", "8:16 8"), Target(16, 16, "linear", "8:16 128"),
     )  # fmt: skip
     mapping = SegmentMapping(permit, SEGMENTS)
-    with pytest.raises(DeviceError, match="not mapped just now"):
+    with pytest.raises(DeviceError, match="not mapped at the moment"):
         mapping.find_path()
     mapping.create()
     assert permit.lent_to == "dm-0"

@@ -59,7 +59,7 @@ def test_another_file_of_the_same_size_is_not_held(scratch: Path, secret: Path) 
     """The inode was confirmed, not the name."""
     shown = read_identity(scratch)
     secret.rename(scratch)
-    with pytest.raises(DeviceError, match="not the device any more that was shown"):
+    with pytest.raises(DeviceError, match="no longer the device that was shown"):
         Hold(shown)
 
 
@@ -122,7 +122,7 @@ def test_another_node_of_the_same_name_is_not_held(
     shown = read_identity(node)
     node.unlink()
     os.mknod(node, 0o600 | stat.S_IFBLK, second.stat().st_rdev)
-    with pytest.raises(DeviceError, match="not the device any more that was shown"):
+    with pytest.raises(DeviceError, match="no longer the device that was shown"):
         Hold(shown)
     assert set(second.read_bytes()) == {0xA5}
 
@@ -148,7 +148,7 @@ def test_a_lent_device_is_taken_back_by_its_descriptor(scratch: Path, secret: Pa
     """mdadm and vendors' tools need it for themselves; what comes back is the same device."""
     permit = permit_for(scratch)
     permit.lend()
-    with pytest.raises(RefusedError, match="in the hands of another program"):
+    with pytest.raises(RefusedError, match="lent to another program"):
         _ = permit.path
     moved = scratch.rename(scratch.with_name("moved"))
     secret.rename(scratch)
@@ -282,7 +282,7 @@ def test_force_does_not_erase_a_file_of_the_users(tmp_path: Path, content: bytes
     done = start_tkperf("ssd", "n", path, "-ft", "--profile", "quick", "--output", tmp_path)
     said, _ = done.communicate(timeout=120)
     assert done.returncode == 3, said
-    assert "nobody is there to ask" in said
+    assert "there is no terminal to ask on" in said
     assert path.read_bytes() == content + b"\xa5" * (64 * MIB)
 
 

@@ -323,7 +323,7 @@ def test_a_target_gone_or_exchanged_before_consent_is_refused(
     other = tmp_path / "other"
     other.write_bytes(b"\x5a" * (64 << 20))
     other.rename(scratch)
-    with pytest.raises(DeviceError, match="not the device any more that was shown"):
+    with pytest.raises(DeviceError, match="no longer the device that was shown"):
         grant_permit(hold_target(shown), confirmed_id=shown.confirm_id)
     scratch.unlink()
     with pytest.raises(DeviceError, match="there is no device"):

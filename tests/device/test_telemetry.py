@@ -148,7 +148,7 @@ def test_without_ocps_log_it_is_asked_for_once(nvme: MadeUp, tools: Tools) -> No
     reading = log.read(lambda: 1.0)
     assert reading.nand_written_bytes is None
     assert sum(call[1] == "ocp" for call in tools.calls) == 1
-    assert log.facts.gaps == ("no OCP log: what it writes to its flash is not known",)
+    assert log.facts.gaps == ("no OCP log: the bytes written to its flash are not known",)
 
 
 def test_a_sata_drive_by_smartctl(disk: MadeUp, tools: Tools) -> None:
@@ -196,7 +196,7 @@ def test_a_drive_exchanged_while_its_log_is_read(disk: MadeUp, tools: Tools) -> 
         return sata(attribute(241, "Host_Writes_32MiB", 7))
 
     tools.answers["--json"] = exchange
-    with pytest.raises(UnreadError, match="is another drive by now") as error:
+    with pytest.raises(UnreadError, match="is now another drive") as error:
         log.read(lambda: 1.0)
     assert error.value.for_good
 
@@ -233,7 +233,7 @@ def test_a_missing_tool_is_told_once_with_its_package(
         ("\x00 nonsense", "printed no JSON object: "),
         ("[1, 2]", "printed no JSON object"),
         ({"smartctl": {"exit_status": 2, "messages": [{"string": "open failed"}]}}, "open failed"),
-        ({}, "tells nothing of itself"),
+        ({}, "reports nothing in its log"),
         (
             {"smartctl": {"exit_status": 2, "messages": [{"string": "\ud800open\x1b[31m failed"}]}},
             ": open[31m failed",
@@ -278,7 +278,7 @@ def test_failures_that_pass_are_tried_again_some_times(
     watch.finish()
     troubles = watch.take_troubles()
     assert [text.rpartition("; ")[2] for text in troubles] == [
-        "it is tried again", "it is not read any more",
+        "it is tried again", "it is no longer read",
     ]  # fmt: skip
     assert len(tools.calls) == before + 3
 
@@ -396,7 +396,7 @@ def test_a_defect_in_reading_ends_no_run_and_is_said() -> None:
     until_s = time.monotonic() + 5
     while not (troubles := watch.take_troubles()) and time.monotonic() < until_s:
         time.sleep(0.01)
-    assert troubles == ["drives' logs are not read any more: ZeroDivisionError()"]
+    assert troubles == ["drives' logs are no longer read: ZeroDivisionError()"]
     began_s = time.monotonic()
     with watch.paused():
         watch.finish()

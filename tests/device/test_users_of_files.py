@@ -300,8 +300,8 @@ os.close(handle)
 def test_a_descriptor_on_its_way_through_a_socket(foreign: Foreign, scratch: Path) -> None:
     """No process has it, the kernel has: it does not let us be alone with the file."""
     foreign(IN_FLIGHT, scratch)
-    assert "in use by somebody who cannot be seen from here" in said(scratch)
-    assert_refused(scratch, "somebody who cannot be seen")
+    assert "in use by something that cannot be seen from here" in said(scratch)
+    assert_refused(scratch, "something that cannot be seen")
 
 
 REGISTERED = """
@@ -410,7 +410,7 @@ def texts_of(identity: DeviceIdentity, *, proc_root: Path) -> list[str]:
         ("1: POSIX  ADVISORY  WRITE 4711 {file} 0 EOF", "locked (POSIX) by process 4711 (name not"),
         (
             "1: OFDLCK ADVISORY  READ  -1 {file} 0 EOF",
-            "locked (OFDLCK) by somebody who has it open",
+            "locked (OFDLCK) by a process that has it open",
         ),
         ("1: LEASE  ACTIVE    WRITE 4711 {file} 0 EOF", "locked (LEASE) by process 4711"),
         ("1: -> FLOCK  ADVISORY  WRITE 4711 {file} 0 EOF", "locked (FLOCK) by process 4711"),

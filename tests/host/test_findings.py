@@ -373,8 +373,8 @@ def test_rubbish_of_an_odd_kernel_is_not_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("stdout", "stderr", "found"),
     [
-        ("nonsense", " \n", "not known: systemctl: it printed what is no list of timers"),
-        ("[" * 200_000, "", "not known: systemctl: it printed what is no list of timers"),
+        ("nonsense", " \n", "not known: systemctl: it printed no list of timers"),
+        ("[" * 200_000, "", "not known: systemctl: it printed no list of timers"),
         ('[{"next": 1, "unit": "fstrim\\u001b[31m\\ud800.timer"}]', "", "fstrim[31m.timer in 0 s"),
     ],
 )

@@ -117,13 +117,13 @@ def mistyped(question: Question) -> str:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (Consent(), "nobody is there to ask"),
+        (Consent(), "there is no terminal to ask on"),
         (Consent(confirm="WRONG"), "does not confirm"),
         (Consent(confirm=""), "does not confirm"),
         (Consent(confirm="WRONG", force=True), "does not confirm"),
         (Consent(ask=mistyped), "does not confirm"),
         (Consent(ask=mistyped, force=True), "does not confirm"),
-        (Consent(force=True), "nobody is there to ask"),
+        (Consent(force=True), "there is no terminal to ask on"),
     ],
 )
 def test_without_consent_nothing_is_permitted(
@@ -175,7 +175,7 @@ def test_an_answer_for_fewer_members_than_there_are(opening: Opening) -> None:
 
 def test_a_drive_without_a_number_cannot_be_confirmed() -> None:
     """An empty word in the answer would confirm any drive in that slot."""
-    with pytest.raises(RefusedError, match=r"252:1 .*tells no serial number"):
+    with pytest.raises(RefusedError, match=r"252:1 .*reports no serial number"):
         permit_controller_drives("set", {"252:0": "A1", "252:1": None}, Consent(confirm="A1,"))
 
 

@@ -195,7 +195,7 @@ def test_a_claim_on_what_did_not_end_cannot_be_told(cut_off: list[RunResult]) ->
         of_third + 'metric = "share_of_first_percent"\nat_least = 1',
         of_third + 'metric = "sudden_drops"\nat_most = 0',
     ) == [
-        (ClaimState.MET, f"{whole}; of the uncertainty only a lower limit is known"),
+        (ClaimState.MET, f"{whole}; only a lower limit of the uncertainty is known"),
         (ClaimState.CANNOT_BE_TOLD, f"{SO_FAR}; {whole}"),
         (ClaimState.CANNOT_BE_TOLD, SO_FAR),
         (ClaimState.NOT_MEASURED, "nothing there was looked at for it"),

@@ -181,7 +181,7 @@ def test_segments_are_refused_with_the_reason_and_the_way_out(tmp_path: Path) ->
             "raid",
             "/dev/md7",
             {"raid": raid},
-            "of a RAID set the layers below are not tkperf's to map",
+            "tkperf maps no layers below a RAID set",
         ),
     ):
         with pytest.raises(UsageError) as raised:
@@ -209,7 +209,8 @@ def test_segments_are_one_piece_to_a_simulated_flash_drive() -> None:
     assert plan.alterations == ()
     assert plan.active_range.length_bytes == 16 * GIB
     assert [warning.text for warning in plan.warnings] == [
-        "16 GiB in 2,048 segments of 80 %: a simulated flash drive knows no addresses, so that segments "
+        "16 GiB in 2,048 segments of 80 %: a simulated flash drive knows no addresses, so that "
+        "segments "
         "and one piece are the same to it"
     ]
 

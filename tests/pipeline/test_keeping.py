@@ -60,7 +60,7 @@ def test_a_run_file_that_is_gone_is_not_said_to_go_on(
     monkeypatch.setattr(backlog, "RESCUE_AFTER_S", 0.1)
     monkeypatch.setattr(backlog, "LAST_WAIT_S", 0.5)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with pytest.raises(EngineError, match=r"n\.tkperf is not there any more") as failed:
+    with pytest.raises(EngineError, match=r"n\.tkperf no longer exists") as failed:
         begin(tmp_path)
     assert "go on" not in str(failed.value)
 

@@ -94,7 +94,7 @@ def test_a_part_that_is_moved_under_a_run(loop_device: MakeLoop) -> None:
         status = bytearray(fcntl.ioctl(permit.hold, LOOP_GET_STATUS64, bytes(232)))
         status[24:32] = MIB.to_bytes(8, "little")
         fcntl.ioctl(permit.hold, LOOP_SET_STATUS64, bytes(status))
-        with pytest.raises(DeviceError, match="not the device any more that was shown"):
+        with pytest.raises(DeviceError, match="no longer the device that was shown"):
             permit.recheck()
     finally:
         permit.release()

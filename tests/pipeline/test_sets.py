@@ -142,7 +142,7 @@ def test_no_room_for_the_run_file_makes_no_virtual_drive(
 def test_nobody_confirmed_behind_a_controller(tools: FakeTools, tkperf_raid: Tkperf) -> None:
     """Force does not answer for data that cannot be seen."""
     ended = tkperf_raid("/dev/sdnone", MEGARAID, "-ft")
-    assert "nobody is there to ask" in str(ended.exception)
+    assert "there is no terminal to ask on" in str(ended.exception)
     assert "It holds: data that cannot be seen" in str(ended.exception)
     assert "--yes-destroy SERIAL0,SERIAL1" in str(ended.exception)
     assert not tools.commanded("add", "start", "delete")

@@ -26,7 +26,7 @@ from tkperf.model.units import (
 )
 from tkperf.model.workload import Workload
 
-LOWER_LIMIT = "of the uncertainty only a lower limit is known"
+LOWER_LIMIT = "only a lower limit of the uncertainty is known"
 
 
 class ClaimKind(StrEnum):

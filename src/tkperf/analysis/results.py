@@ -52,7 +52,7 @@ class CellResult:
         rounds: number of rounds behind the values.
         host_limited: None: not watched, as in an imported run.
         disturbances: the kinds of disturbance of its steps; None: not watched.
-        foreign_bytes: I/O of others meanwhile; None: not compared.
+        foreign_bytes: I/O of other programs during it; None: not compared.
     """
 
     workload: Workload

@@ -33,7 +33,7 @@ class Heading(StrEnum):
     TARGET = "Target and safety"
     OUTPUT = "Output"
     MAIL = "Mail and notification"
-    TKPERF = "Accepted for TKperf's sake"
+    TKPERF = "Accepted for compatibility with TKperf"
 
 
 class HeadedOption(click.Option):

@@ -58,7 +58,7 @@ def ask_on_terminal(question: Question) -> str:
     """Ask the user to type a confirmation, up to three times, and return the last answer.
 
     Raises:
-        RefusedError: stdin is no terminal, so nobody can answer.
+        RefusedError: stdin is no terminal, so the question cannot be answered.
     """
     if not sys.stdin.isatty():
         raise nobody_to_ask(question, WAY)

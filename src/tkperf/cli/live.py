@@ -57,7 +57,7 @@ class LiveView:
     """View that draws on stderr, so that results on stdout stay clean."""
 
     def __init__(self, console: Console | None = None, *, footer: str = "") -> None:
-        """Keep ``footer``, the last line, which each drawing reads anew."""
+        """Keep ``footer``, the last line, which each drawing reads again."""
         self.footer = footer
         self._frame = Frame(console or OutputConsole(stderr=True))
         self._state = RunState()
@@ -134,7 +134,7 @@ class Frame:
         return "\r" + (f"\x1b[{self._rows()}A" if self._widths else "")
 
     def _rows(self) -> int:
-        """Count the rows of the drawn lines. A terminal that is narrower by now breaks a line into several rows."""
+        """Count the rows of the drawn lines. A terminal that has become narrower breaks a line into several rows."""
         width = max(1, self.console.width)
         return sum(max(1, ceil(cells / width)) for cells in self._widths)
 

@@ -71,7 +71,7 @@ def profile_option(default: str, names: Sequence[str] | None = None) -> HeadedOp
         show_default=True,
         metavar="NAME|FILE",
         type=ProfileName(offered),
-        help=f"Which specification: {', '.join(offered)}, or an own TOML file; "
+        help=f"Specification: {', '.join(offered)}, or an own TOML file; "
         "'tkperf profiles' lists and explains them.",
     )
 
@@ -158,8 +158,7 @@ PURGE = (
 CONSENT = (
     on_target(
         "-ft", "--force-test", "--force", "force", is_flag=True,
-        help="Do not ask before erasing a device without recognisable data, or a file of which no "
-        "byte was written. Never skips the check that it is unused.",
+        help="Do not ask before erasing a device without recognisable data, or a file without written data. Never skips the check that it is unused.",
     ),
     on_target(
         "--yes-destroy", metavar="ID",
@@ -175,16 +174,16 @@ OUTLOOK = (
     ),
     on_target(
         "--warranty-years", type=Number(0.5, 20), metavar="YEARS",
-        help="How long a rating in DWPD holds; default 5.",
+        help="Years that a rating in DWPD holds; default: 5.",
     ),
     on_target(
         "--rate", metavar="RATE",
-        help="How fast it writes large blocks, as 530MB/s; default: assume "
+        help="Its rate of writing large blocks, as 530MB/s; default: assume "
         "500MB/s; 'tkperf plan' reads DEVICE for 10 s instead.",
     ),
     on_target(
         "--like", type=RUN_FILE, metavar="RUN_FILE",
-        help="As fast as this earlier run of the same model was.",
+        help="Take the rates of this earlier run of the same model.",
     ),
 )  # fmt: skip
 PROGRESS = _on_output(
@@ -205,7 +204,7 @@ VIEWS = (
     PROGRESS,
     _on_mail(
         "-m", "--mail", metavar="ADDRESS",
-        help="Mail results, report and run file there when the run has ended.",
+        help="Mail results, report and run file to this address when the run has ended.",
     ),
     _on_mail("--mail-from", metavar="ADDRESS", help="Sender of the mail."),
     _on_mail(
@@ -219,7 +218,7 @@ VIEWS = (
     ),
     _on_mail(
         "--smtp-plain-login", is_flag=True,
-        help="Send user and password without encryption, for all on the way to read.",
+        help="Send user and password without encryption: anyone on the way can read them.",
     ),
     _on_mail(
         "--notify-command", metavar="COMMAND",

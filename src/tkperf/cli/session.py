@@ -174,7 +174,7 @@ class Departure:
         """Leave the terminal after the question: its signals no longer reach the run."""
 
     def report_start(self) -> None:
-        """Report that the run is in its run file: no process has to wait for it any more."""
+        """Report that the run is in its run file: no process has to wait for it."""
 
 
 class _Leaving(Departure):
@@ -199,7 +199,7 @@ class _Leaving(Departure):
             log = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         os.dup2(log, 1)
         _redirect(log, 2)
-        with suppress(OSError):  # no process waits any more
+        with suppress(OSError):  # no process waits
             os.write(self._begun, _BEGUN)
         os.close(self._begun)
 

@@ -61,7 +61,7 @@ def find_blind_spots(
 ) -> tuple[BlindSpot, ...]:
     """Return the places where users of a target may be that tkperf cannot see; empty if there are none.
 
-    Call it before the target is held. If the kernel says that nobody else has a file open, only uses
+    Call it before the target is held. If the kernel says that no other process has a file open, only uses
     that could begin later or need no open file remain.
 
     Args:
@@ -93,7 +93,7 @@ def find_blind_spots(
 def _unseen_processes(survey: Survey, root: Path, *, alone: bool) -> Iterator[BlindSpot]:
     """Yield at most one blind spot about processes: the one that hides most of them."""
     target = on_one_line(survey.identity.path)
-    now = "; nobody else has it open now" if alone else ""
+    now = "; nothing else has it open now" if alone else ""
     if not _sees_all_processes(survey.proc_root):
         where = _container(survey.proc_root, root)
         sentence = (
@@ -109,7 +109,7 @@ def _unseen_processes(survey: Survey, root: Path, *, alone: bool) -> Iterator[Bl
         yield BlindSpot(BlindSpotCode.HIDDEN_PROCESSES, sentence)
     elif survey.processes.closed:
         sentence = (
-            f"processes of other users ({survey.processes.closed:,}) may not be looked into: a use of "
+            f"processes of other users ({survey.processes.closed:,}) cannot be inspected: a use of "
             f"{target} by one of them would not be noticed{now}"
         )
         yield BlindSpot(BlindSpotCode.OTHER_USERS, sentence)
@@ -119,8 +119,8 @@ def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
     silent = [loop.name for loop in survey.loops if not loop.asked]
     if silent:
         sentence = (
-            f"what is behind {', '.join(silent)} could be looked up by name only, as the loop "
-            "driver could not be asked (it takes root and the node in /dev)"
+            f"what is behind {', '.join(silent)} could be looked up by name only, because asking "
+            "the loop driver takes root and its node in /dev"
         )
         yield BlindSpot(BlindSpotCode.LOOP_DEVICES, sentence)
     lost = [
@@ -131,8 +131,8 @@ def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
     modules = find_silent_modules(survey.sys_root)
     if modules:
         sentence = (
-            f"what the kernel's {', '.join(modules)} exports cannot be seen, as configfs is not "
-            "mounted here (mount -t configfs none /sys/kernel/config)"
+            f"what the kernel's {', '.join(modules)} exports cannot be seen, because configfs is "
+            "not mounted here (mount -t configfs none /sys/kernel/config)"
         )
         yield BlindSpot(BlindSpotCode.EXPORTS, sentence)
     if lost:
@@ -145,9 +145,9 @@ def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
         yield BlindSpot(BlindSpotCode.SWAP, sentence)
     if not all(folder.exists() for folder in survey.subject.nodes.values()):
         sentence = (
-            f"the kernel does not describe {on_one_line(survey.identity.path)} here (/sys is not "
-            "there or not whole), so that its partitions and what is made of them could not be "
-            "looked for"
+            f"the kernel does not describe {on_one_line(survey.identity.path)} here (/sys is "
+            "missing or incomplete), so its partitions and the devices made of them could not "
+            "be checked"
         )
         yield BlindSpot(BlindSpotCode.SYSFS, sentence)
 
@@ -159,8 +159,8 @@ def _unseen_overlays(survey: Survey) -> Iterator[BlindSpot]:
             points.setdefault(what, []).append(on_one_line(overlay.point))
     for what, overlays in points.items():
         sentence = (
-            f"whether {what} is part of the overlay mounted at {', '.join(overlays)} cannot be "
-            "found out, as the folders that it is made of cannot be reached from here"
+            f"whether {what} is part of the overlay mounted at {', '.join(overlays)} is not "
+            "known, because its folders cannot be reached from here"
         )
         yield BlindSpot(BlindSpotCode.OVERLAYS, sentence)
 

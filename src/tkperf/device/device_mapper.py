@@ -35,7 +35,7 @@ _GET_VERSION, _DEV_CREATE, _DEV_REMOVE, _DEV_SUSPEND, _DEV_STATUS, _TABLE_LOAD, 
 )  # fmt: skip
 _STATUS_TABLE, _BUFFER_FULL, _DEFERRED_REMOVE = 1 << 4, 1 << 8, 1 << 17
 # The upper half of an event number is for udev's rules (libdevmapper.h): this switches off the subsystem, disk
-# and other rules, and marks tkperf as the source. The lower half is 0: nobody waits for udev.
+# and other rules, and marks tkperf as the source. The lower half is 0: nothing waits for udev.
 _LEFT_ALONE = (0x02 | 0x04 | 0x08 | 0x40) << 16
 # Kind of target that fails every I/O and lies on no device.
 _NOTHING = "error"
@@ -52,7 +52,7 @@ class Target(NamedTuple):
 
 @dataclass(slots=True)
 class Mapping:
-    """One mapping made by tkperf. ``descriptor`` keeps it: it is gone when nobody has it open."""
+    """One mapping made by tkperf. ``descriptor`` keeps it: it is removed once it is no longer open."""
 
     name: str
     number: str
@@ -108,7 +108,7 @@ def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
         _load(name, targets)
         _call(_DEV_SUSPEND, name, event=_LEFT_ALONE)  # without the flag: resume
         if tuple(read_table(name)) != tuple(targets):
-            raise DeviceError("the kernel's table is another one than it was given")
+            raise DeviceError("the kernel's table differs from the one it was given")
     except BaseException:
         mapping.let_go()
         raise
@@ -125,7 +125,7 @@ def _remove_leftover(name: str) -> None:
     if uuid != f"{UUID_PREFIX}{name}" or any(
         target.kind != _NOTHING for target in read_table(name)
     ):
-        raise DeviceError(f"there is a mapping {name} already; see 'dmsetup table {name}'")
+        raise DeviceError(f"a mapping {name} exists already; see 'dmsetup table {name}'")
     _call(_DEV_REMOVE, name, event=_LEFT_ALONE)
 
 

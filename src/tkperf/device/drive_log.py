@@ -50,7 +50,7 @@ def _find_sensors(disk: Path) -> Iterator[Path]:
 
 
 class UnreadError(Exception):
-    """A drive's log cannot be read just now; the message gives the reason.
+    """A drive's log cannot be read at the moment; the message gives the reason.
 
     ``for_good``: it cannot be read later, either. ``usual``: such drives have no log.
     """
@@ -138,7 +138,7 @@ class DriveLog:
         reading = self._tool.read(self._checked_node(), now_s)
         self._require_same(None)
         if reading.is_empty:
-            raise UnreadError(f"{self.name} tells nothing of itself", for_good=True)
+            raise UnreadError(f"{self.name} reports nothing in its log", for_good=True)
         return reading
 
     def read_temperature(self, now_s: Clock) -> Reading | None:
@@ -156,7 +156,7 @@ class DriveLog:
         """Return the kernel's node of the disk, after checking it.
 
         Raises:
-            UnreadError: the node is missing or another device's, or the drive is another one by now.
+            UnreadError: the node is missing or another device's, or the drive is now a different one.
         """
         try:
             status = Path(self.name).lstat()
@@ -168,9 +168,9 @@ class DriveLog:
         return self.name
 
     def _require_same(self, found: DriveFacts | None) -> None:
-        """Raise UnreadError if the drive is another one by now, or if its log has another serial number."""
+        """Raise UnreadError if the drive is now a different one, or if its log has another serial number."""
         if self._read_marks() != self._marks:
-            raise UnreadError(f"{self.name} is another drive by now", for_good=True)
+            raise UnreadError(f"{self.name} is now another drive", for_good=True)
         if found is None or not found.serial or not self._serial:
             return
         ours, its = self._serial.replace(" ", ""), found.serial.replace(" ", "")
@@ -210,7 +210,9 @@ class NvmeTool:
             facts,
             sources=(f"{self._version()}: {logs}",),
             nand_unit_bytes=1 if self._has_ocp else None,
-            gaps=() if self._has_ocp else ("no OCP log: what it writes to its flash is not known",),
+            gaps=()
+            if self._has_ocp
+            else ("no OCP log: the bytes written to its flash are not known",),
         )
 
     def read(self, node: str, now_s: Clock) -> Reading:
@@ -258,12 +260,12 @@ class SmartctlTool:
             self._logs = ()
         else:
             self._logs = ("-l", "error")
-        unknown = [] if facts.host_unit_bytes else ["what the host wrote, in a known unit"]
-        unknown += [] if facts.nand_unit_bytes else ["what it writes to its flash"]
+        unknown = [] if facts.host_unit_bytes else ["host writes in a known unit"]
+        unknown += [] if facts.nand_unit_bytes else ["writes to its flash"]
         return replace(
             facts,
             sources=(smartctl.parse_version(document),),
-            gaps=tuple(f"{what} is not told" for what in unknown),
+            gaps=tuple(f"{what} are not reported" for what in unknown),
         )
 
     def read(self, node: str, now_s: Clock) -> Reading:

@@ -110,7 +110,7 @@ def describe_dangling(path: Path) -> str:
 
 
 def remove_file_target(path: Path, inode: tuple[int, int] | None) -> None:
-    """Remove a scratch file made by tkperf, unless something else has its name by now."""
+    """Remove a scratch file made by tkperf, unless another file has taken its name."""
     with suppress(OSError):
         status = path.lstat()
         if (status.st_dev, status.st_ino) == inode:

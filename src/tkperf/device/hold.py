@@ -59,7 +59,7 @@ class Hold:
         """Open the device by name, once, check it against ``identity``, and lock it.
 
         Raises:
-            DeviceError: the name leads to another device by now.
+            DeviceError: the name now leads to another device.
             RefusedError: the device is in use by others, cannot be opened for writing, or is gone.
         """
         self.identity = identity
@@ -119,7 +119,7 @@ class Hold:
         """Find data on the device: file systems, partition tables, members of sets, a file's content.
 
         Raises:
-            DeviceError: it cannot be read, so that nobody knows which data would be lost.
+            DeviceError: it cannot be read, so the data to lose is not known.
         """
         if self.identity.kind is TargetKind.FILE:
             signatures = find_signatures({self.identity.path: self.path})
@@ -169,7 +169,8 @@ class Hold:
                     openers = ", ".join(find_openers(PROC_ROOT, os.fstat(self.anchor)))
                     raise RefusedError(
                         f"{self.identity.path} is locked by {openers or 'a process not seen here'}: "
-                        "wait for its end if it was started by a tkperf that is no more. Nothing was touched"
+                        "wait until it ends if it was started by a tkperf that has ended. "
+                        "Nothing was touched"
                     ) from None
                 time.sleep(0.05)
             else:
@@ -180,7 +181,7 @@ def require_shown(now: DeviceIdentity, shown: DeviceIdentity) -> None:
     """Check that two readings are of one device; raise DeviceError if not."""
     if not is_same_device(now, shown):
         raise DeviceError(
-            f"{shown.path} is not the device any more that was shown ({_who(now)}, before "
+            f"{shown.path} is no longer the device that was shown ({_who(now)}, before "
             f"{_who(shown)}): nothing is written to it"
         )
 

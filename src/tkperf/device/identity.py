@@ -133,7 +133,7 @@ def open_target(real: Path, flags: int) -> int:
     try:
         return os.open(real, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
     except PermissionError:
-        advice = "run tkperf as root" if os.geteuid() else "something forbids it even to root"
+        advice = "run tkperf as root" if os.geteuid() else "even root is denied access"
         raise DeviceError(f"{real} cannot be opened: not permitted; {advice}") from None
     except OSError as error:
         reason = "it became a link" if error.errno == errno.ELOOP else reason_of(error)
@@ -141,7 +141,7 @@ def open_target(real: Path, flags: int) -> int:
 
 
 def identify(descriptor: int, path: Path, *, sys_root: Path = SYS_ROOT) -> DeviceIdentity:
-    """Identify an open device or file, even if its path leads elsewhere by now.
+    """Identify an open device or file, even if its path now leads elsewhere.
 
     Args:
         path: its name, with all links resolved.
@@ -189,7 +189,7 @@ def _identify_block_device(
         (capacity_bytes,) = struct.unpack("Q", fcntl.ioctl(descriptor, BLKGETSIZE64, b"\0" * 8))
         (logical_bytes,) = struct.unpack("I", fcntl.ioctl(descriptor, BLKSSZGET, b"\0" * 4))
     except OSError as error:
-        raise DeviceError(f"{real} does not tell its size: {reason_of(error)}") from error
+        raise DeviceError(f"{real} does not report its size: {reason_of(error)}") from error
     if not capacity_bytes:
         raise DeviceError(f"{real} has no capacity: no medium, or an unused loop device")
     node = find_node(major_minor, sys_root)

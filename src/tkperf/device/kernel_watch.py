@@ -26,7 +26,7 @@ SELDOM_SHARE = 0.02
 LEAST_SELDOM_S, MOST_SELDOM_S = 0.1, 0.2
 # Users switch the kernel's counting on and off by hand, so it rarely changes.
 ASK_EVERY_S = 1.0
-# Nobody takes glances during a purge of hours: only the latest can matter then.
+# No glances are taken during a purge of hours: only the latest can matter then.
 MOST_GLANCES = 30_000
 # Seventeen numbers of up to twenty digits take less.
 LONGEST_STAT_BYTES = 1024
@@ -75,7 +75,7 @@ class StatFiles:
                 self._open_all()
             return tuple(os.pread(stat, LONGEST_STAT_BYTES, 0) for stat in self._open)
         except OSError:
-            self.close()  # a RAID set made anew is another device with the same number
+            self.close()  # a RAID set made again is another device with the same number
             return ()
 
     def _open_all(self) -> None:
@@ -126,7 +126,7 @@ class CountingFiles:
         self._files = self._files or [find_disk(node) / "queue/iostats" for node in self._nodes]
         asked = [number(file) for file in self._files]
         if not asked or None in asked:
-            self._files = []  # a RAID set made anew may lie elsewhere
+            self._files = []  # a RAID set made again may lie elsewhere
             return None
         return all(asked)
 

@@ -40,7 +40,7 @@ class ErasePermit:
         """Descriptor of the exclusively opened device, for ioctls."""
         self._require_at_hand()
         if self._held.is_lent:
-            raise RefusedError(f"{self.identity.path} is not held exclusively just now")
+            raise RefusedError(f"{self.identity.path} is not held exclusively at the moment")
         return self._held.exclusive
 
     @property
@@ -81,7 +81,7 @@ class ErasePermit:
     def _require_at_hand(self) -> None:
         self.require_in_use()
         if self._held.is_lent and not (self._shared and self.lent_to):
-            raise RefusedError(f"{self.identity.path} is in the hands of another program just now")
+            raise RefusedError(f"{self.identity.path} is lent to another program at the moment")
 
     def recheck(self) -> None:
         """Check the held device again, just before a destructive act.
@@ -135,7 +135,7 @@ class ErasePermit:
 
 
 class SetPermit(ErasePermit):
-    """The right to write to a RAID set or mapping that tkperf makes of permitted drives, each time anew."""
+    """The right to write to a RAID set or mapping that tkperf makes of permitted drives; each set needs a new one."""
 
     def __init__(self, identify: Callable[[], DeviceIdentity], *, made_by: object) -> None:
         """Hold the set.
@@ -153,7 +153,7 @@ class SetPermit(ErasePermit):
         return self._held.is_open
 
     def made(self) -> None:
-        """Check that a set made anew has just the permitted drives, and hold it.
+        """Check that a new set has just the permitted drives, and hold it.
 
         Raises:
             RefusedError: it has other members, or others use it.
@@ -189,7 +189,7 @@ class ControllerPermit:
         """Check that these are the confirmed drives; raise DeviceError if not."""
         if dict(serials) != self.serials:
             raise DeviceError(
-                f"the drives of the RAID set are not those that were confirmed any more: {serials},"
+                f"the drives of the RAID set are no longer those that were confirmed: {serials},"
                 f" before {self.serials}; nothing more is written"
             )
 
@@ -204,7 +204,7 @@ def grant_controller_permit(
     """
     serial_of = {address: serial for address, serial in serials.items() if serial}
     if len(serial_of) < len(serials):
-        raise RefusedError("a drive behind the controller tells no serial number: not touched")
+        raise RefusedError("a drive behind the controller reports no serial number: not touched")
     expected = ",".join(serial_of.values())
     if confirmed_id != expected:
         raise RefusedError(
@@ -220,7 +220,7 @@ def hold_target(identity: DeviceIdentity) -> Hold:
     The held device is checked again, so that nothing can come between the check and the hold.
 
     Raises:
-        DeviceError: it is gone, or another one by now.
+        DeviceError: it is gone, or now a different one.
         RefusedError: there are objections; the message lists all of them.
     """
     require_shown(read_identity(identity.path), identity)
@@ -248,7 +248,7 @@ def grant_permit(held: Hold, *, confirmed_id: str) -> ErasePermit:
         confirmed_id: the device to erase as the user named it; must be its ``confirm_id``.
 
     Raises:
-        DeviceError: it is gone, or another one by now.
+        DeviceError: it is gone, or now a different one.
         RefusedError: the name is wrong, or others use it now.
     """
     identity = held.identity

@@ -98,7 +98,7 @@ def find_objections(
 
 
 def find_data(identity: DeviceIdentity) -> tuple[Signature, ...]:
-    """Find file systems and partition tables that nobody uses: the user must know and confirm them.
+    """Find file systems and partition tables that are not in use: the user must know and confirm them.
 
     Raises:
         DeviceError: the device cannot be read.
@@ -204,7 +204,7 @@ def _member_objections(identity: DeviceIdentity) -> Iterator[Objection]:
     for signature in signatures:
         if signature.member:
             sentence = (
-                f"it holds a {signature}; if nobody needs that set any more: "
+                f"it holds a {signature}; if that set is no longer needed: "
                 f"wipefs --all {signature.device}"
             )
             yield Objection(Reason.MEMBER, sentence)
@@ -232,7 +232,7 @@ def _busy_objections(identity: DeviceIdentity, survey: Survey) -> Iterator[Objec
     for below in survey.subject.exact[1:]:
         name = survey.subject.nodes[below].name
         if _is_claimed(Path("/dev") / name, below):
-            sentence = f"{name}, which is below it, is in use: somebody has it open exclusively"
+            sentence = f"{name}, which is below it, is in use: another program or the kernel has it open exclusively"
             yield Objection(Reason.BUSY, sentence)
 
 
@@ -248,7 +248,7 @@ def _is_claimed(path: Path, device: int) -> bool:
 def _file_objections(
     identity: DeviceIdentity, survey: Survey, held: int | None
 ) -> Iterator[Objection]:
-    # The descriptor, if there is one: the name may lead to another file by now.
+    # The descriptor, if there is one: the name may now lead to another file.
     path = identity.path if held is None else f"/proc/self/fd/{held}"
     if not os.access(path, os.W_OK):
         yield Objection(Reason.READ_ONLY, "the file is read-only for you")
@@ -288,8 +288,8 @@ def _state_objections(survey: Survey, reasons: set[Reason]) -> Iterator[Objectio
         yield Objection(Reason.SWAP, "the file is in use as swap space")
     elif state.open_elsewhere and not reasons:
         sentence = (
-            "the file is in use by somebody who cannot be seen from here: the kernel, or a process "
-            "of another user or container has it open, mapped or running"
+            "the file is in use by something that cannot be seen from here: the kernel, or a "
+            "process of another user or container, has it open, mapped or running"
         )
         yield Objection(Reason.OPEN, sentence)
 
@@ -299,7 +299,7 @@ def _lock_objections(survey: Survey) -> Iterator[Objection]:
         process = survey.proc_root / str(lock.process)
         if lock.process is not None and is_ours(process):
             continue
-        who = describe_process(process) if lock.process else "somebody who has it open"
+        who = describe_process(process) if lock.process else "a process that has it open"
         if not any(use.process == who for use in survey.processes.uses):
             yield Objection(Reason.LOCKED, f"the file is locked ({lock.kind}) by {who}")
     if survey.is_open_over_nfs():

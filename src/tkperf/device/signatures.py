@@ -1,4 +1,4 @@
-"""Data on a device or in a file that nobody uses just now.
+"""Data on a device or in a file that is not in use.
 
 Finds file systems, partition tables, members of sets, and content of any other kind.
 """
@@ -59,7 +59,7 @@ def find_signatures(
         places: for each, its name for people and the path to read.
 
     Raises:
-        DeviceError: they cannot be read, so that nobody knows which data would be lost.
+        DeviceError: they cannot be read, so the data to lose is not known.
     """
     signatures: list[Signature] = []
     for name, path in places.items():

@@ -75,7 +75,7 @@ class Survey:
         return ask_file_state(
             self.identity.path,
             self.identity.inode,
-            # If tkperf itself has it open, nobody is alone with it.
+            # If tkperf itself has it open, the kernel grants no lease.
             count=count and not self.processes.own,
             swap=bool(self.lost_swaps),
             file_system=self.place.mount.kind if self.place else None,

@@ -109,7 +109,7 @@ def wait_until(
     """Ask until it is done; return False if that takes longer than the limit.
 
     Args:
-        progress: the limit begins anew whenever its result changes; it is called after ``is_done``.
+        progress: the limit starts again whenever its result changes; it is called after ``is_done``.
     """
     last, since_s = progress(), monotonic()
     while not is_done():

@@ -71,7 +71,9 @@ class SegmentMapping:
             DeviceError: there is none.
         """
         if self._mapping is None:
-            raise DeviceError(f"{self.drive.identity.path}: its segments are not mapped just now")
+            raise DeviceError(
+                f"{self.drive.identity.path}: its segments are not mapped at the moment"
+            )
         return str(self._mapping.node)
 
     def create(self) -> None:

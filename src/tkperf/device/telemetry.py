@@ -21,7 +21,7 @@ LOG_EVERY_S = 60.0
 # Longest wait of a purge, or of the end of a run, for a reading under way. A tool that hangs is killed before.
 PAUSE_LIMIT_S = 20.0
 FINISH_LIMIT_S = 15.0
-# After so many failures in a row, tkperf does not read a drive's log any more.
+# After so many failures in a row, tkperf stops reading a drive's log.
 MOST_FAILURES = 3
 
 T = TypeVar("T")
@@ -123,7 +123,7 @@ class TelemetryWatch:
         try:
             self._go_on()
         except Exception as error:
-            self._troubles.append(f"drives' logs are not read any more: {error!r}")
+            self._troubles.append(f"drives' logs are no longer read: {error!r}")
 
     def _go_on(self) -> None:
         temperature_every_s, log_every_s = self._every_s
@@ -177,7 +177,7 @@ class TelemetryWatch:
         self._failures[drive.name] = (before or 0) + 1
         if error.for_good or self._failures[drive.name] >= MOST_FAILURES:
             drive.give_up()
-            text = "it is not read any more"
+            text = "it is no longer read"
         elif before is None or before == 0:
             text = "it is tried again"
         else:

@@ -39,7 +39,7 @@ class NvmeSwitch:
         done = self._nvme("set-feature", "--feature-id=6", f"--value={int(on)}")
         if done.status:
             output = " ".join((done.stderr or done.stdout).split())[:200]
-            raise DeviceError(f"{self.path} does not let its write cache be set: {output}")
+            raise DeviceError(f"{self.path} does not allow setting its write cache: {output}")
 
     def _nvme(self, command: str, *options: str) -> Completed:
         try:
@@ -50,7 +50,7 @@ class NvmeSwitch:
 
 @dataclass(frozen=True, slots=True)
 class SysfsSwitch:
-    """Switch by ``attribute``, the cache_type of a SCSI or virtio disk; the kernel asks the drive anew."""
+    """Switch by ``attribute``, the cache_type of a SCSI or virtio disk; the kernel asks the drive again."""
 
     path: str
     attribute: Path
@@ -64,7 +64,7 @@ class SysfsSwitch:
             self.attribute.write_text("write back" if on else "write through")
         except OSError as error:
             raise DeviceError(
-                f"{self.path} does not let its write cache be set: {reason_of(error)}"
+                f"{self.path} does not allow setting its write cache: {reason_of(error)}"
             ) from error
 
 
@@ -166,6 +166,7 @@ class WriteCache:
         self._switch.write(on)
         if self._switch.read() is not on:
             raise DeviceError(
-                f"the write cache of {self._path} did not go {ON_OFF[on]}; run with --write-cache "
+                f"the write cache of {self._path}could not be switched {ON_OFF[on]}; run with "
+                "--write-cache "
                 "keep to measure it as it is, which every result will disclose"
             )

@@ -69,7 +69,7 @@ class Next:
 class Engine(Protocol):
     """A load generator. Every method raises EngineError or DeviceError when the load could not be measured.
 
-    With StepFailedError another try may help: after ``rest`` the same step can be measured anew.
+    With StepFailedError another try may help: after ``rest`` the same step can be measured again.
     tests/engine/test_conformance.py has the requirements for every engine.
 
     Attributes:

@@ -78,7 +78,7 @@ class Seeds:
 class Mapped:
     """A mapping of a drive that is measured instead of the drive. Fills precondition the part of the drive they name.
 
-    ``path`` is the name of the mapping, whichever node it has just now.
+    ``path`` is the name of the mapping, whichever node it has at the moment.
     """
 
     drive: ErasePermit

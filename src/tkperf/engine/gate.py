@@ -2,7 +2,7 @@
 
 Every job thread of the waiting fio runs ``exec_prerun``, a shell. It writes its process id to a file, so
 that tkperf can see which threads wait and which have died. It opens LOCK, waits for a shared lock on it
-(``flock -s 9``) and tests whether GO exists. Once the gate is open no program is started any more:
+(``flock -s 9``) and tests whether GO exists. Once the gate is open, no further program is started:
 ``test`` is the shell's own. Starting one took 3 ms with two threads and 15 ms with eight.
 tkperf holds the lock exclusively. To open the gate it creates GO and drops the lock,
 which wakes all threads at once, late comers included. If tkperf dies, the kernel drops the lock,
@@ -73,7 +73,7 @@ class Gate:
         Raises:
             OSError: the gate is gone from its folder; all waiters fail then.
         """
-        # Unlike a new file, a new name needs no room in a folder that is full by now.
+        # Unlike a new file, a new name needs no room in a folder that has become full.
         self._shut_path.rename(self._go_path)
         self.close()
 

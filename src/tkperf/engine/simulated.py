@@ -123,7 +123,7 @@ class SimulatedEngine:
         self._ready, self._let_go = (), None
 
     def _hand_over(self, execution: Execution, then: Next | None) -> Execution:
-        """Let go the load that follows, if it can be chosen by now."""
+        """Let go the load that follows, if it can already be chosen."""
         self._ready = then.loads if then else ()
         load = then.choose(execution.measurement) if then else None
         if load is None:

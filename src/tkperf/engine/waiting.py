@@ -16,7 +16,7 @@ from tkperf.model.workload import Step
 PREPARE_AHEAD_S = 3.0
 # A slow machine needs more: so many times fio's recent time to come to its gate.
 START_MARGIN = 2.0
-# The interval of looking for threads that should wait at their gate by now.
+# The interval of looking for threads that should already wait at their gate.
 GATE_POLL_S = 0.005
 
 

@@ -94,7 +94,7 @@ def _of_queue(site: Site, drive: AuditedDrive) -> Iterator[Setting]:
     for name, subject, value, offered, why in (
         ("scheduler", "I/O scheduler", wanted, wanted in choices,
          "the drive gets I/Os as they are issued"),
-        # A change of the scheduler sets it anew.
+        # A change of the scheduler resets it.
         ("nr_requests", "requests of the queue", None, None, "put back with the scheduler"),
         ("rq_affinity", "completion affinity", "2", None,
          "each CPU completes what it issued: no single one does it for all"),

@@ -1,4 +1,4 @@
-"""Settings of the host for a measurement: recorded, set and verified, and put back when no owner wants them any more.
+"""Settings of the host for a measurement: recorded, set and verified, and put back when their last owner has ended.
 
 All of them are safe and reversible: the governor and energy preference of the CPUs, and the queue of the
 measured drives. tkperf stops no service and touches no other drive. The values before are written to /run,
@@ -26,7 +26,7 @@ FOLDER = Path("run/tkperf")
 SCHEMA = "tkperf-tune-state/1"
 # The owner of settings made by the command, until it puts them back; other owners are processes.
 BY_COMMAND = "tkperf tune"
-# tkperf writes as root only to these paths, whoever wrote the file.
+# tkperf writes as root only to these paths, regardless of the file's author.
 _PATHS = re.compile(
     r"/sys/devices/system/cpu/cpufreq/policy\d+/(scaling_governor|energy_performance_preference)"
     r"|/sys/block/(?!\.{1,2}/)[^/]+/queue/(scheduler|nr_requests|rq_affinity|wbt_lat_usec)"

@@ -2,7 +2,7 @@
 
 Every text is JSON. Its rounds count from 0, tkperf's from 1. Throughput is in KiB/s. A latency
 result has [min, max, mean] in us and no count of I/Os, so its rates stay unknown. Steady state is
-judged anew by the rule; a warning reports a different verdict of TKperf.
+judged again by the rule; a warning reports a different verdict of TKperf.
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ class LeftOut:
 class GoesOn(StrEnum):
     """The point at which a test went on after an interruption."""
 
-    # The round that was cut off, again; earlier judgements decide nothing any more.
+    # The round that was cut off, again; earlier judgements no longer decide anything.
     ROUND = "round"
     # The purge before the cut, and everything after it, again.
     PURGE = "purge"

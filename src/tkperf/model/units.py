@@ -132,7 +132,7 @@ def format_number(value: float | None, digits: int | None = None) -> str:
     """Return a number as people read it.
 
     Args:
-        digits: after the decimal point, for a number known in full, such as a count; left out: as many
+        digits: after the decimal point, for a number known in full, such as a count; default: as many
             as a measured figure deserves (``find_digit_place``).
     """
     if value is None or isnan(value):

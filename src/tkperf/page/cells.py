@@ -114,7 +114,7 @@ def _words(subject: SectionSubject, detail: CellDetail, scopes: Sequence[ScopeVi
         "of the response time."
     )
     return (
-        f"Every second{between} of what is named above{several}; where a point stands for several seconds the "
+        f"Every second{between} of what is named above{several}; where a point covers several seconds the "
         "shade reaches from the lowest to the highest, and zooming in (wheel or pinch) shows each."
         + shaded * any(part.judged for part in parts)
         + " The histogram, the exceedance and the percentiles are of the same I/Os."

@@ -74,12 +74,12 @@ class SpotKind(StrEnum):
     SPIKE = "spike"
 
 
-# Names of colours; those of curves are easy to tell apart in this order.
+# Names of colours; those of curves are easy to distinguish in this order.
 PALETTE = (
     "blue", "vermilion", "green", "amber", "violet", "sky", "pink", "brown", "olive", "crimson", "slate", "teal",
 )  # fmt: skip
 MANY_COLOURS = (*PALETTE, "orange", "azure", "leaf", "plum")
-"""Colours of parts of a chart that do not overlap: more than in ``PALETTE``, so harder to tell apart."""
+"""Colours of parts of a chart that do not overlap: more than in ``PALETTE``, so harder to distinguish."""
 NEUTRAL = "neutral"
 """Colour of all but curves: ideals, edges."""
 DASHES = 4
@@ -118,7 +118,7 @@ class Point(NamedTuple):
     """A point of a curve.
 
     Attributes:
-        low, high: the ends of the interval that it stands for.
+        low, high: the ends of the interval that it covers.
         link: the address that a click opens.
         flag: the reason why it may not show the device alone.
         facts: values of the curve's ``facts``.
@@ -139,7 +139,7 @@ class Curve:
 
     Attributes:
         name: name in the legend; several parts of one curve share it, and its colour.
-        variant: name of what its dash tells, in a legend of its own.
+        variant: meaning of its dash, in a legend of its own.
         label: name at its end, where no title is above it; empty: its name.
         dots: each point can be seen on the line.
         muted: one of many in the background.
@@ -238,8 +238,8 @@ class Chart(Picture):
     """Curves, or bars, over an axis.
 
     Attributes:
-        series: what tells the curves apart: the title of the legend.
-        variants: what their dashes tell.
+        series: title of the legend: the field by which the curves differ.
+        variants: meanings of their dashes.
         series_word: what a curve is, in a point's facts.
         flat: the places are below each other, and the values go to the right.
         grouped: marks of different curves at one place are next to each other.
@@ -314,7 +314,7 @@ class Bucket(NamedTuple):
 
     lower: float
     upper: float
-    count: int  # type: ignore[assignment]  # of a tuple, which nobody counts
+    count: int  # type: ignore[assignment]  # hides tuple.count, which is not used
 
 
 class Marked(NamedTuple):

@@ -37,7 +37,7 @@ def describe_axes(titles: Iterable[str]) -> str:
 
 
 def describe_curves(axes: Sequence[WorkloadAxis]) -> str:
-    """Return the axes that tell a chart's curves apart: ``, one curve for each R/W mix``; empty for a single curve."""
+    """Return the axes by which a chart's curves differ: ``, one curve for each R/W mix``; empty for a single curve."""
     return f", one curve for each {describe_axes(axis.title for axis in axes)}" if axes else ""
 
 
@@ -51,7 +51,7 @@ def describe_quantities(quantities: Sequence[Quantity]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
-    """Names of a chart's curves or bars, by the axes that tell them apart."""
+    """Names of a chart's curves or bars, by the axes by which they differ."""
 
     axes: tuple[WorkloadAxis, ...]
 
@@ -88,7 +88,7 @@ class Naming:
 
 
 def find_naming(workloads: Iterable[Workload]) -> Naming:
-    """Return names that tell these workloads apart; a single workload gets its block size as name."""
+    """Return names that distinguish these workloads; a single workload gets its block size as name."""
     return Naming(axes=find_axes(workloads) or (BLOCKS,))
 
 
@@ -103,7 +103,7 @@ def describe_direction(workloads: Iterable[Workload], read_percent: int) -> str:
 def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
     """Return a key for each workload of a section that an address can contain.
 
-    Mix and block size come first, as in all reports so far; then the other axes that tell them apart.
+    Mix and block size come first, as in all reports so far; then the other axes by which they differ.
     """
     several = list(dict.fromkeys(workloads))
     axes = [

@@ -217,7 +217,7 @@ def _changes(figure: Figure, loads: LoadsOfTest) -> Charts:
 
 _SHADE = (
     "A load that is longer than a point is drawn by its seconds, others each by one value; where a point "
-    "stands for several, the shade reaches from the lowest to the highest."
+    "covers several, the shade reaches from the lowest to the highest."
 )
 
 

@@ -79,7 +79,7 @@ def run(
     """Execute a plan, keep everything in ``NAME.tkperf``, and return the results.
 
     Args:
-        plan: a plan made just now. The run looks at the device again before it writes to it.
+        plan: a plan that was just made. The run looks at the device again before it writes to it.
         name: name of the run file, shown in every report.
         folder: folder of the run file; created if need be.
         confirm: ``plan.confirm_id``, from a caller who knows that this data may be destroyed.
@@ -113,7 +113,7 @@ def resume(
     """Continue a run in its own run file, and return the results of the whole run.
 
     Args:
-        plan: a plan made just now by ``tkperf.pipeline.resume.make_resume_plan``.
+        plan: a plan just made by ``tkperf.pipeline.resume.make_resume_plan``.
         confirm, ask, observers: see ``run``.
 
     Raises:

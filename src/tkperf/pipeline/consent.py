@@ -33,7 +33,7 @@ class Question:
         devices: the names of the devices, for people.
         ids: the text that confirms each device, in the same order.
         data: data recognised on the devices, or data that could be there unseen; empty if nothing.
-        empty: the devices were made just now, so nothing can be lost: the question is never asked.
+        empty: the devices were just made, so nothing can be lost: the question is never asked.
         given_as: DEVICE as the user gave it; it confirms a device that its path confirms.
     """
 
@@ -122,7 +122,7 @@ def nobody_to_ask(question: Question, way: str) -> RefusedError:
     space = "" if way.endswith("=") else " "
     expected = repr(question.expected) if way.endswith("=") else question.expected
     return RefusedError(
-        f"all data on {question.where} will be destroyed and nobody is there to ask."
+        f"all data on {question.where} will be destroyed, and there is no terminal to ask on."
         f"{question.loss} Confirm with {way}{space}{expected}"
     )
 
@@ -139,7 +139,7 @@ def permitted(
 
     Raises:
         RefusedError: a device is in use, the answer is wrong, or there is no user to ask.
-        DeviceError: a device is gone, or is another by now.
+        DeviceError: a device is gone, or is now a different one.
     """
     with ExitStack() as held:
         holds = []
@@ -180,7 +180,7 @@ def permit_controller_drives(
     silent = [address for address, serial in serials.items() if not serial]
     if silent:
         raise RefusedError(
-            f"drive {', '.join(silent)} behind the controller tells no serial number, so it "
+            f"drive {', '.join(silent)} behind the controller reports no serial number, so it "
             "cannot be confirmed. Nothing was touched"
         )
     question = Question(

@@ -152,7 +152,7 @@ class ScratchFileSubject(DriveSubject):
         if not os.path.lexists(path) and _is_among_devices(path):
             raise DeviceError(f"{path} does not exist, and /dev is no place for a scratch file")
         size_bytes = self._request.size_bytes
-        assert size_bytes is not None, "what has no size is there already"
+        assert size_bytes is not None, "something without a size has that name already"
         return DeviceIdentity(
             path=str(real),
             kind=TargetKind.FILE,
@@ -180,7 +180,7 @@ class ScratchFileSubject(DriveSubject):
                 identity.capacity_bytes,
                 identity.logical_block_bytes,
             ):
-                raise DeviceError(f"{path} is not the scratch file any more that was made just now")
+                raise DeviceError(f"{path} is no longer the scratch file that was just made")
             facts = inspect_device(identity)
             fitted = replace(fitted, identity=identity)
             with (
@@ -254,7 +254,7 @@ class SegmentsSubject(DriveSubject):
             DeviceError, RefusedError: see ``DriveSubject``.
         """
         if request.raid is not None:
-            raise refuse_segments(plain, "of a RAID set the layers below are not tkperf's to map")
+            raise refuse_segments(plain, "tkperf maps no layers below a RAID set")
         if request.size is not None:
             raise refuse_segments(plain, f"{request.device} is to be a file")
         super().__init__(request, look_only=look_only)

@@ -116,7 +116,7 @@ class FollowedFile:
         """Look at the file, and return the events since the look before.
 
         Raises:
-            RunFileError: the file cannot be read any more.
+            RunFileError: the file can no longer be read.
         """
         state = self._find_state()
         if state == self._state:
@@ -132,7 +132,8 @@ class FollowedFile:
             return status.st_ino, status.st_size, status.st_mtime_ns, is_being_written(self._path)
         except OSError as error:
             raise RunFileError(
-                f"{self._path} cannot be read any more: {reason_of(error)}; the run may go on without it"
+                f"{self._path} cannot be read any more: {reason_of(error)}; the run may go on "
+                "without it"
             ) from error
 
 
@@ -197,7 +198,7 @@ def find_writing(run_file: Path) -> Writer | None:
 
 
 def interrupt(run_file: Path, writer: Writer) -> None:
-    """Ask a run to end: signal only the process that holds the file's lock, never another one that has its number by then.
+    """Ask a run to end: signal only the process that holds the file's lock, never another one that has taken its number.
 
     Raises:
         UsageError: the process is not seen from here, is another user's, or is no tkperf.
@@ -233,8 +234,8 @@ def describe_wait(pid: int | None) -> str:
     """Explain a long wait. A process that a signal stopped (T in proc(5)) ends only when it goes on."""
     state = (text(Path(f"/proc/{pid}/stat")) or "").rpartition(")")[2].split()[:1]
     why = (
-        f"it stands still by SIGSTOP or Ctrl-Z, and ends once it goes on: kill -CONT {pid}"
+        f"it is stopped (SIGSTOP or Ctrl-Z) and ends once it continues: kill -CONT {pid}"
         if state == ["T"]
         else "a purge under way is finished first, and a full disk is waited for"
     )
-    return f"waiting for process {pid}: {why}; Ctrl-C ends this waiting alone"
+    return f"waiting for process {pid}: {why}; Ctrl-C ends only this waiting"

@@ -96,14 +96,14 @@ class Destination:
         for path in sides:
             if os.path.lexists(path):
                 raise RunFileError(
-                    f"{path} is there without its run file: move it away, it may hold the last "
+                    f"{path} exists without its run file: move it away, it may hold the last "
                     f"steps of an earlier {self.name}, or choose another NAME"
                 )
         target = Path(os.path.realpath(device))
         for path in (self.run_path, *self.other_files, *sides):
             if Path(os.path.realpath(path)) == target:
                 raise RunFileError(
-                    f"{device} is where tkperf would write results of its own: choose another NAME"
+                    f"{device} is a file that tkperf would write results to: choose another NAME"
                 )
 
     def require_space(self, fitted: Fitted) -> None:
@@ -283,7 +283,5 @@ def _say_what_is_kept(destination: Destination, writer: RunFileWriter) -> Iterat
         path = destination.run_path
         hint = f"see what was measured: tkperf show {path}, go on: tkperf resume {path}"
         if not path.exists():
-            hint = (
-                f"{path} is not there any more: if it was moved, tkperf resume takes its new name"
-            )
+            hint = f"{path} no longer exists: if it was moved, give tkperf resume its new name"
         raise type(error)(f"{text}; {hint}") from error

@@ -164,28 +164,38 @@ def _require_possible(path: Path, record: RunRecord) -> None:
     """Refuse a run that could not go on with any device."""
     info = record.info
     if info.imported:
-        raise UsageError(f"{path} is an imported result: another tool measured it, nothing goes on")
+        raise UsageError(
+            f"{path} is an imported result: another tool measured it, so it cannot be resumed"
+        )
     if record.status is RunStatus.RUNNING:
-        raise RunFileError(f"{path} is being written: its run still goes on")
+        raise RunFileError(f"{path} is being written: its run is still going on")
     if not record.planned or info.started_utc is None or info.active_range_length_bytes is None:
-        raise RunFileError(f"{path}: nothing was measured in it yet: remove it, and run anew")
+        raise RunFileError(
+            f"{path}: nothing was measured in it yet: remove it, and start a new run"
+        )
     if record.left_out:
         raise RunFileError(
-            f"{path} is damaged, so the run cannot go on: {record.left_out[0]}; what can be read is "
+            f"{path} is damaged, so the run cannot be resumed: {record.left_out[0]}; what can be "
+            "read is "
             f"shown by tkperf show {path}"
         )
     if info.tkperf_version != __version__:
         raise RunFileError(
-            f"{path} was measured by tkperf {info.tkperf_version}, this is {__version__}: resume it "
-            "with that one, or run anew"
+            f"{path} was measured by tkperf {info.tkperf_version}, this is {__version__}: resume "
+            "it with that version, or start a new run"
         )
     if info.suite not in SUITES:
-        raise RunFileError(f"{path} is of no suite that tkperf {__version__} has: run anew")
+        raise RunFileError(
+            f"{path} belongs to no suite that tkperf {__version__} has: start a new run"
+        )
     if info.suite == "raid":
-        raise UsageError(f"{path}: a set is made anew for each run, so a raid run cannot go on")
+        raise UsageError(
+            f"{path}: a set is made anew for each run, so a raid run cannot be resumed"
+        )
     if info.table("active_range").get("segments", 1) != 1:
         raise UsageError(
-            f"{path}: its segments lie in places drawn for the run alone, so it cannot go on in others"
+            f"{path}: its segments lie in places drawn for this run alone, so it cannot be "
+            "resumed in others"
         )
 
 
@@ -201,7 +211,9 @@ def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
         if name not in planned:
             raise not_known("--repeat", name, planned)
         if name in suite and suite[name].finds_demand:
-            raise UsageError(f"--repeat {name}: the other tests ran at what it found; run anew")
+            raise UsageError(
+                f"--repeat {name}: the other tests ran at the demand that it found; start a new run"
+            )
     for name in request.add:
         if name not in suite:
             raise not_known("--test", name, suite)
@@ -210,7 +222,7 @@ def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
                 f"--test {name}: the run has it already; --repeat {name} measures it again"
             )
         if suite[name].finds_demand:
-            raise UsageError(f"--test {name}: the other tests ran without it; run anew")
+            raise UsageError(f"--test {name}: the other tests ran without it; start a new run")
     if record.status is RunStatus.COMPLETE and not request.repeat and not request.add:
         raise UsageError(
             f"{request.path} has ended, nothing is missing; --repeat TEST measures a test again, "
@@ -232,10 +244,12 @@ def _require_purge_command(request: ResumeRequest, info: RunInfo) -> None:
         return
     if begun_with is None:
         raise RefusedError(
-            f"{request.path}: the run was begun without --purge-command: leave it out. Nothing was touched"
+            f"{request.path}: the run was begun without --purge-command: leave it out. Nothing "
+            "was touched"
         )
     raise RefusedError(
-        f"{request.path}: the run was begun with --purge-command {shlex.quote(str(begun_with))}: give the "
+        f"{request.path}: the run was begun with --purge-command {shlex.quote(str(begun_with))}: "
+        "give the "
         "same again if it is yours, no command is taken from a run file. Nothing was touched"
     )
 
@@ -256,7 +270,7 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
         known = name in RunRequest.__struct_fields__
         if fault := find_type_fault(name, value) if known else "none that a run has":
             raise RunFileError(
-                f"{request.path}: damaged: option {name[:40]} is {fault}; the run cannot go on"
+                f"{request.path}: damaged: option {name[:40]} is {fault}; the run cannot be resumed"
             )
     run_request = RunRequest(
         suite=info.suite,
@@ -279,8 +293,8 @@ def _require_device(info: RunInfo, request: RunRequest) -> None:
     require_same_device(info.device, identity, inspect_device(identity).values)
     if (version := find_fio_version()) != info.fio_version:
         raise EngineError(
-            f"the run was measured with {info.fio_version}, here is {version}: results of one run "
-            "come from one fio; install that one, or run anew"
+            f"the run was measured with {info.fio_version}, here is {version}: one run takes one "
+            "version of fio; install that one, or start a new run"
         )
 
 
@@ -299,7 +313,7 @@ def _require_same_plan(path: Path, info: RunInfo, plan: RunPlan) -> None:
     ):
         raise RunFileError(
             f"{path}: this tkperf makes another plan of its profile than the one that began it; "
-            "resume it with that one, or run anew"
+            "resume it with that version, or start a new run"
         )
 
 
@@ -315,7 +329,8 @@ def _replay(
     test = find_test(record.info.suite, under_way.name, record.info.profile)
     if test is None:
         raise RunFileError(
-            f"{request.path}: damaged: its profile has no test {under_way.name[:40]!r}; the run cannot go on"
+            f"{request.path}: damaged: its profile has no test {under_way.name[:40]!r}; the run "
+            "cannot be resumed"
         )
     profile = plan.profile
     for name in record.planned:
@@ -329,8 +344,8 @@ def _replay(
         return replay(procedure, rows, earlier, accept=request.accept)
     except (ValueError, TypeError) as error:
         raise RunFileError(
-            f"{request.path}: the log of {under_way.name} does not follow its procedure: {error}; "
-            "the run cannot go on"
+            f"{request.path}: the log of {under_way.name} does not follow its procedure: "
+            f"{error}; the run cannot be resumed"
         ) from error
 
 
@@ -346,7 +361,7 @@ def _info_of(record: RunRecord, plan: RunPlan, added: Sequence[str]) -> RunInfo:
     if info.profile_name not in built_in_profiles():
         raise UsageError(
             f"--test: the run's options changed numbers of {info.profile_name}, a profile of your "
-            "own, so the numbers before are not known any more; run the test by itself"
+            "own, so the original numbers are not known; run the test by itself"
         )
     fitted = replace(plan.fitted, plain=load_profile(info.profile_name))
     found = find_changes(plan.request, fitted)

@@ -29,7 +29,7 @@ def require_same_device(
     if differences:
         raise DeviceError(
             f"{identity.path} is not the device of the run as it was then: "
-            f"{'; '.join(differences)}. Where it has another name by now: tkperf resume RUN_FILE DEVICE"
+            f"{'; '.join(differences)}. If its name has changed: tkperf resume RUN_FILE DEVICE"
         )
 
 
@@ -58,7 +58,7 @@ def _differences(
         for key in ("path", "backing"):
             if recorded.get(key) != facts.get(key):
                 yield f"{key} {facts.get(key)}, not {recorded.get(key)}"
-    # Path and size of a loop device may belong to another image by now.
+    # Path and size of a loop device may now belong to another image.
     if behind is not None and not known:
         yield f"behind it is {identity.loop_backing or 'nothing known'}, not {behind}"
 

@@ -141,8 +141,8 @@ def _relive_step(engine: SimulatedEngine, sequence: int, step: StepRecord, fitte
             now.latency_sum_ns,
         ):
             raise RunFileError(
-                f"row {sequence} of the log does not come out again: this simulated drive is another "
-                "than the one that was measured; run anew"
+                f"row {sequence} of the log does not come out again: this simulated drive is "
+                "another than the one that was measured; start a new run"
             )
 
 

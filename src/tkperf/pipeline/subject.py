@@ -191,7 +191,7 @@ class RunSubject(ABC):
         """Ask, set up, and put everything back in the end, however the run ends.
 
         Raises:
-            RefusedError: no consent, or the subject is in use by now; nothing was touched.
+            RefusedError: no consent, or the subject is now in use; nothing was touched.
             DeviceError, EngineError: the run cannot begin, or the device could not be put back.
         """
 

@@ -57,7 +57,7 @@ class DemandSearchTable(SteppedTable, frozen=True, kw_only=True):
     within_percent: Annotated[
         float,
         msgspec.Meta(ge=0, lt=100),
-        means("how far below the best IOPS the least demand may be, in %"),
+        means("greatest shortfall of the least demand below the best IOPS, in %"),
     ]
 
 

@@ -48,13 +48,15 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
         means("queue depth of each thread (QD): jobs x io_depth I/Os at most are outstanding"),
     ]
     arrival: Annotated[
-        Arrival, means("when I/Os are offered: linear (evenly spaced) or poisson (at random times)")
+        Arrival,
+        means("times of the offered I/Os: linear (evenly spaced) or poisson (at random times)"),
     ]
     increment_iops: Annotated[
         int,
         msgspec.Meta(ge=1, le=1_000_000),
         means(
-            "IOPS offered from level to level; 2, 5, 10 ... times that for a drive that would need more levels"
+            "IOPS offered from level to level; 2, 5, 10 ... times that for a drive that would "
+            "need more levels"
         ),
     ]
     most_levels: Annotated[int, msgspec.Meta(ge=2, le=1000), means("levels of a mix, at most")]
@@ -194,8 +196,10 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         *random_write_state.describe(profile, table, circumstances),
         f"For R/W mix {wording.mixes(table.read_percents)}:",
         f"    RND {table.block_size_kib:g} KiB, {outstanding}, as fast as the drive answers for "
-        f"{table.saturate_s:g} s: levels are {table.increment_iops:,} IOPS apart, or 2, 5, 10 ... times "
-        f"that, so that at most {table.most_levels} levels reach {_RAISED_FOR_HEADROOM:g} x what it did",
+        f"{table.saturate_s:g} s: levels are {table.increment_iops:,} IOPS apart, or 2, 5, 10 "
+        "... times "
+        f"that, so that at most {table.most_levels} levels reach {_RAISED_FOR_HEADROOM:g} x what "
+        "it did",
         f"    For each level until {format_count(table.missed_levels, 'level')} in a row were missed:",
         f"        RND {table.block_size_kib:g} KiB offered {arrivals}, at most "
         f"{table.jobs * table.io_depth} outstanding: {table.warm_up_s:g} s warm-up, then "

@@ -46,7 +46,7 @@ class QualityOfServiceTable(RandomWriteStateTable, frozen=True, kw_only=True):
         means("rounds of each stream: a warm-up and a measured part"),
     ]
     warm_up_s: Annotated[Seconds, means("length of the warm-up of each round, in s")]
-    measured_s: Annotated[Seconds, means("length of what is measured of each round, in s")]
+    measured_s: Annotated[Seconds, means("length of the measured part of each round, in s")]
 
     def scaled(self, step_s: float) -> Self:
         """Return the table with rounds of another length; the warm-ups before them keep theirs."""
@@ -167,7 +167,8 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 def _describe_stream(stream: _Stream, table: QualityOfServiceTable) -> str:
     return (
         f"{stream.access.order} {table.block_size_kib:g} KiB R/W {format_mix(stream.read_percent)}, "
-        f"TC {table.jobs} / QD {table.io_depth}: {format_count(table.rounds, 'round')} of {table.warm_up_s:g} s warm-up "
+        f"TC {table.jobs} / QD {table.io_depth}: {format_count(table.rounds, 'round')} of "
+        f"{table.warm_up_s:g} s warm-up "
         f"and {table.measured_s:g} s measured"
     )
 

@@ -59,7 +59,7 @@ class SweepTable(SteppedTable, frozen=True, kw_only=True):
     read_percents: Annotated[Percents, means("R/W mixes, in % of reads, the outermost loop")]
     block_sizes_kib: Annotated[BlockSizesKib, means("block sizes, in KiB")]
     compressible_percents: Annotated[
-        Percents, means("how much of the data a drive's compression could save, in %")
+        Percents, means("share of the data that a drive's compression could save, in %")
     ]
     jobs: Annotated[ThreadCounts, means("thread counts (TC)")]
     io_depths: Annotated[Depths, means("queue depths of each thread (QD), the innermost loop")]

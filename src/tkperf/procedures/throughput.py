@@ -56,9 +56,9 @@ class ThroughputTable(SteppedTable, frozen=True, kw_only=True):
         Literal["shared", "own"],
         means("preconditioned in the block size of its table (shared), or in that of the rounds"),
     ] = "shared"
-    jobs: Annotated[Jobs | None, means("thread count (TC); left out: the shared demand")] = None
+    jobs: Annotated[Jobs | None, means("thread count (TC); default: the shared demand")] = None
     io_depth: Annotated[
-        Depth | None, means("queue depth of each thread (QD); left out: the shared demand")
+        Depth | None, means("queue depth of each thread (QD); default: the shared demand")
     ] = None
 
 

@@ -66,25 +66,25 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
     capacity_multiple: Annotated[
         float,
         msgspec.Meta(ge=1e-6, le=1e6),
-        means("it ends when so many times the active range is written"),
+        means("amount of writes that ends it, as a multiple of the active range"),
     ]
     round_every_slices: Annotated[
         int,
         msgspec.Meta(ge=0, le=MOST_SLICES),
         means("steady state is judged by every n-th slice, from the first; 0: no such rule"),
     ]
-    access: Annotated[Access, means("order of addresses; left out: random")] = Access.RANDOM
+    access: Annotated[Access, means("order of addresses; default: random")] = Access.RANDOM
     histogram_s: Annotated[
         float,
         msgspec.Meta(ge=0, le=LONGEST_S),
-        means("length of the histogram run afterwards, in s; 0, or left out: none"),
+        means("length of the histogram run afterwards, in s; 0 or no value: none"),
     ] = 0
     histogram_jobs: Annotated[
-        Jobs | None, means("its thread count (TC); left out: that of the stream")
+        Jobs | None, means("its thread count (TC); default: that of the stream")
     ] = None
     histogram_io_depth: Annotated[
         Depth | None,
-        means("its queue depth of each thread (QD); left out: that of the stream"),
+        means("its queue depth of each thread (QD); default: that of the stream"),
     ] = None
 
     def fault(self, profile: Profile) -> str | None:
@@ -220,7 +220,8 @@ def _compare_with_capacity(profile: Profile, table: WriteSaturationTable) -> tup
     if capacities == table.capacity_multiple:
         return ()
     return (
-        f"    The PTS counts {table.capacity_multiple:g} x the user capacity; {capacities:g} x the user "
+        f"    The PTS counts {table.capacity_multiple:g} x the user capacity; {capacities:g} x "
+        "the user "
         "capacity is written here",
     )
 

@@ -31,7 +31,7 @@ REWRITE_TAKES_S = 0.5
 # A day and a half of samples take about 20 MB here.
 MOST_WAITING_BYTES = 256 << 20
 LONGEST_BACKLOG_S = 24 * 3600.0
-# At the end no measurement is running any more: wait for a user to make room.
+# At the end no measurement is running: wait for a user to make room.
 LAST_WAIT_S = 600.0
 # A user who stopped the run wants it to end; nothing is lost, because the entries are saved elsewhere.
 STOPPED_WAIT_S = 30.0

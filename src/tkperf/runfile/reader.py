@@ -105,7 +105,7 @@ class RunFile:
         """Return the rows and seconds that the file gained since an earlier look, by this reader or another."""
         after, after_part = (0, 0) if since is None else (since.sequence, since.part)
         with self._reading(after) as (rows, record):
-            # Each step numbers its parts anew.
+            # Each step numbers its parts from the start.
             begun = _under_way_since(record)
             if since is not None and begun != since.begun_s:
                 after_part = 0

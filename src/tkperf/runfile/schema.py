@@ -137,7 +137,7 @@ def require_schema(db: sqlite3.Connection, path: Path) -> None:
     if unreleased or version < VERSION:
         raise RunFileError(
             f"{path} was written by tkperf {by} in a format that was never released and is not read "
-            f"(this one reads format {VERSION}): use that tkperf, or measure anew"
+            f"(this one reads format {VERSION}): use that tkperf, or measure again"
         )
     raise RunFileError(
         f"{path} was written by tkperf {by}, a newer one (format {version}, this one reads format "

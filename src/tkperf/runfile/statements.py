@@ -96,7 +96,7 @@ class Statements:
         try:
             self._write(event)
         except BAD_ROW as error:
-            if isinstance(event, RunResumed):  # without it the file would be no log any more
+            if isinstance(event, RunResumed):  # without it the file would no longer be a log
                 raise RunFileError(f"cannot write {self._path}: {reason_of(error)}") from error
             self._statements = []
             self._warn("not-kept", f"{_describe(event)} is not kept: {reason_of(error)}")

@@ -108,7 +108,7 @@ def reopen_run_file(path: Path) -> LockedDatabase:
     except BaseException as error:
         os.close(lock)
         if isinstance(error, BlockingIOError):
-            raise RunFileError(f"{path} is being written: its run still goes on") from None
+            raise RunFileError(f"{path} is being written: its run is still going on") from None
         if isinstance(error, sqlite3.Error | OSError):
             raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error
         raise

@@ -218,7 +218,7 @@ def read_own(path: Path) -> tuple[bytes, FileStamp]:
             # Closing it releases the lock. A writer holds the lock exclusively.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RunFileError(f"{path} is being written: its run still goes on") from None
+            raise RunFileError(f"{path} is being written: its run is still going on") from None
         with open(descriptor, "rb", closefd=False) as file:
             content = file.read()
         return content, state_of(os.fstat(descriptor))
@@ -280,7 +280,7 @@ def journal_of(real: Path) -> Path:
 def may_roll_back(real: Path, status: os.stat_result) -> bool:
     """Return whether only users who can write to a run file can have written the journal next to it.
 
-    SQLite rolls a journal back into its file, whoever put it there. The owner of the folder may be
+    SQLite rolls a journal back into its file, regardless of who put it there. The owner of the folder may be
     any user, as in the home of the user who calls sudo: another user's journal belongs to that user.
     """
     try:

@@ -61,7 +61,7 @@ class Resumed:
     """The part of a run that was done before it goes on.
 
     Attributes:
-        done: the section outcomes of each test that is not run any more.
+        done: the section outcomes of each test that is not run again.
         replayed: the replay of the test that was cut off.
     """
 

@@ -148,7 +148,7 @@ class RunWatch:
         self._prepared = True
 
     def step_begins(self, kind: StepKind, now_s: float, planned_s: float | None) -> None:
-        """Note that a step has begun, just now or a moment ago; ``planned_s`` None: its duration is unknown."""
+        """Note that a step has begun, now or a moment ago; ``planned_s`` None: its duration is unknown."""
         filling = kind is StepKind.FILL and self.fill_counters is not None
         same = filling == self._filling
         self._filling = filling
@@ -221,7 +221,7 @@ class RunWatch:
         """Return the observations of the step that just ended.
 
         Args:
-            handed_over_s: when the next load was let go, if it was by now.
+            handed_over_s: when the next load was let go, if it was.
             earliest_s: no I/O of the step can have been done before; None: that is ``started_s``.
             goes_on: the step is a slice of a load that has not ended.
 
@@ -292,7 +292,7 @@ class RunWatch:
         return idle_s + (HANDOVER_LIMIT_S if ready else COLD_START_LIMIT_S)
 
     def test_begins(self) -> None:
-        """Start counting anew: each kind of warning is given once a test."""
+        """Start counting again: each kind of warning is given once a test."""
         self._warned, self._steps = set(), Counter()
 
     def warnings(self, test: str, step: StepRecord, at_s: float) -> Iterator[RunWarning]:
@@ -300,8 +300,8 @@ class RunWatch:
         if self._not_counted and not self._warned_not_counted:
             self._warned_not_counted = True
             text = (
-                "the kernel does not count this device's I/O (is queue/iostats 0?): whether others "
-                "use it meanwhile cannot be seen"
+                "the kernel does not count this device's I/O (is queue/iostats 0?), so that I/O "
+                "of others cannot be seen"
             )
             yield RunWarning(code="io-not-counted", text=text, test=test, at_s=at_s)
         if step.measurement.host_limited and HOST_LIMITED not in self._warned:

@@ -214,8 +214,9 @@ class _TestRun:
             return
         self._warned = True
         text = (
-            f"{verdict.tracking}: {verdict.reason}. That keeps the window from being steady: more is "
-            "measured until a window is undisturbed, as long as the test may last. If that is how this "
-            "host is, --accept-disturbed takes such windows, and every result says so"
+            f"{verdict.tracking}: {verdict.reason}. Such values do not count toward steady "
+            "state: the test goes on until a window is undisturbed, or to its end. If this host "
+            "is always like that, --accept-disturbed accepts such windows, and every result "
+            "says so"
         )
         self.performer.warn("window-disturbed", text)

@@ -140,7 +140,7 @@ class StepWatch:
             self._comparable = False
             return
         if now.counts.ios < before.counts.ios:
-            self._comparable = False  # another device by the same name: a set made anew
+            self._comparable = False  # another device by the same name: a new set
         if now.counts.ios == before.counts.ios and not (
             now.counts.in_flight or before.counts.in_flight
         ):
@@ -306,7 +306,7 @@ class StepWatch:
             [
                 0.0
                 if side.foreign_bytes > compared.limit_bytes + side.open_bytes
-                # If a side without I/O of this step has not made up for its bytes by now, they will not come any more.
+                # If a side without I/O of this step has not made up for its bytes by this time, they will not come.
                 else max(0.0, (side.lacked_bytes if side.fio_bytes else 0.0) - side.foreign_bytes)
                 for side in compared.sides
             ]
@@ -380,7 +380,7 @@ class StepWatch:
         return (_moved(later[-1].counts) - _moved(start)) / (later[-1].at_s - ended_s)
 
     def _forget_before(self, moment_s: float) -> None:
-        """Forget glances before a moment: a fill takes hours, and nothing needs them any more."""
+        """Forget glances before a moment: a fill takes hours, and nothing needs them later."""
         keep = next(
             (index for index, glance in enumerate(self._glances) if glance.at_s >= moment_s), 0
         )

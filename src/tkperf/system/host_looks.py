@@ -248,7 +248,7 @@ class ProcHostLooks:
                 if key in values:
                     now[path] = unit * int(values[key]), int(values[b"nr_throttled"])
         for path, (lasted_s, times) in now.items():
-            # The former values of a group that was just entered, or made anew, are not known.
+            # The former values of a group that was just entered, or made again, are not known.
             before_s, before_times = self._throttled_before.get(path, (lasted_s, times))
             if lasted_s >= before_s and times >= before_times:
                 self._throttled_s += lasted_s - before_s

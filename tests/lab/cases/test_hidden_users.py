@@ -201,6 +201,6 @@ def test_hidden_user_of_a_file(
         moved = image.rename(folder / "moved")
         try:
             refused = refuse("ssd", "case", str(moved), "-ft", "--output", str(tmp_path))
-            assert says in refused or "somebody who cannot be seen" in refused
+            assert says in refused or "something that cannot be seen" in refused
         finally:
             moved.rename(image)

@@ -194,7 +194,7 @@ def _fold(
     first: float,
     near: float,
 ) -> _Comb | None:
-    # Narrow the reach step by step; each step fits the line through the events anew.
+    # Narrow the reach step by step; each step fits the line through the events again.
     for reach in (max(near, period / 6), max(near, period / 12), near, near):
         number = np.rint((events - first) / period)
         kept = np.abs(events - first - period * number) <= reach + 1e-9

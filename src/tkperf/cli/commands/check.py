@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--require-confidence",
     is_flag=True,
-    help="A claim that is met within the uncertainty of the value, or by a value that has none, fails, too.",
+    help="Fail claims that are met only within the uncertainty of the value, or by a value without one, too.",
 )
 def check(
     run_files: tuple[Path, ...],

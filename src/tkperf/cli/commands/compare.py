@@ -48,11 +48,11 @@ ARRANGEMENTS = ("runs", "cohort", "history")
     "--folder",
     type=OUTPUT_FOLDER,
     metavar="DIR",
-    help="All of them into this folder, whatever else is asked for: comparison.html, .pdf, .csv, .json, .md, "
+    help="Write all formats into this folder, too: comparison.html, .pdf, .csv, .json, .md, "
     "and TKperf's plots as PNG.",
 )
 @click.option(
-    "-z", "--zip", "zipped", is_flag=True, help="With -f: what it holds as comparison.zip, too."
+    "-z", "--zip", "zipped", is_flag=True, help="With -f: pack its files as comparison.zip, too."
 )
 def compare(
     run_files: tuple[Path, ...],

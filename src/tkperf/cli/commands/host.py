@@ -17,7 +17,7 @@ from tkperf.model.errors import DeviceError, UsageError
 
 @click.command(cls=Command)
 @click.argument("device", required=False, type=Device(simulated=False))
-@click.option("--unlock", is_flag=True, help="Clear an ATA password that a cut-off purge left.")
+@click.option("--unlock", is_flag=True, help="Clear an ATA password left by an interrupted purge.")
 @json_option
 def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
     """Show the facts of DEVICE, whether it could be tested, and what this machine lacks.
@@ -60,8 +60,10 @@ def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
 
 @click.command(cls=Command)
 @click.argument("device", required=False, type=Device(simulated=False))
-@click.option("--apply", "apply_", is_flag=True, help="Set them, as root, until --restore.")
-@click.option("--restore", is_flag=True, help="Put back what was before; needs no DEVICE.")
+@click.option(
+    "--apply", "apply_", is_flag=True, help="Apply the settings, as root, until --restore."
+)
+@click.option("--restore", is_flag=True, help="Restore the previous settings; needs no DEVICE.")
 @json_option
 def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None:
     """Show what tkperf would set on this host to measure DEVICE; --apply sets it, --restore puts it back.

@@ -35,7 +35,7 @@ def import_(files: tuple[Path, ...], folder: Path, name: str | None) -> None:
     Each result XML of TKperf 1.x to 2.2 becomes a run. JSON files of fio, given together, become
     one: results of the same job and workload are its rounds, in the order of the times that fio
     wrote, however the files are given. For a folder tkperf takes all .json and .xml files below it. Such runs compare with each other, by workload, not with
-    tkperf's tests. Steady state is judged anew. What is odd is left out with its reason. Nothing is
+    tkperf's tests. Steady state is judged again. What is odd is left out with its reason. Nothing is
     overwritten; every result says that it was imported.
 
     \b

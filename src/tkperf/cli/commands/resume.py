@@ -1,4 +1,4 @@
-"""tkperf resume: go on with a run that was cut off, or repeat or add tests of an ended one."""
+"""tkperf resume: resume an interrupted run, or repeat or add tests of an ended one."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ def _split(_ctx: object, _param: object, given: tuple[str, ...]) -> tuple[str, .
 _TESTS = (
     on_test(
         "--accept-interruption", "accept", is_flag=True,
-        help="Go on where it stopped, also within a stream or a steady-state window; all that spans the "
-        "interruption is marked. Purges and fills are done anew all the same.",
+        help="Continue where it stopped, also within a stream or a steady-state window; everything that spans the interruption is marked. Purges and fills are still repeated.",
     ),
     on_test(
         "--repeat", metavar="TEST,...", multiple=True, callback=_split,
-        help="Measure a test of the run again; what was measured before is kept and named.",
+        help="Measure a test of the run again; the earlier measurement is kept and named.",
     ),
     on_test(
         "--test", "add", metavar="TEST,...", multiple=True, callback=_split,
@@ -44,12 +43,12 @@ _TESTS = (
     params=[
         click.Argument(["run_file"], type=RUN_FILE),
         click.Argument(["device"], required=False, type=Device()),
-        *_TESTS, STRICT, purge_command("The run's --purge-command again: none is taken from its file."),
+        *_TESTS, STRICT, purge_command("Repeat the run's --purge-command; none is taken from its file."),
         *CONSENT, *VIEWS,
     ],
 )  # fmt: skip
 def resume(run_file: Path, **options: Any) -> None:
-    """Go on with the run in RUN_FILE after a kill, a crash, a power cut, Ctrl-C or an error.
+    """Resume the run in RUN_FILE after a kill, a crash, a power cut, Ctrl-C or an error.
 
     Everything is as the run was begun with: profile, options, tests, device. DEVICE says where the
     device is now, if it has another name since; it has to be the same one. It is erased, so it is

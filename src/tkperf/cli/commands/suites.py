@@ -29,7 +29,7 @@ _RAID = (
         "-c", "--config", "raid", required=True, metavar="FILE", type=InputFile(".json"),
         help="raid.json: devices, raidlevel, type (sw_mdadm or hw_lsi), stripsize ...",
     ),
-    on_target("--remove-set", is_flag=True, help="Take the set down again after the run."),
+    on_target("--remove-set", is_flag=True, help="Remove the set again after the run."),
 )  # fmt: skip
 
 

@@ -84,7 +84,7 @@ _LISTS = (
     on_test(
         "--compressibility", "compressible_percents", type=_Values(_whole, "0,50,90"),
         metavar="PERCENT,PERCENT...",
-        help="How much of the data a drive's compression could save; 0 is random data.",
+        help="Share of the data that a drive's compression could save, in %; 0 is random data.",
     ),
     on_test("--access", type=click.Choice([access.value for access in Access]), help="Order of the addresses."),
 )  # fmt: skip

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, params=[click.Argument(["run_file"], type=RUN_FILE), PROGRESS, VERBOSE])
 def attach(run_file: Path, progress: str, verbose: bool) -> None:
-    """Watch the run in RUN_FILE from any terminal, read-only, until it ends. Ctrl-C ends the watching alone.
+    """Watch the run in RUN_FILE from any terminal, read-only, until it ends. Ctrl-C ends only the watching.
 
     Figures come as the run file gets them: with each step, of a long one once a minute.
 

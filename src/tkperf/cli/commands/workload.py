@@ -28,7 +28,7 @@ MOST_REFUSALS_SHOWN = 40
     help="The workload file; default: standard output.",
 )
 @click.option("--name", metavar="NAME", help="Name of the test; default: that of the job file.")
-@click.option("--force", is_flag=True, help="Replace FILE.toml if it is there.")
+@click.option("--force", is_flag=True, help="Replace FILE.toml if it exists.")
 def from_fio(job_file: Path, output: Path, name: str | None, force: bool) -> None:
     """Make a workload file of a job file of fio.
 
@@ -70,7 +70,7 @@ def from_fio(job_file: Path, output: Path, name: str | None, force: bool) -> Non
             complain(f"refused: and {len(error.refusals) - MOST_REFUSALS_SHOWN} more")
         raise
     if output != STDOUT and output.exists() and not force:
-        raise UsageError(f"{output} is there and is not overwritten: --force replaces it")
+        raise UsageError(f"{output} exists and is not overwritten: --force replaces it")
     outputs.write(output, converted.text)
     if output != STDOUT:  # the workload file on stdout has them as comments
         for line in converted.options:

@@ -105,7 +105,7 @@ def _offers(identity: DeviceIdentity) -> tuple[Offer, ...]:
 
 
 def refuse_purge_under_way(identity: DeviceIdentity) -> None:
-    """Raise RefusedError if a drive is still erasing itself, whoever started that."""
+    """Raise RefusedError if a drive is still erasing itself, also if another program started that."""
     if identity.major_minor is None or identity.partition is not None:
         return
     disk = find_disk(find_node(identity.major_minor))
@@ -119,8 +119,8 @@ def refuse_purge_under_way(identity: DeviceIdentity) -> None:
             share = find_scsi_erase(identity.path)
     if share is not None:
         raise RefusedError(
-            f"{identity.path} is erasing itself ({share:.0%} done), perhaps for a tkperf that was "
-            "cut off: wait for its end. Nothing was touched"
+            f"{identity.path} is erasing itself ({share:.0%} done), perhaps started by a tkperf "
+            "that was interrupted: wait until it has finished. Nothing was touched"
         )
 
 

@@ -147,7 +147,7 @@ def _why_not(security: AtaSecurity, *, enhanced: bool) -> str | None:
     if security.locked or security.enabled:
         state = "locked by a password" if security.locked else "protected by a password"
         return (
-            f"the drive is {state}; if a run of tkperf was cut off, 'tkperf doctor --unlock' "
+            f"the drive is {state}; if a run of tkperf was interrupted, 'tkperf doctor --unlock' "
             "clears it"
         )
     if security.frozen:

@@ -39,7 +39,7 @@ def offer_discard(disk: Path) -> tuple[Offer, ...]:
         act=lambda permit, watch: _in_chunks(permit, BLKZEROOUT, watch),
     )
     if not number(disk / "queue/discard_max_bytes"):
-        return (PurgeRefusal(name="discard", because="it takes no discard (TRIM/UNMAP)"), zeroes)
+        return (PurgeRefusal(name="discard", because="it supports no discard (TRIM/UNMAP)"), zeroes)
     discard = PurgeMethod(
         name="discard",
         title="block discard (TRIM/UNMAP) of the whole device",
@@ -73,7 +73,7 @@ def _in_chunks(permit: ErasePermit, request: int, watch: PurgeWatch) -> None:
 
 
 def offer_hole_punching() -> PurgeMethod:
-    """Return the method for files: the first write then allocates their blocks anew, as flash does."""
+    """Return the method for files: the first write then allocates new blocks, as flash does."""
     return PurgeMethod(
         name="hole-punching",
         title="hole punched in the scratch file",

@@ -98,7 +98,7 @@ def find_scsi_erase(path: str) -> float | None:
 
 
 def _wait_until_ready(device: Handle, watch: PurgeWatch) -> None:
-    """Poll the progress indication until the device reports none any more."""
+    """Poll the progress indication until the device reports none."""
 
     def is_done() -> bool:
         share = find_scsi_erase(device.path)

@@ -126,7 +126,7 @@ class MdadmSet:
 
         if not wait_until(is_done, limit_s=RESYNC_STALLED_S, every_s=1.0, progress=read_done):
             action = text(folder / "sync_action")
-            raise DeviceError(f"{self.path}: its {action} does not go on (at {read_done()})")
+            raise DeviceError(f"{self.path}: its {action} makes no progress (at {read_done()})")
         if number(self._sysfs / "md/degraded"):
             raise DeviceError(
                 f"{self.path} is degraded: a member failed while the set was made; see "

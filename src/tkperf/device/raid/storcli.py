@@ -135,7 +135,7 @@ class StorcliSet:
         if len(stated_bytes) < len(drives):
             unknown = ", ".join(drive.address for drive in drives if drive.least_bytes is None)
             raise DeviceError(
-                f"{self.path}: the controller does not tell the size of drive {unknown}: see "
+                f"{self.path}: the controller does not report the size of drive {unknown}: see "
                 f"'{self._program} {CONTROLLER}/eall/sall show'. Nothing was touched"
             )
         return int(min(stated_bytes) * self._config.data_members)
@@ -181,8 +181,8 @@ class StorcliSet:
             share = self._progress(self._where(drive.address), "erase")
             if share is not None:
                 raise RefusedError(
-                    f"{who} is being erased ({share:.0%} done), perhaps by a tkperf that was cut "
-                    "off: wait for its end. Nothing was touched"
+                    f"{who} is being erased ({share:.0%} done), perhaps started by a tkperf that "
+                    "was interrupted: wait until it has finished. Nothing was touched"
                 )
 
     def refuse_taken_node(self) -> None:
@@ -329,7 +329,7 @@ class StorcliSet:
 
         limit_s = CONTROLLER_STALLED_S
         if not wait_until(is_done, limit_s=limit_s, every_s=_POLL_S, progress=lambda: str(shares)):
-            raise DeviceError(f"{self.path}: the {operation} does not go on at {shares}")
+            raise DeviceError(f"{self.path}: the {operation} makes no progress at {shares}")
 
     def _progress(self, place: str, operation: str) -> float | None:
         """Return the share done of an operation; None if it is not under way."""

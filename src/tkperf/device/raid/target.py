@@ -1,4 +1,4 @@
-"""A RAID set as the runner sees it: taken apart for purge and preconditioning, made anew to be measured.
+"""A RAID set as the runner sees it: taken apart for purge and preconditioning, made again to be measured.
 
 tkperf purges and preconditions the members in parallel, as single drives. Then it makes the set of them,
 and measures it only when its resync is done (docs/adr/0010).

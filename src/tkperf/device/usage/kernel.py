@@ -286,7 +286,7 @@ def ask_file_state(
     """Ask the kernel about a file; writes nothing, and its times stay.
 
     Args:
-        file: its device and inode, in case the name leads to another file by now.
+        file: its device and inode, in case the name now leads to another file.
         count: ask if others have it open; the caller must not have it open.
         swap: ask if it is swap space, which needs it opened for writing.
         file_system: the type of its file system.

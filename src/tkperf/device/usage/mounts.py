@@ -149,7 +149,7 @@ def _without_backslashes(value: str) -> str:
 def holds(
     overlay: Mount, layer: str, target: Path, mounts: Sequence[Mount], proc_root: Path
 ) -> bool | None:
-    """Return whether a file lies in an overlay's directory; None if that cannot be found any more.
+    """Return whether a file lies in an overlay's directory; None if that can no longer be found.
 
     Compares the places of both in their file system, so that bind mounts make no difference. If these
     are not known, compares the directories above the file.

@@ -200,7 +200,7 @@ def _open_mode(task: Path, descriptor: str) -> bool | None:
 
 
 def _registered(task: Path, folder: int, name: str, subject: Subject) -> Iterator[_Found]:
-    """Yield files of the target given to io_uring, whose descriptors may be closed by now.
+    """Yield files of the target given to io_uring, whose descriptors may have been closed.
 
     The kernel shows their paths, before 6.9 only their names; to be safe, a file of the same name
     counts as the target's. The kernel does not show if they are open for writing.

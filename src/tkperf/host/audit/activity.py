@@ -76,7 +76,7 @@ def _pressure(
     except (IndexError, ValueError):
         if resource == "cpu":
             return _load_average(site, topic)
-        return topic.not_known("the kernel does not measure it (psi=1 lets it)")
+        return topic.not_known("the kernel does not measure it (the boot option psi=1 turns it on)")
     level = AuditLevel.OK
     if share_pct >= advice_pct:
         level = AuditLevel.DISTURBS if share_pct >= disturbs_pct else AuditLevel.ADVICE
@@ -150,7 +150,7 @@ def _audit_md(site: Site, neighbours: Collection[str]) -> Iterator[AuditFinding]
             continue
         name = folder.parent.name
         members = {find_disk(member).name for member in (folder.parent / "slaves").glob("*")}
-        done = text(folder / "sync_completed") or "how far is not known"
+        done = text(folder / "sync_completed") or "an unknown number of"
         stops = action in ("check", "repair")
         yield Topic(f"{action} of {name}", _RUNS, is_setting=False).find(
             AuditLevel.DISTURBS if members & set(neighbours) else AuditLevel.ADVICE,
@@ -217,7 +217,7 @@ def _audit_systemd(site: Site, level: AuditLevel) -> AuditFinding:
             "there is no systemctl" if "not installed" in str(error) else str(error)
         )
     except (ValueError, RecursionError):
-        words = " ".join(done.stderr.split()) or "it printed what is no list of timers"
+        words = " ".join(done.stderr.split()) or "it printed no list of timers"
         return _TIMERS.not_known(f"systemctl: {words[:120]}")
     left_s = {unit: at_s - site.now_s for unit, at_s in timers.items()}
     due = sorted((max(left, 0.0), unit) for unit, left in left_s.items() if left <= site.lasts_s)
@@ -263,7 +263,7 @@ def _audit_cron(site: Site) -> AuditFinding:
         return _CRON.not_known(f"{', '.join(closed)} cannot be read")
     return _CRON.advise(
         bool(due),
-        f"work on drives in {', '.join(due)}; when it is due was not looked at"
+        f"work on drives in {', '.join(due)}; the times were not checked"
         if due
         else "none that works on drives",
         command=f"sudo systemctl stop {service}",

@@ -161,7 +161,7 @@ def audit_links(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
     if link is None:
         yield _LINK.not_known("the kernel shows none")
     elif link.downgraded is None:
-        yield _LINK.note(f"{link.negotiated}, what it could do is not known")
+        yield _LINK.note(f"{link.negotiated}, its fastest rate is not known")
     else:
         able = f"the drive could do {link.fastest}" if link.downgraded else "its fastest"
         yield _LINK.advise(

@@ -1,4 +1,4 @@
-"""Tables and charts of a section's cells, the means over its window, by the axes that tell workloads apart."""
+"""Tables and charts of a section's cells, the means over its window, by the axes by which workloads differ."""
 
 from __future__ import annotations
 
@@ -326,7 +326,7 @@ def _draw_over_demand(
 
 
 def split_demand(workloads: Iterable[Workload]) -> tuple[WorkloadAxis, tuple[WorkloadAxis, ...]]:
-    """Return the axis along which demand grows within a curve, and the axes that tell the curves apart."""
+    """Return the axis along which demand grows within a curve, and the axes by which the curves differ."""
     axes = find_axes(workloads)
     along = next((axis for axis in (DEPTH, JOBS, OFFERED) if axis in axes), DEPTH)
     return along, tuple(axis for axis in axes if axis is not along)

@@ -98,7 +98,7 @@ def _key(charts: Iterable[ChartView], key: str) -> Iterator[ChartView]:
 def _join(views: list[ChartView]) -> ChartView:
     """Return the first view with the others in it."""
     names = [chart.choice for chart in views]
-    # A plan made elsewhere may have names that do not tell the views apart.
+    # A plan made elsewhere may have names that do not distinguish the views.
     if len(set(names)) < len(names) or len(set(map(len, names))) > 1:
         views = [
             replace(view, choice=(f"{number}: {view.chart.title}",))

@@ -344,7 +344,7 @@ def show_seconds(subject: SectionSubject, figure: Figure) -> Views:
         judged = any(part.judged for part in detail.parts)
         yield ChartView(
             key="seconds",
-            text=f"{what} of every second: where a point stands for several, the shade reaches "
+            text=f"{what} of every second: where a point covers several, the shade reaches "
             "from the lowest to the highest."
             + (" Shaded green: the window that was judged." if judged else ""),
             chart=mark_found(

@@ -61,7 +61,7 @@ LATENCY_MARKS: tuple[tuple[str, Callable[[IoStats], float | None]], ...] = (
 def find_marks(whole: IoStats) -> tuple[Marked, ...]:
     """Return the mean (ART), percentiles and the maximum (MRT), in us, as far as they are known.
 
-    Marks too close to tell apart share one label, at the last of them.
+    Marks too close to distinguish share one label, at the last of them.
     """
     values_ns = ((name, mark(whole)) for name, mark in LATENCY_MARKS)
     marks_us = sorted((value / 1000, name) for name, value in values_ns if value is not None)

@@ -116,7 +116,7 @@ def find_flagged(detail: CellDetail) -> tuple[Shade, ...]:
 
 
 def find_part_starts(detail: CellDetail) -> tuple[Rule, ...]:
-    """Return the start of each part, in ms; empty for a single part, or for too many to tell apart."""
+    """Return the start of each part, in ms; empty for a single part, or for too many to distinguish."""
     return tuple(_parts(detail)) if 1 < len(detail.parts) <= MOST_MARKED_PARTS else ()
 
 

@@ -63,7 +63,7 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
     access: Annotated[Access, means("order of the addresses")]
     read_percent: Annotated[Percent, means("R/W mix, in % of reads")]
     block_size_kib: Annotated[
-        BlockSizeKib | None, means("block size, in KiB; left out: block_shares has them")
+        BlockSizeKib | None, means("block size, in KiB; default: that of block_shares")
     ] = None
     block_shares: Annotated[
         BlockShares,
@@ -74,36 +74,36 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
         ZoneShares,
         AT_MOST,
         means(
-            "of random access, pairs: the % of accesses, and the % of the range that they fall "
-            "into, in its order; left out: evenly spread"
+            "for random access, pairs: the % of accesses, and the % of the range that they fall "
+            "into, in its order; default: evenly spread"
         ),
     ] = ()
-    jobs: Annotated[Jobs | None, means("thread count (TC); left out: the profile's, or -nj")] = None
+    jobs: Annotated[Jobs | None, means("thread count (TC); default: the profile's, or -nj")] = None
     io_depth: Annotated[
-        Depth | None, means("queue depth of each thread (QD); left out: the profile's, or -iod")
+        Depth | None, means("queue depth of each thread (QD); default: the profile's, or -iod")
     ] = None
     offered_iops: Annotated[
         Annotated[float, msgspec.Meta(gt=0, le=MOST_IOPS)] | None,
         means(
-            "I/Os a second that all threads together are to issue; left out: as fast as the device "
+            "I/Os per second, offered by all threads together; default: as fast as the device "
             "answers"
         ),
     ] = None
     arrival: Annotated[
-        Arrival, means("when they are issued: linear (evenly spaced) or poisson (at random times)")
+        Arrival, means("times of issue: linear (evenly spaced) or poisson (at random times)")
     ] = Arrival.LINEAR
     compressible_percent: Annotated[
-        Percent, means("of the data written, how much a drive's compression could save")
+        Percent, means("share of the data written that a drive's compression could save, in %")
     ] = 0
     range_begin_percent: Annotated[
         float,
         msgspec.Meta(ge=0, lt=100),
-        means("where in the active range it begins, in %, rounded down to 1 MiB"),
+        means("begin within the active range, in %, rounded down to 1 MiB"),
     ] = 0
     range_end_percent: Annotated[
         float,
         msgspec.Meta(gt=0, le=100),
-        means("where in the active range it ends, in %, rounded down to 1 MiB unless 100"),
+        means("end within the active range, in %, rounded down to 1 MiB unless 100"),
     ] = 100
 
     @property
@@ -133,15 +133,13 @@ class Loop(_Part, frozen=True, kw_only=True):
 class OwnTracked(_Part, frozen=True, kw_only=True, omit_defaults=True):
     """A tracking variable: the quantity that has to be steady, and its step."""
 
-    quantity: Annotated[TrackedQuantity, means("what is tracked")]
-    load: Annotated[
-        LoadName | None, means("of which load; left out: of the only one of the phase")
-    ] = None
+    quantity: Annotated[TrackedQuantity, means("the tracked quantity")]
+    load: Annotated[LoadName | None, means("its load; default: the only one of the phase")] = None
     at: Annotated[
         dict[str, float],
         msgspec.Meta(max_length=MOST_LOOPS),
         means(
-            "the value of each loop's key, as { block_size_kib = 4 }; left out: there are no loops"
+            "the value of each loop's key, as { block_size_kib = 4 }; needed where there are loops"
         ),
     ] = {}
 
@@ -151,25 +149,25 @@ class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     window_rounds: Annotated[
         Annotated[int, msgspec.Meta(ge=2, le=100)] | None,
-        means("rounds of a window; left out: the profile's"),
+        means("rounds of a window; default: the profile's"),
     ] = None
     max_data_excursion_percent: Annotated[
         Excursion | None,
         means(
-            "greatest minus least value of a window, in % of its average, at most; left out: the "
+            "greatest minus least value of a window, in % of its average, at most; default: the "
             "profile's"
         ),
     ] = None
     max_slope_excursion_percent: Annotated[
         Excursion | None,
         means(
-            "rise or fall of the best linear fit, in % of the average, at most; left out: the "
+            "rise or fall of the best linear fit, in % of the average, at most; default: the "
             "profile's"
         ),
     ] = None
     max_rounds: Annotated[
         Rounds | None,
-        means("rounds after which a phase ends, steady or not; left out: the profile's"),
+        means("rounds after which a phase ends, steady or not; default: the profile's"),
     ] = None
 
     def over(self, profile_rule: SteadyStateTable) -> SteadyStateTable:
@@ -191,17 +189,17 @@ class FillPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field=
 
     load: Annotated[
         LoadName | None,
-        means("sequential writes of one block size; left out: the profile's preconditioning"),
+        means("sequential writes of one block size; default: the profile's preconditioning"),
     ] = None
     passes: Annotated[
-        Passes | None, means("how many times every byte is written; left out: the profile's")
+        Passes | None, means("number of times that every byte is written; default: the profile's")
     ] = None
 
 
 class IdlePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="idle"):
     """Deliberate pause without I/O."""
 
-    idle_s: Annotated[Seconds, means("how long, in s, from the end of the last I/O")]
+    idle_s: Annotated[Seconds, means("length, in s, from the end of the last I/O")]
 
 
 class RoundsPhase(
@@ -224,19 +222,22 @@ class RoundsPhase(
     tracked: Annotated[
         tuple[OwnTracked, ...],
         msgspec.Meta(max_length=8),
-        means("steady in one window, they end the phase; left out: rounds ends it"),
+        means(
+            "variables that end the phase once they are steady in one window; default: none, "
+            "rounds ends it"
+        ),
     ] = ()
     rounds: Annotated[
-        Rounds | None, means("how many there are; left out: as many as steady state takes")
+        Rounds | None, means("number of rounds; default: as many as steady state takes")
     ] = None
     warm_up_rounds: Annotated[
         int,
         msgspec.Meta(ge=0, le=MOST_ROUNDS),
         means("rounds before the first, measured and kept apart"),
     ] = 0
-    idle_s: Annotated[
-        Seconds | None, means("no I/O for so long before each round, in s; left out: none")
-    ] = None
+    idle_s: Annotated[Seconds | None, means("idle time before each round, in s; default: none")] = (
+        None
+    )
 
 
 class StreamPhase(
@@ -245,23 +246,25 @@ class StreamPhase(
     """One load without interruption, recorded in slices, until the first of its ends."""
 
     section: Section
-    load: Annotated[LoadName, means("what it does")]
+    load: Annotated[LoadName, means("its load")]
     slice_s: Annotated[Seconds, means("length of a slice, which is recorded by itself, in s")]
-    longest_s: Annotated[Seconds, means("it ends after so long, in s, the warm-up not counted")]
+    longest_s: Annotated[Seconds, means("longest time, in s, without the warm-up")]
     tracked: Annotated[
         TrackedQuantity | None,
-        means("steady, it ends the phase; left out: it is not judged"),
+        means("quantity that ends the phase once it is steady; default: none"),
     ] = None
     judged_every_s: Annotated[
         Seconds | None,
-        means("a slice is judged every so many s, from the first; left out: each of them"),
+        means("interval of the judged slices, from the first, in s; default: each slice"),
     ] = None
     written_multiple: Annotated[
         Annotated[float, msgspec.Meta(ge=1e-6, le=1e6)] | None,
-        means("it ends when so many times the active range is written; left out: no such end"),
+        means(
+            "amount of writes that ends it, as a multiple of the active range; default: no limit"
+        ),
     ] = None
     warm_up_s: Annotated[
-        Seconds | None, means("first part, measured and kept apart, in s; left out: none")
+        Seconds | None, means("first part, measured and kept apart, in s; default: none")
     ] = None
 
     @property

@@ -53,15 +53,15 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
 
     source: Source = "a workload file"
     format: Annotated[Literal[1], means("version of this format")]
-    name: Annotated[Name, means("of the test, as --test, claims and comparisons name it")]
-    title: Annotated[Title, means("of the test in reports")]
+    name: Annotated[Name, means("name of the test, for --test, claims and comparisons")]
+    title: Annotated[Title, means("title of the test in reports")]
     steady_state: Annotated[
-        OwnSteadyState, means("the rule for steady state; left out: the profile's")
+        OwnSteadyState, means("the rule for steady state; default: the profile's")
     ] = OwnSteadyState()
     loads: Annotated[
         dict[LoadName, Load],
         msgspec.Meta(min_length=1, max_length=MOST_VALUES),
-        means("tables [loads.NAME]: what phases name"),
+        means("tables [loads.NAME], which phases name"),
     ]
     phases: Annotated[
         tuple[OwnPhase, ...],
@@ -366,7 +366,8 @@ def find_unreachable(phases: Sequence[OwnPhase], rules: SteadyStateTable) -> str
             judged = 1 + (phase.slices - 1) // phase.judged_every
             if judged < rules.window_rounds:
                 return (
-                    f"{name_phase(number, phase)}, key longest_s: only {judged} slices are judged, and a "
+                    f"{name_phase(number, phase)}, key longest_s: only {judged} slices are "
+                    "judged, and a "
                     f"window needs {rules.window_rounds}: steady state cannot be reached"
                 )
     return None

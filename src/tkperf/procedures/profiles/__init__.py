@@ -56,7 +56,7 @@ def _meaning(field: msgspec.inspect.Field) -> str:
     meaning = str((field.type.extra_json_schema or {}).get("description", ""))
     if field.required or "left out" in meaning:
         return meaning
-    return f"{meaning}; left out: {show_value(field.default)}"
+    return f"{meaning}; default: {show_value(field.default)}"
 
 
 def apply_options(
@@ -113,7 +113,8 @@ def resolve_range(text: str, capacity_bytes: int, alignment_bytes: int) -> Activ
             percent = 0.0
         if not 0 < percent <= 100:
             raise UsageError(
-                f"'{text[:40]}' is not a share of the device: give more than 0% and at most 100%, or a size"
+                f"'{text[:40]}' is not a share of the device: give more than 0% and at most "
+                "100%, or a size"
             )
         length_bytes = int(capacity_bytes * percent / 100)
     else:

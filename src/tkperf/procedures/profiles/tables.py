@@ -52,9 +52,7 @@ def means(text: str) -> msgspec.Meta:
     return msgspec.Meta(description=text)
 
 
-Source = Annotated[
-    str, msgspec.Meta(min_length=1), means("where the numbers of the table come from")
-]
+Source = Annotated[str, msgspec.Meta(min_length=1), means("source of the numbers of the table")]
 
 
 class ProfileTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -131,7 +129,7 @@ class ActiveRangeTable(ProfileTable, frozen=True, kw_only=True):
         str, means("part of the device that tests may use, from its start: 75%, or 16GiB")
     ]
     amount: Annotated[
-        str | None, means("how much of it they use, e.g. 16GiB; left out: all of it")
+        str | None, means("amount of it that they use, e.g. 16GiB; default: all of it")
     ] = None
     segments: Annotated[
         int,
@@ -171,11 +169,12 @@ class PreconditioningTable(ProfileTable, frozen=True, kw_only=True):
     key: ClassVar[str] = "preconditioning"
 
     block_size_kib: Annotated[BlockSizeKib, means("block size of these writes")]
-    passes: Annotated[Passes, means("how many times every byte of the range is written")]
+    passes: Annotated[Passes, means("number of times that every byte of the range is written")]
     length: Annotated[
         str | None,
         means(
-            "the range, from the start of the device: 80%, or 16GiB; left out: the active range, or all that its segments may lie in"
+            "the range, from the start of the device: 80%, or 16GiB; default: the active range, "
+            "or all that its segments may lie in"
         ),
     ] = None
 
@@ -202,7 +201,7 @@ class WriteCacheTable(ProfileTable, frozen=True, kw_only=True):
     key: ClassVar[str] = "write_cache"
 
     setting: Annotated[
-        Literal["on", "off", "keep"], means("how it is set; keep leaves it as it is")
+        Literal["on", "off", "keep"], means("setting during the run; keep leaves it unchanged")
     ]
 
 

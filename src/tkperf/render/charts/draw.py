@@ -128,7 +128,7 @@ class _Drawing:
 
     @property
     def _named(self) -> list[Curve]:
-        """Return the curves that a legend or their own names tell apart."""
+        """Return the curves that a legend or their own names distinguish."""
         return [curve for curve in self.chart.curves if not curve.muted]
 
     @property

@@ -45,7 +45,7 @@ def name_ends(
 
     Args:
         y: the axis of values, which has a domain.
-        style: the channels that tell the curves apart.
+        style: the channels by which the curves differ.
     """
     ends = {name: value for name, value in find_ends(curves).items() if name}
     labels = {curve.name: curve.label or curve.name for curve in curves}

@@ -40,7 +40,7 @@ def print_status(view: StatusView, console: Console) -> None:
 
 
 def _shorten(paths: Column, most: int) -> Column:
-    """Shorten paths at their beginning, as their end tells runs apart; commands find a run without the suffix."""
+    """Shorten paths at their beginning, as their ends distinguish runs; commands find a run without the suffix."""
     names = (path.removesuffix(RUN_FILE_SUFFIX) for path in paths.cells)
     return replace(
         paths,
