@@ -165,7 +165,7 @@ def test_an_imported_run(tmp_path: Path) -> None:
 
 def test_a_raid_run(run_file: Path) -> None:
     edit(run_file, suite="raid")
-    assert_refused(run_file, 2, "a raid run cannot go on")
+    assert_refused(run_file, 2, "a raid run cannot be resumed")
 
 
 def test_a_run_of_no_suite(run_file: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_run_in_segments(run_file: Path) -> None:
     assert isinstance(profile, dict)
     table = profile["active_range"] | {"segments": 2048, "amount": "8GiB"}
     edit(run_file, profile=profile | {"active_range": table})
-    assert_refused(run_file, 2, "its segments lie in places drawn for the run alone")
+    assert_refused(run_file, 2, "its segments lie in places drawn for this run alone")
 
 
 def test_a_damaged_file(run_file: Path) -> None:

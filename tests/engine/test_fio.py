@@ -83,7 +83,7 @@ def test_a_drive_is_filled_and_what_is_mapped_of_it_measured(
     drive = tmp_path / "drive"
     drive.write_bytes(bytes(8 << 20))
     permit = grant_permit(hold_target(read_identity(drive)), confirmed_id=str(drive)).redeem()
-    mapped = Mapped(drive=permit, path="/dev/mapper/tkperf-segments-sdx")
+    mapped = Mapped(permit=permit, path="/dev/mapper/tkperf-segments-sdx")
     engine = make_engine(mapped=mapped)
     load = workload(access=Access.SEQUENTIAL, block_size_bytes=128 * 1024)
     fill = Fill(section="s", workload=load, passes=2, length_bytes=6 << 20)

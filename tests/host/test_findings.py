@@ -278,17 +278,17 @@ def test_a_host_is_found_as_it_is(case: Case, tmp_path: Path) -> None:
 def test_of_a_good_host_nothing_is_advised_or_unknown(tmp_path: Path) -> None:
     """The tree that all cases begin with is good: what a case finds is what it changed."""
     audited = audit(make_host(tmp_path))
-    assert audited.of(ADVICE, DISTURBS) == ()
-    assert audited.of(UNKNOWN) == ()
+    assert audited.at_levels(ADVICE, DISTURBS) == ()
+    assert audited.at_levels(UNKNOWN) == ()
 
 
 def test_of_nothing_nothing_is_ok(tmp_path: Path) -> None:
     """Where nothing can be read, no setting is called ok or a note, and nothing fails."""
     site = Site(root=tmp_path, cpus=frozenset({0}), run=answering(EngineError("gone")))
     audited = audit_host(site, ())
-    named = {one.subject for one in audited.of(OK, NOTE)}
+    named = {one.subject for one in audited.at_levels(OK, NOTE)}
     assert named == {"io_uring"}  # a kernel without the switch cannot have it off
-    assert {one.subject for one in audited.of(UNKNOWN)} >= {
+    assert {one.subject for one in audited.at_levels(UNKNOWN)} >= {
         "CPU governor", "turbo", "idle states", "swap", "limits of control groups",
         "timers due within the run", "cron jobs that work on drives", "virtual machine",
     }  # fmt: skip

@@ -203,7 +203,7 @@ def test_curves_are_told_apart_by_what_differs_alone() -> None:
     _, others = split_axes(loads)
     naming = Naming(axes=others)
     assert naming.title == "R/W %, QD"
-    assert {naming.of(load) for load in loads} == {
+    assert {naming.name_of(load) for load in loads} == {
         f"R/W {mix} QD{depth}" for mix in ("100/0", "0/100") for depth in (1, 8)
     }
 

@@ -171,7 +171,7 @@ def test_a_replay_decides_the_same() -> None:
         for number, record in enumerate(records, start=1)
     ]
     replayed = replay(IOPS.procedure(profile(), 1 << 30), log)
-    assert replayed.statements == 8 + 1
+    assert replayed.statement_count == 8 + 1
     assert len(replayed.answers) == 2 + 8
     with pytest.raises(ValueError, match="is not the verdict given there"):
         replay(IOPS.procedure(profile(accept=True), 1 << 30), log)

@@ -90,7 +90,7 @@ class CellDetail:
         """Return reads and writes together."""
         return self.read + self.write
 
-    def of(self, direction: Direction) -> IoStats:
+    def stats_of(self, direction: Direction) -> IoStats:
         """Return the I/Os of one direction, or all."""
         return {Direction.READ: self.read, Direction.WRITE: self.write}.get(direction, self.whole)
 

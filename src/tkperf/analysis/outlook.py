@@ -39,7 +39,7 @@ class Rates:
     note: str
     measured: Mapping[Workload, float] = field(default_factory=dict)
 
-    def of(self, workload: Workload) -> float:
+    def rate_of(self, workload: Workload) -> float:
         """Return the rate of a workload; if never measured, of large sequential writes: it is no faster."""
         return self.measured.get(replace(workload, region=None), self.bytes_per_s)
 

@@ -296,10 +296,10 @@ def _state_objections(survey: Survey, reasons: set[Reason]) -> Iterator[Objectio
 
 def _lock_objections(survey: Survey) -> Iterator[Objection]:
     for lock in survey.find_locks():
-        process = survey.proc_root / str(lock.process)
-        if lock.process is not None and is_ours(process):
+        process = survey.proc_root / str(lock.pid)
+        if lock.pid is not None and is_ours(process):
             continue
-        who = describe_process(process) if lock.process else "a process that has it open"
+        who = describe_process(process) if lock.pid else "a process that has it open"
         if not any(use.process == who for use in survey.processes.uses):
             yield Objection(Reason.LOCKED, f"the file is locked ({lock.kind}) by {who}")
     if survey.is_open_over_nfs():

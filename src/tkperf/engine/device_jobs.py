@@ -81,7 +81,7 @@ class Mapped:
     ``path`` is the name of the mapping, whichever node it has at the moment.
     """
 
-    drive: ErasePermit
+    permit: ErasePermit
     path: str
 
 
@@ -107,7 +107,7 @@ class DeviceJobs:
             fill_permits: the devices to precondition instead, each of them whole: the members of a set.
         """
         self._permit = permit
-        self._fill_permits = ((mapped.drive,) if mapped else tuple(fill_permits)) or (permit,)
+        self._fill_permits = ((mapped.permit,) if mapped else tuple(fill_permits)) or (permit,)
         self._folder = WorkFolder()
         self._started = 0
         self._target = FioTarget(

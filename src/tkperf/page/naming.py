@@ -71,7 +71,7 @@ class Naming:
         """Return whether names include mix and block size; a name leaves out an axis that does not differ."""
         return {MIX, BLOCKS} <= set(self.axes)
 
-    def of(self, workload: Workload) -> str:
+    def name_of(self, workload: Workload) -> str:
         if len(self.axes) == 1:
             return self.axes[0].text(workload)
         if not self._has_both:
@@ -81,7 +81,7 @@ class Naming:
     def words(self, workload: Workload) -> str:
         """Return the name for a place without a title above it: ``4 KiB`` for ``4``."""
         if len(self.axes) != 1:
-            return self.of(workload)
+            return self.name_of(workload)
         (axis,) = self.axes
         sizes = axis is BLOCKS and not workload.block_mix
         return f"{axis.text(workload)} KiB" if sizes else axis.words(workload)

@@ -165,7 +165,7 @@ def _whole(
 
 def _directions(detail: CellDetail, of: _Scope) -> Iterator[_Scope]:
     """Yield the reads and the writes of a mix, over the parts that the section's figures cover."""
-    if not all(detail.of(direction).histogram.total for direction in _DIRECTIONS):
+    if not all(detail.stats_of(direction).histogram.total for direction in _DIRECTIONS):
         return
     parts = _parts_of(of, detail)
     for row, (direction, words) in enumerate(_DIRECTIONS.items(), start=len(detail.parts)):

@@ -294,7 +294,7 @@ class SegmentsSubject(DriveSubject):
                     # The drive's own counters also see I/O outside the mapping.
                     watched=permit.identity,
                     drives=[permit.identity],
-                    mapped=Mapped(drive=permit, path=name),
+                    mapped=Mapped(permit=permit, path=name),
                 ) as equipment:
                     yield equipment
 

@@ -86,7 +86,7 @@ def audit_for(
 def find_disturbing(audit: Audit, *, tune: bool) -> tuple[AuditFinding, ...]:
     """Return the findings that disturb a run. With ``tune``, those that tuning corrects do not count."""
     own = {"CPU governor", "energy preference", "I/O scheduler"} if tune else set()
-    return tuple(one for one in audit.of(AuditLevel.DISTURBS) if one.subject not in own)
+    return tuple(one for one in audit.at_levels(AuditLevel.DISTURBS) if one.subject not in own)
 
 
 def refuse_unfit(audit: Audit, *, tune: bool) -> None:
@@ -142,7 +142,7 @@ def describe_host(audit: Audit, device: str) -> str | None:
         f"{len(findings)} thing{'s' * (len(findings) > 1)} {verb} disturb this run "
         f"({', '.join(dict.fromkeys(one.subject for one in findings))})"
         for level, verb in ((AuditLevel.DISTURBS, "would"), (AuditLevel.ADVICE, "may"))
-        if (findings := audit.of(level))
+        if (findings := audit.at_levels(level))
     ]
     if not counts:
         return None

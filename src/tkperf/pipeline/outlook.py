@@ -261,7 +261,7 @@ def _walk(
     """
     length_bytes = plan.active_range.length_bytes
     procedure = test.test.procedure(plan.profile, length_bytes)
-    walked = phases_ahead(procedure, case, active_range_bytes=length_bytes, pace=rates.of)
+    walked = phases_ahead(procedure, case, active_range_bytes=length_bytes, pace=rates.rate_of)
     groups: dict[tuple[str, type[Phase], int], _Walked] = {}
     before: tuple[str, type[Phase], int] | None = None
     for phase, duration_s in walked:
@@ -282,11 +282,11 @@ def _written(plan: RunPlan, walked: _Walked, rates: Rates) -> float:
                 whole += phase.passes * plan.pass_bytes(phase)
             case Continuous():
                 share = 1 - phase.workload.read_percent / 100
-                whole += share * rates.of(phase.workload) * duration_s
+                whole += share * rates.rate_of(phase.workload) * duration_s
             case Round():
                 whole += sum(
                     (1 - step.workload.read_percent / 100)
-                    * rates.of(step.workload)
+                    * rates.rate_of(step.workload)
                     * step.duration_s
                     for step in phase.steps
                 )

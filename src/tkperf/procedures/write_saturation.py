@@ -77,7 +77,7 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
     histogram_s: Annotated[
         float,
         msgspec.Meta(ge=0, le=LONGEST_S),
-        means("length of the histogram run afterwards, in s; 0 or no value: none"),
+        means("length of the histogram run afterwards, in s; default: 0, none"),
     ] = 0
     histogram_jobs: Annotated[
         Jobs | None, means("its thread count (TC); default: that of the stream")

@@ -73,7 +73,7 @@ class Meter:
         self._work_left -= _WORK_AT_ONCE
         return self.exhausted
 
-    def hold(self, step_bytes: int) -> None:
+    def count_step(self, step_bytes: int) -> None:
         """Count a step's histograms and the text of its job."""
         self._steps_left -= step_bytes
         self._require_budgets()

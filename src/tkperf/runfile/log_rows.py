@@ -133,7 +133,9 @@ class LogRows:
             )
             return None
         histograms = step.measurement.read.histogram, step.measurement.write.histogram
-        self._meter.hold(len(step.job_file) + sum(16 * each.indices.size for each in histograms))
+        self._meter.count_step(
+            len(step.job_file) + sum(16 * each.indices.size for each in histograms)
+        )
         for column, reason in unread.items():
             what = f"{column} of {_row_name(test, columns)}"
             self._salvage.leave_out(

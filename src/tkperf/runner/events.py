@@ -88,7 +88,7 @@ class StepStarted:
     at_s: float
 
     @classmethod
-    def of(
+    def of_phase(
         cls,
         test: str,
         phase: Fill | Round | Continuous,

@@ -181,7 +181,9 @@ class Follower:
         position = progress.steps_done if isinstance(phase, Round) else 0
         length_bytes = record.info.active_range_length_bytes or 0
         at_s = self._last_s(progress)
-        step = StepStarted.of(test, phase, position, at_s=at_s, active_range_bytes=length_bytes)
+        step = StepStarted.of_phase(
+            test, phase, position, at_s=at_s, active_range_bytes=length_bytes
+        )
         if kept is not None and _is_kept(step, kept):
             return replace(step, at_s=kept.started_s)
         return step

@@ -330,7 +330,7 @@ class Performer:
         )
 
     def _start_step(self, phase: Measured, position: int = 0) -> tuple[StepStarted, OnSample]:
-        step = StepStarted.of(
+        step = StepStarted.of_phase(
             self.test.name,
             phase,
             position,

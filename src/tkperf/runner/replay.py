@@ -37,7 +37,7 @@ class Replay:
 
     Attributes:
         answers: the answers to its first phases.
-        statements: the number of its verdicts and section outcomes that are in the log already.
+        statement_count: the number of its verdicts and section outcomes that are in the log already.
         goes_on: the place where it goes on.
         section, round_number: the place of the phase that was cut off; None where none was.
         set_aside_from: the first row of the log that is measured again; None: none is.
@@ -45,7 +45,7 @@ class Replay:
     """
 
     answers: tuple[Answer, ...] = ()
-    statements: int = 0
+    statement_count: int = 0
     goes_on: GoesOn = GoesOn.NEXT
     section: str | None = None
     round_number: int | None = None
@@ -80,7 +80,7 @@ class _Asked:
     phase: Phase
     answer: Answer
     sequence: int | None
-    statements: int
+    statement_count: int
 
 
 def replay(
@@ -105,7 +105,7 @@ def replay(
     reader = _Reader(deque(log), deque(_taken(earlier)))
     missing = reader.read(procedure)
     if missing is None:
-        return Replay(answers=_answers(reader.asked), statements=reader.statements)
+        return Replay(answers=_answers(reader.asked), statement_count=reader.statement_count)
     return _go_on(reader, missing, accept=accept)
 
 
@@ -155,7 +155,7 @@ class _Reader:
     log: deque[LogEntry]
     interruptions: deque[Resumption]
     asked: list[_Asked] = field(default_factory=list)
-    statements: int = 0
+    statement_count: int = 0
 
     def read(self, procedure: Procedure) -> Phase | None:
         """Return the first phase that is not complete in the log; None: the procedure has ended."""
@@ -176,7 +176,7 @@ class _Reader:
         what = "outcome" if isinstance(statement, SectionOutcome) else "verdict"
         if not isinstance(record, type(statement)) or _key(record) != _key(statement):
             raise ValueError(f"row {entry.sequence} of the log is not the {what} given there")
-        self.statements += 1
+        self.statement_count += 1
 
     def _answer(self, phase: Phase) -> bool:
         """Take the answer to a phase from the log. Return False if the log does not have all of it."""
@@ -241,7 +241,7 @@ class _Reader:
             )
 
     def _keep(self, phase: Phase, answer: Answer, sequence: int | None) -> None:
-        self.asked.append(_Asked(phase, answer, sequence, self.statements))
+        self.asked.append(_Asked(phase, answer, sequence, self.statement_count))
 
 
 def _key(statement: Statement) -> tuple[object, ...]:
@@ -256,7 +256,7 @@ def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
     asked = list(reader.asked)
     # A phase that was cut off may have some rows.
     part = reader.log[0].sequence if reader.log else None
-    statements = reader.statements
+    statement_count = reader.statement_count
     repeatable = isinstance(missing, Round) and missing.repeatable and not accept
     # An idle time leaves no row: it may have been cut off, too. The procedure asks again for one before
     # a repeatable round, together with it.
@@ -265,31 +265,33 @@ def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
     if not asked and part is None:
         return NOTHING
     if isinstance(missing, Purge):
-        return Replay(answers=_answers(asked), statements=statements)
+        return Replay(answers=_answers(asked), statement_count=statement_count)
     if accept and not isinstance(missing, Fill):
         return Replay(
             answers=_answers(asked),
-            statements=statements,
+            statement_count=statement_count,
             goes_on=GoesOn.WHERE_IT_STOPPED,
             section=missing.section,
             set_aside_from=part,
             again=describe_phase(missing),
         )
     if isinstance(missing, Round) and missing.repeatable:
-        return _from_round(asked, missing, part, statements)
+        return _from_round(asked, missing, part, statement_count)
     return _from_purge(asked, missing, part)
 
 
-def _from_round(asked: list[_Asked], missing: Round, part: int | None, statements: int) -> Replay:
+def _from_round(
+    asked: list[_Asked], missing: Round, part: int | None, statement_count: int
+) -> Replay:
     """Go on with the round that was cut off, and with the rounds of the same number just before it."""
     section = missing.section
-    while asked and _is_one_round(asked[-1], missing, statements):
+    while asked and _is_one_round(asked[-1], missing, statement_count):
         before = asked.pop()
         assert isinstance(before.phase, Round)
         missing, part = before.phase, before.sequence
     return Replay(
         answers=(*_answers(asked), Interruption()),
-        statements=statements,
+        statement_count=statement_count,
         goes_on=GoesOn.ROUND,
         section=missing.section,
         round_number=missing.number,
@@ -298,13 +300,13 @@ def _from_round(asked: list[_Asked], missing: Round, part: int | None, statement
     )
 
 
-def _is_one_round(before: _Asked, missing: Round, statements: int) -> bool:
+def _is_one_round(before: _Asked, missing: Round, statement_count: int) -> bool:
     phase = before.phase
     return (
         isinstance(phase, Round)
         and phase.repeatable
         and phase.number == missing.number
-        and before.statements == statements
+        and before.statement_count == statement_count
         and before.sequence is not None
     )
 
@@ -318,7 +320,7 @@ def _from_purge(asked: list[_Asked], missing: Phase, part: int | None) -> Replay
     names = dict.fromkeys([*(before.phase.section for before in redone), missing.section])
     return Replay(
         answers=_answers(asked[:place]),
-        statements=redone[0].statements if redone else 0,
+        statement_count=redone[0].statement_count if redone else 0,
         goes_on=GoesOn.PURGE if purges else GoesOn.TEST,
         section=missing.section,
         set_aside_from=rows[0] if rows else part,

@@ -278,7 +278,9 @@ class RunWatch:
         """Yield the disturbances within the step's own time."""
         ended_s = started_s + duration_s
         # A device that does not count seems to do nothing all the time.
-        yield from judge_idle(() if self._not_counted else self._step.idle, started_s, ended_s)
+        yield from judge_idle(
+            () if self._not_counted else self._step.idle_spans, started_s, ended_s
+        )
         yield from judge_stops(self._step.stops, self._step.sleeps, ended_s)
         yield from judge_host(host, started_s, duration_s)
 

@@ -176,7 +176,7 @@ class _TestRun:
     def _follow(self, procedure: Procedure) -> tuple[SectionOutcome, ...]:
         """Drive the procedure to its end: replay the answers of the log, then perform."""
         answers = deque(self.replayed.answers)
-        in_log = self.replayed.statements
+        in_log = self.replayed.statement_count
         section, number = "", 0
         outcomes: list[SectionOutcome] = []
 

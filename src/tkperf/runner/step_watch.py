@@ -85,7 +85,7 @@ _NOTHING = _Document(0.0, 0, 0)
 class StepWatch:
     """The watch over one step. Times are on the clock of the glances."""
 
-    idle: list[tuple[float, float]] = field(default_factory=list)
+    idle_spans: list[tuple[float, float]] = field(default_factory=list)
     stops: list[tuple[float, float]] = field(default_factory=list)
     sleeps: list[tuple[float, float]] = field(default_factory=list)
     _glances: list[Glance] = field(default_factory=list)
@@ -144,15 +144,15 @@ class StepWatch:
         if now.counts.ios == before.counts.ios and not (
             now.counts.in_flight or before.counts.in_flight
         ):
-            if self.idle and self.idle[-1][1] == before.at_s:
-                self.idle[-1] = (self.idle[-1][0], now.at_s)
+            if self.idle_spans and self.idle_spans[-1][1] == before.at_s:
+                self.idle_spans[-1] = (self.idle_spans[-1][0], now.at_s)
             else:
                 self._forget_short_idle()
-                self.idle.append((before.at_s, now.at_s))
+                self.idle_spans.append((before.at_s, now.at_s))
 
     def _forget_short_idle(self) -> None:
-        if self.idle and self.idle[-1][1] - self.idle[-1][0] < LEAST_IDLE_S:
-            self.idle.pop()
+        if self.idle_spans and self.idle_spans[-1][1] - self.idle_spans[-1][0] < LEAST_IDLE_S:
+            self.idle_spans.pop()
 
     def sample(self, sample: Sample, arrived_s: float) -> None:
         """Take in a second of fio's, read at ``arrived_s``."""
@@ -188,7 +188,7 @@ class StepWatch:
             usual = self._newest.bytes / self._newest.elapsed_s if self._newest.bytes else 0.0
             busy_s = moved_bytes / usual if usual else sample.duration_s
         if not moved_bytes or sample.duration_s - busy_s >= LEAST_PAUSE_S:
-            self.idle.append((arrived_s - sample.duration_s, arrived_s - busy_s))
+            self.idle_spans.append((arrived_s - sample.duration_s, arrived_s - busy_s))
 
     def finish(
         self,

@@ -54,7 +54,7 @@ class ControlGroups:
     unified: tuple[Path, ...]
     by_controller: dict[str, tuple[Path, ...]]
 
-    def of(self, controller: str) -> tuple[Path, ...]:
+    def folders_of(self, controller: str) -> tuple[Path, ...]:
         """Return the folders of a controller's files, nearest first: a limit in any of them applies."""
         return (*self.by_controller.get(controller, ()), *self.unified)
 

@@ -263,7 +263,7 @@ class ProcHostLooks:
             group = self._read_once(f"{process}/cgroup")
             if group and group not in self._cpu_stats:
                 groups = find_control_groups(self._root, process)
-                folders = () if groups is None else groups.of("cpu")
+                folders = () if groups is None else groups.folders_of("cpu")
                 self._cpu_stats[group] = tuple(folder / "cpu.stat" for folder in folders)
             found |= dict.fromkeys(self._cpu_stats.get(group, ()))
         return tuple(found)

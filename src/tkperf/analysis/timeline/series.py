@@ -33,7 +33,7 @@ class Series:
         return self.values.size
 
     @property
-    def step(self) -> float:
+    def spacing(self) -> float:
         """Distance of two neighbours: 1 for rounds, about 1 s for seconds."""
         return float(np.median(np.diff(self.place))) if len(self) > 1 else 1.0
 

@@ -79,9 +79,9 @@ def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
     if len(series) < LEAST_FOR_SPIKES:
         return None
     series = _in_order(series)  # slices may overlap
-    if not series.step > 0:  # all at one place, as a damaged file may have them
+    if not series.spacing > 0:  # all at one place, as a damaged file may have them
         return None
-    at = np.rint((series.place - series.place[0]) / series.step)
+    at = np.rint((series.place - series.place[0]) / series.spacing)
     if not at[-1] < max(MOST_PLACES, MOST_PLACES_PER_VALUE * len(series)):
         return None
     height = _height(series.values)
@@ -98,7 +98,7 @@ def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
     indices = _all_on(best, at, height, peaks)
     places = series.place[indices]
     return PeriodicSpikes(
-        period=best.period * series.step,
+        period=best.period * series.spacing,
         first=float(places[0]),
         expected=best.expected,
         places=tuple(places.tolist()),

@@ -254,10 +254,10 @@ def find_silent_modules(sys_root: Path) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """A lock; ``process`` is None if it belongs to an open file, not to a process."""
+    """A lock; ``pid`` is None if it belongs to an open file, not to a process."""
 
     kind: str
-    process: int | None
+    pid: int | None
 
 
 def find_locks(proc_root: Path, files: set[tuple[int, int]]) -> Iterator[Lock]:

@@ -141,7 +141,7 @@ class Audit:
 
     findings: tuple[AuditFinding, ...] = ()
 
-    def of(self, *levels: AuditLevel) -> tuple[AuditFinding, ...]:
+    def at_levels(self, *levels: AuditLevel) -> tuple[AuditFinding, ...]:
         return tuple(finding for finding in self.findings if finding.level in levels)
 
     def plain(self) -> list[dict[str, object]]:

@@ -165,7 +165,7 @@ def audit_limits(site: Site, drives: Sequence[AuditedDrive]) -> Iterator[AuditFi
 
 def _cpu_limit(groups: ControlGroups) -> AuditFinding:
     limits = []
-    for folder in groups.of("cpu"):
+    for folder in groups.folders_of("cpu"):
         quota, _, period = (text(folder / "cpu.max") or "max").partition(" ")
         if not (folder / "cpu.max").exists():
             quota = text(folder / "cpu.cfs_quota_us") or "-1"
@@ -185,7 +185,7 @@ def _cpu_limit(groups: ControlGroups) -> AuditFinding:
 
 def _memory_limit(groups: ControlGroups) -> AuditFinding:
     limits = []
-    for folder in groups.of("memory"):
+    for folder in groups.folders_of("memory"):
         for name in ("memory.max", "memory.high", "memory.limit_in_bytes"):
             limit = number(folder / name)
             if limit is not None and 0 <= limit < _NO_LIMIT_BYTES:
@@ -203,7 +203,7 @@ def _memory_limit(groups: ControlGroups) -> AuditFinding:
 
 def _task_limit(groups: ControlGroups) -> AuditFinding:
     rooms = []
-    for folder in groups.of("pids"):
+    for folder in groups.folders_of("pids"):
         most, now = number(folder / "pids.max"), number(folder / "pids.current")
         if most is not None:
             rooms.append((most - (now or 0), most, folder))
@@ -221,7 +221,7 @@ def _io_limit(groups: ControlGroups, drive: AuditedDrive) -> AuditFinding:
     major_minor = drive.major_minor
     if major_minor is None:
         return _IO.not_known("the kernel does not show the drive's number")
-    for folder in (*groups.of("io"), *groups.of("blkio")):
+    for folder in (*groups.folders_of("io"), *groups.folders_of("blkio")):
         for file in (folder / "io.max", *sorted(folder.glob("blkio.throttle.*_device"))):
             for row in (text(file) or "").splitlines():
                 numbers, _, limits = row.partition(" ")

@@ -276,7 +276,7 @@ def _draw_areas(sections: Mapping[str, SectionResult], quantity: Quantity, title
     curves = [
         Curve(
             name=called[name],
-            variant=naming.of(workload),
+            variant=naming.name_of(workload),
             dash=dash % DASHES,
             points=tuple(
                 Point(

@@ -69,14 +69,14 @@ def _bars(
         Curve(
             name=name, mark=Mark.BAR, colour=PALETTE[number % len(PALETTE)],
             points=tuple(
-                Point(naming.of(row.workload), entry.value, flag=flag(entry))
+                Point(naming.name_of(row.workload), entry.value, flag=flag(entry))
                 for row in rows
                 if (entry := row.entries[number]).value is not None
             ),
         )
         for number, name in enumerate(comparison.names)
     )  # fmt: skip
-    places = dict.fromkeys(naming.of(row.workload) for row in rows)
+    places = dict.fromkeys(naming.name_of(row.workload) for row in rows)
     chart = Chart(
         title=title,
         x=Axis(title=naming.title, scale=Scale.ORDINAL, places=tuple(places)),

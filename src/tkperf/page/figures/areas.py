@@ -69,14 +69,15 @@ def _draw_spread(section: SectionResult, quantity: Quantity, title: str) -> Char
     naming = find_naming(workloads)
     ordered = sorted(workloads, key=lambda work: place_of(work, naming.axes[::-1]))
     points = tuple(
-        Point(naming.of(cell.workload), cell.value(quantity), flag=flag(cell)) for cell in cells
+        Point(naming.name_of(cell.workload), cell.value(quantity), flag=flag(cell))
+        for cell in cells
     )
     return Chart(
         title=title,
         x=Axis(
             title=naming.title,
             scale=Scale.ORDINAL,
-            places=tuple(naming.of(work) for work in ordered),
+            places=tuple(naming.name_of(work) for work in ordered),
         ),
         y=Axis(title=quantity.title),
         curves=(Curve(points=points, mark=Mark.BOX),),

@@ -111,7 +111,7 @@ def style_curves(
     Args:
         dashed: whether the marks can have dashes; bars cannot, and have only colours.
     """
-    of_names = {naming.of(workload): workload for workload in reversed(list(workloads))}
+    of_names = {naming.name_of(workload): workload for workload in reversed(list(workloads))}
     main = max(
         naming.axes,
         key=lambda axis: (len({axis.order(work) for work in of_names.values()}), axis is BLOCKS),
@@ -159,7 +159,7 @@ def build_curves(
     of_names: dict[str, list[Point]] = {}
     loads: dict[str, Workload] = {}
     for work, point in points:
-        name = naming.of(work) if naming.axes else ""
+        name = naming.name_of(work) if naming.axes else ""
         loads.setdefault(name, work)
         of_names.setdefault(name, []).append(point)
     look: Mapping[str, Style] = (

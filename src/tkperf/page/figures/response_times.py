@@ -107,7 +107,7 @@ def _distribution(
             directions[:-1] or directions
         )  # of a mix only reads and writes, not all together
         for direction, words in directions:
-            stats = detail.of(direction)
+            stats = detail.stats_of(direction)
             of = f"{words} of {detail.workload}" if figure.apart else str(detail.workload)
             if buckets := find_buckets(stats):
                 chart = Distribution(

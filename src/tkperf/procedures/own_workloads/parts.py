@@ -139,7 +139,8 @@ class OwnTracked(_Part, frozen=True, kw_only=True, omit_defaults=True):
         dict[str, float],
         msgspec.Meta(max_length=MOST_LOOPS),
         means(
-            "the value of each loop's key, as { block_size_kib = 4 }; needed where there are loops"
+            "the value of each loop's key, as { block_size_kib = 4 }; default: none, which is "
+            "right without loops"
         ),
     ] = {}
 

@@ -54,7 +54,7 @@ def _meaning(field: msgspec.inspect.Field) -> str:
     if not isinstance(field.type, msgspec.inspect.Metadata):
         return ""
     meaning = str((field.type.extra_json_schema or {}).get("description", ""))
-    if field.required or "left out" in meaning:
+    if field.required or "default: " in meaning:
         return meaning
     return f"{meaning}; default: {show_value(field.default)}"
 

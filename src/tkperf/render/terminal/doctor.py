@@ -89,7 +89,7 @@ def show_audit(audit: Audit, console: Console) -> None:
     table = Table(title="the host, were a run of a day to begin now", title_justify="left")
     for column in ("subject", "level", "found", "what to do"):
         table.add_column(column, overflow="fold")
-    remarkable = (*audit.of(AuditLevel.DISTURBS), *audit.of(AuditLevel.ADVICE))
+    remarkable = (*audit.at_levels(AuditLevel.DISTURBS), *audit.at_levels(AuditLevel.ADVICE))
     for finding in remarkable:
         table.add_row(
             plain(finding.title),
@@ -105,7 +105,7 @@ def show_audit(audit: Audit, console: Console) -> None:
     for reason in dict.fromkeys(f"{finding.subject}: {finding.why}" for finding in remarkable):
         console.print(f"why {plain(reason)}", highlight=False)
     for level in (AuditLevel.NOTE, AuditLevel.OK, AuditLevel.NOT_KNOWN):
-        for finding in audit.of(level):
+        for finding in audit.at_levels(level):
             # The text of such a finding says so itself.
             head = "" if level is AuditLevel.NOT_KNOWN else f"{level.value}, "
             text = f"{finding.title}: {head}{finding.found}"

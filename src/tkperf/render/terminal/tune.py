@@ -56,7 +56,9 @@ def print_rest(audit: Audit, settings: Sequence[Setting], console: Console) -> N
     """Print other findings that matter, which only the user may change."""
     own = {setting.subject for setting in settings if setting.wanted is not None}
     rest = [
-        one for one in audit.of(AuditLevel.DISTURBS, AuditLevel.ADVICE) if one.subject not in own
+        one
+        for one in audit.at_levels(AuditLevel.DISTURBS, AuditLevel.ADVICE)
+        if one.subject not in own
     ]
     if not rest:
         return
