@@ -10,7 +10,7 @@ from tkperf.procedures import SUITES, TESTS, load_profile
 
 def test_the_tests_offered_are_those_that_there_are() -> None:
     """In their order, for the same suites, and by default where they are."""
-    assert [(each.name, each.suites, each.by_default) for each in choices.OFFERED] == [
+    assert [(each.name, each.suites, each.by_default) for each in choices.OFFERED_TESTS] == [
         (test.name, test.suites, test.by_default) for test in TESTS
     ]
     for suite, tests in SUITES.items():

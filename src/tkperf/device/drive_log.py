@@ -25,12 +25,11 @@ from tkperf.device.sysfs import (
 from tkperf.model.errors import EngineError, reason_of
 from tkperf.model.telemetry import nvme, smartctl
 from tkperf.model.telemetry.reading import DriveFacts, LogDocument, Reading, read_temperature
-from tkperf.system.process import PACKAGES, Completed, find_program, run_command
+from tkperf.system.process import PACKAGES, Completed, RunTool, find_program, run_command
 
 # A healthy drive answers within milliseconds, a busy disk within a second or two.
 DRIVE_LOG_LIMIT_S = 10.0
 Clock = Callable[[], float]
-Run = Callable[..., Completed]
 
 
 def _find_sensors(disk: Path) -> Iterator[Path]:
@@ -65,7 +64,7 @@ class DriveLog:
     """The log and the thermometer of one drive."""
 
     def __init__(
-        self, identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: Run = run_command
+        self, identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: RunTool = run_command
     ) -> None:
         """Find the tool and the thermometer of a disk, or of a partition's disk. Asks the drive nothing yet."""
         assert identity.major_minor is not None, "files have no log"
@@ -195,7 +194,7 @@ class DriveLog:
 class NvmeTool:
     """nvme-cli: three short commands to the admin queue, which do not stop I/O. All reads raise UnreadError."""
 
-    def __init__(self, drive: str, run: Run) -> None:
+    def __init__(self, drive: str, run: RunTool) -> None:
         self._drive, self._run = drive, run
         self._has_ocp = False
 
@@ -243,7 +242,7 @@ class NvmeTool:
 class SmartctlTool:
     """smartctl: its commands to an ATA drive wait until no other command is under way."""
 
-    def __init__(self, drive: str, run: Run) -> None:
+    def __init__(self, drive: str, run: RunTool) -> None:
         self._drive, self._run = drive, run
         self._logs: tuple[str, ...] = ("-l", "devstat", "-l", "error")
 
@@ -286,7 +285,7 @@ class SmartctlTool:
 
 
 def _choose_tool(
-    disk: Path, name: str, run: Run
+    disk: Path, name: str, run: RunTool
 ) -> tuple[NvmeTool | SmartctlTool | None, str | None]:
     """Return the tool of the drive's bus or, if one could be installed, the way to install it."""
     is_nvme = find_nvme_controller(disk) is not None
@@ -300,7 +299,7 @@ def _choose_tool(
     return None, f"'{program}' is not installed: sudo apt-get install {PACKAGES[program]}"
 
 
-def _call(run: Run, argv: list[str]) -> Completed:
+def _call(run: RunTool, argv: list[str]) -> Completed:
     try:
         return run(argv, timeout_s=DRIVE_LOG_LIMIT_S)
     except EngineError as error:
@@ -309,7 +308,7 @@ def _call(run: Run, argv: list[str]) -> Completed:
         raise UnreadError(f"'{argv[0]}' cannot be read: {error}") from error
 
 
-def _read_json(run: Run, argv: list[str], *, any_status: bool = False) -> LogDocument:
+def _read_json(run: RunTool, argv: list[str], *, any_status: bool = False) -> LogDocument:
     """Return the JSON object that a tool prints.
 
     Raises:

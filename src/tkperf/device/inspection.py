@@ -24,7 +24,7 @@ from tkperf.device.sysfs import (
     text,
 )
 from tkperf.model.errors import EngineError
-from tkperf.system.process import Completed, read_json_object, run_command
+from tkperf.system.process import RunTool, read_json_object, run_command
 
 # Transfer rate of a PCIe lane in GT/s by generation (PCI Express base specifications).
 PCIE_GENERATIONS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}
@@ -34,7 +34,6 @@ IDENTIFY_OFFSET = 60
 SATA_CAPABILITIES_WORD = 76
 SATA_SPEEDS_GBPS = (1.5, 3.0, 6.0)
 TOOL_LIMIT_S = 30.0
-Run = Callable[..., Completed]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +186,7 @@ class AtaSecurity:
         return f"ATA security: {password}, {locked}locked, {frozen}frozen"
 
 
-def read_security(path: str, *, run: Run = run_command) -> AtaSecurity:
+def read_security(path: str, *, run: RunTool = run_command) -> AtaSecurity:
     """Read the security state of an ATA drive.
 
     Raises:
@@ -251,7 +250,7 @@ class DeviceFacts:
 
 
 def inspect_device(
-    identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: Run = run_command
+    identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: RunTool = run_command
 ) -> DeviceFacts:
     """Return all facts about a device. Never raises: a fact that cannot be read stays not known."""
     facts = DeviceFacts()
@@ -266,7 +265,7 @@ def inspect_device(
         return facts
     disk = find_disk(find_node(identity.major_minor, sys_root))
     _ask_sysfs(facts, disk)
-    tools: list[Callable[[DeviceFacts, str, Run], None]] = []
+    tools: list[Callable[[DeviceFacts, str, RunTool], None]] = []
     if find_nvme_controller(disk) is not None:
         tools = [_ask_nvme]
     elif (disk / "device/scsi_level").exists():
@@ -301,7 +300,7 @@ def _ask_sysfs(facts: DeviceFacts, disk: Path) -> None:
     facts.add("sysfs device/vendor", vendor=None if vendor in ("ATA", None) else vendor)
 
 
-def _ask_nvme(facts: DeviceFacts, path: str, run: Run) -> None:
+def _ask_nvme(facts: DeviceFacts, path: str, run: RunTool) -> None:
     controller = read_json_object(
         ["nvme", "id-ctrl", "-o", "json", path], timeout_s=TOOL_LIMIT_S, run=run
     )
@@ -318,7 +317,7 @@ def _ask_nvme(facts: DeviceFacts, path: str, run: Run) -> None:
     )
 
 
-def _ask_smartctl(facts: DeviceFacts, path: str, run: Run) -> None:
+def _ask_smartctl(facts: DeviceFacts, path: str, run: RunTool) -> None:
     """Add the facts of smartctl, which reads the serial number behind USB bridges, too."""
     report = read_json_object(
         ["smartctl", "--info", "--json", path], timeout_s=TOOL_LIMIT_S, run=run
@@ -334,7 +333,7 @@ def _ask_smartctl(facts: DeviceFacts, path: str, run: Run) -> None:
     )
 
 
-def _ask_hdparm(facts: DeviceFacts, path: str, run: Run) -> None:
+def _ask_hdparm(facts: DeviceFacts, path: str, run: RunTool) -> None:
     facts.add("hdparm -I", security=read_security(path, run=run).describe())
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from tkperf.interop.fio_documents import is_unified
 from tkperf.interop.fio_options import (
+    Options,
     block_sizes_of,
     is_size_given,
     kb_base_of,
@@ -26,7 +27,6 @@ from tkperf.model.units import KIB, format_block_size
 from tkperf.model.workload import Access, Workload
 
 Job = Mapping[str, Any]
-Options = Mapping[str, Any]
 
 SIDES = ("read", "write")
 # Larger numbers are no result of fio: ten million I/Os a second for 115 days, an exabyte, 11 days in ns,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Offered(NamedTuple):
-    """A test as the commands offer it. A suite runs its tests in the order of ``OFFERED``."""
+    """A test as the commands offer it. A suite runs its tests in the order of ``OFFERED_TESTS``."""
 
     name: str
     suites: tuple[str, ...]
@@ -19,7 +19,7 @@ class Offered(NamedTuple):
 
 
 _FLASH = ("ssd", "raid")  # a RAID set is tested like one large SSD
-OFFERED = (
+OFFERED_TESTS = (
     Offered("auto-demand", _FLASH, by_default=False),
     Offered("iops", _FLASH),
     Offered("lat", _FLASH),
@@ -82,7 +82,7 @@ RUN_FILE_SUFFIX = ".tkperf"
 
 def tests_of(suite: str) -> dict[str, Offered]:
     """Return the tests that a suite offers, by their names."""
-    return {test.name: test for test in OFFERED if suite in test.suites}
+    return {test.name: test for test in OFFERED_TESTS if suite in test.suites}
 
 
 def built_in_profiles() -> tuple[str, ...]:

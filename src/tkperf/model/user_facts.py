@@ -80,11 +80,11 @@ def _parse(option: str, texts: Iterable[str]) -> dict[str, str]:
                 f"{option} '{on_one_line(text)[:80]}': write NAME=TEXT, as in 'NAND type=3D TLC'"
             )
         pairs.append((name, rest[0]))
-    return find_names(option, pairs)
+    return check_names(option, pairs)
 
 
-def find_names(option: str, facts: Iterable[tuple[object, object]]) -> dict[str, str]:
-    """Return facts by their names in reports.
+def check_names(option: str, facts: Iterable[tuple[object, object]]) -> dict[str, str]:
+    """Return facts by their names in reports, after a check of the names.
 
     Raises:
         UsageError: a name is not one of reports, or its text is none or too long.

@@ -82,7 +82,7 @@ MANY_COLOURS = (*PALETTE, "orange", "azure", "leaf", "plum")
 """Colours of parts of a chart that do not overlap: more than in ``PALETTE``, so harder to distinguish."""
 NEUTRAL = "neutral"
 """Colour of all but curves: ideals, edges."""
-DASHES = 4
+DASH_COUNT = 4
 """Number of kinds of lines; 0 is solid."""
 
 Place = float | str

@@ -61,7 +61,7 @@ def name_sheet(test: TestResult) -> str:
     return f"{test.title} – {loads.pop()}" if len(loads) == 1 else test.title
 
 
-def describe_device(result: RunResult, user_facts: UserFacts) -> str:
+def describe_measured_device(result: RunResult, user_facts: UserFacts) -> str:
     """Return vendor, model, serial number, firmware and capacity on one line."""
     return " · ".join(f"{name} {fact}" for name, fact in _device(result, user_facts)[:5])
 

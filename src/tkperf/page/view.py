@@ -24,7 +24,7 @@ from tkperf.page.opening import build_findings_views, build_headline_views, choo
 from tkperf.page.page import ReportView, TestView
 from tkperf.page.page_header import (
     build_page_header,
-    describe_device,
+    describe_measured_device,
     describe_run,
     name_sheet,
 )
@@ -87,7 +87,7 @@ def build_view(
         grouped_warnings=groups,
         disclosure=build_disclosure(result, user_facts),
         about=describe_run(result, user_facts),
-        device=describe_device(result, user_facts),
+        device=describe_measured_device(result, user_facts),
         tests=tuple(
             replace(
                 _test(

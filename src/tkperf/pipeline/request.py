@@ -25,7 +25,7 @@ from tkperf.model.choices import (
 from tkperf.model.errors import UsageError, not_known
 from tkperf.model.input_files import is_toml_path
 from tkperf.model.units import parse_size_bytes
-from tkperf.model.user_facts import find_names
+from tkperf.model.user_facts import check_names
 from tkperf.procedures import SUITES
 from tkperf.procedures.profiles import Profile, resolve_range
 
@@ -100,7 +100,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if isinstance(self.profile, Path):
             msgspec.structs.force_setattr(self, "profile", str(self.profile))
         self._check_types()
-        named = find_names("facts", self.facts.items())
+        named = check_names("facts", self.facts.items())
         msgspec.structs.force_setattr(self, "facts", named)
         _one_of("suite", self.suite, SUITES)
         for test in self.tests:

@@ -57,8 +57,8 @@ TESTS: tuple[Test, ...] = (
     sweep.TEST,
     latency_over_demand.TEST,
     quality_of_service.TEST,
-    hard_disk.IOPS,
-    hard_disk.THROUGHPUT,
+    hard_disk.HDD_IOPS,
+    hard_disk.HDD_THROUGHPUT,
 )
 _TABLES = tuple(dict.fromkeys(table for test in TESTS for table in test.tables))
 

@@ -156,7 +156,7 @@ def _test(**own: Any) -> Test:
     )
 
 
-IOPS = _test(
+HDD_IOPS = _test(
     name="iops",
     title="IOPS",
     not_used=("throughput_block_sizes_kib",),
@@ -164,7 +164,7 @@ IOPS = _test(
     describe=describe_iops,
     section_plan=partial(area_plan, "iops"),
 )
-THROUGHPUT = _test(
+HDD_THROUGHPUT = _test(
     name="tp",
     title="Throughput",
     not_used=("iops_read_percents", "iops_block_sizes_kib"),

@@ -61,6 +61,10 @@ class Completed:
     stderr: str
 
 
+RunTool = Callable[..., Completed]
+"""``run_command``, or a substitute of a test."""
+
+
 def _environment() -> dict[str, str]:
     """Return the environment for a program: tkperf's own without its secrets."""
     return {name: text for name, text in os.environ.items() if not name.startswith(SECRETS)}

@@ -36,7 +36,7 @@ ANY_PROFILE, ANY_SUITE = "pts-e-1.1", "ssd"
 WIDTH = 100
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 # Length of a stream's slices in s, the longest first, and the fewest of them. fio reports once a second.
-SLICES = ((60, 5), (30, 5), (10, 5), (5, 5), (2, 5), (1, 1), (0.5, 1), (0.2, 1), (0.1, 1))
+SLICE_LENGTHS = ((60, 5), (30, 5), (10, 5), (5, 5), (2, 5), (1, 1), (0.5, 1), (0.2, 1), (0.1, 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,7 @@ def _slice_s(runtime_s: float, ramp_s: float) -> float:
     """Return the longest slice that divides both times and gives a few slices."""
     return next(
         slice_s
-        for slice_s, fewest in SLICES
+        for slice_s, fewest in SLICE_LENGTHS
         if runtime_s >= fewest * slice_s
         and not any(round(10 * time_s) % round(10 * slice_s) for time_s in (runtime_s, ramp_s))
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tkperf.interop.fio_jobfile.reading import Job, shorten
+from tkperf.interop.fio_jobfile.reading import Job, shorten_text
 from tkperf.interop.fio_options import DEFAULT_BLOCK_BYTES, parse_number, parse_time_s
 from tkperf.model.units import on_one_line
 from tkperf.model.workload import Arrival, BlockShare, Zone
@@ -266,7 +266,7 @@ class Refusal:
     why: str
 
     def __str__(self) -> str:
-        return f"{self.place}, [{shorten(self.job)}], {self.given}: {self.why}"
+        return f"{self.place}, [{shorten_text(self.job)}], {self.given}: {self.why}"
 
 
 class JobOptions:
@@ -363,7 +363,7 @@ def list_outcomes(jobs: Sequence[JobOptions]) -> tuple[str, ...]:
     names: dict[str, list[str]] = {}
     for options in jobs:
         for line in options.outcomes():
-            names.setdefault(line, []).append(f"[{shorten(on_one_line(options.job.name))}]")
+            names.setdefault(line, []).append(f"[{shorten_text(on_one_line(options.job.name))}]")
     return tuple(
         f"{on_one_line(line)} ({'all jobs' if len(of) == len(jobs) > 1 else ', '.join(of)})"
         for line, of in sorted(names.items(), key=lambda item: item[0].partition(":")[0])

@@ -22,7 +22,7 @@ ALIASES = {
     "fill_fs": "fill_device", "fileoffset": "offset", "nr_files": "nrfiles", "timeout": "runtime",
     "iomem": "mem", "ratemin": "rate_min", "wait_for_previous": "stonewall", "ss": "steadystate",
 }  # fmt: skip
-MOST_JOBS = 256
+MOST_SECTIONS = 256
 LONGEST_SHOWN = 60
 _KEYWORD = re.compile(r"\$(?:\{[^}]*\}|mb_memory|ncpus|pagesize)")
 
@@ -41,7 +41,7 @@ class Option:
 
     def __str__(self) -> str:
         """Return ``bs=4k``, shortened."""
-        return shorten(self.spelled if self.value is None else f"{self.spelled}={self.value}")
+        return shorten_text(self.spelled if self.value is None else f"{self.spelled}={self.value}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,31 +89,31 @@ def read_jobs(file: str, text: str) -> tuple[Job, ...]:
                 jobs.append(Job(name=name, place=line.place, line=line.number, options=options))
         elif re.match(r"include\b", line.text):
             raise line.error(
-                f"'{shorten(line.text)}': tkperf reads one file: write its lines here instead"
+                f"'{shorten_text(line.text)}': tkperf reads one file: write its lines here instead"
             )
         elif options is None:
             raise line.error(
-                f"'{shorten(line.text)}' is above the first [section], which fio refuses; is it a job file?"
+                f"'{shorten_text(line.text)}' is above the first [section], which fio refuses; is it a job file?"
             )
         else:
             option = _option(line)
             options.pop(option.name, None)
             options[option.name] = option
-        if len(jobs) > MOST_JOBS:
-            raise InputFileError(f"{file}: more than {MOST_JOBS} jobs; no test is as long")
+        if len(jobs) > MOST_SECTIONS:
+            raise InputFileError(f"{file}: more than {MOST_SECTIONS} jobs; no test is as long")
     if not jobs:
         raise InputFileError(f"{file}: it has no job: a job is a section such as [randread]")
     return tuple(jobs)
 
 
-def shorten(text: str) -> str:
+def shorten_text(text: str) -> str:
     """Return text of a file for a message, shortened."""
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 
 
 def _section_name(line: _Line) -> str:
     if not line.text.endswith("]") or not line.text[1:-1].strip():
-        raise line.error(f"'{shorten(line.text)}' is no section: it is [name]")
+        raise line.error(f"'{shorten_text(line.text)}' is no section: it is [name]")
     return line.text[1:-1]
 
 
@@ -122,12 +122,12 @@ def _option(line: _Line) -> Option:
     name = name.strip()
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
         raise line.error(
-            f"'{shorten(line.text)}' is neither an option nor a section; is it a job file?"
+            f"'{shorten_text(line.text)}' is neither an option nor a section; is it a job file?"
         )
     found = _KEYWORD.search(value)
     if found:
         raise line.error(
-            f"{name}: {shorten(found[0])} is filled in by fio from the environment or the host, so that "
+            f"{name}: {shorten_text(found[0])} is filled in by fio from the environment or the host, so that "
             "the load would not be known: write its value"
         )
     return Option(

@@ -10,7 +10,7 @@ from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.model.histogram import COARSE_WIDTH
 from tkperf.model.quantity import IOPS, Quantity
-from tkperf.page.chart import DASHES, NEUTRAL, PALETTE, Axis, Chart, Curve, Point, Scale
+from tkperf.page.chart import DASH_COUNT, NEUTRAL, PALETTE, Axis, Chart, Curve, Point, Scale
 from tkperf.page.comparison.tables import MOST_ACROSS
 from tkperf.page.figures.curves import flag
 from tkperf.page.figures.response_times import exceedance_points
@@ -277,7 +277,7 @@ def _draw_areas(sections: Mapping[str, SectionResult], quantity: Quantity, title
         Curve(
             name=called[name],
             variant=naming.name_of(workload),
-            dash=dash % DASHES,
+            dash=dash % DASH_COUNT,
             points=tuple(
                 Point(
                     100 * (area.number - 0.5) / section.areas,

@@ -22,7 +22,7 @@ from tkperf.model.quantity import (
 )
 from tkperf.model.units import KIB, NOT_MEASURED
 from tkperf.model.workload import Workload
-from tkperf.page.chart import DASHES, PALETTE, Curve, Mark, Point, warmth
+from tkperf.page.chart import DASH_COUNT, PALETTE, Curve, Mark, Point, warmth
 from tkperf.page.naming import Naming
 from tkperf.page.words.flags import Flagged, describe_flags
 from tkperf.page.words.uncertainty import describe_interval
@@ -125,7 +125,7 @@ def style_curves(
     own = [colours[main.order(of_names[name])] for name in names]
     if len(kinds) == 1 and len(colours) <= len(PALETTE):
         return {name: Style(colour) for name, colour in zip(names, own, strict=True)}
-    if dashed and 1 < len(kinds) <= DASHES:
+    if dashed and 1 < len(kinds) <= DASH_COUNT:
         dashes = [kinds.index(_place(of_names[name], others)) for name in names]
         return {
             name: Style(colour, dash) for name, colour, dash in zip(names, own, dashes, strict=True)
@@ -134,7 +134,7 @@ def style_curves(
     return {
         name: Style(PALETTE[place])
         if few
-        else Style(warmth(place, len(names)), place % DASHES if dashed else 0)
+        else Style(warmth(place, len(names)), place % DASH_COUNT if dashed else 0)
         for place, name in enumerate(names)
     }
 

@@ -9,7 +9,7 @@ from itertools import cycle
 from tkperf.analysis.results import SectionResult, SliceResult
 from tkperf.model.quantity import Direction, Quantity
 from tkperf.model.seconds import places_of_extremes
-from tkperf.page.chart import DASHES, Axis, Chart, Curve, Point, Scale
+from tkperf.page.chart import DASH_COUNT, Axis, Chart, Curve, Point, Scale
 from tkperf.page.figures.curves import colour_quantity, flag
 from tkperf.page.naming import address, describe_quantities
 from tkperf.page.words.flags import is_flagged
@@ -74,7 +74,7 @@ def draw_stream(
     last = section.slices[-1]
     end = last.start_s + last.duration_s if over is TIME else over.at(last)
     curves = []
-    for dash, (direction, words) in zip(cycle(range(DASHES)), directions, strict=False):
+    for dash, (direction, words) in zip(cycle(range(DASH_COUNT)), directions, strict=False):
         for quantity in quantities:
             name = f"{quantity.short} of {words}" if apart else quantity.short
             points = tuple(

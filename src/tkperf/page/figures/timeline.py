@@ -11,7 +11,7 @@ from tkperf.analysis.details import LoadsOfTest, TimedStep
 from tkperf.model.quantity import LATENCY_MAX, Quantity
 from tkperf.model.seconds import Column, FloatArray, reduce_to_columns
 from tkperf.page.chart import (
-    DASHES,
+    DASH_COUNT,
     MANY_COLOURS,
     NEUTRAL,
     Axis,
@@ -79,7 +79,7 @@ def draw_test(
     colours = _colours([each.name for each in stretches], order)
     curves = [
         Curve(
-            name=stretch.name, points=points, colour=colours[stretch.name], dash=dash % DASHES,
+            name=stretch.name, points=points, colour=colours[stretch.name], dash=dash % DASH_COUNT,
             variant=quantity.label if len(quantities) > 1 else "",
         )
         for stretch in _without_gaps(stretches, (end_s - begin_s) / COLUMNS)

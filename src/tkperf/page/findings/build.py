@@ -19,7 +19,7 @@ from tkperf.page.findings.choice import (
 from tkperf.page.findings.data import Finding
 from tkperf.page.findings.sections import describe_section
 from tkperf.page.findings.streams import describe_recovery
-from tkperf.page.findings.words import capital, name_direction, name_load
+from tkperf.page.findings.words import capital, name_direction, name_ios
 from tkperf.page.naming import name_blocks
 from tkperf.page.words.flags import describe_counts
 from tkperf.page.words.run import describe_progress
@@ -45,7 +45,7 @@ def _of_test(test: TestResult) -> Iterator[Finding]:
     if several:
         yield Finding(test=test.name, section=None, text=several)
     # Loads with several demands name their sections, which name the demand.
-    loads = {name_load(work) for work in find_peaks_of_demands(sections)}
+    loads = {name_ios(work) for work in find_peaks_of_demands(sections)}
     for section in sections:
         many = section.name in firsts and len(firsts) > _MOST_SHARES
         if not several and not many:
@@ -67,7 +67,7 @@ def _of_section(
     text = describe_section(section)
     if not text:
         return
-    load = name_load(choose_cells(section.cells)[0].workload) if section.cells else ""
+    load = name_ios(choose_cells(section.cells)[0].workload) if section.cells else ""
     if load in loads:
         text = f"{section.name}: {text[0].lower()}{text[1:]}"
     loads.add(load)
@@ -106,7 +106,7 @@ def _describe_shares(test: TestResult, firsts: dict[str, str]) -> str:
     rate, cell = find_rate(first), first.cells[0]
     least, most = (pick(shares, key=lambda name: shares[name]) for pick in (min, max))
     return capital(
-        f"{name_load(cell.workload)} run at {format_number(shares[least])} % ({least}) to "
+        f"{name_ios(cell.workload)} run at {format_number(shares[least])} % ({least}) to "
         f"{format_number(shares[most])} % ({most}) of the {rate.text(cell.value(rate))} of {first.name}"
     )
 

@@ -24,7 +24,7 @@ from tkperf.page.findings.words import (
     capital,
     name_demand,
     name_direction,
-    name_load,
+    name_ios,
     say,
     say_tail,
     say_value,
@@ -60,7 +60,7 @@ def _describe_cells(section: SectionResult) -> str:
     words = say(lead, shown[0])
     if not words:
         return ""
-    sentence = f"{capital(name_load(lead.workload))} {words}"
+    sentence = f"{capital(name_ios(lead.workload))} {words}"
     for cell in others:
         value = cell.value(shown[0])
         if value is not None:
@@ -76,7 +76,7 @@ def _describe_grid(section: SectionResult) -> str:
     sentences = []
     for peak in choose_peaks(section):
         cell = peak.cell
-        words = f"{capital(name_load(cell.workload))} reach {_at(cell, rate)} at {name_demand(cell.workload)}{_mean(cell)}"
+        words = f"{capital(name_ios(cell.workload))} reach {_at(cell, rate)} at {name_demand(cell.workload)}{_mean(cell)}"
         if peak.below:
             words += f", the most {peak.below}"
         if peak.rivals:
@@ -107,7 +107,7 @@ def _mean(cell: CellResult) -> str:
 
 def _describe_offered(section: SectionResult, found: Characteristic) -> str:
     """Return ``Random 4 KiB reads have no backlog up to 91,000 IOPS and saturate at 93,900 IOPS; ...``."""
-    load = capital(name_load(found.workload))
+    load = capital(name_ios(found.workload))
     saturated = find_characteristic(section, SATURATED)
     at = ""
     if saturated is not None and saturated.value is not None:
@@ -149,7 +149,7 @@ def _describe_areas(section: SectionResult) -> str:
             continue
         if not words:
             first = f" ({ends[0]} in its first area, {ends[1]} in its last)" if ends else ""
-            load = capital(name_load(cell.workload))
+            load = capital(name_ios(cell.workload))
             words = f"{load} {say(cell, quantity)} on average over the disk{first}"
         else:
             at = f" ({', '.join(ends)})" if ends else ""

@@ -11,7 +11,7 @@ from tkperf.analysis.timeline.findings import Recorded
 from tkperf.model.quantity import Quantity
 from tkperf.model.units import format_duration, format_number
 from tkperf.page.findings.choice import find_rate, find_rate_course, find_settled, find_shown
-from tkperf.page.findings.words import capital, name_load, say, say_tail, say_value
+from tkperf.page.findings.words import capital, name_ios, say, say_tail, say_value
 
 
 def describe_stream_course(section: SectionResult) -> str:
@@ -19,7 +19,7 @@ def describe_stream_course(section: SectionResult) -> str:
     shown, rate = find_shown(section), find_rate(section)
     cell = section.cells[0] if section.cells else section.slices[-1].values
     leads = shown[0] if shown else rate
-    load = capital(name_load(cell.workload))
+    load = capital(name_ios(cell.workload))
     settled = _settles(section, cell, rate) if leads is rate else ""
     words = settled or say(cell, leads)
     parts = [f"{load} {words}" if words else f"{load}: {leads.label} not measured"]

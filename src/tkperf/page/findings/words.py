@@ -29,7 +29,7 @@ def name_direction(workload: Workload) -> str:
     )
 
 
-def name_load(workload: Workload) -> str:
+def name_ios(workload: Workload) -> str:
     """Return ``random 4 KiB writes``, ``random writes of 12 block sizes``."""
     order, direction = ORDERS[workload.access], name_direction(workload)
     if workload.block_mix:
