@@ -1,9 +1,12 @@
-"""tkperf doctor on a scratch file: what a file is, not a drive's facts that it cannot have."""
+"""tkperf doctor: a verdict first, then what there is; of a file not a drive's facts that it cannot have."""
 
 from __future__ import annotations
 
 import io
+import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,7 +15,51 @@ from rich.console import Console
 from tkperf.cli.main import cli
 from tkperf.host.audit import Audit, AuditFinding, AuditLevel
 from tkperf.model.errors import UsageError
-from tkperf.render.terminal.doctor import show_audit
+from tkperf.page.doctor import (
+    HostPage,
+    build_device_page,
+    build_host_page,
+    build_restored_page,
+    build_tune_page,
+)
+from tkperf.page.verdict import NoteLevel
+from tkperf.pipeline.diagnosis import TOOLS, HostDiagnosis
+from tkperf.render.terminal.doctor import print_page
+
+OK = AuditFinding(subject="CPU governor", level=AuditLevel.OK, found="performance", why="clocks")
+ADVICE = AuditFinding(
+    subject="idle states", level=AuditLevel.ADVICE, found="C6", why="sleep", command="x"
+)
+DISTURBS = AuditFinding(
+    subject="link", level=AuditLevel.DISTURBS, found="x1", why="narrow", otherwise="move"
+)
+UNKNOWN = AuditFinding(
+    subject="turbo", level=AuditLevel.NOT_KNOWN, found="not known: no file", why="clocks"
+)
+HOST = HostDiagnosis(
+    host={}, fio="fio-3.33", could_measure=True, missing=(), packages=(), remarks=(), audit=Audit(),
+)  # fmt: skip
+
+
+def drawn(page: HostPage, width: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    print_page(page, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def a_device(*findings: AuditFinding, **more: Any) -> dict[str, Any]:
+    facts = {"path": "/dev/sdb", "kind": "block device", "link_downgraded": None, "serial": None}
+    return {
+        "facts": facts | {"sources": {"path": "kernel"}, "gaps": []},
+        "objections": [],
+        "data": [],
+        "purge_methods": [],
+        "purge_refusals": [],
+        "confirm_id": "S1",
+        "host": Audit(findings).plain(),
+        "telemetry": {"facts": None, "reading": None},
+    } | more
 
 
 def test_a_file_is_not_asked_for_what_only_drives_have(tmp_path: Path) -> None:
@@ -21,7 +68,9 @@ def test_a_file_is_not_asked_for_what_only_drives_have(tmp_path: Path) -> None:
     file.write_bytes(bytes(8192))
     done = CliRunner().invoke(cli, ["doctor", str(file)])
     assert done.exit_code == 0, done.output
-    of_device, title, _ = done.output.partition("the host, were a run of a day to begin now")
+    lines = done.output.splitlines()
+    assert lines[0].startswith("Can be tested")
+    of_device, title, _ = done.output.partition("Ways to purge it")
     assert title
     assert "not known" not in of_device
     assert "8,192 bytes" in done.output
@@ -29,35 +78,126 @@ def test_a_file_is_not_asked_for_what_only_drives_have(tmp_path: Path) -> None:
     assert "--purge" not in done.output
 
 
-@pytest.mark.parametrize("command", ["doctor", "tune"])
-def test_a_simulated_drive_is_not_called_missing(command: str) -> None:
-    done = CliRunner().invoke(cli, [command, "sim:client-tlc"])
+def test_a_simulated_drive_is_called_one() -> None:
+    """doctor answers for the model; there is no setting of a host to tune, and no password to clear."""
+    done = CliRunner().invoke(cli, ["doctor", "sim:client-tlc"])
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("SIMULATED. Can be tested: a model, no device; ")
+    found = json.loads(CliRunner().invoke(cli, ["doctor", "sim:client-tlc", "--json"]).output)
+    assert (found["could_be_tested"], found["facts"]["kind"]) == (True, "simulated drive")
+    for words in (["tune"], ["doctor", "--unlock"]):
+        done = CliRunner().invoke(cli, [*words, "sim:client-tlc"])
+        assert isinstance(done.exception, UsageError)
+        assert str(done.exception).startswith("sim:client-tlc is simulated: there is no device")
+    done = CliRunner().invoke(cli, ["doctor", "sim:nothing"])
     assert isinstance(done.exception, UsageError)
-    assert str(done.exception).startswith("sim:client-tlc is simulated: there is no device")
 
 
 def test_what_disturbs_stands_first_and_nothing_is_left_out() -> None:
-    """A table of what has to be done; what is as it should be has a line of its own each."""
-    findings = (
-        AuditFinding(
-            subject="CPU governor", level=AuditLevel.OK, found="performance", why="clocks"
-        ),
-        AuditFinding(
-            subject="turbo", level=AuditLevel.NOT_KNOWN, found="not known: no file", why="clocks"
-        ),
-        AuditFinding(
-            subject="idle states", level=AuditLevel.ADVICE, found="C6", why="sleep", command="x"
-        ),
-        AuditFinding(
-            subject="link", level=AuditLevel.DISTURBS, found="x1", why="narrow", otherwise="move"
-        ),
+    """What has to be done has its reason and remedy; what is as it should be has a line of its own each."""
+    text = drawn(build_device_page(a_device(OK, UNKNOWN, ADVICE, DISTURBS)))
+    assert 0 < text.index("link: would disturb, x1") < text.index("idle states: advice, C6")
+    assert text.index("why: narrow") < text.index("do:  move") < text.index("why: sleep")
+    assert text.endswith("  CPU governor: ok, performance\n  turbo: not known: no file\n")
+
+
+@pytest.mark.parametrize(
+    ("device", "says", "level"),
+    [
+        (a_device(OK), "Can be tested: nothing is seen that would disturb a run", NoteLevel.INFORMATION),
+        (a_device(ADVICE), "Can be tested: 1 thing may disturb a run (idle states)", NoteLevel.INFORMATION),
+        (a_device(ADVICE, DISTURBS, data=["ext4"]),
+         "Can be tested with cautions: it holds ext4; 1 thing would disturb a run (link); 1 thing may "
+         "disturb a run (idle states)", NoteLevel.CAUTION),
+        (a_device(objections=[{"reason": "mounted", "text": "/dev/sdb is mounted at /mnt"}]),
+         "Cannot be tested: /dev/sdb is mounted at /mnt", NoteLevel.FAILURE),
+        (a_device(objections=[{"reason": "mounted", "text": f"mounted at {n}"} for n in (1, 2)]),
+         "Cannot be tested: 2 things speak against it", NoteLevel.FAILURE),
+    ],
+)  # fmt: skip
+def test_a_device_has_a_verdict(device: dict[str, Any], says: str, level: NoteLevel) -> None:
+    """Each objection is named, in the verdict or below it; only of a device that can be tested is told how to confirm it."""
+    page = build_device_page(device)
+    assert (page.verdict.text, page.verdict.level) == (says, level)
+    text = drawn(page, 200)
+    assert text.startswith(says)
+    assert all(objection["text"] in text for objection in device["objections"])
+    assert ("--yes-destroy S1" in text) is (level is not NoteLevel.FAILURE)
+
+
+@pytest.mark.parametrize(
+    ("host", "says", "level"),
+    [
+        (HOST, "Can measure: nothing is missing, and nothing is seen that would disturb a run", NoteLevel.INFORMATION),
+        (replace(HOST, missing=("nvme",), packages=("nvme-cli",)), "Can measure with cautions: nvme is missing", NoteLevel.CAUTION),
+        (replace(HOST, audit=Audit((DISTURBS,))), "Can measure with cautions: 1 thing would disturb a run (link)", NoteLevel.CAUTION),
+        (replace(HOST, missing=("fio", "flock"), could_measure=False), "Cannot measure: fio, flock are missing", NoteLevel.FAILURE),
+        (replace(HOST, fio="fio 3.1 is too old", could_measure=False), "Cannot measure: fio 3.1 is too old", NoteLevel.FAILURE),
+    ],
+)  # fmt: skip
+def test_a_host_has_a_verdict(host: HostDiagnosis, says: str, level: NoteLevel) -> None:
+    page = build_host_page(host.plain())
+    assert (page.verdict.text, page.verdict.level) == (says, level)
+    text = drawn(page, 200)
+    assert all(name in text for name in TOOLS)
+    assert text.count("MISSING") == len(host.missing)
+    assert ("sudo apt-get install nvme-cli" in text) is (host.packages == ("nvme-cli",))
+
+
+def a_setting(**changed: Any) -> dict[str, Any]:
+    return {
+        "subject": "CPU governor", "path": "/sys/0", "now": "powersave", "wanted": "performance",
+        "why": "clocks", "offered": True, "drive": None,
+    } | changed  # fmt: skip
+
+
+def test_settings_have_a_verdict() -> None:
+    """What would be changed, was changed, or stays; what is tuned is not left to the user."""
+    stays, alike = a_setting(now="performance"), a_setting(path="/sys/1")
+    document: dict[str, Any] = {
+        "settings": [a_setting(), alike, a_setting(subject="x", offered=False), a_setting(wanted=None)],
+        "changed": [],
+        "host": Audit((replace(DISTURBS, subject="CPU governor"), ADVICE)).plain(),
+    }  # fmt: skip
+    page = build_tune_page(document, applied=False, is_file=False)
+    assert page.verdict.text == (
+        "2 settings would be changed, nothing was set: 1 thing may disturb a run (idle states)"
     )
-    console = Console(file=io.StringIO(), width=80)
-    show_audit(Audit(findings), console)
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
-    assert 0 < text.index("would disturb") < text.index("idle states") < text.index("why link")
-    assert text.endswith("CPU governor: ok, performance\nturbo: not known: no file\n")
-    assert text.index("why link") < text.index("why idle states")
-    show_audit(Audit(findings[:1]), console)
-    assert "nothing is seen that would disturb" in console.file.getvalue()
+    assert page.verdict.level is NoteLevel.CAUTION
+    text = drawn(page)
+    assert "CPU governor: powersave -> performance" in text
+    assert "/sys/0 and 1 more" in text
+    assert "x: powersave, stays (performance is not offered)" in text
+    applied = build_tune_page(
+        document | {"changed": ["/sys/0: powersave -> performance"]}, applied=True, is_file=False
+    )
+    assert applied.verdict.title == "1 setting changed and verified"
+    assert "sudo tkperf tune --restore" in drawn(applied)
+    fine = build_tune_page(document | {"settings": [stays]}, applied=False, is_file=True)
+    assert (fine.verdict.title, fine.verdict.level) == ("Nothing to change", NoteLevel.INFORMATION)
+    assert "the queue of a file's drive is left alone" in drawn(fine)
+    restored = {"put_back": [], "left": [], "failed": [], "kept_for": [], "rebooted": False}
+    for changed, says, level in (
+        ({}, "Nothing to put back", NoteLevel.INFORMATION),
+        ({"put_back": ["a", "b"]}, "2 settings put back", NoteLevel.INFORMATION),
+        ({"left": ["a"]}, "Nothing put back", NoteLevel.CAUTION),
+        ({"failed": ["a"]}, "Nothing put back", NoteLevel.FAILURE),
+    ):
+        verdict = build_restored_page(restored | changed).verdict
+        assert (verdict.text, verdict.level) == (says, level)
+
+
+def test_lines_have_whole_words_and_commands_can_be_copied() -> None:
+    """At 80 columns, with paths that are longer than their place; a shell reads a long command as one."""
+    command = f"echo performance | sudo tee /sys/{'devices/' * 6}scaling_governor"
+    words = "a word next to another word " * 8
+    finding = replace(DISTURBS, found=words, why=words, command=command, otherwise=None)
+    lines = drawn(build_device_page(a_device(finding))).splitlines()
+    assert max(map(len, lines)) <= 80
+    known = {*words.split(), "link:", "would", "disturb,", "why:"}
+    begun = next(number for number, line in enumerate(lines) if "link: would disturb" in line)
+    ended = next(number for number, line in enumerate(lines) if "sudo tee" in line)
+    assert {word for line in lines[begun:ended] for word in line.split()} <= known
+    assert lines[ended].endswith(" \\")
+    joined = lines[ended].removesuffix("\\") + lines[ended + 1]
+    assert joined.split() == command.split()

@@ -39,9 +39,9 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
         (["resume", "x.tkperf", "-nj", "4"], "there is no option -nj"),
         (["ssd", "n", "x", "--engine"], "'--engine' requires an argument"),
         (["ssd", "n", "x", "--strict=3"], "'--strict' does not take a value"),
-        (["ssd", "n", "x", "-nj", "0"], "'-nj' / '--numjobs': 0 is not in the range 1<=x<=1024"),
+        (["ssd", "n", "x", "-nj", "0"], "'-nj' / '--numjobs': 0 is not in the range 1 to 1,024"),
         (["ssd", "n", "x", "--numjobs=a"], "'-nj' / '--numjobs': 'a' is not a valid integer"),
-        (["ssd", "n", "x", "-rt", "-1"], "'-rt' / '--runtime': -1.0 is not in the range 1<=x<=86400"),
+        (["ssd", "n", "x", "-rt", "-1"], "'-rt' / '--runtime': -1.0 is not in the range 1 to 86,400"),
         (["ssd", "n", "x", "-rt", "nan"], "'-rt' / '--runtime': NaN is no number"),
         (
             ["ssd", "n", "x", "--engine", "uring"],

@@ -41,7 +41,7 @@ ALLOWED = (
 OTHER_MEANINGS = {
     ("interop/fio_result.py", "lat"),
     ("pipeline/diagnosis.py", "fio"),
-    ("render/terminal/doctor.py", "fio"),
+    ("page/doctor.py", "fio"),
     ("cli/main.py", "sweep"),
     ("cli/lines.py", "iops"),
     ("system/process.py", "fio"),

@@ -14,13 +14,14 @@ DISTURBS, ADVICE, UNKNOWN = "would disturb", "advice", "not known"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFinding:
-    """A finding of the audit from the run file; ``remedy`` is a command or advice, if there is one."""
+    """A finding of the audit, from the run file or a diagnosis; ``remedy`` is a command or advice, if there is one."""
 
     title: str
     level: str
     found: str
     why: str
     remedy: str | None = None
+    is_command: bool = False
     is_setting: bool = False
 
     @property
@@ -66,6 +67,7 @@ def _finding(row: dict[str, object], *, named: bool) -> HostFinding:
         found=str(row.get("found")),
         why=str(row.get("why") or ""),
         remedy=None if remedy is None else str(remedy),
+        is_command=bool(row.get("command")),
         is_setting=row.get("is_setting") is True,
     )
 

@@ -9,12 +9,12 @@ import click
 
 from tkperf.analysis.outlook import Outlook
 from tkperf.cli.run_options import RunOptions
-from tkperf.cli.streams import complain
+from tkperf.cli.streams import complain, in_whole_words
 from tkperf.page.facts import describe_device
 from tkperf.pipeline.consent import Consent, Question, confirmed_by, nobody_to_ask
 from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.subject import SAID_ALWAYS
-from tkperf.render.terminal.console import plain, print_lines
+from tkperf.render.terminal.console import print_facts
 from tkperf.render.terminal.plan import print_cost, print_plan_on_stderr, print_plan_warnings
 
 WAY = "--yes-destroy"
@@ -45,7 +45,7 @@ def show_resumption(options: RunOptions, resumed: ResumePlan) -> None:
             ("tests", f"{missing or 'all have ended'}, as the run was begun with"),
             *plan.subject.lines,
         ]
-        print_lines(*(f"[bold]{label:<8}[/bold] {plain(text)}" for label, text in lines))
+        print_facts(lines)
     print_plan_warnings(resumed.warnings)
 
 
@@ -77,7 +77,9 @@ def ask_on_terminal(question: Question) -> str:
 
 def _ask(question: Question, asked: str) -> str:
     try:
-        return str(click.prompt(asked, err=True, default="", show_default=False)).strip()
+        return str(
+            click.prompt(in_whole_words(asked), err=True, default="", show_default=False)
+        ).strip()
     except click.Abort:
         complain(f"\ntkperf: {question.where}: nothing was touched")
         raise

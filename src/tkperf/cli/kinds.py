@@ -23,8 +23,18 @@ START_OF_A_RUN_FILE = b"SQLite format 3\0"
 _MOST_NAMED = 5
 
 
+class Count(click.IntRange):
+    """A whole number within limits, which help and messages show as ``1 to 1,024``."""
+
+    def _describe_range(self) -> str:
+        return f"{self.min:,} to {self.max:,}"
+
+
 class Number(click.FloatRange):
     """A number within limits, which NaN is not."""
+
+    def _describe_range(self) -> str:
+        return f"{self.min:,} to {self.max:,}"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         number = float(super().convert(value, param, ctx))

@@ -15,6 +15,7 @@ from tkperf.cli.kinds import (
     OUTPUT_FILE,
     OUTPUT_FOLDER,
     RUN_FILE,
+    Count,
     Device,
     Number,
     ProfileName,
@@ -78,11 +79,11 @@ def profile_option(default: str, names: Sequence[str] | None = None) -> HeadedOp
 
 DEMAND = (
     on_test(
-        "-nj", "--numjobs", "jobs", type=click.IntRange(1, MOST_JOBS), metavar="N",
+        "-nj", "--numjobs", "jobs", type=Count(1, MOST_JOBS), metavar="N",
         help="Threads (TC) of every test to which the profile gives none of its own.",
     ),
     on_test(
-        "-iod", "--iodepth", "io_depth", type=click.IntRange(1, DEEPEST_QUEUE), metavar="N",
+        "-iod", "--iodepth", "io_depth", type=Count(1, DEEPEST_QUEUE), metavar="N",
         help="Outstanding I/Os of each thread (QD), likewise.",
     ),
 )  # fmt: skip

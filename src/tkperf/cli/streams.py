@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
@@ -17,9 +18,22 @@ from tkperf.model.units import drop_controls
 
 
 def complain(text: str) -> None:
-    """Print a line on stderr without control characters. A lost stderr is ignored."""
+    """Print lines on stderr without control characters; a terminal gets them in whole words. A lost stderr is ignored."""
     with suppress(OSError):
-        click.echo(drop_controls(text), err=True)
+        click.echo(in_whole_words(drop_controls(text)), err=True)
+
+
+def in_whole_words(text: str) -> str:
+    """Return text with line ends between words where a terminal would break them; piped text stays as it is."""
+    if not sys.stderr.isatty():
+        return text
+    width = os.get_terminal_size(sys.stderr.fileno()).columns
+    return "\n".join(
+        "\n".join(textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False))
+        if 0 < width < len(line)
+        else line
+        for line in text.split("\n")
+    )
 
 
 @contextmanager

@@ -15,15 +15,19 @@ from tkperf.device.telemetry import look_at_telemetry
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.host.audit import Audit
 from tkperf.host.audit.site import DAY_S
+from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
 from tkperf.model.telemetry.reading import DriveFacts, Reading
 from tkperf.pipeline.host_check import audit_for
+from tkperf.pipeline.simulation import identify_simulated
 from tkperf.system.host import read_host
 from tkperf.system.process import PACKAGES, find_program
 
 _NOT_ROOT = ("not root: block devices cannot be tested, files and sim: can",)
 
-# Programs that tkperf calls, with their purpose. Every measurement needs the first three.
+# Programs without which nothing can be measured.
+_NEEDED = ("fio", "setpriv", "flock")
+# Programs that tkperf calls, with their purpose.
 TOOLS = {
     "fio": "all I/O",
     "setpriv": "ending fio with tkperf",
@@ -87,12 +91,14 @@ class HostDiagnosis:
 
     Attributes:
         fio: fio's version, or why there is none.
+        could_measure: everything is there without which nothing can be measured.
         missing: programs that are not there; ``packages`` bring them.
         remarks: circumstances that limit what can be tested.
     """
 
     host: dict[str, object]
     fio: str
+    could_measure: bool
     missing: tuple[str, ...]
     packages: tuple[str, ...]
     remarks: tuple[str, ...]
@@ -103,18 +109,42 @@ class HostDiagnosis:
         return {
             "host": self.host,
             "fio": self.fio,
+            "could_measure": self.could_measure,
             "missing": list(self.missing),
+            "packages": list(self.packages),
+            "programs": [
+                {"name": name, "purpose": purpose, "state": self._state_of(name)}
+                for name, purpose in TOOLS.items()
+            ],
             "remarks": list(self.remarks),
             "audit": self.audit.plain(),
         }
 
+    def _state_of(self, program: str) -> str | None:
+        if program in self.missing:
+            return None
+        return self.fio if program == "fio" else "there"
+
 
 def diagnose_device(device: str) -> DeviceDiagnosis:
-    """Look at a device; nothing is written to it.
+    """Look at a device; nothing is written to it. At a simulated drive there is nothing to look at but its model.
 
     Raises:
         DeviceError: there is no such device.
+        UsageError: there is no such simulated drive.
     """
+    if device.startswith(SIMULATED):
+        identity = identify_simulated(device)
+        return DeviceDiagnosis(
+            identity=identity,
+            facts=inspect_device(identity),
+            objections=(),
+            data=(),
+            purge=PurgePlan(methods=(), refusals=()),
+            audit=Audit(),
+            telemetry=None,
+            reading=None,
+        )
     identity = read_identity(Path(device))
     try:
         data = tuple(str(signature) for signature in find_data(identity))
@@ -136,13 +166,15 @@ def diagnose_device(device: str) -> DeviceDiagnosis:
 def diagnose_host() -> HostDiagnosis:
     """Look for the programs that tkperf calls, and at what of the host would disturb a run of a day."""
     missing = tuple(name for name in TOOLS if find_program(name) is None)
+    could_measure = not set(missing) & set(_NEEDED)
     try:
         fio = find_fio_version()
     except EngineError as error:
-        fio = str(error)
+        fio, could_measure = str(error), False
     return HostDiagnosis(
         host=read_host(),
         fio=fio,
+        could_measure=could_measure,
         missing=missing,
         packages=tuple(sorted({PACKAGES[name] for name in missing})),
         remarks=_NOT_ROOT if os.geteuid() else (),

@@ -44,6 +44,24 @@ def refuse_simulated(device: str) -> None:
         )
 
 
+def identify_simulated(device: str) -> DeviceIdentity:
+    """Return the identity of a simulated drive.
+
+    Raises:
+        UsageError: there is no such preset.
+    """
+    preset = device.removeprefix(SIMULATED)
+    model = find_preset(preset)
+    return DeviceIdentity(
+        path=device,
+        kind=TargetKind.SIMULATED,
+        capacity_bytes=model.capacity_bytes,
+        logical_block_bytes=model.logical_block_bytes,
+        model=f"simulated {preset}",
+        rotational=isinstance(model, DiskModel),
+    )
+
+
 class SimulatedSubject(RunSubject):
     """A simulated drive, ``sim:PRESET``."""
 
@@ -55,8 +73,7 @@ class SimulatedSubject(RunSubject):
                 would need the places of segments.
         """
         _refuse_what_is_for_devices(request)
-        preset = request.device.removeprefix(SIMULATED)
-        self._model = find_preset(preset)
+        self._model = find_preset(request.device.removeprefix(SIMULATED))
         self._no_purge = request.no_purge
         self._wanted = request.telemetry
         if in_segments is not None:
@@ -71,14 +88,7 @@ class SimulatedSubject(RunSubject):
                     "that segments and one piece are the same to it",
                 ),
             )
-        self.identity = DeviceIdentity(
-            path=request.device,
-            kind=TargetKind.SIMULATED,
-            capacity_bytes=self._model.capacity_bytes,
-            logical_block_bytes=self._model.logical_block_bytes,
-            model=f"simulated {preset}",
-            rotational=isinstance(self._model, DiskModel),
-        )
+        self.identity = identify_simulated(request.device)
         self.drives = (self.identity,)
         self.facts = inspect_device(self.identity)
         self.lines = (NO_PURGE_LINE,) if request.no_purge else ()

@@ -16,8 +16,8 @@ for name in (
     "cli.session",
     "cli.results",
     "pipeline.diagnosis",
+    "page.doctor",
     "render.terminal.doctor",
-    "render.terminal.tune",
 ):
     import_module(f"tkperf.{name}")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,10 +15,14 @@ from tkperf.cli.calling import Command
 from tkperf.cli.kinds import Device
 from tkperf.cli.options import json_option
 from tkperf.model.errors import DeviceError, UsageError
+from tkperf.model.units import drop_controls
+
+if TYPE_CHECKING:
+    from tkperf.page.doctor import HostPage
 
 
 @click.command(cls=Command)
-@click.argument("device", required=False, type=Device(simulated=False))
+@click.argument("device", required=False, type=Device())
 @click.option("--unlock", is_flag=True, help="Clear an ATA password left by an interrupted purge.")
 @json_option
 def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
@@ -30,32 +36,37 @@ def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
       tkperf doctor /dev/nvme0n1
       tkperf doctor /dev/sdb --unlock
     """
+    from tkperf.page.doctor import build_device_page, build_host_page
     from tkperf.pipeline import diagnosis
     from tkperf.pipeline.simulation import refuse_simulated
-    from tkperf.render.terminal.console import OutputConsole, plain
-    from tkperf.render.terminal.doctor import print_device, print_host
 
-    console = OutputConsole()
-    if device is None:
-        if unlock:
-            raise UsageError("--unlock needs a DEVICE")
-        of_host = diagnosis.diagnose_host()
-        if as_json:
-            click.echo(json.dumps(of_host.plain(), indent=2))
-        else:
-            print_host(of_host, console)
-        return
-    refuse_simulated(device)
     if unlock:
+        if device is None:
+            raise UsageError("--unlock needs a DEVICE")
+        refuse_simulated(device)
         cleared = diagnosis.unlock(device)
         state = "the password is cleared" if cleared else "no password is set, nothing to do"
-        console.print(f"{plain(device)}: {state}", highlight=False)
-        return
-    of_device = diagnosis.diagnose_device(device)
-    if as_json:
-        click.echo(json.dumps(of_device.plain(), indent=2))
+        click.echo(drop_controls(f"{device}: {state}"))
+    elif device is None:
+        _show(diagnosis.diagnose_host().plain(), build_host_page, as_json=as_json)
     else:
-        print_device(of_device, console)
+        _show(diagnosis.diagnose_device(device).plain(), build_device_page, as_json=as_json)
+
+
+def _show(
+    document: dict[str, object],
+    build_page: Callable[[dict[str, object]], HostPage],
+    *,
+    as_json: bool,
+) -> None:
+    """Print a document, or the page that it makes."""
+    if as_json:
+        click.echo(json.dumps(document, indent=2))
+        return
+    from tkperf.render.terminal.console import open_console
+    from tkperf.render.terminal.doctor import print_page
+
+    print_page(build_page(document), open_console())
 
 
 @click.command(cls=Command)
@@ -82,10 +93,9 @@ def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None
     from tkperf.host.audit.site import DAY_S
     from tkperf.host.settings import find_settings
     from tkperf.host.tuning import apply_settings
+    from tkperf.page.doctor import build_tune_page
     from tkperf.pipeline.host_check import audit_for, find_drives, make_site
     from tkperf.pipeline.simulation import refuse_simulated
-    from tkperf.render.terminal.console import open_console
-    from tkperf.render.terminal.tune import print_changes, print_rest, print_settings
 
     if restore:
         if apply_ or device is not None:
@@ -99,38 +109,25 @@ def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None
     settings = find_settings(make_site(), find_drives([identity]))
     changes: Sequence[str] = apply_settings(settings) if apply_ else ()
     audit = audit_for([identity], lasts_s=DAY_S)
-    if as_json:
-        document = {
-            "schema": "tkperf-tune/1",
-            "device": identity.path,
-            "settings": [asdict(setting) for setting in settings],
-            "changed": list(changes),
-            "host": audit.plain(),
-        }
-        click.echo(json.dumps(document, indent=2))
-        return
-    console = open_console()
-    if apply_:
-        print_changes(changes, console)
-    else:
-        print_settings(settings, console)
-        if identity.kind is TargetKind.FILE:
-            console.print(
-                "the queue of a file's drive is left alone: it has other users", highlight=False
-            )
-    print_rest(audit, settings, console)
-    if not apply_:
-        console.print("nothing was set", highlight=False)
+    document: dict[str, object] = {
+        "schema": "tkperf-tune/1",
+        "device": identity.path,
+        "settings": [asdict(setting) for setting in settings],
+        "changed": list(changes),
+        "host": audit.plain(),
+    }
+    _show(
+        document,
+        partial(build_tune_page, applied=apply_, is_file=identity.kind is TargetKind.FILE),
+        as_json=as_json,
+    )
 
 
 def _restore(*, as_json: bool) -> None:
     from tkperf.host.tuning import release_settings
-    from tkperf.render.terminal.tune import print_restored
+    from tkperf.page.doctor import build_restored_page
 
     restored = release_settings()
-    if as_json:
-        click.echo(json.dumps(asdict(restored), indent=2))
-    else:
-        print_restored(restored)
+    _show(asdict(restored), build_restored_page, as_json=as_json)
     if restored.failed:
         raise DeviceError("; ".join(restored.failed))

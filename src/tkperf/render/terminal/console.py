@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
+from collections.abc import Iterable
 from contextlib import suppress
 from errno import EPIPE
 from typing import TYPE_CHECKING
@@ -64,8 +66,22 @@ def can_redraw() -> bool:
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines with markup on stderr. A lost stderr must not end a run."""
+    """Print lines with markup on stderr, on a terminal in whole words. A lost stderr must not end a run."""
     console = OutputConsole(stderr=True)
     with suppress(OSError):
         for line in lines:
             console.print(line, highlight=False, soft_wrap=not console.is_terminal)
+
+
+# Width of the labels before facts.
+_LABEL = 9
+
+
+def print_facts(facts: Iterable[tuple[str, str]], *, style: str = "bold") -> None:
+    """Print labelled texts on stderr, on a terminal with lines of whole words next to the label."""
+    console = OutputConsole(stderr=True)
+    width = max(1, console.width - _LABEL) if console.is_terminal else sys.maxsize
+    for label, text in facts:
+        lines = [text] if len(text) <= width else textwrap.wrap(text, width, break_on_hyphens=False)
+        hanging = f"\n{'':{_LABEL}}".join(map(plain, lines))
+        print_lines(f"[{style}]{label}[/{style}]{'':{max(1, _LABEL - len(label))}}{hanging}")

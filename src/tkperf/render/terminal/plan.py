@@ -21,7 +21,13 @@ from tkperf.page.plan import build_plan_page, describe_cost, describe_plan_verdi
 from tkperf.procedures import Circumstances, load_profile, own_tests, with_workloads
 from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
 from tkperf.procedures.profiles import explain_keys
-from tkperf.render.terminal.console import open_console, plain, print_lines, print_verdict
+from tkperf.render.terminal.console import (
+    open_console,
+    plain,
+    print_facts,
+    print_lines,
+    print_verdict,
+)
 
 _CLOCK = "%a %d %b %Y %H:%M"
 
@@ -91,12 +97,12 @@ def _describe_end(outlook: Outlook) -> str:
 def print_cost(outlook: Outlook) -> None:
     """Warn if the run may take much of a drive's life."""
     if (cost := describe_cost(outlook)) is not None:
-        print_lines(f"[yellow]warning[/yellow]  {plain(cost)}")
+        print_facts([("warning", cost)], style="yellow")
 
 
 def print_plan_warnings(warnings: Iterable[RunWarning]) -> None:
     """Show reasons not to trust the result, and checks that were not possible, before the question."""
-    print_lines(*(f"[yellow]warning[/yellow]  {plain(warning.text)}" for warning in warnings))
+    print_facts((("warning", warning.text) for warning in warnings), style="yellow")
 
 
 def print_workload(file: Path, profile: str, as_json: bool) -> None:

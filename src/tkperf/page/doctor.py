@@ -1,0 +1,343 @@
+"""Pages of ``tkperf doctor`` and ``tkperf tune`` as data: a verdict, then tables and lists, from the data of ``--json``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tkperf.analysis.host import ADVICE, DISTURBS, UNKNOWN, HostFinding, host_findings
+from tkperf.model.units import format_capacity, format_count
+from tkperf.page.facts import word
+from tkperf.page.page import TableView
+from tkperf.page.verdict import NoteLevel, Verdict
+from tkperf.page.wording import NOT_KNOWN_TEXT
+
+Data = Mapping[str, Any]
+"""A document of ``--json``, or a part of one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """An item of a list: its text, details on lines of their own, and a command to copy."""
+
+    text: str
+    level: NoteLevel = NoteLevel.INFORMATION
+    details: tuple[str, ...] = ()
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemList:
+    title: str
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostPage:
+    """A page about a device or the host; blocks without rows or items are left out."""
+
+    verdict: Verdict
+    blocks: tuple[TableView | ItemList, ...] = ()
+
+
+# Kinds of targets.
+_BLOCK, _SIMULATED = "block device", "simulated drive"
+_LABELS = {
+    "capacity_bytes": "capacity",
+    "logical_block_bytes": "logical sector (bytes)",
+    "physical_block_bytes": "physical sector (bytes)",
+    "link_fastest": "link, fastest",
+    "link_downgraded": "link downgraded",
+    "numa_node": "NUMA node",
+    "host_adapter": "host adapter",
+    "write_cache": "write cache (kernel)",
+    "rotation_rate_rpm": "rotation rate (1/min)",
+    "major_minor": "major:minor",
+    "wwn": "WWN",
+}
+# Shown only where they are known.
+_RARE = ("inode", "disk_sequence", "partition", "backing", "loop_backing")
+_ORDER = (DISTURBS, ADVICE, "note", "ok", UNKNOWN)
+_REMARKABLE = (DISTURBS, ADVICE)
+_RESTORE = Item(text="", command="sudo tkperf tune --restore")
+
+
+def build_device_page(found: Data) -> HostPage:
+    """Build the page of a device: whether it can be tested, its facts, purges, telemetry, and the host."""
+    facts, objections = found["facts"], found["objections"]
+    findings = host_findings({"audit": found["host"]})
+    is_block = facts["kind"] == _BLOCK
+    reasons = [objection["text"] for objection in objections]
+    return HostPage(
+        verdict=_judge_device(found, findings),
+        blocks=(
+            _list("What speaks against it", map(_item, reasons if len(reasons) > 1 else ())),
+            _list(
+                "To confirm its erasure",
+                [Item(text="", command=f"--yes-destroy {found['confirm_id']}")],
+            )
+            if not objections and facts["kind"] != _SIMULATED
+            else _list("", ()),
+            TableView(
+                title=str(facts["path"]),
+                columns=("fact", "value", "source"),
+                rows=tuple(
+                    (
+                        _LABELS.get(name, name.replace("_", " ")),
+                        _say(name, value),
+                        facts["sources"].get(name, ""),
+                    )
+                    for name, value in facts.items()
+                    if name not in ("sources", "gaps")
+                    # Other targets do not have most of these facts, so they are not shown as unknown.
+                    and (value is not None or (is_block and name not in _RARE))
+                ),
+            ),
+            _list("Not known, because", map(_item, facts["gaps"])),
+            TableView(
+                title="Ways to purge it, in order of preference",
+                columns=("--purge" if is_block else "method", "what it does"),
+                rows=(
+                    *(
+                        (
+                            method["name"],
+                            method["title"] + " (only when asked for)" * (not method["automatic"]),
+                        )
+                        for method in found["purge_methods"]
+                    ),
+                    *(
+                        (refusal["name"], f"not possible: {refusal['because']}")
+                        for refusal in found["purge_refusals"]
+                    ),
+                ),
+            ),
+            _list("Telemetry", map(_item, _describe_telemetry(found["telemetry"]))),
+            *_host_lists(findings),
+        ),
+    )
+
+
+def build_host_page(found: Data) -> HostPage:
+    """Build the page of the host: whether it can measure, the programs that tkperf uses, and what disturbs."""
+    findings = host_findings({"audit": found["audit"]})
+    programs = found["programs"]
+    missing = [program["name"] for program in programs if program["state"] is None]
+    install = f"sudo apt-get install {' '.join(found['packages'])}"
+    return HostPage(
+        verdict=_judge_host(found, missing, findings),
+        blocks=(
+            _list(
+                "To install what is missing", [Item(text="", command=install)] if missing else []
+            ),
+            TableView(
+                title="Programs that tkperf uses",
+                columns=("program", "for", "state"),
+                rows=tuple(
+                    (program["name"], program["purpose"], program["state"] or "MISSING")
+                    for program in programs
+                ),
+            ),
+            *_host_lists(findings),
+        ),
+    )
+
+
+def build_tune_page(found: Data, *, applied: bool, is_file: bool) -> HostPage:
+    """Build the page of the host's settings for measuring a device; ``applied``: they were set."""
+    settings = [row for row in found["settings"] if row["wanted"] is not None]
+    own = {row["subject"] for row in settings}
+    rest = [
+        one
+        for one in _by_gravity(host_findings({"audit": found["host"]}))
+        if one.level in _REMARKABLE and one.title not in own
+    ]
+    changes = found["changed"] if applied else [row for row in settings if _is_changed(row)]
+    outcome = "changed and verified" if applied else "would be changed, nothing was set"
+    what = f"{format_count(len(changes), 'setting')} {outcome}"
+    disturbed = any(one.level == DISTURBS for one in rest) or (changes and not applied)
+    queue = "the queue of a file's drive is left alone: it has other users"
+    return HostPage(
+        verdict=Verdict(
+            level=NoteLevel.CAUTION if disturbed else NoteLevel.INFORMATION,
+            title=what if changes else f"Nothing to {'change' if settings else 'set here'}",
+            reasons=tuple(_count(rest)),
+        ),
+        blocks=(
+            _list("Set", map(_item, found["changed"])),
+            _list("To put it back", [_RESTORE] if found["changed"] else []),
+            _list("What tkperf would set", () if applied else _setting_items(settings)),
+            _list("Not set", [_item(queue)] if is_file else []),
+            _list("What tkperf leaves to you", map(_finding_item, rest)),
+        ),
+    )
+
+
+def build_restored_page(found: Data) -> HostPage:
+    """Build the page of settings that were put back."""
+    put_back, left, kept_for = found["put_back"], found["left"], found["kept_for"]
+    title = f"{format_count(len(put_back), 'setting')} put back" if put_back else "Nothing put back"
+    if found["rebooted"]:
+        title = "Nothing to put back: this host was started anew since"
+    elif not (put_back or left or kept_for or found["failed"]):
+        title = "Nothing to put back"
+    level = NoteLevel.CAUTION if left else NoteLevel.INFORMATION
+    return HostPage(
+        verdict=Verdict(level=NoteLevel.FAILURE if found["failed"] else level, title=title),
+        blocks=(
+            _list("Put back", map(_item, put_back)),
+            _list("Left as it is", (Item(text=text, level=NoteLevel.CAUTION) for text in left)),
+            _list("Stays while a run goes on", map(_item, kept_for)),
+        ),
+    )
+
+
+def _judge_device(found: Data, findings: Sequence[HostFinding]) -> Verdict:
+    facts, objections = found["facts"], found["objections"]
+    if objections:
+        several = f"{len(objections)} things speak against it"
+        reason = objections[0]["text"] if len(objections) == 1 else several
+        return Verdict(
+            level=NoteLevel.FAILURE, title="Cannot be tested", reasons=(reason.rstrip("."),)
+        )
+    if facts["kind"] == _SIMULATED:
+        return Verdict(
+            level=NoteLevel.INFORMATION,
+            title="SIMULATED. Can be tested",
+            reasons=(
+                f"a model, no device; 'tkperf ssd NAME {facts['path']}' rehearses a run on it",
+            ),
+        )
+    cautions = [
+        *([f"it holds {', '.join(found['data'])}"] if found["data"] else []),
+        *(["its link runs below what it could do"] if facts["link_downgraded"] else []),
+    ]
+    return _judge(
+        "Can be tested", cautions, findings, clean="nothing is seen that would disturb a run"
+    )
+
+
+def _judge_host(found: Data, missing: Sequence[str], findings: Sequence[HostFinding]) -> Verdict:
+    named = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+    if not found["could_measure"]:
+        return Verdict(
+            level=NoteLevel.FAILURE,
+            title="Cannot measure",
+            reasons=(named if missing else found["fio"],),
+        )
+    return _judge(
+        "Can measure",
+        [*([named] if missing else []), *found["remarks"]],
+        findings,
+        clean="nothing is missing, and nothing is seen that would disturb a run",
+    )
+
+
+def _judge(
+    title: str, cautions: Sequence[str], findings: Sequence[HostFinding], *, clean: str
+) -> Verdict:
+    """Return the verdict on what can be used: with cautions if there are any, or if something would disturb."""
+    with_cautions = bool(cautions) or any(one.level == DISTURBS for one in findings)
+    return Verdict(
+        level=NoteLevel.CAUTION if with_cautions else NoteLevel.INFORMATION,
+        title=f"{title} with cautions" if with_cautions else title,
+        reasons=(*cautions, *_count(findings)) or (clean,),
+    )
+
+
+def _count(findings: Sequence[HostFinding]) -> Iterator[str]:
+    """Yield ``2 things would disturb a run (CPU governor, link)``, ``1 thing may disturb a run (swap)``."""
+    for level, verb in ((DISTURBS, "would"), (ADVICE, "may")):
+        of_level = dict.fromkeys(one.title for one in findings if one.level == level)
+        if of_level:
+            yield f"{format_count(len(of_level), 'thing')} {verb} disturb a run ({', '.join(of_level)})"
+
+
+def _host_lists(findings: Sequence[HostFinding]) -> tuple[ItemList, ItemList]:
+    """Return the findings that matter with their remedy, then the others."""
+    ordered = _by_gravity(findings)
+    matters = [one for one in ordered if one.level in _REMARKABLE]
+    others = [one for one in ordered if one.level not in _REMARKABLE]
+    return (
+        _list("The host, were a run of a day to begin now", map(_finding_item, matters)),
+        _list("The rest of the host", map(_finding_item, others)),
+    )
+
+
+def _by_gravity(findings: Iterable[HostFinding]) -> list[HostFinding]:
+    return sorted(findings, key=lambda one: _ORDER.index(one.level))
+
+
+def _finding_item(finding: HostFinding) -> Item:
+    # The text of a finding that is not known says so itself.
+    level = "" if finding.level == UNKNOWN else f"{finding.level}, "
+    text = f"{finding.title}: {level}{finding.found}"
+    if finding.level not in _REMARKABLE:
+        return Item(text=text)
+    remedy = finding.remedy or "no command changes it"
+    return Item(
+        text=text,
+        level=NoteLevel.CAUTION if finding.level == DISTURBS else NoteLevel.INFORMATION,
+        details=(f"why: {finding.why}", *(() if finding.is_command else (f"do:  {remedy}",))),
+        command=remedy if finding.is_command else "",
+    )
+
+
+def _setting_items(settings: Iterable[Data]) -> Iterator[Item]:
+    """Yield a setting, with one item for settings that are alike on all CPUs."""
+    alike: dict[tuple[object, ...], list[Data]] = {}
+    for row in settings:
+        key = tuple(row[name] for name in ("subject", "drive", "now", "wanted", "offered"))
+        alike.setdefault(key, []).append(row)
+    for rows in alike.values():
+        first, more = rows[0], len(rows) - 1
+        now = first["now"] or NOT_KNOWN_TEXT
+        change = f"{now} -> {first['wanted']}" if _is_changed(first) else f"{now}, stays"
+        if first["offered"] is False:
+            change = f"{now}, stays ({first['wanted']} is not offered)"
+        yield Item(
+            text=f"{first['subject']}: {change}",
+            level=NoteLevel.CAUTION if _is_changed(first) else NoteLevel.INFORMATION,
+            details=(
+                f"why: {first['why']}",
+                f"{first['path']} and {more} more" if more else first["path"],
+            ),
+        )
+
+
+def _is_changed(row: Data) -> bool:
+    return row["now"] is not None and row["now"] != row["wanted"] and row["offered"] is not False
+
+
+def _describe_telemetry(found: Data) -> Iterator[str]:
+    """Yield the telemetry sources that a run would read, and their values now."""
+    facts, reading = found["facts"], found["reading"]
+    if facts is None:
+        return
+    yield f"sources: {', '.join(facts['sources']) or 'none'}"
+    yield from (f"not known: {gap}" for gap in facts["gaps"])
+    values = {
+        name.replace("_", " "): value
+        for name, value in (reading or {}).items()
+        if value is not None and name not in ("at_s", "drive", "source")
+    }
+    if values:
+        words = (
+            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value:,}"
+            for name, value in values.items()
+        )
+        yield f"readings now: {', '.join(words)}"
+
+
+def _say(name: str, value: object) -> str:
+    if name == "capacity_bytes" and isinstance(value, int):
+        return f"{format_capacity(value)} ({value:,} bytes)"
+    return word(value) or NOT_KNOWN_TEXT
+
+
+def _item(text: str) -> Item:
+    return Item(text=text)
+
+
+def _list(title: str, items: Iterable[Item]) -> ItemList:
+    return ItemList(title=title, items=tuple(items))
