@@ -21,7 +21,8 @@ from tkperf.analysis.results import RunResult
 from tkperf.cli.main import cli
 from tkperf.model.errors import ClaimsNotMetError
 from tkperf.model.record import LeftOut, RunStatus
-from tkperf.page.check import build_check_matrix
+from tkperf.page.check import build_check_page, describe_cells, name_columns
+from tkperf.page.verdict import NoteLevel
 
 CLAIMS = """
 [[claim]]
@@ -102,15 +103,14 @@ def test_only_a_missed_claim_is_a_failure(good: RunResult) -> None:
         replace(good, left_out=(LeftOut(what="a step", reason="damaged"),)),
         replace(good, tests=()),
     )
-    rows = build_check_matrix(judge((good, *doubtful), CLAIMS.format(limit=10**6))).rows
-    assert [row.kinds for row in rows] == [
-        (ClaimKind.FAILED,),
-        *((ClaimKind.NOT_JUDGED,),) * len(doubtful),
-    ]
-    assert [row.texts[0].split(",")[0] for row in rows[1:]] == [
-        "under way", "damaged", "not measured",
-    ]  # fmt: skip
-    assert not any(row.passes for row in rows)
+    files = judge((good, *doubtful), CLAIMS.format(limit=10**6))
+    texts, kinds = zip(*(describe_cells(one.checked)[0] for one in files), strict=True)
+    assert kinds == (ClaimKind.FAILED, *(ClaimKind.NOT_JUDGED,) * len(doubtful))
+    assert [text.split(",")[0] for text in texts[1:]] == ["under way", "damaged", "not measured"]
+    assert not any(one.passes for one in files)
+    (table,) = build_check_page(files).overview
+    caution, failure = NoteLevel.CAUTION, NoteLevel.FAILURE
+    assert table.levels == ((failure, failure), *((caution, caution),) * len(doubtful))
 
 
 def test_a_file_that_cannot_be_read_is_a_row_that_does_not_pass(
@@ -165,8 +165,8 @@ def test_the_fullest_file_of_a_run_is_shown(good: RunResult) -> None:
 
 def test_runs_of_one_name_are_told_apart(good: RunResult) -> None:
     other = replace(good, info=replace(good.info, seed=8))
-    matrix = build_check_matrix(judge((good, other)))
-    assert [row.name for row in matrix.rows] == ["good (0.tkperf)", "good (1.tkperf)"]
+    (table,) = build_check_page(judge((good, other))).overview
+    assert [row[0] for row in table.rows] == ["good (0.tkperf)", "good (1.tkperf)"]
 
 
 def test_columns_are_in_words(good: RunResult) -> None:
@@ -175,8 +175,8 @@ def test_columns_are_in_words(good: RunResult) -> None:
     unknown = alike.replace("4k", "3k").replace("= 100", "= 65")
     latency = alike.replace('metric = "iops"', 'metric = "p99_us"').replace("at_least", "at_most")
     twice = latency.replace('test = "iops"', 'test = "lat"')
-    found = build_check_matrix(judge((good,), alike, unknown, latency, twice)).names
-    assert found == (
+    files = judge((good,), alike, unknown, latency, twice)
+    assert tuple(name_columns(files).values()) == (
         "4 KiB random read IOPS ≥ 1",
         "3 KiB, 65 % reads, IOPS ≥ 1",
         "4 KiB random read p99 latency (iops) ≤ 1 µs",

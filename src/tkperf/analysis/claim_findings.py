@@ -165,6 +165,14 @@ class CheckedFile:
     error: str = ""
     copies: tuple[str, ...] = ()
 
+    @property
+    def passes(self) -> bool:
+        """Return whether the drive meets every claim."""
+        checked = self.checked
+        return checked is not None and all(
+            checked.judge(finding) is ClaimKind.MET for finding in checked.findings
+        )
+
 
 def fold_copies(files: Iterable[CheckedFile]) -> tuple[CheckedFile, ...]:
     """Return one entry for each run: of several files of a run the one with the most steps."""
@@ -175,12 +183,12 @@ def fold_copies(files: Iterable[CheckedFile]) -> tuple[CheckedFile, ...]:
             runs.append([one])
         else:
             same.append(one)
-    folded = []
-    for run in runs:
-        fullest = max(run, key=_count_steps)
-        others = tuple(one.file for one in run if one is not fullest)
-        folded.append(replace(fullest, copies=others))
-    return tuple(folded)
+    return tuple(map(_fold, runs))
+
+
+def _fold(run: Sequence[CheckedFile]) -> CheckedFile:
+    fullest = max(run, key=_count_steps)
+    return replace(fullest, copies=tuple(one.file for one in run if one is not fullest))
 
 
 def _is_same_run(one: CheckedFile, other: CheckedFile) -> bool:

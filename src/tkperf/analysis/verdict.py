@@ -7,7 +7,7 @@ lets a drive pass or fail. docs/method.md has the table of severities.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tkperf.analysis.claim_findings import CheckedFile, ClaimFinding, ClaimKind, Doubt
@@ -160,18 +160,17 @@ def judge_check(files: Sequence[CheckedFile], *, by_value: bool = False) -> Chec
     Args:
         by_value: the values alone decide, and doubts are cautions; otherwise a doubtful value is not judged.
     """
-    alike: dict[tuple[CheckCode, tuple[str, ...]], list[CheckReason]] = {}
+    found: dict[tuple[CheckCode, tuple[str, ...]], list[CheckReason]] = {}
     for one in files:
         for reason in _of_check(one, by_value=by_value):
-            alike.setdefault((reason.code, reason.claims), []).append(reason)
+            found.setdefault((reason.code, reason.claims), []).append(reason)
     reasons = [
-        CheckReason(
-            code=code,
-            claims=claims,
-            files=tuple(file for reason in of for file in reason.files),
-            doubts=tuple(dict.fromkeys(doubt for reason in of for doubt in reason.doubts)),
+        replace(
+            alike[0],
+            files=tuple(reason.files[0] for reason in alike),
+            doubts=tuple(dict.fromkeys(doubt for reason in alike for doubt in reason.doubts)),
         )
-        for (code, claims), of in alike.items()
+        for alike in found.values()
     ]
     reasons.sort(key=lambda reason: tuple(CheckCode).index(reason.code))
     return CheckVerdict(
@@ -194,12 +193,11 @@ def _of_check(one: CheckedFile, *, by_value: bool) -> Iterator[CheckReason]:
         elif checked.find_doubts(finding):
             found.setdefault(CheckCode.CLAIM_DOUBTFUL, []).append(finding)
     for code, findings in found.items():
-        doubts = (doubt for finding in findings for doubt in checked.find_doubts(finding))
         yield CheckReason(
             code=code,
             files=(one.file,),
             claims=tuple(finding.title for finding in findings),
-            doubts=tuple(dict.fromkeys(doubts)),
+            doubts=tuple(doubt for one in findings for doubt in checked.find_doubts(one)),
         )
 
 

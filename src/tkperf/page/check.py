@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -190,44 +189,6 @@ def find_check_warnings(checked: Checked) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckRow:
-    """A run file with a text and its kind for each claim; without these it could not be checked.
-
-    Attributes:
-        least_margin: the least of its claims; empty: none has a margin.
-    """
-
-    name: str
-    file: str
-    texts: tuple[str, ...] = ()
-    kinds: tuple[ClaimKind, ...] = ()
-    least_margin: str = ""
-    error: str = ""
-
-    @property
-    def passes(self) -> bool:
-        """Return whether every claim passes."""
-        return set(self.kinds) == {ClaimKind.MET}
-
-    @property
-    def outcome(self) -> str:
-        """Return ``passes by 1.3 %``, ``fails 3, 1 not judged``."""
-        if not self.kinds:
-            return _NOT_CHECKED
-        failed, open_ = map(self.kinds.count, (ClaimKind.FAILED, ClaimKind.NOT_JUDGED))
-        by = f"passes by {self.least_margin.lstrip('+')}" if self.least_margin else "passes"
-        words = (f"fails {failed}" * bool(failed), f"{open_} not judged" * bool(open_))
-        return by if self.passes else ", ".join(filter(None, words))
-
-    @property
-    def levels(self) -> tuple[NoteLevel | None, ...]:
-        """Return the weight of the outcome and of each claim."""
-        gravest = ClaimKind.FAILED if ClaimKind.FAILED in self.kinds else ClaimKind.NOT_JUDGED
-        outcome = ClaimKind.MET if self.passes else gravest
-        return tuple(map(_LEVELS.get, (outcome, *self.kinds)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckAnswer:
     """The verdict of a check in words.
 
@@ -254,60 +215,24 @@ class CheckAnswer:
         return Verdict(level=level_of(self.verdict.state), title=title, reasons=(self.banner,))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckMatrix:
-    """Drives and claims.
-
-    Attributes:
-        claims: the columns as the claims file has them, each with its limit.
-        names: the columns in words.
-        banners: the notices of the runs, such as SIMULATED.
-        notes: further facts that a reader must know.
-    """
-
-    claims: tuple[str, ...]
-    names: tuple[str, ...]
-    rows: tuple[CheckRow, ...]
-    answer: CheckAnswer
-    banners: tuple[str, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def passes(self) -> bool:
-        """Return whether every run passes."""
-        return all(row.passes for row in self.rows)
-
-
-def build_check_matrix(files: Sequence[CheckedFile]) -> CheckMatrix:
-    """Return the matrix of many runs that were checked against the same claims; each run is one file."""
-    runs, findings = _name_runs(files), _find_columns(files)
-    columns = _name_columns(findings)
-    rows = tuple(_row(one, runs[one.file]) for one in files)
-    verdict = judge_check(files)
-    return CheckMatrix(
-        claims=tuple(finding.title for finding in findings),
-        names=tuple(columns[finding.title] for finding in findings),
-        rows=rows,
-        answer=CheckAnswer(
-            verdict=verdict,
-            passed=f"{sum(row.passes for row in rows)} of {len(rows)} pass",
-            reasons=tuple(_describe_reason(one, runs, columns) for one in verdict.reasons),
-        ),
-        banners=tuple(_find_banners(files, runs)),
-        notes=tuple(chain(_find_copies(files), _find_drives(files), _find_errors(files))),
-    )
+def answer_check(files: Sequence[CheckedFile]) -> CheckAnswer:
+    """Return the answer for several runs, each of which is one file."""
+    passed = f"{sum(one.passes for one in files)} of {len(files)} pass"
+    return _answer(judge_check(files), passed, _name_runs(files), name_columns(files))
 
 
 def answer_claims(checked: Checked) -> CheckAnswer:
     """Return the answer for a single run, whose values alone decide."""
-    name = checked.result.info.name
-    verdict = judge_check((CheckedFile(file=name, checked=checked),), by_value=True)
-    columns = _name_columns(checked.findings)
-    return CheckAnswer(
-        verdict=verdict,
-        passed=count_passed(checked),
-        reasons=tuple(_describe_reason(one, {name: ""}, columns) for one in verdict.reasons),
-    )
+    files = (CheckedFile(file="", checked=checked),)
+    verdict = judge_check(files, by_value=True)
+    return _answer(verdict, count_passed(checked), {"": ""}, name_columns(files))
+
+
+def _answer(
+    verdict: CheckVerdict, passed: str, runs: Mapping[str, str], columns: Mapping[str, str]
+) -> CheckAnswer:
+    reasons = tuple(_describe_reason(one, runs, columns) for one in verdict.reasons)
+    return CheckAnswer(verdict=verdict, passed=passed, reasons=reasons)
 
 
 def _name_runs(files: Sequence[CheckedFile]) -> dict[str, str]:
@@ -320,46 +245,14 @@ def _name_runs(files: Sequence[CheckedFile]) -> dict[str, str]:
     return {file: name if times[name] == 1 else f"{name} ({file})" for file, name in names.items()}
 
 
-def _find_columns(files: Sequence[CheckedFile]) -> list[ClaimFinding]:
-    """Return a finding for each claim, if possible one of a run that has its workload."""
-    of_runs = (one.checked.findings for one in files if one.checked is not None)
-    return [
-        next((finding for finding in of_claim if finding.workload is not None), of_claim[0])
-        for of_claim in zip(*of_runs, strict=True)
-    ]
-
-
-def _name_columns(findings: Sequence[ClaimFinding]) -> dict[str, str]:
-    """Return ``4 KiB random read IOPS ≥ 75,000`` by the title of the claim."""
+def name_columns(files: Sequence[CheckedFile]) -> dict[str, str]:
+    """Return ``4 KiB random read IOPS ≥ 75,000`` by the title of each claim."""
+    findings = [finding for one in files if one.checked for finding in one.checked.findings]
     names = name_claims(findings)
     return {
         finding.title: f"{names[finding.claim]} {_describe_limit(finding, names[finding.claim])}"
         for finding in findings
     }
-
-
-def _row(one: CheckedFile, name: str) -> CheckRow:
-    if one.checked is None:
-        return CheckRow(name=name, file=one.file, error=one.error)
-    findings = one.checked.findings
-    margins = (finding.margin_percent for finding in findings)
-    known = [margin for margin in margins if margin is not None]
-    return CheckRow(
-        name=name,
-        file=one.file,
-        least_margin=_describe_margin(min(known)) if known else "",
-        texts=tuple(_describe_cell(one.checked, finding) for finding in findings),
-        kinds=tuple(map(one.checked.judge, findings)),
-    )
-
-
-def _describe_cell(checked: Checked, finding: ClaimFinding) -> str:
-    """Return ``met +12.3 %``, ``not steady, met +12.3 %``."""
-    state = finding.state.value
-    doubts = [doubt for doubt in checked.find_doubts(finding) if doubt != state]
-    if finding.margin_percent is not None:
-        state += f" {_describe_margin(finding.margin_percent)}"
-    return ", ".join((*doubts, state))
 
 
 def _describe_reason(
@@ -381,6 +274,36 @@ def _describe_reason(
             return f"{of}{claims} met by a doubtful value ({doubts})"
         case CheckCode.NOT_CHECKED:
             return f"{names} {_NOT_CHECKED}"
+
+
+def describe_cells(checked: Checked | None) -> list[tuple[str, ClaimKind]]:
+    """Return ``not steady, met +12.3 %`` and the outcome of each claim, equal ones once; empty: not checked."""
+    if checked is None:
+        return []
+    by_title = {finding.title: finding for finding in checked.findings}
+    return [(_describe_cell(checked, one), checked.judge(one)) for one in by_title.values()]
+
+
+def _describe_cell(checked: Checked, finding: ClaimFinding) -> str:
+    state = finding.state.value
+    doubts = [doubt for doubt in checked.find_doubts(finding) if doubt != state]
+    if finding.margin_percent is not None:
+        state += f" {_describe_margin(finding.margin_percent)}"
+    return ", ".join((*doubts, state))
+
+
+def _describe_outcome(checked: Checked | None) -> tuple[str, NoteLevel | None]:
+    """Return ``passes by 1.3 %``, which is the least margin, or ``fails 3, 1 not judged``, and its weight."""
+    if checked is None:
+        return _NOT_CHECKED, NoteLevel.CAUTION
+    kinds = Counter(kind for _, kind in describe_cells(checked))
+    failed, open_ = kinds[ClaimKind.FAILED], kinds[ClaimKind.NOT_JUDGED]
+    if failed or open_:
+        words = (f"fails {failed}" * bool(failed), f"{open_} not judged" * bool(open_))
+        return ", ".join(filter(None, words)), NoteLevel.FAILURE if failed else NoteLevel.CAUTION
+    margins = [one.margin_percent for one in checked.findings if one.margin_percent is not None]
+    by = f" by {_describe_margin(min(margins)).lstrip('+')}" if margins else ""
+    return f"passes{by}", None
 
 
 def _find_banners(files: Sequence[CheckedFile], runs: Mapping[str, str]) -> Iterator[str]:
@@ -418,20 +341,29 @@ def _find_errors(files: Sequence[CheckedFile]) -> Iterator[str]:
             yield one.error if one.error.startswith(one.file) else f"{one.file}: {one.error}"
 
 
-def build_check_page(matrix: CheckMatrix) -> ReportView:
-    """Return the page of many runs: the verdict, a row for each run, and what a reader must know."""
-    width = len(matrix.names)
+def build_check_page(files: Sequence[CheckedFile]) -> ReportView:
+    """Return the page of several runs: the verdict, a row for each run, and what a reader must know."""
+    runs, columns = _name_runs(files), name_columns(files)
+    rows, levels = [], []
+    for one in files:
+        outcome, level = _describe_outcome(one.checked)
+        cells = describe_cells(one.checked) or [("", ClaimKind.MET)] * len(columns)
+        rows.append((runs[one.file], outcome, *(text for text, _ in cells)))
+        levels.append((level, *(_LEVELS.get(kind) for _, kind in cells)))
     table = TableView(
         title="Runs and claims",
-        columns=("Run", "Result", *matrix.names),
-        rows=tuple((row.name, row.outcome, *(row.texts or ("",) * width)) for row in matrix.rows),
-        levels=tuple(
-            row.levels if row.kinds else (*row.levels, *(None,) * width) for row in matrix.rows
-        ),
-        notes=matrix.notes,
+        columns=("Run", "Result", *columns.values()),
+        rows=tuple(rows),
+        levels=tuple(levels),
+        notes=(*_find_copies(files), *_find_drives(files), *_find_errors(files)),
     )
-    runs = format_count(len(matrix.rows), "run")
-    return _build_page(runs, matrix.banners, matrix.answer, table, (_MEANING, _MARGIN))
+    return _build_page(
+        format_count(len(files), "run"),
+        tuple(_find_banners(files, runs)),
+        answer_check(files),
+        table,
+        (_MEANING, _MARGIN),
+    )
 
 
 def build_claims_page(checked: Checked) -> ReportView:

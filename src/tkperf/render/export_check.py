@@ -16,10 +16,13 @@ from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimFinding, C
 from tkperf.model.units import drop_controls
 from tkperf.page.check import (
     CheckAnswer,
-    CheckMatrix,
+    answer_check,
     answer_claims,
+    build_check_page,
+    describe_cells,
     describe_claim,
     find_check_warnings,
+    name_columns,
 )
 from tkperf.page.words.run import find_notices
 
@@ -32,28 +35,29 @@ def render_check_json(checked: Checked) -> str:
     return json.dumps(_document(checked), indent=2, allow_nan=False)
 
 
-def render_matrix_json(matrix: CheckMatrix, files: Sequence[CheckedFile]) -> str:
+def render_matrix_json(files: Sequence[CheckedFile]) -> str:
     """Return the check of many runs, with the document of each."""
+    page, answer = build_check_page(files), answer_check(files)
     document = {
         "schema": MATRIX_SCHEMA,
-        "verdict": _verdict(matrix.answer),
-        "banner": matrix.answer.banner,
-        "passes": matrix.passes,
-        "claims": matrix.claims,
+        "verdict": _verdict(answer),
+        "banner": answer.banner,
+        "passes": all(one.passes for one in files),
+        "claims": tuple(name_columns(files)),
         "runs": [
             {
-                "file": row.file,
-                "passes": row.passes,
+                "file": one.file,
+                "passes": one.passes,
                 "cells": [
                     {"text": text, "passes": kind is ClaimKind.MET, "kind": kind}
-                    for text, kind in zip(row.texts, row.kinds, strict=True)
+                    for text, kind in describe_cells(one.checked)
                 ],
-                "error": row.error or None,
+                "error": one.error or None,
                 "check": None if one.checked is None else _document(one.checked),
             }
-            for row, one in zip(matrix.rows, files, strict=True)
+            for one in files
         ],
-        "notes": (*matrix.banners, *matrix.notes),
+        "notes": (*page.banners, *(note for table in page.overview for note in table.notes)),
     }
     return json.dumps(document, indent=2, allow_nan=False)
 
