@@ -35,7 +35,9 @@ _SMALLEST_MARGIN = 0.05  # in percent
 _MOST_SIGMAS = 10  # a larger number adds no information
 _MOST_FINER = 6  # most digits beyond the usual ones, to show that a value differs from its limit
 _WITHIN_UNCERTAINTY = "within the uncertainty"
-_MOST_REASONS = 5  # the table has all
+# The table has all.
+_MOST_REASONS = 5
+_MOST_CLAIMS = 3
 _NOT_CHECKED = "could not be checked"
 _LEVELS = {ClaimKind.FAILED: NoteLevel.FAILURE, ClaimKind.NOT_JUDGED: NoteLevel.CAUTION}
 _MEANING = (
@@ -110,6 +112,7 @@ def _name(finding: ClaimFinding) -> str:
     else:
         blocks = "" if size_bytes is None else f"{format_block_size_kib(size_bytes)} KiB"
         load, conditions = name_load(blocks, claim.access, claim.read_percent), []
+        load = load or claim.section or claim.test
     joined = ", " if "," in load or claim.metric in CHARACTERISTICS else " "
     of = "" if claim.direction is Direction.ALL else f" of {claim.direction}s"
     return ", ".join((joined.join(filter(None, (load, measure.label + of))), *conditions))
@@ -223,9 +226,10 @@ def answer_check(files: Sequence[CheckedFile]) -> CheckAnswer:
 
 def answer_claims(checked: Checked) -> CheckAnswer:
     """Return the answer for a single run, whose values alone decide."""
-    files = (CheckedFile(file="", checked=checked),)
+    name = checked.result.info.name
+    files = (CheckedFile(file=name, checked=checked),)
     verdict = judge_check(files, by_value=True)
-    return _answer(verdict, count_passed(checked), {"": ""}, name_columns(files))
+    return _answer(verdict, count_passed(checked), {name: ""}, name_columns(files))
 
 
 def _answer(
@@ -266,8 +270,11 @@ def _describe_reason(
     match reason.code:
         case CheckCode.CLAIM_FAILED:
             fails = "fails" if len(reason.files) == 1 else "fail"
-            failed = list_names([columns[title] for title in reason.claims])
-            return f"{names} {fails} {claims} ({failed})".lstrip()
+            failed = [columns[title] for title in reason.claims]
+            more = len(failed) - _MOST_CLAIMS
+            if more > 1:
+                failed[_MOST_CLAIMS:] = [f"{more} more"]
+            return f"{names} {fails} {claims} ({'; '.join(failed)})".lstrip()
         case CheckCode.CLAIM_NOT_JUDGED:
             return f"{of}{claims} not judged ({doubts})"
         case CheckCode.CLAIM_DOUBTFUL:

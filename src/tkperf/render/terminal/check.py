@@ -13,6 +13,9 @@ from tkperf.page.verdict import NoteLevel
 from tkperf.render.terminal.console import plain, print_verdict
 from tkperf.render.terminal.page import colour, measure_width, print_notes, print_table
 
+# Most claims of a run below it; failures come first.
+_MOST_LINES = 10
+
 
 def print_check(view: ReportView, console: Console, *, brief: bool = False) -> None:
     """Print the page of a check: the verdict, a table, and what a reader must know.
@@ -44,7 +47,15 @@ def _print_block(
     """Print the name and first cell of a row on a line, the other cells below."""
     name, first, *others = row
     console.print(f"{plain(name)}: {colour(first, levels[0])}", highlight=False)
-    for column, cell, level in zip(columns[2:], others, levels[1:], strict=True):
-        if cell not in ("", NOT_MEASURED) and (level is not None or not brief):
-            line = f"{plain(column)}: {colour(cell, level)}"
-            console.print(Padding(line, (0, 0, 0, 4), expand=False), highlight=False)
+    cells = [
+        (level, f"{plain(column)}: {colour(cell, level)}")
+        for column, cell, level in zip(columns[2:], others, levels[1:], strict=True)
+        if cell not in ("", NOT_MEASURED) and (level is not None or not brief)
+    ]
+    if brief:
+        cells.sort(key=lambda cell: cell[0] is not NoteLevel.FAILURE)
+    lines = [line for _, line in cells[:_MOST_LINES]]
+    if len(cells) > _MOST_LINES:
+        lines.append(f"... and {len(cells) - _MOST_LINES} more, which --html and --json have")
+    for line in lines:
+        console.print(Padding(line, (0, 0, 0, 4), expand=False), highlight=False)
