@@ -22,13 +22,12 @@ from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry, Span
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.cli.main import cli
 from tkperf.model.errors import UsageError
-from tkperf.model.quantity import IOPS
+from tkperf.model.quantity import IOPS, Better
 from tkperf.model.record import PurgeRecord, RunStatus
 from tkperf.model.workload import Access, Workload
 from tkperf.page.comparison.findings import find_findings
 from tkperf.page.comparison.page import build_comparison_page, build_tkperf_plots
-from tkperf.page.comparison.tables import describe_entry
-from tkperf.page.comparison.words import format_ratio, mark_certainty
+from tkperf.page.comparison.words import describe_ratio, format_ratio, mark_certainty
 from tkperf.page.words.conditions import ConditionGroup, find_conditions
 from tkperf.procedures import HDD_TESTS, load_profile
 from tkperf.render.export_tables import build_comparison_table, render_csv
@@ -255,11 +254,12 @@ def test_each_change_is_counted() -> None:
     assert counted in tuple(find_findings(both))
     view = build_comparison_page(both)
     (section,) = view.tests[0].sections
-    assert [row[4] for row in section.tables[0].rows] == [
-        "20.5 x1.952", "20.5 x1.952", "20.5 x1.952", "5.50 x0.524", "5.50 x0.524",
-        "11.00 (x1.048)", "20.5",
+    # What differs most comes first.
+    assert [row[4:6] for row in section.tables[0].rows] == [
+        ("20.5", "×1.952"), ("20.5", "×1.952"), ("20.5", "×1.952"), ("5.50", "×0.524"), ("5.50", "×0.524"),
+        ("11.00", "(×1.048)"), ("20.5", ""),
     ]  # fmt: skip
-    assert view.tests[1].sections[0].tables[0].rows[0][4] == "20.5 x1.952"
+    assert view.tests[1].sections[0].tables[0].rows[0][4:6] == ("20.5", "×1.952")
 
 
 def test_every_runs_notices_are_banners() -> None:
@@ -403,11 +403,11 @@ def test_what_a_run_says_of_itself_is_said_beside_others() -> None:
         "b: 1 of 1 result limited by the host's CPUs",
     )
     (table,) = build_comparison_page(both).tests[0].sections[0].tables
-    assert table.rows[0][3:] == ("10.50", "10.50* (x1.000)", "within noise")
+    assert table.rows[0][3:] == ("10.50", "10.50*", "(×1.000)", "within\u00a0noise")
     assert table.notes[-1] == "* limited by the host's CPUs"
     file = io.StringIO()
     print_comparison(both, Console(file=file, width=200))
-    assert "10.50* (x1.000)" in file.getvalue()
+    assert "10.50*  (×1.000)  within noise" in file.getvalue()
     assert "* limited by the host's CPUs" in file.getvalue()
     assert "*" not in "".join(
         build_comparison_page(compare([plain, plain])).tests[0].sections[0].tables[0].rows[0]
@@ -437,12 +437,12 @@ def test_the_terminal_colours_changes() -> None:
         print_comparison(compare(runs), console)
         return file.getvalue()
 
-    assert "\x1b[32m20.0 x2.00\x1b[0m" in coloured("iops", (10, 10), (20, 20))
-    assert "\x1b[31m10.00 x0.500\x1b[0m" in coloured("iops", (20, 20), (10, 10))
-    assert "\x1b[31m20.0 x2.00\x1b[0m" in coloured("lat", (10, 10), (20, 20))
-    assert "\x1b[32m10.00 x0.500\x1b[0m" in coloured("lat", (20, 20), (10, 10))
-    assert "\x1b[2m10.00 (x1.000)\x1b[0m" in coloured("iops", (10, 10), (10, 10))
-    assert "\x1b[2m20.0 x2.00?\x1b[0m" in coloured("iops", (10,), (20,))
+    assert "\x1b[32m×2.00\x1b[0m" in coloured("iops", (10, 10), (20, 20))
+    assert "\x1b[31m×0.500\x1b[0m" in coloured("iops", (20, 20), (10, 10))
+    assert "\x1b[31m×2.00\x1b[0m" in coloured("lat", (10, 10), (20, 20))
+    assert "\x1b[32m×0.500\x1b[0m" in coloured("lat", (20, 20), (10, 10))
+    assert "\x1b[2m(×1.000)\x1b[0m" in coloured("iops", (10, 10), (10, 10))
+    assert "\x1b[2m×2.00?\x1b[0m" in coloured("iops", (10,), (20,))
 
 
 def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunResult) -> None:
@@ -452,13 +452,15 @@ def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunRe
     sections = [section for test in view.tests for section in test.sections]
     tables = [table for section in sections for table in section.tables]
     listed = [
-        row for table in tables if table.columns[-2:] == ("fast", "Change") for row in table.rows
+        row
+        for table in tables
+        if table.columns[-3:] == ("fast", "Ratio", "Change")
+        for row in table.rows
     ]
     assert len(listed) == len(both.rows)
-    told = {text for row in listed for text in row}
+    told = {text.replace("\u00a0", " ") for row in listed for text in row}
     for row in both.rows:
-        for entry in row.entries:
-            assert describe_entry(row.quantity, entry) in told
+        assert describe_ratio(row.entries[1]) in told
     (matrix,) = [table for table in tables if table.title.startswith("IOPS: fast / slow")]
     by_load = {
         (row.workload.read_percent, row.workload.block_size_bytes): row.entries[1]
@@ -469,9 +471,11 @@ def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunRe
     writes = by_load[0, 4096]
     assert writes.ratio is not None
     assert line[column] == mark_certainty(writes, format_ratio(writes.ratio))
-    (chart,) = view.overview_charts
-    ratios = [headline.entries[1].ratio for headline in both.headlines]
-    assert sorted(point["value"] for point in rows_of(chart)) == sorted(filter(None, ratios))
+    bars, chart = view.overview_charts
+    assert len(bars.views) == len(both.headlines)
+    ratios = [(headline.quantity.better, headline.entries[1].ratio) for headline in both.headlines]
+    times = [1 / ratio if better is Better.LOWER else ratio for better, ratio in ratios if ratio]
+    assert sorted(point["value"] for point in rows_of(chart)) == sorted(times)
 
 
 def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:

@@ -182,8 +182,8 @@ def compared(first: RunResult, second: RunResult) -> tuple[ComparedRow, Entry]:
 @pytest.mark.parametrize(
     ("half", "change", "text"),
     [
-        (2.0, Change.BETTER, "x1.100 ± 2.8 %"),
-        (8.0, Change.WITHIN_NOISE, "(x1.100 ± 11 %)"),
+        (2.0, Change.BETTER, "×1.100 ± 2.8 %"),
+        (8.0, Change.WITHIN_NOISE, "(×1.100 ± 11 %)"),
     ],
 )
 def test_a_ratio_is_within_noise_if_its_interval_contains_one(
@@ -452,7 +452,7 @@ def test_an_uncertainty_as_great_as_the_figure_gives_no_number() -> None:
     (line,) = summarise([(IOPS, 10.0, even(10, 1)), (IOPS, 10.0, vague)])
     assert line == f"Uncertainty ({INTERVAL}): ± 10 % to at least ± 100 %"
     entry = Entry(value=10.0, ratio=1.0, ratio_uncertainty=even(1, 36))
-    assert describe_ratio(entry) == "x1.000 at least ± 100 %"
+    assert describe_ratio(entry) == "×1.000 at least ± 100 %"
 
 
 def test_an_uneven_interval_has_no_sigma() -> None:

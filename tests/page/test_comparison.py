@@ -62,10 +62,13 @@ def chart_of(view: ReportView, key: str) -> ChartView:
 def test_two_runs_open_with_intervals_and_matrices() -> None:
     """A point for each headline figure; of each measure a matrix of ratios, its values folded."""
     view = build_comparison_page(compare([run_of("A", 1), run_of("B", 8)]))
-    (chart,) = view.overview_charts
+    bars, chart = view.overview_charts
     assert chart.key == "headline-ratios"
-    assert [row["value"] for row in rows_of(chart)] == [8.0] * 5
+    # A tail of 8 times the latency is an eighth as good.
+    assert sorted(row["value"] for row in rows_of(chart)) == [0.125, 8.0, 8.0, 8.0, 8.0]
     assert {row["series"] for row in rows_of(chart)} == {"better", "worse"}
+    assert len(bars.views) == 5
+    assert [row["series"] for row in rows_of(bars)] == ["A", "B"]
     matrix, values = view.tests[0].sections[0].tables
     assert matrix.columns == ("Block size (KiB)", "100/0", "65/35", "50/50", "0/100")
     assert matrix.rows[0] == ("4", "8.00", "8.00", "8.00", "8.00")
@@ -78,7 +81,7 @@ def test_ends_of_many_are_coloured_where_they_differ() -> None:
     runs = [run_of(f"r{number}", factor) for number, factor in enumerate(factors)]
     for several, tones in ((runs, {"better", "worse"}), ([*runs[:6], run_of("r6", 0.999)], {""})):
         view = build_comparison_page(compare(several, Arrangement.RUNS))
-        (chart,) = view.overview_charts
+        *_, chart = view.overview_charts
         curves = [curve for curve in curves_of(chart).curves if curve.texts]
         named = [curve.name for curve in curves for point in curve.points if point.facts[0] == "r6"]
         assert len(named) == 5
@@ -89,17 +92,17 @@ def test_a_ratio_within_noise_is_in_parentheses() -> None:
     """Its full value is shown under the pointer."""
     first = run_of("A", 1)
     page = render_view(build_comparison_page(compare([first, run_of("B", 8), first])))
-    assert re.search(r'<td title="[^"]*">[^<]*\(x1\.000[^<]*\)</td>', page)
+    assert re.search(r'<td[^>]* title="[^"]*">[^<]*\(×1\.000[^<]*\)</td>', page)
 
 
 def test_the_answer_comes_first_and_conditions_are_folded() -> None:
-    """Sentences, the table of headline figures, its chart; then what is opened when asked."""
+    """Verdict, sentences, charts, the table of headline figures; then what is opened when asked."""
     runs = [run_of("A", 1, fio_version="fio-3.33"), run_of("B", 8, fio_version="fio-3.36")]
     page = render_view(build_comparison_page(compare(runs)))
     places = [
         page.index(text)
         for text in (
-            '<ul class="answer">', "Headline figures, and ratios to A</span>", 'id="headline-ratios"',
+            'class="verdict caution"', '<ul class="answer">', 'id="headline-bars"', 'id="headline-ratios"', "Headline figures</span>",
             "<summary>Conditions that differ, and", "fio differs (A: fio-3.33, B: fio-3.36)",
         )
     ]  # fmt: skip
@@ -110,11 +113,11 @@ def test_the_answer_comes_first_and_conditions_are_folded() -> None:
 @pytest.mark.parametrize(
     ("runs", "arrangement", "title", "charts"),
     [
-        (drives(8), Arrangement.COHORT, "8 drives of model M", ["headline-spread"]),
+        (drives(8), Arrangement.COHORT, "8 drives of model M", ["headline-bars", "headline-spread"]),
         (drives(5, serial="S1"), Arrangement.HISTORY, "Drive S1 over 5 runs",
          [f"headline-history{number}" for number in range(5)]),
-        (drives(8), Arrangement.RUNS, "7 runs against lab-00", ["headline-spread"]),
-        (drives(3), Arrangement.RUNS, "lab-00 / lab-01 / lab-02", ["headline-ratios"]),
+        (drives(8), Arrangement.RUNS, "7 runs against lab-00", ["headline-bars", "headline-spread"]),
+        (drives(3), Arrangement.RUNS, "lab-00 / lab-01 / lab-02", ["headline-bars", "headline-ratios"]),
     ],
 )  # fmt: skip
 def test_each_arrangement_has_its_chart(
@@ -178,8 +181,46 @@ def test_of_many_runs_exceedance_has_a_quarter_of_the_points() -> None:
 
 def test_a_run_has_one_colour_in_all_charts() -> None:
     """The first colour is the first run's also where it is the line that others are set against."""
-    (chart,) = build_comparison_page(compare([run_of(name, 1) for name in "ABC"])).overview_charts
+    bars, chart = build_comparison_page(
+        compare([run_of(name, 1) for name in "ABC"])
+    ).overview_charts
+    assert [curve.colour for curve in curves_of(bars).curves] == [*PALETTE[:3]]
     assert [curve.colour for curve in curves_of(chart).curves] == [*PALETTE[1:3]]
+
+
+def test_rows_that_differ_most_come_first_and_lead_to_their_cells() -> None:
+    """About equal ones stay in the order of the tests."""
+
+    def run(name: str, *values: float) -> RunResult:
+        cells = {work(mix): (value,) * 5 for mix, value in zip((100, 65, 0), values, strict=True)}
+        return made_up_run(name, {"iops": [made_up_section("IOPS", cells)]})
+
+    for others in (1, 2):
+        runs = [run("A", 10, 20, 30), *(run(f"B{n}", 10, 5, 29) for n in range(others))]
+        view = build_comparison_page(compare(runs))
+        (table, *_), (bars, chart) = view.overview, view.overview_charts
+        first = [row[0] for row in table.rows]
+        assert first[0] == "4 KiB random, 65 % reads"
+        assert bars.views[0].choice == ("4 KiB random, 65 % reads: IOPS",)
+        assert curves_of(chart).x.places[0] == "4 KiB random, 65 % reads: IOPS"
+        page = render_view(view)
+        for target in table.targets:
+            assert f'<a href="#{target}">' in page
+            assert page.count(f' id="{target}"') == 1
+        (section,) = view.tests[0].sections
+        assert [row[1] for row in section.tables[0].rows] == ["65/35", "0/100", "100/0"]
+
+
+def test_cells_of_comparisons_are_not_broken() -> None:
+    """Each value stays on one line with its ratio."""
+    page = build_comparison_page(compare([run_of("A", 1), run_of("B", 8), run_of("C", 1)]))
+    tables = [
+        *page.overview[:1],
+        *(each for test in page.tests for each in test.sections[0].tables),
+    ]
+    cells = [cell for table in tables for row in table.rows for cell in row[table.labels :]]
+    assert any("×8.00" in cell for cell in cells)
+    assert not [cell for cell in cells if " " in cell]
 
 
 def test_an_interval_that_reaches_next_to_0_has_an_axis() -> None:
@@ -195,6 +236,8 @@ def test_an_interval_that_reaches_next_to_0_has_an_axis() -> None:
     spec: Any = draw(chart)
     low, high = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert 0 < low < 1.2 < high
+    # As much better is as far from the middle as so much worse.
+    assert low == pytest.approx(1 / high)
 
 
 def test_a_cohort_with_a_median_of_0_has_a_page() -> None:

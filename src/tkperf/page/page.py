@@ -27,6 +27,8 @@ class TableView:
     Attributes:
         labels: number of cells at the start of each row that are its name.
         notes: footnotes below the table.
+        targets: for each row the id of the place on the page that its name leads to, or "".
+        ids: likewise the ids of its first further cells, or "".
         links: for each row the address that a click on each further cell opens (``address`` in naming.py), or "".
         hints: likewise the text that a cell shows under the pointer.
         heat: likewise the strength of its colour, 0 to 1; None without colour.
@@ -40,6 +42,8 @@ class TableView:
     rows: tuple[tuple[str, ...], ...]
     labels: int = 1
     notes: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    ids: tuple[tuple[str, ...], ...] = ()
     links: tuple[tuple[str, ...], ...] = ()
     hints: tuple[tuple[str, ...], ...] = ()
     heat: tuple[tuple[float | None, ...], ...] = ()

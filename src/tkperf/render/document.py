@@ -54,7 +54,9 @@ def compose(view: ReportView, *, footer: str) -> Document:
     report["tests"] = [_without_charts(test) for test in view.tests]
     story = () if view.story is None else view.story.on_paper[:1]
     report["story"] = [[_for_print(chart, scale=STORY_SCALE, wide=True)] for chart in story]
-    report["overview_charts"] = _lay_out(view.overview_charts)
+    report["overview_charts"] = _lay_out(
+        [view for chart in view.overview_charts for view in chart.on_paper]
+    )
     charts = [
         of_part
         for test in view.tests

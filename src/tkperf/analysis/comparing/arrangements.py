@@ -14,6 +14,7 @@ from statistics import median, quantiles
 import numpy as np
 
 from tkperf.analysis.comparing.entries import Change, ComparedRow, judge_change
+from tkperf.analysis.uncertainty.estimate import build_exact, build_ratio
 from tkperf.analysis.uncertainty.spread import COVERAGE_PERCENT
 from tkperf.model.seconds import FloatArray
 
@@ -234,7 +235,7 @@ def _cohort_figure(names: Sequence[str], row: ComparedRow) -> CohortFigure | Non
         )
         for (name, entry, value), score in zip(known, scores, strict=True)
         if abs(score) > OUTLIER_SCORE
-        and not (entry.uncertainty is not None and entry.uncertainty.of_level.covers(middle))
+        and not build_ratio(value, entry.uncertainty, middle, build_exact(middle)).covers(1.0)
     )
     return CohortFigure(
         row=row,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import log
 
 from tkperf.analysis.uncertainty.estimate import Uncertainty, build_ratio
 from tkperf.model.disturbance.codes import DisturbanceCode
@@ -68,6 +69,17 @@ class Entry:
     disturbances: tuple[DisturbanceCode, ...] | None = None
     not_found: str | None = None
 
+    @property
+    def beyond_noise(self) -> float:
+        """Distance from 1 to the near end of the ratio's interval, as a logarithm; 0 within noise or possibly so."""
+        if self.change not in BEYOND_NOISE or not self.ratio:
+            return 0.0
+        known = self.ratio_uncertainty
+        near = None if known is None else known.low if self.ratio > 1 else known.high
+        # Where ranges decide, the interval does not leave 1 out, or there is none.
+        certain = near if near and (near > 1) == (self.ratio > 1) else self.ratio
+        return abs(log(certain))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRow:
@@ -84,6 +96,11 @@ class ComparedRow:
     def place(self) -> tuple[object, ...]:
         """Place of the row among those of the comparison."""
         return (self.test, self.section, self.workload, self.part, self.quantity.key)
+
+    @property
+    def beyond_noise(self) -> float:
+        """Greatest distance of a run from the first one beyond noise, as a logarithm."""
+        return max(entry.beyond_noise for entry in self.entries)
 
     @property
     def title(self) -> str:

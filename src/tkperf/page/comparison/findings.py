@@ -9,7 +9,6 @@ from math import log
 from tkperf.analysis.comparing.arrangements import (
     FEWEST_IN_TREND,
     FEWEST_SCORED,
-    OUTLIER_SCORE,
     Cohort,
     CohortFigure,
     History,
@@ -24,7 +23,7 @@ from tkperf.analysis.comparing.verdict import (
     ComparisonVerdict,
     judge_comparison,
 )
-from tkperf.analysis.uncertainty.spread import COVERAGE_PERCENT, COVERED
+from tkperf.analysis.uncertainty.spread import COVERAGE_PERCENT
 from tkperf.model.quantity import PERCENTILES, Better
 from tkperf.model.units import format_count, list_names
 from tkperf.page.comparison.telemetry import find_telemetry_differences
@@ -149,18 +148,18 @@ def _distance(entry: Entry) -> float:
 
 
 def _ratio_sentence(row: ComparedRow, loads: _Names, first: str, second: str) -> str:
-    """Return ``4 KiB random write, steady: B has 8.70 x the IOPS of A (8.52 to 8.88 with 95 %), beyond noise.``"""
+    """Return ``4 KiB random write, steady: B has 8.70 × the IOPS of A (8.52 to 8.88), beyond noise.``"""
     entry = row.entries[1]
     assert entry.ratio is not None
     interval = ""
     if of_ratio := describe_ratio_interval(entry):
-        interval = f" ({of_ratio} with {COVERED})"
+        interval = f" ({of_ratio})"
     elif entry.change in BEYOND_NOISE:
         interval = " (their ranges do not meet)"
     how = f"{entry.change}, " if row.quantity.better is Better.LOWER else ""
     sure = "beyond noise" if entry.change in BEYOND_NOISE else "noise not known"
     return (
-        f"{loads[row.place]}: {second} has {format_ratio(entry.ratio)} x the {row.quantity.label} of "
+        f"{loads[row.place]}: {second} has {format_ratio(entry.ratio)} × the {row.quantity.label} of "
         f"{first}{interval}, {how}{sure}."
     )
 
@@ -211,8 +210,8 @@ def _of_many(comparison: Comparison) -> Iterator[str]:
     # Among many runs, chance shows at the ends first.
     chance = _describe_chance(Counter(entry.change for entry in widest.entries[1:]))
     yield (
-        f"{name_headlines(comparison)[widest.place]} from {format_ratio(low)} x ({least}) to "
-        f"{format_ratio(high)} x ({most}) that of {first}, {certainty}{chance}."
+        f"{name_headlines(comparison)[widest.place]} from {format_ratio(low)} × ({least}) to "
+        f"{format_ratio(high)} × ({most}) that of {first}, {certainty}{chance}."
     )
 
 
@@ -237,10 +236,7 @@ def _of_cohort(comparison: Comparison, cohort: Cohort) -> Iterator[str]:
     if not strays and len(comparison.names) < FEWEST_SCORED:
         yield f"Outliers are named among {FEWEST_SCORED} runs or more."
     elif not strays:
-        yield (
-            f"No outlier: no modified z-score beyond {OUTLIER_SCORE} that the run's own uncertainty "
-            "does not explain."
-        )
+        yield "No outlier."
 
 
 def _describe_spreads(figures: Sequence[CohortFigure], names: _Names) -> str:
@@ -255,7 +251,7 @@ def _describe_spreads(figures: Sequence[CohortFigure], names: _Names) -> str:
     (least, _), (most, where) = (pick(known, key=lambda pair: pair[0]) for pick in (min, max))
     low, high = two_digits(least), two_digits(most)
     span = f"{high} %" if low == high else f"{low} to {high} %, most in {where}"
-    text = f"headline figures spread by {span} (robust standard deviation)"
+    text = f"headline figures spread by {span}"
     same = len(figures) - len(known)
     return f"{text}; of {format_count(same, 'figure')} {alike}" if same else text
 
@@ -265,7 +261,7 @@ def _outlier_sentence(
 ) -> str:
     parts = [
         f"{names[figure.row.place]} {two_digits(abs(one.from_median_percent))} % "
-        f"{'above' if one.from_median_percent > 0 else 'below'} the median (score {one.score:.1f})"
+        f"{'above' if one.from_median_percent > 0 else 'below'} the median"
         for one, figure in strays[:2]
     ]
     if len(strays) > 2:

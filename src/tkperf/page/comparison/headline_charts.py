@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import median, quantiles
 
 from tkperf.analysis.comparing.arrangements import History, HistoryFigure, find_trend
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import Change, ComparedRow
+from tkperf.model.quantity import Better
+from tkperf.model.units import format_number
 from tkperf.page.chart import (
     NEUTRAL,
     PALETTE,
@@ -23,7 +26,12 @@ from tkperf.page.chart import (
 )
 from tkperf.page.comparison.findings import describe_trend
 from tkperf.page.comparison.tables import MOST_ACROSS, describe_exactly
-from tkperf.page.comparison.words import describe_loads, name_headlines, name_reference
+from tkperf.page.comparison.words import (
+    describe_loads,
+    name_headlines,
+    name_reference,
+    sort_headlines,
+)
 from tkperf.page.figures.curves import flag
 from tkperf.page.page import ChartView
 from tkperf.page.words.uncertainty import INTERVAL
@@ -32,51 +40,118 @@ DAY_MS = 86_400_000
 # Better, worse, and within noise or possibly within it.
 _TONES = {"better": PALETTE[0], "worse": PALETTE[1], "": NEUTRAL}
 _ONE = Rule(kind=RuleKind.REFERENCE, y=1.0)
-_RATIO = Axis(title="Ratio", scale=Scale.RATIO)
+# Names of more runs are no longer readable next to their bars.
+_MOST_BARS = 40
+# The axis of values goes so many times beyond the longest bar, so that its value can be read there.
+_ROOM_FOR_VALUE = 1.1
 
 
 def build_headline_charts(comparison: Comparison) -> Iterator[ChartView]:
-    """Yield the charts of the headline figures; none without headline figures."""
+    """Yield the charts of the headline figures, the greatest differences first; none without headline figures."""
     if not comparison.headlines:
         return
     if comparison.history is not None:
         yield from _over_dates(comparison, comparison.history)
-    elif comparison.cohort is not None or len(comparison.names) > MOST_ACROSS:
-        yield from _spread(comparison)
+        return
+    headlines = sort_headlines(comparison)
+    if len(comparison.names) <= _MOST_BARS:
+        yield _bars(comparison, headlines)
+    if comparison.cohort is not None or len(comparison.names) > MOST_ACROSS:
+        yield from _spread(comparison, headlines)
     else:
-        yield _intervals(comparison)
+        yield from _intervals(comparison, headlines)
 
 
-def _intervals(comparison: Comparison) -> ChartView:
-    """Return a point for each headline figure and run with the interval of its ratio, around a line at 1."""
+def _bars(comparison: Comparison, headlines: Sequence[ComparedRow]) -> ChartView:
+    """Return a bar for each run with its interval, a view for each headline figure."""
+    few = len(comparison.names) <= MOST_ACROSS
+    names = name_headlines(comparison)
+    views = tuple(
+        ChartView(
+            key=f"headline-bars{number or ''}",
+            text=f"A bar for each run, with the {INTERVAL} of its level, where it is known.",
+            chart=_draw_bars(comparison, headline, names[headline.place], few=few),
+            question="How do the runs compare?",
+            choice=(names[headline.place],),
+            # Of many runs only figures that show a difference.
+            printed=few or not number or headline.beyond_noise > 0,
+        )
+        for number, headline in enumerate(headlines)
+    )
+    return replace(views[0], others=views[1:])
+
+
+def _draw_bars(comparison: Comparison, headline: ComparedRow, title: str, *, few: bool) -> Chart:
+    """Return a bar for each run: few in their order and colours, many with the best on top and outliers coloured."""
+    measure = headline.quantity
+    notable = {} if few else dict(_notable(comparison, headline))
+    to_first = comparison.cohort is None
+    curves = []
+    for number, (name, entry) in enumerate(zip(comparison.names, headline.entries, strict=True)):
+        if entry.value is None:
+            continue
+        known = None if entry.uncertainty is None else entry.uncertainty.of_level
+        facts = (
+            format_number(entry.value, measure.digits),
+            describe_exactly(measure, entry, to_first=to_first),
+        )
+        point = Point(
+            name, entry.value, None if known is None else known.low,
+            None if known is None else known.high, flag=flag(entry), facts=facts,
+        )  # fmt: skip
+        colour = PALETTE[number % len(PALETTE)] if few else _TONES[notable.get(name, "")]
+        bar = Curve(
+            name=name, points=(point,), mark=Mark.BAR, colour=colour, facts=("", "Sure"), texts=True
+        )
+        curves.append(bar)
+    if not few:
+        falling = measure.better is not Better.LOWER
+        curves.sort(key=lambda curve: curve.values[0] or 0.0, reverse=falling)
+    ends = [max(point.y or 0.0, point.high or 0.0) for curve in curves for point in curve.points]
+    return Chart(
+        title=title,
+        x=Axis(title="Run", scale=Scale.ORDINAL, places=tuple(curve.name for curve in curves)),
+        y=Axis(title=measure.title, reached=(_ROOM_FOR_VALUE * max(ends, default=0.0),)),
+        curves=tuple(curves),
+        legend=Legend.NONE,
+        flat=True,
+    )
+
+
+def _intervals(comparison: Comparison, headlines: Sequence[ComparedRow]) -> Iterator[ChartView]:
+    """Yield a point for each headline figure and run with the interval of its ratio, around a line at 1."""
     first, *others = comparison.names
     figures = name_headlines(comparison)
     # A single run needs no name: its colour is that of the change.
     points: dict[str, list[Point]] = {name: [] for name in (others if len(others) > 1 else _TONES)}
-    for headline in comparison.headlines:
+    for headline in headlines:
         for name, entry in zip(others, headline.entries[1:], strict=True):
-            if not entry.ratio:
+            if not entry.ratio or headline.quantity.better is Better.NEITHER:
                 continue
             known = entry.ratio_uncertainty
+            ends = (None, None) if known is None else (known.low, known.high)
+            better, low, high = _times_better(headline, entry.ratio, *ends)
+            exactly = describe_exactly(headline.quantity, entry)
             point = Point(
-                figures[headline.place],
-                entry.ratio,
-                None if known is None else known.low,
-                None if known is None else known.high,
-                flag=flag(entry),
-                facts=(f"{entry.change}; {describe_exactly(headline.quantity, entry)}",),
-            )
+                figures[headline.place], better, low, high, flag=flag(entry),
+                facts=(f"{entry.change}; {exactly}",),
+            )  # fmt: skip
             points[name if len(others) > 1 else _tone(entry.change)].append(point)
+    drawn = {str(point.x) for of_name in points.values() for point in of_name}
+    places = tuple(figures[row.place] for row in headlines if figures[row.place] in drawn)
+    if not places:
+        return
     # The first colour belongs to the first run, the reference of all others.
     colours = dict(zip(others, PALETTE[1:], strict=False)) if len(others) > 1 else _TONES
     of = others[0] if len(others) == 1 else "each run"
-    return ChartView(
+    yield ChartView(
         key="headline-ratios",
-        text=f"Headline figures of {of} as ratios to {first}, with the {INTERVAL}, where it is known.",
+        text=f"How many times better {of} is than {first}, with the {INTERVAL}, where it is known: "
+        "2 is twice the IOPS, or half the latency.",
         chart=Chart(
-            title=f"Headline figures against {first}",
-            x=Axis(title="Figure", scale=Scale.ORDINAL, places=tuple(figures.values())),
-            y=_RATIO,
+            title="Headline figures",
+            x=Axis(title="Figure", scale=Scale.ORDINAL, places=places),
+            y=Axis(title=f"Times better than {first}", scale=Scale.RATIO),
             curves=tuple(
                 Curve(
                     name=name, points=tuple(of_name), mark=Mark.POINT, colour=colours[name],
@@ -90,11 +165,20 @@ def _intervals(comparison: Comparison) -> ChartView:
             flat=True,
             grouped=len(others) > 1,
         ),
-        question=f"How far from {first}?",
+        question=f"How many times better than {first}?",
     )  # fmt: skip
 
 
-def _spread(comparison: Comparison) -> Iterator[ChartView]:
+def _times_better(
+    row: ComparedRow, ratio: float, low: float | None = None, high: float | None = None
+) -> tuple[float, float | None, float | None]:
+    """Return a ratio and the ends of its interval so that more than 1 is better, whatever the quantity."""
+    if row.quantity.better is not Better.LOWER:
+        return ratio, low, high
+    return 1 / ratio, 1 / high if high else None, 1 / low if low else None
+
+
+def _spread(comparison: Comparison, headlines: Sequence[ComparedRow]) -> Iterator[ChartView]:
     """Yield each run as a point in the row of each figure, with the middle half as a bar."""
     reference = name_reference(comparison)
     of_cohort = comparison.cohort is not None
@@ -102,18 +186,20 @@ def _spread(comparison: Comparison) -> Iterator[ChartView]:
     bands: list[Point] = []
     named: dict[str, list[Point]] = {tone: [] for tone in _TONES}
     others: list[Point] = []
-    for headline in comparison.headlines:
+    for headline in headlines:
         ratios = comparison.ratios(headline)
-        known = [ratio for ratio in ratios if ratio is not None]
-        if not known:  # the median of a cohort is 0
+        better = [_times_better(headline, ratio)[0] if ratio else None for ratio in ratios]
+        known = [each for each in better if each is not None]
+        # Without a ratio the median of a cohort is 0.
+        if not known or headline.quantity.better is Better.NEITHER:
             continue
         tones, figure = dict(_notable(comparison, headline)), figures[headline.place]
         low, _, high = quantiles([*known, *known][: max(2, len(known))], n=4, method="inclusive")
         bands.append(Point(figure, median(known), low, high))
-        for name, entry, ratio in zip(comparison.names, headline.entries, ratios, strict=True):
+        for name, entry, times in zip(comparison.names, headline.entries, better, strict=True):
             exactly = describe_exactly(headline.quantity, entry, to_first=not of_cohort)
-            if ratio is not None:
-                point = Point(figure, ratio, flag=flag(entry), facts=(name, exactly))
+            if times is not None:
+                point = Point(figure, times, flag=flag(entry), facts=(name, exactly))
                 (named[tones[name]] if name in tones else others).append(point)
     if not bands:
         return
@@ -121,13 +207,13 @@ def _spread(comparison: Comparison) -> Iterator[ChartView]:
     who = "outliers are named" if of_cohort else "the lowest and the highest are named"
     yield ChartView(
         key="headline-spread",
-        text=f"Each run a point for each headline figure, as ratio to {reference}; the band has the middle half of the runs; {who}.",
+        text=f"Each run a point for each headline figure: how many times better than {reference}. The band has the middle half of the runs; {who}.",
         chart=Chart(
-            title=f"Headline figures against {reference}",
+            title="Headline figures",
             x=Axis(
                 title="Figure", scale=Scale.ORDINAL, places=tuple(str(each.x) for each in bands)
             ),
-            y=_RATIO,
+            y=Axis(title=f"Times better than {reference}", scale=Scale.RATIO),
             curves=(
                 Curve(points=tuple(bands), mark=Mark.RANGE),
                 Curve(points=tuple(others), mark=Mark.POINT, muted=True, facts=facts),
@@ -173,7 +259,9 @@ def _tone(change: Change | None) -> str:
 
 def _over_dates(comparison: Comparison, history: History) -> Iterator[ChartView]:
     loads = describe_loads(comparison)
-    for number, figure in enumerate(history.figures):
+    figures = {figure.row.place: figure for figure in history.figures}
+    for number, row in enumerate(sort_headlines(comparison)):
+        figure = figures[row.place]
         yield _of_figure(
             comparison, history, figure, loads[figure.row.place], f"headline-history{number}"
         )

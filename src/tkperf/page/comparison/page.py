@@ -108,5 +108,5 @@ def _add_matrices(comparison: Comparison, test: str, section: SectionView) -> Se
     tables: list[TableView] = [build_section_table(comparison, others)] if others else []
     # Matrices appear side by side: the page explains marks at its end.
     tables += [replace(matrix, notes=()) for matrix in matrices]
-    tables.append(replace(build_section_table(comparison, cells), folded=True))
+    tables.append(replace(build_section_table(comparison, cells), folded=True, ids=()))
     return replace(section, tables=tuple(tables))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
+from typing import Any
 
 from tkperf.analysis.comparing.arrangements import (
     FEWEST_IN_TREND,
@@ -22,19 +23,23 @@ from tkperf.page.comparison.words import (
     RATIO_MARKS,
     describe_loads,
     describe_ratio,
+    describe_ratio_uncertainty,
     format_ratio,
     mark_certainty,
     name_reference,
+    sort_headlines,
+    sort_rows,
 )
 from tkperf.page.layout import arrange, listing_axes
 from tkperf.page.page import TableView
 from tkperf.page.words.flags import explain_marks, mark
-from tkperf.page.words.uncertainty import describe_interval, describe_value, two_digits
+from tkperf.page.words.uncertainty import INTERVAL, describe_interval, describe_value, two_digits
 
 MOST_ACROSS = 6
 """Most runs with a column of their own; with more, a row gives the ends and the middle."""
 _PLACE = ("Load", "Measure")
 _ALIKE = "alike"
+_NO_BREAK = "\u00a0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +64,7 @@ def _build(
     columns: Sequence[str],
     lines: Sequence[_Line],
     notes: Sequence[str] = (),
+    **more: Any,
 ) -> ComparedTable:
     """Return a table of lines with labels and cells; ``columns`` covers both. Explain the marks that occur."""
     marked = {cell.change for _, cells in lines for cell in cells if cell.text.endswith(("?", ")"))}
@@ -67,11 +73,17 @@ def _build(
         title=title,
         columns=tuple(columns),
         labels=len(lines[0][0]) if lines else 1,
-        rows=tuple((*labels, *(cell.text for cell in cells)) for labels, cells in lines),
+        rows=tuple((*labels, *map(_keep_together, cells)) for labels, cells in lines),
         hints=tuple(tuple(cell.hint for cell in cells) for _, cells in lines),
         changes=tuple(tuple(cell.change for cell in cells) for _, cells in lines),
         notes=(*marks, *notes),
+        **more,
     )
+
+
+def _keep_together(cell: _Cell) -> str:
+    """Return the text of a cell that no line breaks, unless it lists names."""
+    return cell.text if ", " in cell.text else cell.text.replace(" ", _NO_BREAK)
 
 
 # ---- values and ratios
@@ -81,11 +93,16 @@ def build_section_table(
     comparison: Comparison, rows: Sequence[ComparedRow], most_across: int = MOST_ACROSS
 ) -> ComparedTable:
     """Return a row for each row, with a column for each run or, of more than ``most_across``, the ends."""
-    axes = listing_axes(row.workload for row in rows)
+    axes, rows = listing_axes(row.workload for row in rows), sort_rows(rows)
     labels = [(*(axis.text(row.workload) for axis in axes), row.title) for row in rows]
-    places = (*(axis.title for axis in axes), "")
-    title = f"Values, and ratios to {name_reference(comparison)}"
-    return _build_values(comparison, rows, title, places, labels, most_across)
+    places, numbers = (*(axis.title for axis in axes), ""), number_rows(comparison)
+    table = _build_values(comparison, rows, "Values", places, labels, most_across)
+    return replace(table, ids=tuple((numbers[row.place],) for row in rows))
+
+
+def number_rows(comparison: Comparison) -> dict[tuple[object, ...], str]:
+    """Return the id on the page of the cell that has each row's value."""
+    return {row.place: f"row{number}" for number, row in enumerate(comparison.rows)}
 
 
 def build_headline_table(
@@ -99,9 +116,15 @@ def build_headline_table(
         return _build_distributions(comparison, comparison.cohort)
     if comparison.history is not None:
         return _build_trends(comparison, comparison.history)
-    labels = [(loads[row.place], row.quantity.title) for row in comparison.headlines]
-    title = f"Headline figures, and ratios to {name_reference(comparison)}"
-    return _build_values(comparison, comparison.headlines, title, _PLACE, labels, most_across)
+    rows = sort_headlines(comparison)
+    labels = [(loads[row.place], row.quantity.title) for row in rows]
+    table = _build_values(comparison, rows, "Headline figures", _PLACE, labels, most_across)
+    return replace(table, targets=_find_targets(comparison, rows))
+
+
+def _find_targets(comparison: Comparison, rows: Iterable[ComparedRow]) -> tuple[str, ...]:
+    numbers = number_rows(comparison)
+    return tuple(numbers[row.place] for row in rows)
 
 
 def _build_values(
@@ -128,12 +151,16 @@ def _build_values(
         for row in rows
     ]
     columns = (*places, *names)
-    if len(names) == 2:
-        columns = (*columns, "Change")
-        for of_row in cells:
-            change = of_row[1].change
-            of_row.append(_Cell(text=str(change or ""), change=change))
     notes = explain_marks(entry for row in rows for entry in row.entries)
+    if len(names) == 2:
+        columns = (*columns, "Ratio", "Change")
+        for row, of_row in zip(rows, cells, strict=True):
+            entry = row.entries[1]
+            of_row[1] = replace(of_row[1], text=_describe_alone(row.quantity, entry))
+            of_row.append(_Cell(text=describe_ratio(entry), change=entry.change))
+            of_row.append(_Cell(text=str(entry.change or ""), change=entry.change))
+        if any(describe_ratio_uncertainty(row.entries[1]) for row in rows):
+            notes = (*notes, f"After a ratio: its {INTERVAL}.")
     return _build(title, columns, list(zip(labels, cells, strict=True)), notes)
 
 
@@ -143,19 +170,22 @@ def _value_cell(
     if comparison.arrangement is not Arrangement.COHORT:
         text = describe_entry(measure, entry)
         return _Cell(text=text, hint=describe_exactly(measure, entry), change=entry.change)
-    if entry.not_found is not None:
-        return _Cell(text=entry.not_found)
-    value = format_number(entry.value, measure.digits) + mark(entry)
-    to_median = "" if ratio is None else f" x{format_ratio(ratio)}"
+    value = _describe_alone(measure, entry)
+    to_median = "" if ratio is None else f" ×{format_ratio(ratio)}"
     return _Cell(text=value + to_median, hint=describe_exactly(measure, entry, to_first=False))
 
 
+def _describe_alone(measure: Measure, entry: Entry) -> str:
+    """Return the value with its marks, or the words for what was looked for and not found."""
+    return entry.not_found or format_number(entry.value, measure.digits) + mark(entry)
+
+
 def describe_entry(measure: Measure, entry: Entry) -> str:
-    """Return ``20.5 x1.952``: the value with its marks and its ratio to the first run."""
-    if entry.not_found is not None:
-        return entry.not_found
-    value = format_number(entry.value, measure.digits) + mark(entry)
-    return f"{value} {describe_ratio(entry)}".rstrip()
+    """Return ``20.5 ×1.952``: the value with its marks and its ratio to the first run."""
+    value = _describe_alone(measure, entry)
+    if entry.ratio is None:
+        return value
+    return f"{value} {mark_certainty(entry, f'×{format_ratio(entry.ratio)}')}"
 
 
 def describe_exactly(measure: Measure, entry: Entry, *, to_first: bool = True) -> str:
@@ -191,11 +221,11 @@ def _summary_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
     value = median(values) if of_cohort and values else row.entries[0].value
     texts = [format_number(value, row.quantity.digits)]
     if known:
-        texts += [f"{format_ratio(ratio)} {name}" for ratio, name in (min(known), max(known))]
+        texts += [f"×{format_ratio(ratio)} {name}" for ratio, name in (min(known), max(known))]
         last = ratios[-1]
         if comparison.arrangement is Arrangement.RUNS:
             last = median(ratio for ratio, _ in known)
-        texts.append(NOT_MEASURED if last is None else format_ratio(last))
+        texts.append(NOT_MEASURED if last is None else f"×{format_ratio(last)}")
     # A cohort has no last run, and its ratios have the median 1.
     texts += [NOT_MEASURED] * 3
     return [_Cell(text=text) for text in texts[: len(_summary_columns(comparison))]]
@@ -210,16 +240,31 @@ def build_runs_table(comparison: Comparison) -> ComparedTable | None:
     if not comparison.headlines or not (alike or len(comparison.names) > MOST_ACROSS):
         return None
     loads = describe_loads(comparison)
-    cells = [_ratio_cells(comparison, row) for row in comparison.headlines]
+    rows = sort_headlines(comparison)
+    cells = [_ratio_cells(comparison, row) for row in rows]
     dated = ("Began", "Firmware") if comparison.history is not None else ()
     return _build(
-        f"Each run's headline figures as ratios to {name_reference(comparison)}",
-        ("Run", *dated, *(f"{loads[row.place]}: {row.quantity.title}" for row in comparison.headlines)),
+        f"Each run as ratios to {name_reference(comparison)}",
+        ("Run", *dated, *(f"{loads[row.place]}: {row.quantity.title}" for row in rows)),
         [
             (_describe_run(comparison, number), [of_row[number] for of_row in cells])
-            for number in range(len(comparison.names))
+            for number in _sort_runs(comparison)
         ],
-    )  # fmt: skip
+    )
+
+
+def _sort_runs(comparison: Comparison) -> list[int]:
+    """Return the numbers of the runs, those that differ most first; those of a history stay in the order of dates."""
+    weights: dict[str, float] = {}
+    if comparison.cohort is not None:
+        for one in (one for figure in comparison.cohort.figures for one in figure.outliers):
+            weights[one.name] = max(weights.get(one.name, 0.0), abs(one.score))
+    elif comparison.history is None:
+        for row in comparison.headlines:
+            for name, entry in zip(comparison.names, row.entries, strict=True):
+                weights[name] = max(weights.get(name, 0.0), entry.beyond_noise)
+    numbers = range(len(comparison.names))
+    return sorted(numbers, key=lambda number: -weights.get(comparison.names[number], 0.0))
 
 
 def _describe_run(comparison: Comparison, number: int) -> tuple[str, ...]:
@@ -253,7 +298,7 @@ def build_ratio_matrices(
     comparison: Comparison, rows: Sequence[ComparedRow]
 ) -> Iterator[ComparedTable]:
     """Yield a matrix of ratios of two runs, for each quantity of cells that differ in two axes."""
-    first, second = comparison.names
+    (first, second), numbers = comparison.names, number_rows(comparison)
     for measure in dict.fromkeys(row.quantity for row in rows):
         of_measure = {row.workload: row for row in rows if row.quantity is measure}
         layout = arrange(of_measure)
@@ -273,6 +318,10 @@ def build_ratio_matrices(
             f"{measure.label}: {second} / {first}, by {across.title}",
             (*layout.row_titles, *(across.text(work) for work in layout.columns)),
             lines,
+            ids=tuple(
+                tuple("" if work is None else numbers[of_measure[work].place] for work in line)
+                for line in layout.at
+            ),
         )
 
 
@@ -282,7 +331,9 @@ def build_ratio_matrices(
 def _build_distributions(comparison: Comparison, cohort: Cohort) -> ComparedTable:
     loads = describe_loads(comparison)
     lines: list[_Line] = []
-    for figure in cohort.figures:
+    by_place = {figure.row.place: figure for figure in cohort.figures}
+    figures = [by_place[row.place] for row in sort_headlines(comparison) if row.place in by_place]
+    for figure in figures:
         found, measure = figure.distribution, figure.row.quantity
         outliers = ", ".join(one.name for one in figure.outliers)
         texts = (
@@ -313,19 +364,22 @@ def _build_distributions(comparison: Comparison, cohort: Cohort) -> ComparedTabl
         (*_PLACE, "Median", f"Median, {COVERED}", "Spread (%)", "Own ± (%)", "Lowest", "Highest", "Outliers"),
         lines,
         (
-            "Spread: robust standard deviation between runs, 1.4826 x the median absolute deviation from the "
+            "Spread: robust standard deviation between runs, 1.4826 × the median absolute deviation from the "
             f"median; {_ALIKE}: more than half have the same figure, so the spread is not known. Own ±: half the {COVERED} interval of a single run's figure. Outliers: modified "
-            f"z-score beyond {OUTLIER_SCORE} (0.6745 x distance from the median / median absolute deviation; "
+            f"z-score beyond {OUTLIER_SCORE} (0.6745 × distance from the median / median absolute deviation; "
             "Iglewicz and Hoaglin), the median beyond the run's own uncertainty; named among "
             f"{FEWEST_SCORED} runs or more.",
         ),
+        targets=_find_targets(comparison, (figure.row for figure in figures)),
     )  # fmt: skip
 
 
 def _build_trends(comparison: Comparison, history: History) -> ComparedTable:
     loads = describe_loads(comparison)
     lines: list[_Line] = []
-    for figure in history.figures:
+    by_place = {figure.row.place: figure for figure in history.figures}
+    figures = [by_place[row.place] for row in sort_headlines(comparison) if row.place in by_place]
+    for figure in figures:
         trend, measure, change = figure.trend, figure.row.quantity, figure.change
         slope, low, high = (
             None if number is None else f"{number:+.2f}"
@@ -347,6 +401,7 @@ def _build_trends(comparison: Comparison, history: History) -> ComparedTable:
             "Trend: Theil and Sen's slope, the median of the slopes between all pairs of runs, in percent of "
             f"the median, and its interval by Kendall's tau (Sen 1968); none of fewer than {FEWEST_IN_TREND} runs.",
         ),
+        targets=_find_targets(comparison, (figure.row for figure in figures)),
     )  # fmt: skip
 
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import ceil, log
 
 from tkperf.analysis.axes import ACCESS, BLOCKS, DEPTH, JOBS, MIX, find_axes
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison, find_candidates
-from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
+from tkperf.analysis.comparing.entries import BEYOND_NOISE, Change, ComparedRow, Entry
 from tkperf.model.units import format_count
 from tkperf.page.naming import name_figure
 from tkperf.page.words.uncertainty import INTERVAL, describe_share
 
 # An interval is given by its ends if its middle is further from the value than this share of its half width.
 _LOPSIDED = 0.25
+# Differences are about equal within so much, as a logarithm: a quarter.
+_ABOUT_EQUAL = log(1.25)
 RATIO_MARKS = {
-    Change.WITHIN_NOISE: f"(1.02): within noise: the {INTERVAL} of the ratio contains 1, or, of a maximum or "
+    Change.WITHIN_NOISE: f"(×1.02): within noise: the {INTERVAL} of the ratio contains 1, or, of a maximum or "
     "where only a lower limit of the interval is known, the ranges overlap.",
-    Change.CANNOT_BE_TOLD: "1.02?: noise is not known: not both values have an uncertainty, as what was measured once, "
+    Change.CANNOT_BE_TOLD: "×1.02?: noise is not known: not both values have an uncertainty, as what was measured once, "
     "or only a lower limit of it, and their ranges do not decide.",
 }
 
@@ -26,6 +29,31 @@ def name_reference(comparison: Comparison) -> str:
     """Name the reference of the ratios."""
     of_cohort = comparison.arrangement is Arrangement.COHORT
     return "the median" if of_cohort else comparison.names[0]
+
+
+def sort_rows(rows: Iterable[ComparedRow]) -> list[ComparedRow]:
+    """Return the rows, those that differ most beyond noise first; about equal ones stay in the order of the tests."""
+    return sorted(rows, key=lambda row: -ceil(row.beyond_noise / _ABOUT_EQUAL))
+
+
+def sort_headlines(comparison: Comparison) -> list[ComparedRow]:
+    """Return the headline figures likewise; of a cohort by their outliers, of a history by their trends."""
+    headlines = comparison.headlines
+    if comparison.arrangement is Arrangement.RUNS:
+        return sort_rows(headlines)
+    weights: dict[tuple[object, ...], float] = {}
+    if comparison.cohort is not None:
+        weights = {
+            figure.row.place: max((abs(one.score) for one in figure.outliers), default=0.0)
+            for figure in comparison.cohort.figures
+        }
+    elif comparison.history is not None:
+        weights = {
+            figure.row.place: abs(figure.trend.slope)
+            for figure in comparison.history.figures
+            if figure.trend is not None and figure.change in BEYOND_NOISE
+        }
+    return sorted(headlines, key=lambda row: -weights.get(row.place, 0.0))
 
 
 def describe_loads(comparison: Comparison) -> dict[tuple[object, ...], str]:
@@ -73,10 +101,10 @@ def _describe_load(row: ComparedRow, of_test: Sequence[ComparedRow]) -> str:
 
 
 def describe_ratio(entry: Entry) -> str:
-    """Return ``x1.034 ± 0.9 %``; in parentheses within noise, with a question mark if noise is not known."""
+    """Return ``×1.034 ± 0.9 %``; in parentheses within noise, with a question mark if noise is not known."""
     if entry.ratio is None:
         return ""
-    return mark_certainty(entry, f"x{format_ratio(entry.ratio)}{describe_ratio_uncertainty(entry)}")
+    return mark_certainty(entry, f"×{format_ratio(entry.ratio)}{describe_ratio_uncertainty(entry)}")
 
 
 def describe_ratio_uncertainty(entry: Entry) -> str:

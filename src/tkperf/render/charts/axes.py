@@ -18,10 +18,10 @@ _LEAST_BEYOND = 0.015
 _MOST_LETTERS = 48
 # Hours may go beyond 24: a clock's format would begin again. Milliseconds only if there are any.
 CLOCK = "floor({0} / 3600000) + utcFormat({0}, {0} % 1000 ? ':%M:%S.%L' : ':%M:%S')"
-# Ticks of ratios: tenths if all are within a few times each other, otherwise steps of 1, 2, 5.
+# Ticks of ratios above 1: close together if all are within a few times each other, otherwise steps of 1, 2, 5.
 _NARROW = 4
-_TENTHS = [step / 10 for step in range(1, 60)]
-_STEPS = [step * 10.0**power for power in range(-9, 10) for step in (1, 2, 5)]
+_HALVES = [1.25, 1.5, 2, 3, 4, 5]
+_STEPS = [step * 10.0**power for power in range(10) for step in (1, 2, 5)]
 
 
 def draw_value_axis(axis: Axis, values: Iterable[object], field: str = "value") -> Spec:
@@ -177,23 +177,20 @@ def _is_power_of_ten(value: float) -> bool:
 
 
 def _ratio_axis(values: Sequence[float]) -> Spec:
-    """Return a logarithmic axis, so that twice and half are equally far from 1; linear if all are close to 1."""
-    bounds = [value for value in values if value > 0]
-    least, most = min([*bounds, 1.0]), max([*bounds, 1.0])
-    if most / least < 1.5:  # a logarithm would have a single round tick there
-        margin = (most - least) * 0.08 or 0.05
-        return {"scale": {"zero": False, "domain": [least - margin, most + margin], "nice": True}}
-    narrow = most / least < _NARROW
-    steps = _TENTHS if narrow else _STEPS
-    # An interval may reach close to 0, or any number, so the axis ends at the steps.
-    first = max((step for step in steps if step <= least / 1.02), default=steps[0])
+    """Return a logarithmic axis with 1 in its middle, so that twice and half are equally far; linear if all are close to 1."""
+    most = max(max(value, 1 / value) for value in (1.0, *values) if value > 0)
+    if most < 1.2:  # a logarithm would have a single round tick there
+        margin = (most - 1) * 1.08 or 0.05
+        return {"scale": {"zero": False, "domain": [1 - margin, 1 + margin], "nice": True}}
+    steps = _HALVES if most < _NARROW else _STEPS
+    # An interval may reach any number, so the axis ends at the steps.
     last = min((step for step in steps if step >= most * 1.02), default=steps[-1])
-    ticks = [step for step in steps if first <= step <= last]
+    ticks = [step for step in steps if 1 < step <= last]
     return {
-        "scale": {"type": "log", "domain": [first, last], "nice": False},
+        "scale": {"type": "log", "domain": [1 / last, last], "nice": False},
         "axis": {
-            "values": ticks,
-            "labelExpr": "format(datum.value, '~r')",
+            "values": [*(1 / step for step in reversed(ticks)), 1, *ticks],
+            "labelExpr": "format(datum.value, '.3~r')",
             "labelOverlap": "greedy",
         },
     }

@@ -26,6 +26,7 @@ from tkperf.render.charts.frame import (
     FLAGGED,
     GREY,
     HEIGHT_PX,
+    INK,
     LOW_PX,
     RULES,
     SHADES,
@@ -204,6 +205,10 @@ class _Drawing:
             yield from self._lines(group, encoding, tip, plain | clip)
         elif first.mark is Mark.BAR:
             yield self._layer(group.name, {"type": "bar", **plain}, encoding | tip)
+            uncoloured = {key: each for key, each in encoding.items() if key != "color"}
+            yield from self._whiskers(group, uncoloured, {"color": INK, "strokeWidth": 1.5})
+            if first.texts:
+                yield self._values_of(group, uncoloured)
         elif first.mark is Mark.BOX:
             box = {"type": "boxplot", "extent": "min-max", **plain}
             yield self._layer(group.name, box, encoding)
@@ -242,14 +247,7 @@ class _Drawing:
 
     def _points(self, group: CurveGroup, encoding: Spec, tip: Spec, plain: Row) -> Iterator[Spec]:
         muted = group.first.muted
-        if group.is_spread:
-            known = {"filter": "isValid(datum.low) && isValid(datum.high)"}
-            first: Any = self.values["scale"]
-            # An interval that reaches 0 has no end on a logarithmic axis.
-            cut = {"calculate": f"max(datum.low, {first['domain'][0]})", "as": "low"}
-            rule: Row = {"type": "rule", "strokeWidth": 2, **_unfaded(plain)}
-            layer = self._layer(group.name, rule, encoding | self._from_low_to_high())
-            yield layer | {"transform": [known, cut]}
+        yield from self._whiskers(group, encoding, {"strokeWidth": 2, **_unfaded(plain)})
         drawn: Row = {
             "filled": not muted,
             "size": 45 if muted else 70,
@@ -264,6 +262,27 @@ class _Drawing:
             text = {"text": {"field": "label", "type": "nominal"}}
             places = {key: encoding[key] for key in (self.x, self.y)}
             yield self._layer(group.name, {"type": "text", **side}, places | text)
+
+    def _whiskers(self, group: CurveGroup, encoding: Spec, mark: Row) -> Iterator[Spec]:
+        """Yield the intervals of points or bars, as far as they are known."""
+        if not group.is_spread:
+            return
+        known = {"filter": "isValid(datum.low) && isValid(datum.high)"}
+        first: Any = self.values["scale"]
+        # An interval that reaches 0 has no end on a logarithmic axis.
+        cut = {"calculate": f"max(datum.low, {first['domain'][0]})", "as": "low"}
+        ends = encoding | self._from_low_to_high()
+        layer = self._layer(group.name, {"type": "rule", **mark}, ends)
+        yield layer | {"transform": [known, cut]}
+
+    def _values_of(self, group: CurveGroup, encoding: Spec) -> Spec:
+        """Return each bar's first fact, written at its end and beyond its interval."""
+        beyond = {"calculate": "max(datum.value, datum.high || 0)", "as": "end"}
+        side: Row = {"dx": 5, "align": "left"} if self.chart.flat else {"dy": -6}
+        places = encoding | {self.y: {**self.values, "field": "end"}}
+        text = {"text": {"field": "label", "type": "nominal"}}
+        layer = self._layer(group.name, {"type": "text", **side}, places | text)
+        return layer | {"transform": [beyond]}
 
     def _encode(self, group: CurveGroup) -> Spec:
         """Return the channels of a group's curves: their place, colour and dash."""

@@ -61,7 +61,10 @@ def group_curves(chart: Chart) -> Iterator[CurveGroup]:
                 if unsorted:
                     row["place"] = place
                 if curve.texts:
-                    row |= {"label": point.facts[0], "below": (point.y or 0) < middles[point.x]}
+                    row |= {
+                        "label": point.facts[0],
+                        "below": (point.y or 0) < middles.get(point.x, 0),
+                    }
                 rows.append(row)
         yield CurveGroup(name=f"curves{number or ''}", curves=tuple(curves), rows=rows)
 

@@ -15,7 +15,7 @@ from tkperf.render.terminal.console import plain, print_verdict
 
 CHANGE_STYLES = {Change.BETTER: "green", Change.WORSE: "red"}
 # Width of a column of values with their ratios, and of the labels before them.
-_COLUMN = 24
+_COLUMN = 18
 _LABELS = 32
 
 
@@ -53,17 +53,22 @@ def _print_table(table: TableView, console: Console, *, title: str = "") -> None
     )  # fmt: skip
     for number, name in enumerate(table.columns):
         right = number >= table.labels
-        drawn.add_column(plain(name), justify="right" if right else "left", overflow="fold")
+        drawn.add_column(
+            plain(name), justify="right" if right else "left", overflow="fold", no_wrap=right
+        )
     changes = table.changes if isinstance(table, ComparedTable) else ((),) * len(table.rows)
     for row, of_row in zip(table.rows, changes, strict=True):
         labels = (plain(label) for label in row[: table.labels])
         cells = (
-            plain(text)
-            if change is None
-            else f"[{CHANGE_STYLES.get(change, 'dim')}]{plain(text)}[/]"
-            for text, change in zip(row[table.labels :], of_row, strict=True)
+            text if change is None else f"[{CHANGE_STYLES.get(change, 'dim')}]{text}[/]"
+            for text, change in zip(map(_spaced, row[table.labels :]), of_row, strict=True)
         )
         drawn.add_row(*labels, *cells)
     console.print(drawn)
     for note in table.notes:
         console.print(plain(note), style="dim", highlight=False)
+
+
+def _spaced(cell: str) -> str:
+    """Return the text of a cell with plain spaces; its column keeps it on one line."""
+    return plain(cell.replace("\u00a0", " "))
