@@ -9,9 +9,7 @@ from tkperf.analysis.results import RunResult
 from tkperf.model.run_info import RunInfo
 from tkperf.model.units import format_count
 from tkperf.model.user_facts import (
-    MANUFACTURER,
     MOTHERBOARD,
-    NAND_TYPE,
     NO_USER_FACTS,
     NOTE,
     PLATFORM,
@@ -23,11 +21,10 @@ from tkperf.page.facts import (
     capacity,
     describe_cpu,
     describe_data_pattern,
-    describe_link,
     describe_load_generator,
-    describe_sector,
     describe_segments,
     keep_known,
+    list_device_facts,
     list_purges,
     name_test_id,
     name_unknown,
@@ -138,25 +135,8 @@ def _platform(result: RunResult, user_facts: UserFacts) -> MaybeFacts:
 def _device(result: RunResult, user_facts: UserFacts) -> MaybeFacts:
     device = result.info.device
     return (
-        (MANUFACTURER, user_facts.of(MANUFACTURER, word(device.get("vendor")))),
-        ("Model", word(device.get("model"))),
-        ("Serial number", word(device.get("serial"))),
-        ("World-wide name", word(device.get("wwn"))),
-        ("Firmware", word(device.get("firmware"))),
-        ("Capacity", capacity(device.get("capacity_bytes"))),
-        (NAND_TYPE, user_facts.of(NAND_TYPE)),
-        ("Sector", describe_sector(device)),
-        ("Interface", word(device.get("interface"))),
-        ("Link", describe_link(device)),
-        ("Rotational", word(device.get("rotational"))),
-        ("Discard (TRIM/UNMAP)", word(device.get("discard"))),
-        ("Security state", word(device.get("security"))),
-        ("Kind", word(device.get("kind"))),
-        ("Path", word(device.get("path"))),
-        ("Backed by", word(device.get("backing"))),
+        *((label, user_facts.of(label, fact)) for label, _, fact in list_device_facts(device)),
         ("Volatile write cache during the run", word(device.get("write_cache_in_run"))),
-        ("Write cache (kernel)", word(device.get("write_cache"))),
-        ("I/O scheduler", word(device.get("scheduler"))),
         ("Other I/O during the run", word(device.get("other_io"))),
         ("Telemetry", word(describe_telemetry(device))),
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tkperf.analysis.host import ADVICE, DISTURBS, UNKNOWN, HostFinding, host_findings
-from tkperf.model.units import format_capacity, format_count
-from tkperf.page.facts import word
+from tkperf.model.units import format_count
+from tkperf.page.facts import list_device_facts, word
 from tkperf.page.page import TableView
 from tkperf.page.verdict import NoteLevel, Verdict
 from tkperf.page.wording import NOT_KNOWN_TEXT
@@ -43,21 +43,10 @@ class HostPage:
 
 # Kinds of targets.
 _BLOCK, _SIMULATED = "block device", "simulated drive"
-_LABELS = {
-    "capacity_bytes": "capacity",
-    "logical_block_bytes": "logical sector (bytes)",
-    "physical_block_bytes": "physical sector (bytes)",
-    "link_fastest": "link, fastest",
-    "link_downgraded": "link downgraded",
-    "numa_node": "NUMA node",
-    "host_adapter": "host adapter",
-    "write_cache": "write cache (kernel)",
-    "rotation_rate_rpm": "rotation rate (1/min)",
-    "major_minor": "major:minor",
-    "wwn": "WWN",
-}
-# Shown only where they are known.
-_RARE = ("inode", "disk_sequence", "partition", "backing", "loop_backing")
+# Facts that a run's page has as the platform's.
+_NEAR = {
+    "host_adapter": "Host adapter", "numa_node": "NUMA node", "rotation_rate_rpm": "Rotation rate (1/min)",
+}  # fmt: skip
 _ORDER = (DISTURBS, ADVICE, "note", "ok", UNKNOWN)
 _REMARKABLE = (DISTURBS, ADVICE)
 _RESTORE = Item(text="", command="sudo tkperf tune --restore")
@@ -67,54 +56,59 @@ def build_device_page(found: Data) -> HostPage:
     """Build the page of a device: whether it can be tested, its facts, purges, telemetry, and the host."""
     facts, objections = found["facts"], found["objections"]
     findings = host_findings({"audit": found["host"]})
-    is_block = facts["kind"] == _BLOCK
-    reasons = [objection["text"] for objection in objections]
+    confirmed = not objections and facts["kind"] != _SIMULATED
+    against = [objection["text"] for objection in objections] if len(objections) > 1 else []
+    consent = Item(text="", command=f"--yes-destroy {found['confirm_id']}")
     return HostPage(
         verdict=_judge_device(found, findings),
         blocks=(
-            _list("What speaks against it", map(_item, reasons if len(reasons) > 1 else ())),
-            _list(
-                "To confirm its erasure",
-                [Item(text="", command=f"--yes-destroy {found['confirm_id']}")],
-            )
-            if not objections and facts["kind"] != _SIMULATED
-            else _list("", ()),
-            TableView(
-                title=str(facts["path"]),
-                columns=("fact", "value", "source"),
-                rows=tuple(
-                    (
-                        _LABELS.get(name, name.replace("_", " ")),
-                        _say(name, value),
-                        facts["sources"].get(name, ""),
-                    )
-                    for name, value in facts.items()
-                    if name not in ("sources", "gaps")
-                    # Other targets do not have most of these facts, so they are not shown as unknown.
-                    and (value is not None or (is_block and name not in _RARE))
-                ),
-            ),
-            _list("Not known, because", map(_item, facts["gaps"])),
-            TableView(
-                title="Ways to purge it, in order of preference",
-                columns=("--purge" if is_block else "method", "what it does"),
-                rows=(
-                    *(
-                        (
-                            method["name"],
-                            method["title"] + " (only when asked for)" * (not method["automatic"]),
-                        )
-                        for method in found["purge_methods"]
-                    ),
-                    *(
-                        (refusal["name"], f"not possible: {refusal['because']}")
-                        for refusal in found["purge_refusals"]
-                    ),
-                ),
-            ),
+            _list("What speaks against it", map(_item, against)),
+            _list("To confirm its erasure", [consent] if confirmed else []),
+            *_device_facts(facts),
+            _purges(found),
             _list("Telemetry", map(_item, _describe_telemetry(found["telemetry"]))),
             *_host_lists(findings),
         ),
+    )
+
+
+def _device_facts(facts: Data) -> tuple[TableView, ItemList]:
+    """Return the known facts with their sources, and what is not known."""
+    listed = [
+        *list_device_facts(facts),
+        *((_NEAR[key], key, word(facts.get(key))) for key in _NEAR),
+    ]
+    rows = tuple(
+        (
+            label,
+            f"{text} ({facts[key]:,} bytes)" if key == "capacity_bytes" else text,
+            facts["sources"].get(key, ""),
+        )
+        for label, key, text in listed
+        if text is not None
+    )
+    unknown = [label for label, key, text in listed if text is None and key not in ("", "backing")]
+    # Other targets do not have most of these facts, so they are not named as unknown.
+    named = [", ".join(unknown)] if unknown and facts["kind"] == _BLOCK else []
+    return (
+        TableView(title=str(facts["path"]), columns=("fact", "value", "source"), rows=rows),
+        _list("Not known", map(_item, (*named, *facts["gaps"]))),
+    )
+
+
+def _purges(found: Data) -> TableView:
+    methods = (
+        (method["name"], method["title"] + " (only when asked for)" * (not method["automatic"]))
+        for method in found["purge_methods"]
+    )
+    refusals = (
+        (refusal["name"], f"not possible: {refusal['because']}")
+        for refusal in found["purge_refusals"]
+    )
+    return TableView(
+        title="Ways to purge it, in order of preference",
+        columns=("--purge" if found["facts"]["kind"] == _BLOCK else "method", "what it does"),
+        rows=(*methods, *refusals),
     )
 
 
@@ -327,12 +321,6 @@ def _describe_telemetry(found: Data) -> Iterator[str]:
             for name, value in values.items()
         )
         yield f"readings now: {', '.join(words)}"
-
-
-def _say(name: str, value: object) -> str:
-    if name == "capacity_bytes" and isinstance(value, int):
-        return f"{format_capacity(value)} ({value:,} bytes)"
-    return word(value) or NOT_KNOWN_TEXT
 
 
 def _item(text: str) -> Item:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.model.run_info import RunInfo
 from tkperf.model.units import format_block_size_kib, format_capacity, format_mix
+from tkperf.model.user_facts import MANUFACTURER, NAND_TYPE
 from tkperf.page.page import Facts
 from tkperf.page.wording import NOT_KNOWN_TEXT
 
@@ -72,6 +73,30 @@ def describe_link(device: Mapping[str, object]) -> str | None:
         fastest = word(device.get("link_fastest")) or NOT_KNOWN_TEXT
         return f"{negotiated or NOT_KNOWN_TEXT}: DOWNGRADED, it could do {fastest}"
     return negotiated
+
+
+def list_device_facts(device: Mapping[str, object]) -> tuple[tuple[str, str, str | None], ...]:
+    """Return the facts of a device: label, key among the recorded facts, text. None: not known."""
+    return (
+        (MANUFACTURER, "vendor", word(device.get("vendor"))),
+        ("Model", "model", word(device.get("model"))),
+        ("Serial number", "serial", word(device.get("serial"))),
+        ("World-wide name", "wwn", word(device.get("wwn"))),
+        ("Firmware", "firmware", word(device.get("firmware"))),
+        ("Capacity", "capacity_bytes", capacity(device.get("capacity_bytes"))),
+        (NAND_TYPE, "", None),
+        ("Sector", "logical_block_bytes", describe_sector(device)),
+        ("Interface", "interface", word(device.get("interface"))),
+        ("Link", "link", describe_link(device)),
+        ("Rotational", "rotational", word(device.get("rotational"))),
+        ("Discard (TRIM/UNMAP)", "discard", word(device.get("discard"))),
+        ("Security state", "security", word(device.get("security"))),
+        ("Kind", "kind", word(device.get("kind"))),
+        ("Path", "path", word(device.get("path"))),
+        ("Backed by", "backing", word(device.get("backing"))),
+        ("Write cache (kernel)", "write_cache", word(device.get("write_cache"))),
+        ("I/O scheduler", "scheduler", word(device.get("scheduler"))),
+    )
 
 
 def describe_data_pattern(info: RunInfo) -> str | None:
