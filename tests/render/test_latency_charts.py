@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from tests.builders import io_stats, latency_lists
 from tkperf.model.histogram import BUCKET_LOWER_NS, BUCKET_UPPER_NS, REPORTED_PERCENTILES, Histogram
 from tkperf.model.measurement import IoStats
-from tkperf.page.chart import Bucket, Distribution
+from tkperf.page.chart import Bucket, Distribution, Marked
 from tkperf.page.figures.response_times import BINS_A_DECADE, exceedance_points, find_buckets
 from tkperf.render.charts.draw import draw
-from tkperf.render.charts.frame import Spec
+from tkperf.render.charts.frame import TEXT_PX, Spec
 
 WIDTH, HEIGHT = 1000, 300
 # 90 I/Os of 101 us and 10 of 10 ms: nothing took longer than the one and less than the other.
@@ -64,6 +64,22 @@ def test_bars_have_labels_of_a_few_powers_of_ten(power: int) -> None:
     texts = re.findall('<text[^>]* opacity="1">([^<]+)</text>', svg)
     labels = texts[texts.index("Response time (µs)") + 1 : texts.index("I/Os (bars)")]
     assert 3 <= len(labels) <= 7
+
+
+@pytest.mark.parametrize("width", [390, 1000])
+def test_names_of_marks_never_run_into_each_other(width: int) -> None:
+    """Each is at least a line's height away from the one before, however near their marks are."""
+    places = {"ART": 40.0, "99 %": 300.0, "99.9 %": 310.0, "99.99 %": 312.0, "MRT": 900.0}
+    marks = tuple(Marked(name, us, name) for name, us in places.items())
+    buckets = (Bucket(10.0, 20.0, 1000), Bucket(900.0, 905.0, 1))
+    chart = draw(Distribution(title="t", buckets=buckets, marks=marks))
+    svg = vl_convert.vegalite_to_svg(chart | {"width": width})
+    slanted = r"translate\(([0-9.]+),[^)]*\) rotate\(315\)[^>]*>([^<]+)</text>"
+    at = {name: float(x) for x, name in re.findall(slanted, svg)}
+    assert list(at) == list(places)
+    line_px = TEXT_PX * math.sqrt(2)
+    assert all(right - left >= 0.95 * line_px for left, right in pairwise(at.values()))
+    assert at["MRT"] < width
 
 
 def test_confidence_stays_at_its_share_until_slower_ios() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import vl_convert
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -415,6 +416,20 @@ def test_bars_of_three_dimensions_keep_the_order_of_block_sizes(charts: Charts) 
     assert [field["title"] for field in tips[0]][-1].startswith("Interval")
     assert all(face["fact0"] for face in faces)
     assert len({face["fact0"] for face in faces}) > 3
+
+
+def test_names_of_bars_can_be_read_in_print(charts: Charts) -> None:
+    """Slanted, their lines are at least as far apart as letters are high."""
+    spec = charts["sata-ssd iops03d"]
+    height = round(spec["height"] * document.CHART_SCALE)
+    size = {"width": document.HALF_WIDTH, "height": height, "autosize": {"type": "fit-x"}}
+    svg = vl_convert.vegalite_to_svg(spec | size)
+    for slant in (40, -40):
+        found = re.findall(rf"translate\(([-0-9.]+),([-0-9.]+)\) rotate\({slant}\)", svg)
+        turn = math.radians(slant)
+        lines = [float(x) * math.sin(turn) - float(y) * math.cos(turn) for x, y in found]
+        assert len(lines) >= 3
+        assert all(abs(one - other) > 10 for one, other in pairwise(lines))
 
 
 def test_charts_are_plain_data(drawings: dict[str, AnyChart]) -> None:

@@ -31,6 +31,7 @@ _HEIGHT_PX = 400
 # A table of few cells keeps narrow bars instead of bars as wide as the page.
 _LEAST_WIDTH = 10.0
 _HALF_WIDTH = 0.36
+_SLANT = 40
 # Light falls from above. Brightness of each face; the part beyond 1 is its share of white.
 _FACES = {"left": 1.0, "right": 0.8, "top": 1.25}
 
@@ -108,7 +109,12 @@ def _layers(domain: list[float], tip: list[dict[str, object]]) -> list[Spec]:
                 "data": {"name": "labels"},
                 "transform": [{"filter": f"datum.align === '{align}'"}],
                 "mark": {"type": "text", "align": align},
-                "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "text": {"field": "text", "type": "nominal"},
+                    "angle": {"field": "angle", "type": "quantitative", "scale": None},
+                },
             }
         )
     layers.append(
@@ -202,13 +208,14 @@ def _floor(width: int, depth: int, ticks: Sequence[float]) -> Iterator[Row]:
 
 
 def _labels(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
-    def label(at: ScreenPoint, text: str, align: str) -> Row:
-        return {"x": at[0], "y": at[1], "text": text, "align": align}
+    def label(at: ScreenPoint, text: str, align: str, angle: int = 0) -> Row:
+        return {"x": at[0], "y": at[1], "text": text, "align": align, "angle": angle}
 
+    # Slanted away from the bars: however near the steps are, no text runs into the next.
     for right, text in enumerate(chart.columns):
-        yield label(_project(right, -1.0, 0), text, "left")
+        yield label(_project(right, -0.75, 0), text, "left", _SLANT)
     for back, text in enumerate(chart.rows):
-        yield label(_project(-0.75, back, 0), text, "right")
+        yield label(_project(-0.75, back, 0), text, "right", -_SLANT)
     for tick in ticks:
         at = _project(len(chart.columns) - 0.5, -0.5, _HIGHEST * tick / ticks[-1])
         yield label((at[0] + 0.25, at[1] + 0.1), f"{tick:,.10g}", "left")
@@ -218,8 +225,8 @@ def _titles(chart: Bars3D) -> Iterator[Row]:
     """Yield the titles of the three axes: next to the middle of each edge of the floor, and above the upright scale."""
     width, depth = len(chart.columns), len(chart.rows)
     for edge, away, text in (
-        (_project((width - 1) / 2, -1.0, 0), (1.5, -0.9), chart.column_title),
-        (_project(-0.75, (depth - 1) / 2, 0), (-1.5, -1.1), chart.row_title),
+        (_project((width - 1) / 2, -1.0, 0), (1.9, -1.3), chart.column_title),
+        (_project(-0.75, (depth - 1) / 2, 0), (-1.9, -1.3), chart.row_title),
         (_project(width - 0.5, -0.5, _HIGHEST), (0.0, 0.6), chart.value_title),
     ):
         yield {"x": edge[0] + away[0], "y": edge[1] + away[1], "text": text}

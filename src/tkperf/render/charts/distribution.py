@@ -164,16 +164,43 @@ def _draw_longer(us: Spec) -> Spec:
 _AT_US: Spec = {"field": "us", "type": "quantitative"}
 
 
+# Each name is at its mark, or this far right of the name before it: the marks' range takes up about half of the width.
+_NAME_GAP_PX = 15
+_BY_US = [{"field": "us"}]
+_NAME_PLACES = [
+    {"filter": "datum.label !== ''"},
+    {"calculate": f"log(max(datum.us, {_LEAST_US}))", "as": "place"},
+    {
+        "joinaggregate": [
+            {"op": "min", "field": "place", "as": "least"},
+            {"op": "max", "field": "place", "as": "most"},
+        ]
+    },
+    {"window": [{"op": "row_number", "as": "number"}], "sort": _BY_US},
+    {
+        "calculate": f"2 * {_NAME_GAP_PX} / width * datum.number * (datum.most - datum.least)",
+        "as": "gaps",
+    },
+    {"calculate": "datum.place - datum.gaps", "as": "free"},
+    {"window": [{"op": "max", "field": "free", "as": "taken"}], "sort": _BY_US},
+    {"calculate": "exp(datum.taken + datum.gaps)", "as": "name_us"},
+]
+
+
 def _draw_marks() -> list[Spec]:
-    """Return a line at each mark, and its name above the plot, where neither bars nor curves cover it."""
+    """Return a line at each mark, which leads to its name above the plot, where neither bars nor curves cover it."""
     tip = tooltip(("mark", "Mark"), ("us", "µs"), numbers=_COUNTS)
-    text = {"text": {"field": "label", "type": "nominal"}, "y": {"value": -5}}
+    name: Spec = {**_AT_US, "field": "name_us"}
+    text = {"text": {"field": "label", "type": "nominal"}, "y": {"value": -8}}
     slanted = {"type": "text", "angle": 315, "align": "left", "dx": 2}
     rule = {"type": "rule", "strokeDash": [3, 3], "color": GREY}
+    lead = {"x": _AT_US, "x2": {"field": "name_us"}, "y": {"value": 0}, "y2": {"value": -8}}
     data: Spec = {"data": {"name": "marks"}}
+    named: Spec = {**data, "transform": _NAME_PLACES}
     return [
         {**data, "mark": rule, "encoding": {"x": _AT_US, "tooltip": tip}},
-        {**data, "mark": slanted, "encoding": {"x": _AT_US, **text, "tooltip": tip}},
+        {**named, "mark": {"type": "rule", "color": GREY}, "encoding": lead},
+        {**named, "mark": slanted, "encoding": {"x": name, **text, "tooltip": tip}},
     ]
 
 

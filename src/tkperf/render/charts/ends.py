@@ -10,7 +10,7 @@ from tkperf.page.chart import Curve
 from tkperf.render.charts.frame import Row, Spec
 
 # Two lines of text as a share of the plot's height: enough for the lowest plots, in print.
-_GAP = 15 / 190
+_GAP = 15 / 170
 # Sample of the line in front of a label, in pixels from the edge of the plot.
 _SAMPLE_PX = (5, 19)
 _TEXT_PX = 23

@@ -24,8 +24,8 @@ function choose(figure, view) {
       input.checked = input.value === name;
     }
   });
-  const { text } = view.dataset;
-  figure.querySelector("figcaption").textContent = text;
+  const { text, caption } = view.dataset;
+  figure.querySelector("figcaption").textContent = caption;
   figure.querySelector(":scope > details > div").setAttribute("aria-label", `Data of: ${text}`);
   const drawn = [figure];
   if (figure.classList.contains("below")) return drawn;
