@@ -57,7 +57,7 @@ def a_device(*findings: AuditFinding, **more: Any) -> dict[str, Any]:
         "purge_methods": [],
         "purge_refusals": [],
         "confirm_id": "S1",
-        "host": Audit(findings).plain(),
+        "host": Audit(findings).as_plain_data(),
         "telemetry": {"facts": None, "reading": None},
     } | more
 
@@ -136,7 +136,7 @@ def test_a_device_has_a_verdict(device: dict[str, Any], says: str, level: NoteLe
     ],
 )  # fmt: skip
 def test_a_host_has_a_verdict(host: HostDiagnosis, says: str, level: NoteLevel) -> None:
-    page = build_host_page(host.plain())
+    page = build_host_page(host.as_plain_data())
     assert (page.verdict.text, page.verdict.level) == (says, level)
     text = drawn(page, 200)
     assert all(name in text for name in TOOLS)
@@ -157,7 +157,7 @@ def test_settings_have_a_verdict() -> None:
     document: dict[str, Any] = {
         "settings": [a_setting(), alike, a_setting(subject="x", offered=False), a_setting(wanted=None)],
         "changed": [],
-        "host": Audit((replace(DISTURBS, subject="CPU governor"), ADVICE)).plain(),
+        "host": Audit((replace(DISTURBS, subject="CPU governor"), ADVICE)).as_plain_data(),
     }  # fmt: skip
     page = build_tune_page(document, applied=False, is_file=False)
     assert page.verdict.text == (

@@ -101,7 +101,7 @@ def test_this_machine_can_be_audited(scratch: Path) -> None:
     subjects = {finding.subject for finding in audited.findings}
     assert subjects >= {"CPU governor", "CPU pressure", "swap", "virtual machine", "io_uring",
                         "limits of the process", "timers due within the run"}  # fmt: skip
-    json.dumps(audited.plain())
+    json.dumps(audited.as_plain_data())
     done = CliRunner().invoke(cli, ["tune", str(scratch), "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["changed"] == []

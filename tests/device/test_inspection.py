@@ -131,7 +131,7 @@ def test_each_fact_has_its_source(tmp_path: Path) -> None:
     assert facts.values["security"] == "security commands supported"
     assert facts.values["rotation_rate_rpm"] is None
     assert set(facts.sources) <= set(facts.values)
-    json.dumps(facts.plain())
+    json.dumps(facts.as_plain_data())
 
 
 @pytest.mark.parametrize("stdout", ["", "garbage", "[1]", '{"mn": 5}'])

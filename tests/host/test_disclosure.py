@@ -55,7 +55,7 @@ def test_a_run_shows_all_that_was_found_in_its_order(tmp_path: Path) -> None:
     assert "| Set for the run | /sys/block/nvme0n1" in markdown
     assert "| CPU pressure | tasks waited for 50 %" in markdown
     (host,) = json.loads(render_json(result))["info"]["hosts"]
-    assert host["audit"] == audited.plain()
+    assert host["audit"] == audited.as_plain_data()
 
 
 def test_older_runs_are_not_called_audited(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_several_drives_are_told_apart() -> None:
 def test_what_was_set_can_be_compared(tmp_path: Path) -> None:
     """After an interruption: settings are, the load of the moment is not."""
     host = make_host(tmp_path)
-    before = found_settings({"audit": audit(host, disk=SATA).plain()})
+    before = found_settings({"audit": audit(host, disk=SATA).as_plain_data()})
     make_host(tmp_path, {f"{SATA}/queue/scheduler": "none [bfq]", "proc/pressure/cpu": "rubbish"})
-    after = found_settings({"audit": audit(host, disk=SATA).plain()})
+    after = found_settings({"audit": audit(host, disk=SATA).as_plain_data()})
     assert {title for title in before if before[title] != after.get(title)} == {"I/O scheduler"}

@@ -396,7 +396,7 @@ def test_a_pipe_among_crons_scripts_is_not_waited_for(tmp_path: Path) -> None:
 
 def test_plain_data_says_all(tmp_path: Path) -> None:
     """What goes into the run file: texts, and nothing that JSON does not have."""
-    rows = audit(make_host(tmp_path)).plain()
+    rows = audit(make_host(tmp_path)).as_plain_data()
     scheduler = next(row for row in rows if row["subject"] == "I/O scheduler")
     assert scheduler == {
         "subject": "I/O scheduler", "level": "ok", "found": "none", "device": "/dev/nvme0n1",

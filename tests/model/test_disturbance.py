@@ -180,7 +180,7 @@ def _play_step(watch: RunWatch, model: Model, step: Step) -> Observations:
         started_s=step.begin_s + step.noticed_late_s,
         handed_over_s=handed_over_s,
         earliest_s=step.begin_s,
-        goes_on=step.kind is StepKind.CONTINUOUS,
+        continues=step.kind is StepKind.CONTINUOUS,
     )
 
 

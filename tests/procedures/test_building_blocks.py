@@ -134,7 +134,7 @@ def test_a_stream_ends_when_it_is_steady() -> None:
     assert stream.verdict is not None
     assert stream.verdict.rounds == (4, 5, 6, 7, 8)
     assert stream.written_bytes == 60 * 4096 * (3 * 4000 + 5 * 1000)
-    assert all(after.goes_on(before) for before, after in pairwise(slices))
+    assert all(after.continues(before) for before, after in pairwise(slices))
     assert {each.longest_s for each in slices} == {2400.0}
 
 

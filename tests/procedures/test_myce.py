@@ -205,7 +205,7 @@ def test_qos_is_120_rounds_of_9_and_51_seconds_in_one_stream_each() -> None:
     for place in (0, 2, 4, 5):
         stream = [phase for phase in sections[place] if isinstance(phase, Continuous)]
         assert len(stream) == 240
-        assert all(later.goes_on(earlier) for earlier, later in pairwise(stream))
+        assert all(later.continues(earlier) for earlier, later in pairwise(stream))
         assert {phase.longest_s for phase in stream} == {7200}
         assert [(phase.number, phase.warm_up, phase.duration_s) for phase in stream] == [
             each for number in range(1, 121) for each in ((number, True, 9), (number, False, 51))

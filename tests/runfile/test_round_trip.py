@@ -430,7 +430,7 @@ def test_a_resumption_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     writer(TestStarted(test="iops", at_s=0.25))
     writer(PurgeEnded(test="iops", record=purges[0]))
     writer.close()
-    writer = RunFileWriter(path, goes_on=True)
+    writer = RunFileWriter(path, appends=True)
     writer(RunResumed(info=run_info(), tests=("iops", "lat"), resumption=resumption))
     writer(TestStarted(test="iops", at_s=6.75, goes_on=True))
     writer(PurgeEnded(test="iops", record=purges[1]))

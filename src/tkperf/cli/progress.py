@@ -172,7 +172,7 @@ def follow(followed: FollowedFile, progress: str, *, verbose: bool) -> None:
 
 
 def _new_events(followed: FollowedFile) -> Iterator[list[Event]]:
-    while followed.goes_on:
+    while followed.is_running:
         time.sleep(LOOK_EVERY_S)
         yield list(followed.new_events())
 

@@ -244,7 +244,7 @@ class DeviceFacts:
                 self.values[name] = value
                 self.sources[name] = source
 
-    def plain(self) -> dict[str, object]:
+    def as_plain_data(self) -> dict[str, object]:
         """Return the facts, their sources and the gaps as plain data for the run file."""
         return {**self.values, "sources": self.sources, "gaps": self.gaps}
 

@@ -303,8 +303,8 @@ class FioEngine:
     def _prepare(self, loads: Sequence[EngineLoad], under_way: Workload) -> None:
         """Make loads ready that may follow, except loads that go on where the current one has yet to stop."""
         for load in loads:
-            goes_on = isinstance(load, Step) and load.workload == under_way
-            if not (goes_on and under_way.access is Access.SEQUENTIAL):
+            continues = isinstance(load, Step) and load.workload == under_way
+            if not (continues and under_way.access is Access.SEQUENTIAL):
                 self._waiting.prepare(load)
 
     def _prepare_after_next(self, then: Next | None) -> None:
@@ -335,7 +335,7 @@ class FioEngine:
     def _stream_for(self, phase: Continuous, then: Next | None) -> _Stream:
         stream = self._stream
         step = step_of(phase)
-        if stream and phase.goes_on(stream.phase):
+        if stream and phase.continues(stream.phase):
             if stream.step.duration_s - stream.cut.elapsed_s >= SHORTEST_SAMPLE_S:
                 return stream
             # A hanging device kept fio from reporting for a slice or more, and the time of this fio is up.

@@ -93,7 +93,7 @@ class SimulatedEngine:
     def measure_slice(
         self, phase: Continuous, *, then: Next | None, on_sample: OnSample
     ) -> Execution:
-        if not phase.goes_on(self._stream):
+        if not phase.continues(self._stream):
             self._begin(phase)
         self._stream = phase
         return self._hand_over(self._run(phase.workload, phase.duration_s, on_sample), then)

@@ -29,7 +29,7 @@ from tkperf.interop.fio_result import (
     read_result,
 )
 from tkperf.interop.fio_rounds import build_test
-from tkperf.interop.fio_series import Result, arrange_series, build_identity, start_of
+from tkperf.interop.fio_series import Result, arrange_series, build_series_key, start_of
 from tkperf.interop.imported import (
     LARGEST_DEMAND,
     MOST_LISTED,
@@ -183,7 +183,7 @@ class FioResults:
             self.remarks.leave_out_job(file, jobname, why)
             return []
         measurement = found.measurement
-        identity = build_identity(
+        series_key = build_series_key(
             file=file,
             jobname=jobname,
             host=host or host_of(clones[0]),
@@ -191,13 +191,13 @@ class FioResults:
             threads=found.workload.jobs,
             measurement=measurement,
         )
-        if "ended early" in identity.always:
+        if "ended early" in series_key.always:
             self.remarks.say(
                 "ended-early",
                 "a job ran for less than its runtime: it was stopped, or had done all it could; such "
                 "results have sections of their own",
                 file,
-                f" ({measurement.duration_s:.1f} s of {identity.runtime_s:g} s)",
+                f" ({measurement.duration_s:.1f} s of {series_key.runtime_s:g} s)",
             )
         if found.uneven is not None:
             self.remarks.say(
@@ -212,7 +212,7 @@ class FioResults:
             place=place,
             job=jobname,
             workload=found.workload,
-            identity=identity,
+            series_key=series_key,
             measurement=measurement,
             version=one_line(str(document.get("fio version", ""))) or "fio",
             written_ms=stamp_ms(document),
@@ -227,7 +227,7 @@ class FioResults:
     ) -> list[Result]:
         """Return fio's sum over its servers, if it covers one workload."""
         rows = [row for row in document.get("all clients", ()) if isinstance(row, dict)]
-        hosts = {result.identity.host for result in results}
+        hosts = {result.series_key.host for result in results}
         if not rows or len({host_of(job) for job in document["jobs"]}) < 2:
             return []
         file = self._names[place[0]]

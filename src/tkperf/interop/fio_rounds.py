@@ -76,7 +76,7 @@ def _plan(section: str, cells: Sequence[CellSeries]) -> SectionPlan:
             ),
             *WINDOW,
         ),
-        prepares=cells[0].identity.prepares,
+        prepares=cells[0].series_key.prepares,
     )  # fmt: skip
 
 
@@ -147,7 +147,7 @@ def _judge(
     The tracked cell has the most writes, and is nearest to 4 KiB; a cell that fills the window precedes one
     with fewer measurements.
     """
-    if cells[0].identity.prepares:
+    if cells[0].series_key.prepares:
         last = max(len(cell.rounds) for cell in cells)
         window = tuple(range(1, last + 1))[-criteria.window_rounds :]
         because = (

@@ -55,7 +55,7 @@ WHOLE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class SeriesKey:
     """Properties that two results of a workload share if they are its rounds.
 
     Attributes:
@@ -81,14 +81,14 @@ class Result:
     Attributes:
         place: numbers of its file, of the document in that, of the group in that.
         written_ms: time at which fio wrote it.
-        start: address of its beginning; None if that is part of its identity.
+        start: address of its beginning; None if that is part of its key.
         uneven: times of its clones, in words, if they ended at different times.
     """
 
     place: tuple[int, int, int]
     job: str
     workload: Workload
-    identity: Identity
+    series_key: SeriesKey
     measurement: Measurement
     version: str
     written_ms: float | None
@@ -106,12 +106,12 @@ class CellSeries:
     """Series of one cell: its rounds in their order."""
 
     workload: Workload
-    identity: Identity
+    series_key: SeriesKey
     rounds: list[Result] = field(default_factory=list)
     section: str = ""
 
 
-def build_identity(
+def build_series_key(
     *,
     file: str,
     jobname: str,
@@ -119,7 +119,7 @@ def build_identity(
     options: Mapping[str, Any],
     threads: int,
     measurement: Measurement,
-) -> Identity:
+) -> SeriesKey:
     folder, _, name = file.replace("\\", "/").rpartition("/")
     runtime_s = parse_time_s(options.get("runtime", options.get("timeout", "")))
     parent = folder.rpartition("/")[2]
@@ -128,7 +128,7 @@ def build_identity(
         always.insert(0, host)
     if _is_cut_short(options, runtime_s, threads, measurement):
         always.append("ended early")
-    return Identity(
+    return SeriesKey(
         always=tuple(always),
         prepares=prepares(jobname, name, folder=parent, writes=measurement.write.ios > 0),
         writes_amount=runtime_s is None and pattern_of(options) == "write",
@@ -199,17 +199,17 @@ def arrange_series(
         names: names of the files, indexed by ``Result.source``.
         remarks: receives remarks on the order of rounds.
     """
-    by_key: dict[tuple[Workload, Identity], CellSeries] = {}
+    by_key: dict[tuple[Workload, SeriesKey], CellSeries] = {}
     for result in results:
-        key = result.workload, result.identity
+        key = result.workload, result.series_key
         series = by_key.setdefault(
-            key, CellSeries(workload=result.workload, identity=result.identity)
+            key, CellSeries(workload=result.workload, series_key=result.series_key)
         )
         series.rounds.append(result)
     divided = [part for series in by_key.values() for part in _divide(series, names)]
     for fill in _find_fills(divided):
-        always = (*fill.identity.always, _FILL)
-        fill.identity = replace(fill.identity, always=always, prepares=True)
+        always = (*fill.series_key.always, _FILL)
+        fill.series_key = replace(fill.series_key, always=always, prepares=True)
     keys = [natural_key(name) for name in names]
     for series in divided:
         _order(series, names, keys, remarks)
@@ -224,12 +224,12 @@ def _find_fills(all_series: Sequence[CellSeries]) -> list[CellSeries]:
 
     If nothing ran for a time, or it was repeated in rounds, the amount may be the measurement.
     """
-    if not any(one.identity.runtime_s and not one.identity.prepares for one in all_series):
+    if not any(one.series_key.runtime_s and not one.series_key.prepares for one in all_series):
         return []
     return [
         one
         for one in all_series
-        if one.identity.writes_amount and not one.identity.prepares and len(one.rounds) == 1
+        if one.series_key.writes_amount and not one.series_key.prepares and len(one.rounds) == 1
     ]
 
 
@@ -244,9 +244,9 @@ def _divide(series: CellSeries, names: Sequence[str]) -> Iterator[CellSeries]:
             yield run
             continue
         for start, rounds in by_start.items():
-            conditions = (*run.identity.conditions, ("offset", str(start)))
-            identity = replace(run.identity, conditions=tuple(sorted(conditions)))
-            yield CellSeries(workload=run.workload, identity=identity, rounds=rounds)
+            conditions = (*run.series_key.conditions, ("offset", str(start)))
+            series_key = replace(run.series_key, conditions=tuple(sorted(conditions)))
+            yield CellSeries(workload=run.workload, series_key=series_key, rounds=rounds)
 
 
 def _runs(series: CellSeries, names: Sequence[str]) -> Iterator[CellSeries]:
@@ -265,8 +265,8 @@ def _runs(series: CellSeries, names: Sequence[str]) -> Iterator[CellSeries]:
         yield series
         return
     for folder, rounds in by_folder.items():
-        identity = replace(series.identity, folder=folder)
-        yield CellSeries(workload=series.workload, identity=identity, rounds=rounds)
+        series_key = replace(series.series_key, folder=folder)
+        yield CellSeries(workload=series.workload, series_key=series_key, rounds=rounds)
 
 
 def _order_key(result: Result, keys: Sequence[NaturalKey]) -> tuple[object, ...]:
@@ -334,7 +334,7 @@ def _name_sections(all_series: Sequence[CellSeries], names: Sequence[str]) -> No
     """Give each series its section; the names of series of one cell include their differences."""
     rivals: dict[tuple[str, Workload], list[CellSeries]] = {}
     for series in all_series:
-        series.section = ", ".join((_base_name(series.workload), *series.identity.always))
+        series.section = ", ".join((_base_name(series.workload), *series.series_key.always))
         rivals.setdefault((series.section, series.workload), []).append(series)
     taken: set[tuple[str, Workload]] = set()
     for group in rivals.values():
@@ -350,7 +350,7 @@ def _name_sections(all_series: Sequence[CellSeries], names: Sequence[str]) -> No
 
 def _labels(series: CellSeries, group: Sequence[CellSeries], names: Sequence[str]) -> list[str]:
     """Return this series' values of the properties in which the series of a cell differ."""
-    mine, first = series.identity, series.rounds[0]
+    mine, first = series.series_key, series.rounds[0]
     file = names[first.source].replace("\\", "/")
     facets: dict[str, str] = {
         "host": f"host {mine.host}" if mine.host else "no host named",
@@ -362,9 +362,9 @@ def _labels(series: CellSeries, group: Sequence[CellSeries], names: Sequence[str
     labels = [
         text
         for facet, text in facets.items()
-        if len({getattr(other.identity, facet) for other in group}) > 1
+        if len({getattr(other.series_key, facet) for other in group}) > 1
     ]
-    options = [dict(other.identity.conditions) for other in group]
+    options = [dict(other.series_key.conditions) for other in group]
     for name in sorted({name for conditions in options for name in conditions}):
         if len({conditions.get(name) for conditions in options}) > 1:
             value = dict(mine.conditions).get(name)

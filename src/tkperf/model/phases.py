@@ -81,7 +81,7 @@ class Continuous:
     longest_s: float
     warm_up: bool = False
 
-    def goes_on(self, before: object) -> bool:
+    def continues(self, before: object) -> bool:
         """Return whether this slice continues the stream that ``before`` is a slice of."""
         return isinstance(before, Continuous) and (self.section, self.workload) == (
             before.section,

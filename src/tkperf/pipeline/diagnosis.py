@@ -61,10 +61,10 @@ class DeviceDiagnosis:
     telemetry: DriveFacts | None
     reading: Reading | None
 
-    def plain(self) -> dict[str, object]:
+    def as_plain_data(self) -> dict[str, object]:
         """Return it as plain data, for JSON."""
         return {
-            "facts": self.facts.plain(),
+            "facts": self.facts.as_plain_data(),
             "could_be_tested": not self.objections,
             "objections": [
                 {"reason": objection.reason.value, "text": objection.text}
@@ -77,7 +77,7 @@ class DeviceDiagnosis:
             ],
             "purge_refusals": [asdict(refusal) for refusal in self.purge.refusals],
             "confirm_id": self.identity.confirm_id,
-            "host": self.audit.plain(),
+            "host": self.audit.as_plain_data(),
             "telemetry": {
                 "facts": None if self.telemetry is None else asdict(self.telemetry),
                 "reading": None if self.reading is None else asdict(self.reading),
@@ -104,7 +104,7 @@ class HostDiagnosis:
     remarks: tuple[str, ...]
     audit: Audit
 
-    def plain(self) -> dict[str, object]:
+    def as_plain_data(self) -> dict[str, object]:
         """Return it as plain data, for JSON."""
         return {
             "host": self.host,
@@ -117,7 +117,7 @@ class HostDiagnosis:
                 for name, purpose in TOOLS.items()
             ],
             "remarks": list(self.remarks),
-            "audit": self.audit.plain(),
+            "audit": self.audit.as_plain_data(),
         }
 
     def _state_of(self, program: str) -> str | None:

@@ -64,7 +64,7 @@ def find_changes(request: RunRequest, fitted: Fitted) -> Changes:
     choices: list[str] = []
     alterations = list(_of_tables(fitted))
     standard, _ = fit_to_sector(
-        fitted.plain,
+        fitted.unaltered,
         fitted.identity.logical_block_bytes,
         tuple(test.test for test in fitted.tests),
     )
@@ -72,18 +72,23 @@ def find_changes(request: RunRequest, fitted: Fitted) -> Changes:
         plain = look_ahead(walked.test, standard, fitted.active_range.length_bytes)
         for text in _of_test(plain, walked):
             (choices if text.startswith(_DEMAND) else alterations).append(text)
-    if fitted.profile.demand.searched and not fitted.plain.demand.searched:
+    if fitted.profile.demand.searched and not fitted.unaltered.demand.searched:
         choices.append("threads and queue depth -> found by a search")
     alterations += _of_range(fitted)
-    cache, plain_cache = (profile.write_cache.setting for profile in (fitted.profile, fitted.plain))
+    cache, plain_cache = (
+        profile.write_cache.setting for profile in (fitted.profile, fitted.unaltered)
+    )
     if cache != plain_cache:
         alterations.append(f"write cache {plain_cache} -> {cache}")
-    if fitted.profile.steady_state.accept_disturbed > fitted.plain.steady_state.accept_disturbed:
+    if (
+        fitted.profile.steady_state.accept_disturbed
+        > fitted.unaltered.steady_state.accept_disturbed
+    ):
         alterations.append("disturbed rounds in steady state -> accepted")
     purges = any(isinstance(phase, Purge) for test in fitted.tests for phase in test.phases)
     if request.no_purge and purges:
         alterations.append("purge -> none")
-    if fitted.plain.name in _NO_SPECIFICATION:
+    if fitted.unaltered.name in _NO_SPECIFICATION:
         choices, alterations = [*choices, *alterations], []
     return Changes(
         choices=tuple(dict.fromkeys(choices)), alterations=tuple(dict.fromkeys(alterations))
@@ -95,11 +100,11 @@ def _of_tables(fitted: Fitted) -> Iterator[str]:
 
     Tables of tests count only for the chosen tests. A workload file alters no specification.
     """
-    shipped = find_shipped_namesake(fitted.plain)
+    shipped = find_shipped_namesake(fitted.unaltered)
     if shipped is None:
         return
     used = {table.key for test in fitted.tests if not test.test.own for table in test.test.tables}
-    for key, table in fitted.plain.tables.items():
+    for key, table in fitted.unaltered.tables.items():
         if isinstance(table, TestTable) and key not in used:
             continue
         before = shipped.tables.get(key)
@@ -128,13 +133,13 @@ def _as_text(value: object) -> str:
 
 def _of_range(fitted: Fitted) -> Iterator[str]:
     """Yield a change of the active range. Another spelling of the same range is no change."""
-    before, after = fitted.plain.active_range, fitted.profile.active_range
+    before, after = fitted.unaltered.active_range, fitted.profile.active_range
     if before == after:
         return
     device = (fitted.identity.capacity_bytes, fitted.identity.logical_block_bytes)
     try:
         same = before.segments == 1 and (
-            resolve_active_range(fitted.plain, *device) == fitted.active_range
+            resolve_active_range(fitted.unaltered, *device) == fitted.active_range
         )
     except UsageError:  # the profile's own range does not fit the device
         same = False
@@ -220,7 +225,7 @@ def build_run_info(
         profile=fitted.profile.as_plain_data(),
         options=request.options,
         device={
-            **equipment.facts.plain(),
+            **equipment.facts.as_plain_data(),
             **host.device_facts(),
             "write_cache_in_run": equipment.write_cache,
             "other_io": OTHER_IO[kind],

@@ -77,10 +77,10 @@ class TestPhases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """A profile fitted to a device: ``plain`` as its file has it, ``profile`` as it runs."""
+    """A profile fitted to a device: ``unaltered`` as its file has it, ``profile`` as it runs."""
 
     identity: DeviceIdentity
-    plain: Profile
+    unaltered: Profile
     profile: Profile
     active_range: ActiveRange
     tests: tuple[TestPhases, ...]
@@ -143,7 +143,7 @@ def _require_capacity(wanted: str | None, identity: DeviceIdentity) -> None:
         )
 
 
-def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted:
+def fit(request: RunRequest, unaltered: Profile, identity: DeviceIdentity) -> Fitted:
     """Fit the profile and the active range to a device, and walk through the chosen tests.
 
     A larger device takes everything that this device takes.
@@ -152,7 +152,7 @@ def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted
         UsageError: a test asks for something that the device cannot do; the message names both.
     """
     profile = apply_options(
-        plain, **(request.profile_options | {"auto_demand": request.searches_demand})
+        unaltered, **(request.profile_options | {"auto_demand": request.searches_demand})
     )
     sector_bytes = identity.logical_block_bytes
     selected = choose_tests(
@@ -174,7 +174,7 @@ def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted
         raise UsageError(f"{identity.path}: {error}") from None
     return Fitted(
         identity=identity,
-        plain=plain,
+        unaltered=unaltered,
         profile=fitting,
         active_range=active_range,
         tests=tuple(tests),

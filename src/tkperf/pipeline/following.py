@@ -105,7 +105,7 @@ class FollowedFile:
         return self._delta.record
 
     @property
-    def goes_on(self) -> bool:
+    def is_running(self) -> bool:
         return self.record.status is RunStatus.RUNNING
 
     def first_events(self) -> list[Event]:

@@ -29,7 +29,9 @@ class HostState:
 
     def facts(self) -> dict[str, object]:
         """Return the facts for the run file, next to other facts of the host."""
-        facts: dict[str, object] = {"audit": self.audit.plain()} if self.audit.findings else {}
+        facts: dict[str, object] = (
+            {"audit": self.audit.as_plain_data()} if self.audit.findings else {}
+        )
         return facts | ({"tuned": list(self.changes)} if self.changes else {})
 
     def device_facts(self) -> dict[str, object]:

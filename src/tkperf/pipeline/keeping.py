@@ -181,7 +181,7 @@ def keep_resumed(
 
     _keep(
         plan.plan, go_on, equipment, destination,
-        watch=watch, began=began, ended=ended, goes_on=True,
+        watch=watch, began=began, ended=ended, appends=True,
     )  # fmt: skip
 
 
@@ -194,7 +194,7 @@ def _keep(
     watch: OpenViews,
     began: Callable[[], None],
     ended: Callable[[], None],
-    goes_on: bool = False,
+    appends: bool = False,
 ) -> None:
     """Execute a run; ``begin`` is called once the host is prepared and the run file is open."""
     destination.require_space(equipment.fitted)
@@ -208,7 +208,7 @@ def _keep(
             for view in views:
                 view(event)
 
-        writer = RunFileWriter(destination.run_path, observer=show, goes_on=goes_on)
+        writer = RunFileWriter(destination.run_path, observer=show, appends=appends)
         has_event = is_announced = False
 
         def announce_beginning(_: Event) -> None:
@@ -243,7 +243,7 @@ def _keep(
                         )
                     )
         except KeyboardInterrupt:
-            if has_event or goes_on:
+            if has_event or appends:
                 raise
             # A file in which nothing has begun would look like a run that was killed.
             destination.run_path.unlink(missing_ok=True)

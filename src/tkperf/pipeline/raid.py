@@ -79,7 +79,7 @@ class SoftwareRaidSubject(RunSubject):
             max(member.logical_block_bytes for member in members),
         )
         self.facts = _describe(self.identity, self._raid.title, "members", [
-            inspect_device(member).plain() for member in members
+            inspect_device(member).as_plain_data() for member in members
         ])  # fmt: skip
         methods = [drive.method for drive in self._drives if drive.method]
         titles = ", ".join(sorted({method.title for method in methods}))
@@ -260,7 +260,7 @@ def _fit_to_set(
     facts = inspect_device(identity)
     facts.add("tkperf", **{name: planned.values[name] for name in ("raid", "preconditioned")})
     facts.values["members"] = planned.values["members"]
-    return fit(request, fitted.plain, identity), facts
+    return fit(request, fitted.unaltered, identity), facts
 
 
 def _member_lines(facts: DeviceFacts) -> tuple[tuple[str, str], ...]:

@@ -363,7 +363,7 @@ def _info_of(record: RunRecord, plan: RunPlan, added: Sequence[str]) -> RunInfo:
             f"--test: the run's options changed numbers of {info.profile_name}, a profile of your "
             "own, so the original numbers are not known; run the test by itself"
         )
-    fitted = replace(plan.fitted, plain=load_profile(info.profile_name))
+    fitted = replace(plan.fitted, unaltered=load_profile(info.profile_name))
     found = find_changes(plan.request, fitted)
     choices = tuple(dict.fromkeys((*info.choices, *found.choices)))
     alterations = tuple(dict.fromkeys((*info.alterations, *found.alterations)))

@@ -54,14 +54,14 @@ Build = Callable[[Event], tuple[SqlStatement, ...]]
 class BacklogEntry:
     """An event, and the statements of the one transaction that keeps it, once they are made.
 
-    ``part``: of a step under way, not needed once that has ended. ``frame``: no reader can read any other
+    ``is_part``: of a step under way, not needed once that has ended. ``is_frame``: no reader can read any other
     entry without this one.
     """
 
     event: Event | None = None
     statements: tuple[SqlStatement, ...] = ()
-    part: bool = False
-    frame: bool = False
+    is_part: bool = False
+    is_frame: bool = False
 
     @property
     def bytes(self) -> int:
@@ -109,7 +109,7 @@ class Backlog:
         self._waiting.append(entry)
         self._build_all()
 
-    def frame(self, statements: tuple[SqlStatement, ...]) -> None:
+    def add_frame(self, statements: tuple[SqlStatement, ...]) -> None:
         """Add rows from an earlier run of the file; no reader can read any other entry without them."""
         self._frame.append(BacklogEntry(statements=statements))
 
@@ -118,14 +118,14 @@ class Backlog:
         for entry in self._waiting:
             if entry.event is not None:
                 entry.statements = self._build(entry.event)
-                if entry.frame:
+                if entry.is_frame:
                     self._frame.append(entry)
                 entry.event = None
 
     def drop_parts(self) -> None:
         """Drop the parts of a step that has ended: the step is an entry itself."""
         if self._trouble is not None:
-            self._waiting = deque(entry for entry in self._waiting if not entry.part)
+            self._waiting = deque(entry for entry in self._waiting if not entry.is_part)
 
     def write(self) -> str | None:
         """Write the waiting entries if possible; after trouble, only if it is time for a new attempt.

@@ -250,9 +250,9 @@ class RunFileWriter:
         path: Path,
         *,
         observer: Observer = lambda _: None,
-        goes_on: bool = False,
+        appends: bool = False,
     ) -> None:
-        """Create the file, or with ``goes_on`` open it to write on.
+        """Create the file, or with ``appends`` open it to write on.
 
         ``observer`` gets warnings of the writer's own: entries that it cannot write, or could not keep.
 
@@ -260,14 +260,14 @@ class RunFileWriter:
             RunFileError: it exists (nothing is overwritten), or cannot be created or written on.
         """
         self._path = path
-        self._lock, self._db = (reopen_run_file if goes_on else create_run_file)(path)
+        self._lock, self._db = (reopen_run_file if appends else create_run_file)(path)
         self._observer = observer
         self._statements = Statements(self._db, path, observer)
         self._backlog = Backlog(
             self._db, path, build=self._statements.of_event, report=self._report_trouble
         )
         self._under_way = _StepUnderWay()
-        self._backlog.frame(_frame_of(self._db))
+        self._backlog.add_frame(_frame_of(self._db))
         self._readings: list[SqlStatement] = []
 
     def close(self) -> None:
@@ -296,7 +296,9 @@ class RunFileWriter:
         if samples := self._under_way.take_part(event):
             begun = self._under_way.begun
             assert begun is not None
-            self._put(BacklogEntry(statements=self._statements.of_part(begun, samples), part=True))
+            self._put(
+                BacklogEntry(statements=self._statements.of_part(begun, samples), is_part=True)
+            )
         self._under_way.see(event)
         if isinstance(event, TelemetrySeen):
             # No transaction of its own: the next entry takes it along, within a minute or so.
@@ -306,7 +308,7 @@ class RunFileWriter:
             self._backlog.drop_parts()
         if isinstance(event, _KEPT):
             is_frame = isinstance(event, RunStarted | RunResumed | TestStarted)
-            self._put(BacklogEntry(event=event, frame=is_frame))
+            self._put(BacklogEntry(event=event, is_frame=is_frame))
         if isinstance(event, RunEnded):
             self._backlog.finish(stopped=event.status is RunStatus.INTERRUPTED)
             close_gaps(self._db)

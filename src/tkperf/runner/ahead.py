@@ -113,7 +113,7 @@ class Ahead:
             phase = self.first_of_next_test()
         if isinstance(phase, Round):
             return phase.steps[0]
-        return phase if isinstance(phase, Continuous) and not phase.goes_on(after) else None
+        return phase if isinstance(phase, Continuous) and not phase.continues(after) else None
 
     def _second_load(self, following: Phase | None) -> tuple[EngineLoad, ...]:
         """Return the load after the one that the following phase begins with, where it is certain."""

@@ -285,11 +285,11 @@ class Performer:
         raise AssertionError("attempts are counted without end")
 
     def _believe(
-        self, step: StepStarted, execution: Execution, *, goes_on: bool = False
+        self, step: StepStarted, execution: Execution, *, continues: bool = False
     ) -> Observations:
         """Return the observations of a step apart from fio's report, or raise if the report cannot be true."""
         device = self.run.info.device.get("path") or "the device"
-        plan = Plan(workload=step.workload, duration_s=step.planned_s, running=goes_on)
+        plan = Plan(workload=step.workload, duration_s=step.planned_s, running=continues)
         require_plausible(execution.measurement, plan, execution.evidence, device=device)
         return self.watch.step_ended(
             step.kind,
@@ -298,14 +298,14 @@ class Performer:
             started_s=execution.started_s,
             handed_over_s=execution.handed_over_s,
             earliest_s=execution.earliest_s,
-            goes_on=goes_on,
+            continues=continues,
         )
 
     def _slice(self, phase: Continuous) -> Measurement:
         then = self.ahead.next(phase, lambda measurement: measurement, phase.duration_s)
         step, on_sample = self._start_step(phase)
         execution = self.run.engine.measure_slice(phase, then=then, on_sample=on_sample)
-        observed = self._believe(step, execution, goes_on=True)
+        observed = self._believe(step, execution, continues=True)
         answer = as_answer(execution.measurement, observed.disturbances)
         self._start_next(phase, then, answer)
         self._keep(step, execution, observed)

@@ -216,14 +216,14 @@ class RunWatch:
         started_s: float,
         handed_over_s: float | None,
         earliest_s: float | None = None,
-        goes_on: bool = False,
+        continues: bool = False,
     ) -> Observations:
         """Return the observations of the step that just ended.
 
         Args:
             handed_over_s: when the next load was let go, if it was.
             earliest_s: no I/O of the step can have been done before; None: that is ``started_s``.
-            goes_on: the step is a slice of a load that has not ended.
+            continues: the step is a slice of a load that has not ended.
 
         Raises:
             StepFailedError: the device did far less than fio reports.
@@ -237,7 +237,7 @@ class RunWatch:
             started_s=started_s,
             handed_over_s=handed_over_s,
             earliest_s=started_s if earliest_s is None else earliest_s,
-            alone=handed_over_s is None and not goes_on,
+            alone=handed_over_s is None and not continues,
         )
         if compared is not None and (refutation := find_refutation(compared)) is not None:
             raise StepFailedError(f"{workload}: {refutation}")
@@ -287,9 +287,9 @@ class RunWatch:
     def _gap_limit_s(self, kind: StepKind, workload: Workload) -> float:
         before = self._before
         # A step that goes on where the one before stopped cannot start before that has stopped.
-        goes_on = before is not None and before.workload == workload
-        goes_on = goes_on and workload.access is Access.SEQUENTIAL
-        ready = kind is not StepKind.FILL and self._prepared and not goes_on
+        continues = before is not None and before.workload == workload
+        continues = continues and workload.access is Access.SEQUENTIAL
+        ready = kind is not StepKind.FILL and self._prepared and not continues
         idle_s = before.idle_s if before is not None else 0.0
         return idle_s + (HANDOVER_LIMIT_S if ready else COLD_START_LIMIT_S)
 

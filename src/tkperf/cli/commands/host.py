@@ -48,9 +48,9 @@ def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
         state = "the password is cleared" if cleared else "no password is set, nothing to do"
         click.echo(drop_controls(f"{device}: {state}"))
     elif device is None:
-        _show(diagnosis.diagnose_host().plain(), build_host_page, as_json=as_json)
+        _show(diagnosis.diagnose_host().as_plain_data(), build_host_page, as_json=as_json)
     else:
-        _show(diagnosis.diagnose_device(device).plain(), build_device_page, as_json=as_json)
+        _show(diagnosis.diagnose_device(device).as_plain_data(), build_device_page, as_json=as_json)
 
 
 def _show(
@@ -114,7 +114,7 @@ def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None
         "device": identity.path,
         "settings": [asdict(setting) for setting in settings],
         "changed": list(changes),
-        "host": audit.plain(),
+        "host": audit.as_plain_data(),
     }
     _show(
         document,

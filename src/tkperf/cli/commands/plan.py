@@ -53,7 +53,7 @@ def _add(command: click.Command, device: str) -> None:
         if run_options.yes_destroy or run_options.force:
             outlook = replace(outlook, asks=False)
         if as_json:
-            click.echo(render_plan_json(outlook, made.audit.plain()))
+            click.echo(render_plan_json(outlook, made.audit.as_plain_data()))
         else:
             print_plan(outlook)
 

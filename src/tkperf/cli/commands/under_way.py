@@ -40,7 +40,7 @@ def attach(run_file: Path, progress: str, verbose: bool) -> None:
     from tkperf.render.terminal.console import plain, print_lines
 
     followed = FollowedFile(run_file)
-    if followed.goes_on:
+    if followed.is_running:
         try:
             with ended_by_signals(once=False):
                 follow(followed, progress, verbose=verbose)

@@ -144,7 +144,7 @@ class Audit:
     def at_levels(self, *levels: AuditLevel) -> tuple[AuditFinding, ...]:
         return tuple(finding for finding in self.findings if finding.level in levels)
 
-    def plain(self) -> list[dict[str, object]]:
+    def as_plain_data(self) -> list[dict[str, object]]:
         """Return the findings as plain data, for the run file and for programs."""
         return [asdict(finding) | {"level": finding.level.value} for finding in self.findings]
 

@@ -171,7 +171,7 @@ class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
         means("rounds after which a phase ends, steady or not; default: the profile's"),
     ] = None
 
-    def over(self, profile_rule: SteadyStateTable) -> SteadyStateTable:
+    def filled_from(self, profile_rule: SteadyStateTable) -> SteadyStateTable:
         """Return the profile's rule with these numbers in place."""
         given = {
             name: value

@@ -78,7 +78,7 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
 
     def rules(self, profile: Profile) -> SteadyStateTable:
         """Return the rule for steady state: the file's own numbers, else the profile's."""
-        return self.steady_state.over(profile.steady_state)
+        return self.steady_state.filled_from(profile.steady_state)
 
     @property
     def measuring(self) -> tuple[Measuring, ...]:
