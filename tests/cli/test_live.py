@@ -15,9 +15,7 @@ from tests.builders import run_info, work
 from tests.cli.screen import Screen
 from tests.render.test_histories import MIXES, SIZES
 from tests.runfile.runs import a_step
-from tkperf.cli.live import Frame, LiveView, render_lines
-from tkperf.cli.results import format_end
-from tkperf.device.identity import TargetKind
+from tkperf.cli.live import Frame, LiveView
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.measurement import NO_IO, IoStats, Sample
 from tkperf.model.phases import Fill, Round
@@ -25,7 +23,9 @@ from tkperf.model.record import RunWarning, StepKind
 from tkperf.model.steady_state import judge
 from tkperf.model.telemetry.reading import Reading
 from tkperf.model.workload import ActiveRange, Step, Workload
+from tkperf.page.progress import build_progress
 from tkperf.pipeline.run_state import RunState
+from tkperf.render.terminal.progress import format_end, render_lines
 from tkperf.runner.events import (
     PhaseStarted,
     RunStarted,
@@ -70,11 +70,13 @@ def begin(
     )  # fmt: skip
 
 
-def in_a_round(**device: object) -> RunState:
+def in_a_round(ioengine: str = "io_uring") -> RunState:
     """In the middle of the IOPS test's sixth round."""
     state = RunState()
     state.take(
-        RunStarted(info=run_info(name="D3", device=device), tests=("iops", "lat", "tp", "writesat"))
+        RunStarted(
+            info=run_info(name="D3", ioengine=ioengine), tests=("iops", "lat", "tp", "writesat")
+        )
     )
     state.take(TestStarted(test="iops", at_s=0))
     steps = tuple(Step(workload=work(mix, size), duration_s=60) for mix in MIXES for size in SIZES)
@@ -94,7 +96,10 @@ def in_a_round(**device: object) -> RunState:
 
 def lines_of(state: RunState, width: int = 79, height: int = 23, **options: str) -> list[str]:
     return [
-        line.plain for line in render_lines(state, width=width, height=height, now=NOW, **options)
+        line.plain
+        for line in render_lines(
+            build_progress(state), width=width, height=height, now=NOW, **options
+        )
     ]
 
 
@@ -164,7 +169,7 @@ def test_the_share_of_a_fill_is_told_with_its_own_end() -> None:
 
 def test_a_simulated_run_has_no_time_of_the_end() -> None:
     """Its clock is not the host's."""
-    assert "ends" not in " ".join(lines_of(in_a_round(kind=TargetKind.SIMULATED)))
+    assert "ends" not in " ".join(lines_of(in_a_round("simulated")))
 
 
 def test_disturbed_steps_and_temperature_are_told() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tkperf.analysis.details import build_details
@@ -16,6 +16,7 @@ from tkperf.page.view import build_view
 from tkperf.pipeline.following import find_clock_s
 from tkperf.render.terminal.console import open_console, plain
 from tkperf.render.terminal.page import print_end, print_page
+from tkperf.render.terminal.progress import format_end
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.progress import describe_place, find_progress
 
@@ -50,27 +51,6 @@ def describe_ended(path: Path, record: RunRecord) -> tuple[str, ...]:
         return (f"{name} has ended{ended}: complete, all of its tests were measured", results)
     go_on = f"go on:   tkperf resume {file}"
     return (f"{name} has ended: {record.status.value}{because}", results, go_on)
-
-
-def format_end(now: datetime, shortest_s: float, longest_s: float) -> str:
-    """Format the earliest and latest end of a run by the host's clock: ``18:05 to Tue 02:10``."""
-    local = now.astimezone()
-    return from_to(
-        *(_clock(local, local + timedelta(seconds=left_s)) for left_s in (shortest_s, longest_s))
-    )
-
-
-def _clock(now: datetime, then: datetime) -> str:
-    """Format a time of day; on another day with the weekday, from a week on with the date."""
-    days = (then.date() - now.date()).days
-    if days == 0:
-        return f"{then:%H:%M}"
-    return f"{then:%a %H:%M}" if days < 7 else f"{then:%a %d %b %H:%M}"
-
-
-def from_to(first: str, last: str) -> str:
-    """Join two texts, ``18:05 to 19:00``; return one of them if they are equal."""
-    return first if first == last else f"{first} to {last}"
 
 
 def print_run(path: Path) -> None:

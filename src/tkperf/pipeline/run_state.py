@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from tkperf.device.identity import TargetKind
 from tkperf.model.disturbance.codes import find_doubtful
 from tkperf.model.figures import TestPlan
 from tkperf.model.measurement import Measurement, Sample
@@ -107,7 +106,7 @@ class RunState:
         info = event.info
         self.name, self.tests = info.name, event.tests
         self.progress = replace(self.progress, tests=len(event.tests))
-        self.simulated = info.device.get("kind") == TargetKind.SIMULATED
+        self.simulated = info.is_simulated
         self.notices = tuple(map(drop_controls, info.notices))
         if isinstance(event, RunResumed):
             resumption = event.resumption

@@ -21,7 +21,6 @@ class BlockLetters:
         heights: bars from the least to the full height of a line.
         done, perhaps, left: parts of a horizontal bar.
         line: fills up the line of a heading.
-        us, celsius: units.
     """
 
     heights: str
@@ -29,16 +28,14 @@ class BlockLetters:
     perhaps: str
     left: str
     line: str
-    us: str
-    celsius: str
 
     def spell(self, text: str) -> str:
-        """Return a text of the same length with the available characters."""
-        return text.replace("µ", self.us[0])
+        """Return a text with the available characters."""
+        return text if self is UNICODE else text.replace("µ", "u").replace("°", "")
 
 
-UNICODE = BlockLetters("▁▂▃▄▅▆▇█", "█", "▒", "░", "─", "µs", "°C")
-ASCII = BlockLetters(".:-=+*%#", "#", "=", ".", "-", "us", "C")
+UNICODE = BlockLetters("▁▂▃▄▅▆▇█", "█", "▒", "░", "─")
+ASCII = BlockLetters(".:-=+*%#", "#", "=", ".", "-")
 
 
 def blocks_for(encoding: str | None) -> BlockLetters:

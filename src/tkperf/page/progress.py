@@ -1,0 +1,236 @@
+"""Page of a run under way: its place, its newest figures, each cell's history, the window so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tkperf.model.disturbance.codes import WORDS, find_codes
+from tkperf.model.phases import Continuous, Idle, Purge, Round
+from tkperf.model.record import StepKind
+from tkperf.model.steady_state import SteadyStateVerdict
+from tkperf.model.units import (
+    drop_controls,
+    format_capacity,
+    format_count,
+    format_duration,
+    format_durations,
+    format_number,
+    format_window,
+    unit_for_people,
+)
+from tkperf.model.workload import Workload
+from tkperf.pipeline.run_state import RunState
+from tkperf.runner.events import StepStarted, describe_phase
+
+_KINDS = {StepKind.FILL: "filling", StepKind.CONTINUOUS: "slice"}
+_MOST_WARNINGS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What is done of something, 0 to 1: ``most`` if it takes the shortest time."""
+
+    label: str
+    done: float
+    most: float
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Now:
+    """Figures of the newest second; None: none yet, or not measured."""
+
+    iops: float | None = None
+    megabytes_per_s: float | None = None
+    latency_mean_us: float | None = None
+    latency_p99_us: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellHistories:
+    """Values of the section's main quantity, by cell; ``current`` is the one under way."""
+
+    title: str
+    values: Mapping[Workload, Sequence[float | None]]
+    current: Workload | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowSoFar:
+    """Window of the latest verdict: what is tracked, whether it is steady, its figures."""
+
+    title: str
+    state: str
+    reached: bool
+    missing: str
+    figures: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressView:
+    """State of a run, as any view of it shows it.
+
+    Attributes:
+        test: the test under way, one of ``tests``; empty before the first.
+        number: its number, from 1.
+        place: the place in the test; ``load``: what runs there; ``known``: there is one.
+        run: None: not known. So is ``step`` while none runs.
+        ends_s: shortest and longest time to the end, for a clock; None: not known, or simulated.
+        seconds_iops: IOPS of the last seconds.
+        totals: time gone and left, temperature in degrees Celsius, amount written.
+        disturbed: counts the disturbed steps; empty without any.
+        remarks: notices, then the newest warnings; ``warned``: there is a warning.
+    """
+
+    name: str
+    tests: tuple[str, ...]
+    test: str
+    number: int
+    place: str
+    load: str = ""
+    known: bool = True
+    run: Share | None = None
+    ends_s: tuple[float, float] | None = None
+    step: Share | None = None
+    now: Now = Now()
+    seconds_iops: tuple[float, ...] = ()
+    cells: CellHistories | None = None
+    window: WindowSoFar | None = None
+    totals: tuple[str, ...] = ()
+    disturbed: str = ""
+    remarks: tuple[str, ...] = ()
+    warned: bool = False
+
+
+def build_progress(state: RunState) -> ProgressView:
+    """Return what is shown of a run's state."""
+    place, load, known = _place(state)
+    done, remaining_s = state.run_done, state.remaining_s
+    run = None
+    if done is not None and remaining_s is not None:
+        percents = dict.fromkeys(f"{share * 100:.0f}" for share in done)
+        run = Share(label="run", done=done[0], most=done[1], words=f"{' to '.join(percents)} %")
+    return ProgressView(
+        name=drop_controls(state.name) or "tkperf",
+        tests=tuple(map(drop_controls, state.tests)),
+        test=drop_controls(state.progress.test or ""),
+        number=state.progress.number,
+        place=place,
+        load=load,
+        known=known,
+        run=run,
+        ends_s=remaining_s if run is not None and not state.simulated else None,
+        step=_step(state),
+        now=_now(state),
+        seconds_iops=tuple(state.seconds_iops),
+        cells=_cells(state),
+        window=None if state.verdict is None else _window(state.verdict),
+        totals=tuple(_totals(state)),
+        disturbed=_disturbed(state),
+        remarks=tuple(_remarks(state)),
+        warned=bool(state.warnings),
+    )
+
+
+def _place(state: RunState) -> tuple[str, str, bool]:
+    """Return the place, the load that runs there, and whether there is a place."""
+    phase, step = state.progress.phase, state.step
+    if state.ended:
+        return f"run {state.ended}", "", True
+    if phase is None:
+        return ("between two tests" if state.progress.test else "about to begin"), "", False
+    if state.busy is not None:
+        done = "" if state.busy.done is None else f", {state.busy.done:.0%} done"
+        return f"{phase.section}, {state.busy.doing}{done}", "", True
+    place = describe_phase(phase, state.progress.at_most, None if step is None else step.position)
+    runs = step is not None and not isinstance(phase, Purge | Idle)
+    return place, str(step.workload) if step is not None and runs else "", True
+
+
+def _step(state: RunState) -> Share | None:
+    step, done = state.step, state.step_done
+    if step is None or done is None or state.busy is not None:
+        return None
+    words = f"{done * 100:.0f} % of {_describe_share(state, step, done)}"
+    return Share(label=_KINDS.get(step.kind, "step"), done=done, most=done, words=words)
+
+
+def _describe_share(state: RunState, step: StepStarted, done: float) -> str:
+    if step.planned_bytes is None:
+        return format_duration(step.planned_s or 0.0)
+    text = format_capacity(step.planned_bytes)
+    passed_s = state.at_s - step.at_s
+    if 0 < done < 1 and passed_s > 0:
+        text += f", {format_duration(passed_s / done - passed_s)} left at this pace"
+    return text
+
+
+def _now(state: RunState) -> Now:
+    if state.sample is None:
+        return Now()
+    both = state.sample.both
+    mean_ns, p99_ns = both.latency_mean_ns, both.percentile_ns(99)
+    return Now(
+        iops=state.sample.iops,
+        megabytes_per_s=state.sample.bytes_per_s / 1e6,
+        latency_mean_us=None if mean_ns is None else mean_ns / 1000,
+        latency_p99_us=None if p99_ns is None else p99_ns / 1000,
+    )
+
+
+def _cells(state: RunState) -> CellHistories | None:
+    if not state.histories:
+        return None
+    phase = state.progress.phase
+    in_areas = isinstance(phase, Round) and phase.areas
+    several = "slice" if isinstance(phase, Continuous) else "area" if in_areas else "round"
+    return CellHistories(
+        title=f"{state.quantity.title}, {several} by {several}",
+        values=state.histories,
+        current=state.current_cell,
+    )
+
+
+def _window(verdict: SteadyStateVerdict) -> WindowSoFar:
+    missing = f", {len(verdict.rounds)} of {verdict.needed_rounds} rounds"
+    return WindowSoFar(
+        title=f"{verdict.tracking}, {format_window(verdict.rounds)}",
+        state="steady" if verdict.reached else "not yet steady",
+        reached=verdict.reached,
+        missing="" if verdict.judged else missing,
+        figures=(
+            f"average {format_number(verdict.average, 1)} {unit_for_people(verdict.unit)}, "
+            f"range {format_number(verdict.data_excursion, 1)} "
+            f"(allowed {format_number(verdict.allowed_data_excursion, 1)}), "
+            f"slope {format_number(verdict.slope_excursion, 1)} "
+            f"(allowed {format_number(verdict.allowed_slope_excursion, 1)})"
+        ),
+    )
+
+
+def _totals(state: RunState) -> list[str]:
+    remaining_s = state.remaining_s
+    left = "not known" if remaining_s is None else format_durations(*remaining_s)
+    parts = [f"{format_duration(state.at_s)} gone", f"{left} left"]
+    if state.temperatures_c:
+        parts.append(f"{max(state.temperatures_c.values()):.0f} °C")
+    return [*parts, f"{format_capacity(state.written_bytes)} written"]
+
+
+def _disturbed(state: RunState) -> str:
+    last = state.last_disturbed
+    if last is None:
+        return ""
+    codes = find_codes(one.code for one in last.disturbances or ())
+    kinds = ", ".join(WORDS[code] for code in codes)
+    where = f"{last.section} {last.number}, {last.workload.mix_and_size}"
+    return f"disturbed: {format_count(state.disturbed_steps, 'step')}, last {where}: {kinds}"
+
+
+def _remarks(state: RunState) -> list[str]:
+    texts = [f"warning: {warning}" for warning in state.warnings[-_MOST_WARNINGS:]]
+    if earlier := len(state.warnings[:-_MOST_WARNINGS]):
+        texts.insert(0, f"{format_count(earlier, 'earlier warning')} in the log")
+    # The newest warning goes last, as it would in a log.
+    return [*state.notices, *texts]

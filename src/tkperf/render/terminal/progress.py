@@ -1,0 +1,199 @@
+"""Progress of a run as lines of a terminal, and the time of its end by the host's clock."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rich.text import Text
+
+from tkperf.model.units import format_number, on_one_line
+from tkperf.page.progress import ProgressView, Share, WindowSoFar
+from tkperf.render.terminal.blocks import ASCII, BlockLetters, blocks_for, share_bar, sparkline
+from tkperf.render.terminal.histories import draw_histories
+
+_MOST_LINES_OF_A_REMARK = 3
+_LABEL = 8
+_WIDEST_BAR = 40
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Lines that belong together. Parts of the highest ``rank`` are left out first."""
+
+    rank: int
+    lines: Sequence[Text]
+
+
+def render_lines(
+    progress: ProgressView,
+    *,
+    width: int,
+    height: int,
+    now: datetime,
+    encoding: str | None = "utf-8",
+    footer: str = "",
+) -> list[Text]:
+    """Return the view: at most ``height`` lines of at most ``width`` columns.
+
+    Args:
+        now: time by the host's clock, for the time of the end.
+    """
+    drawing = _Drawing(progress, max(20, width), blocks_for(encoding), now)
+    above, below = drawing.above(), drawing.below(footer)
+    taken, left = set[int](), max(1, height)
+    for part in sorted((*above, *below), key=lambda part: part.rank):
+        if len(part.lines) <= left:
+            taken.add(id(part))
+            left -= len(part.lines)
+    # The newest warning gets at least one line. The rest goes to the cells first.
+    cells = drawing.cells(left - progress.warned)
+    remarks = drawing.remarks(left - len(cells))
+    lines = [
+        *(line for part in above if id(part) in taken for line in part.lines),
+        *cells,
+        *(line for part in below[:-1] if id(part) in taken for line in part.lines),
+        *remarks,
+        *(line for part in below[-1:] if id(part) in taken for line in part.lines),
+    ]
+    for line in lines:
+        line.plain = drawing.blocks.spell(line.plain)
+        line.truncate(width, overflow="crop" if drawing.blocks is ASCII else "ellipsis")
+    return lines
+
+
+class _Drawing:
+    def __init__(
+        self, progress: ProgressView, width: int, blocks: BlockLetters, now: datetime
+    ) -> None:
+        self._progress, self._width, self.blocks, self._now = progress, width, blocks, now
+
+    def above(self) -> list[_Part]:
+        """Return the parts above the cells."""
+        progress = self._progress
+        return [
+            _Part(1, [self._title()]),
+            _Part(0, [self._place()]),
+            _Part(4, [] if progress.run is None else [self._whole_run(progress.run)]),
+            _Part(3, [] if progress.step is None else [self._share(progress.step)]),
+            _Part(0, [self._now_line()]),
+            _Part(2, [self._seconds()]),
+        ]
+
+    def below(self, footer: str) -> list[_Part]:
+        """Return the parts below the cells, the footer last."""
+        progress = self._progress
+        disturbed = [Text(progress.disturbed, style="yellow")] if progress.disturbed else []
+        return [
+            _Part(7, [] if progress.window is None else self._window(progress.window)),
+            _Part(5, [Text(", ".join(progress.totals))]),
+            _Part(6, disturbed),
+            _Part(5, [Text(footer, style="dim")] if footer else []),
+        ]
+
+    def _title(self) -> Text:
+        progress, line = self._progress, self.blocks.line
+        text = Text(f"{line * 2} ", style="dim")
+        text.append(progress.name, style="bold not dim")
+        if progress.number and len(progress.tests) > 1:
+            text.append(
+                f" {line * 2} test {progress.number} of {len(progress.tests)}:", style="dim"
+            )
+        for test in progress.tests:
+            text.append(" ")
+            text.append(test, "bold reverse not dim" if test == progress.test else "")
+        text.append(" ")
+        text.append(line * max(0, self._width - text.cell_len), style="dim")
+        return text
+
+    def _place(self) -> Text:
+        progress = self._progress
+        text = Text(progress.place, style="bold" if progress.known else "dim")
+        if progress.load:
+            text.append(f"  {progress.load}", style="not bold")
+        return text
+
+    def _labelled(self, label: str, *pieces: Text | str | tuple[str, str]) -> Text:
+        return Text.assemble((label.ljust(_LABEL), "dim"), *pieces)
+
+    def _whole_run(self, share: Share) -> Text:
+        text = self._share(share)
+        if self._progress.ends_s is not None:
+            text.append(f"   ends {format_end(self._now, *self._progress.ends_s)}")
+        return text
+
+    def _share(self, share: Share) -> Text:
+        width = min(_WIDEST_BAR, max(5, self._width // 4))
+        bar = Text(share_bar(share.done, width, self.blocks, perhaps=share.most), style="green")
+        return self._labelled(share.label, bar, f" {share.words}")
+
+    def _now_line(self) -> Text:
+        now = self._progress.now
+        if now.iops is None or now.megabytes_per_s is None:
+            return self._labelled("now", ("- IOPS   - MB/s   mean -   p99 -"))
+        text = self._labelled("now", Text(f"{now.iops:>11,.0f}", style="bold"), " IOPS")
+        text.append(f" {now.megabytes_per_s:>9,.1f}", style="bold").append(" MB/s")
+        for name, us in (("mean", now.latency_mean_us), ("p99", now.latency_p99_us)):
+            text.append(f"   {name} ")
+            text.append(f"{format_number(us, 1):>9}", style="bold").append(" µs")
+        return text
+
+    def _seconds(self) -> Text:
+        """Draw the IOPS of each second, the newest at the right; a new second moves the others to the left."""
+        room = self._width - _LABEL
+        shown = self._progress.seconds_iops[-room:]
+        label = f"{len(shown)} s" if shown else "seconds"
+        return self._labelled(label, Text(sparkline(shown, self.blocks), style="cyan"))
+
+    def cells(self, most_lines: int) -> list[Text]:
+        """Draw each cell's history, with as many rows as there is room for."""
+        cells = self._progress.cells
+        if cells is None:
+            return []
+        return draw_histories(
+            cells.title,
+            cells.values,
+            self._width,
+            most_lines=most_lines,
+            current=cells.current,
+            blocks=self.blocks,
+        )
+
+    def _window(self, window: WindowSoFar) -> list[Text]:
+        style = "bold green" if window.reached else "bold"
+        text = self._labelled("window", f"{window.title}: ", (window.state, style), window.missing)
+        indent = " " * _LABEL
+        lines = textwrap.wrap(
+            window.figures, self._width, initial_indent=indent, subsequent_indent=indent
+        )
+        return [text, *map(Text, lines)]
+
+    def remarks(self, most_lines: int) -> list[Text]:
+        """Return notices and the last warnings, set apart by indents: whole if there is room, else a line each."""
+        texts = self._progress.remarks
+        whole = [line for text in texts for line in self._wrapped(text)]
+        lines = whole if len(whole) <= most_lines else [*map(on_one_line, texts)]
+        return [Text(line, style="yellow") for line in lines[max(0, len(lines) - most_lines) :]]
+
+    def _wrapped(self, text: str) -> list[str]:
+        return textwrap.wrap(
+            text, self._width, max_lines=_MOST_LINES_OF_A_REMARK, placeholder=" ...",
+            subsequent_indent="  ",
+        )  # fmt: skip
+
+
+def format_end(now: datetime, shortest_s: float, longest_s: float) -> str:
+    """Format the earliest and latest end of a run by the host's clock: ``18:05 to Tue 02:10``."""
+    local = now.astimezone()
+    ends = (_clock(local, local + timedelta(seconds=left_s)) for left_s in (shortest_s, longest_s))
+    return " to ".join(dict.fromkeys(ends))
+
+
+def _clock(now: datetime, then: datetime) -> str:
+    """Format a time of day; on another day with the weekday, from a week on with the date."""
+    days = (then.date() - now.date()).days
+    if days == 0:
+        return f"{then:%H:%M}"
+    return f"{then:%a %H:%M}" if days < 7 else f"{then:%a %d %b %H:%M}"
