@@ -267,5 +267,5 @@ def _run(command: str, options: RunOptions, result: RunResult) -> None:
         complain(f"tkperf: warning: --notify-command: {error}")
         return
     if done.status != 0:
-        output = " ".join((done.stderr or done.stdout).split())[:200]
-        complain(f"tkperf: warning: --notify-command ended with status {done.status}: {output}")
+        said = done.words[:200]
+        complain(f"tkperf: warning: --notify-command ended with status {done.status}: {said}")

@@ -321,6 +321,6 @@ def _read_json(run: RunTool, argv: list[str], *, any_status: bool = False) -> Lo
         document = None
     if isinstance(document, dict) and (any_status or done.status == 0):
         return document
-    said = " ".join((done.stderr or done.stdout).split())[:120]
+    said = done.words[:120]
     wrong = f"ended with status {done.status}" if done.status else "printed no JSON object"
     raise UnreadError(f"'{' '.join(argv)}' {wrong}" + (f": {said}" if said else ""))

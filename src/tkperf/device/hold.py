@@ -12,7 +12,6 @@ import errno
 import fcntl
 import os
 import stat
-import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ from tkperf.device.identity import (
     open_target,
 )
 from tkperf.device.signatures import Signature, describe_content, find_signatures
-from tkperf.device.sysfs import PROC_ROOT, find_node, find_parts, text
+from tkperf.device.sysfs import PROC_ROOT, find_node, find_parts, major_minor_of, text, wait_until
 from tkperf.device.usage.processes import find_openers
 from tkperf.model.errors import DeviceError, RefusedError, reason_of
 
@@ -107,7 +106,7 @@ class Hold:
         The owner of another folder could exchange a node in it.
         """
         held = os.fstat(self.anchor)
-        path = Path("/dev") / find_node(f"{os.major(held.st_rdev)}:{os.minor(held.st_rdev)}").name
+        path = Path("/dev") / find_node(major_minor_of(held.st_rdev)).name
         try:
             named = path.lstat()
         except OSError:
@@ -160,21 +159,20 @@ class Hold:
 
     def _lock(self) -> None:
         """Take the lock that udev respects: then it does not probe the device at each close."""
-        until_s = time.monotonic() + LOCK_LIMIT_S
-        while True:
-            try:
-                fcntl.flock(self.anchor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= until_s:
-                    openers = ", ".join(find_openers(PROC_ROOT, os.fstat(self.anchor)))
-                    raise RefusedError(
-                        f"{self.identity.path} is locked by {openers or 'a process not seen here'}: "
-                        "wait until it ends if it was started by a tkperf that has ended. "
-                        "Nothing was touched"
-                    ) from None
-                time.sleep(0.05)
-            else:
-                return
+        if not wait_until(self._try_lock, limit_s=LOCK_LIMIT_S, every_s=0.05):
+            openers = ", ".join(find_openers(PROC_ROOT, os.fstat(self.anchor)))
+            raise RefusedError(
+                f"{self.identity.path} is locked by {openers or 'a process not seen here'}: "
+                "wait until it ends if it was started by a tkperf that has ended. "
+                "Nothing was touched"
+            )
+
+    def _try_lock(self) -> bool:
+        try:
+            fcntl.flock(self.anchor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
 
 def require_shown(now: DeviceIdentity, shown: DeviceIdentity) -> None:
@@ -223,8 +221,7 @@ def _open_node(node: Path, major_minor: str | None) -> int | None:
     except OSError:
         return None
     status = os.fstat(descriptor)
-    number = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
-    if stat.S_ISBLK(status.st_mode) and number == major_minor:
+    if stat.S_ISBLK(status.st_mode) and major_minor_of(status.st_rdev) == major_minor:
         return descriptor
     os.close(descriptor)
     return None

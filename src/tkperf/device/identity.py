@@ -14,12 +14,12 @@ from pathlib import Path
 
 from tkperf.device.sysfs import (
     PROC_ROOT,
-    SYS_ROOT,
     binary,
     find_disk,
     find_node,
     find_nvme_controller,
     find_selected,
+    major_minor_of,
     number,
     text,
     udev_properties,
@@ -102,7 +102,7 @@ def is_same_device(a: DeviceIdentity, b: DeviceIdentity) -> bool:
     return bool(key(a) == key(b))
 
 
-def read_identity(path: str | Path, *, sys_root: Path = SYS_ROOT) -> DeviceIdentity:
+def read_identity(path: str | Path) -> DeviceIdentity:
     """Identify a block device or a regular file, through any links.
 
     Raises:
@@ -119,7 +119,7 @@ def read_identity(path: str | Path, *, sys_root: Path = SYS_ROOT) -> DeviceIdent
         raise DeviceError(_neither(path, real, status))
     descriptor = open_target(real, os.O_RDONLY)
     try:
-        return identify(descriptor, real, sys_root=sys_root)
+        return identify(descriptor, real)
     finally:
         os.close(descriptor)
 
@@ -140,7 +140,7 @@ def open_target(real: Path, flags: int) -> int:
         raise DeviceError(f"{real} cannot be opened: {reason}") from error
 
 
-def identify(descriptor: int, path: Path, *, sys_root: Path = SYS_ROOT) -> DeviceIdentity:
+def identify(descriptor: int, path: Path) -> DeviceIdentity:
     """Identify an open device or file, even if its path now leads elsewhere.
 
     Args:
@@ -151,7 +151,7 @@ def identify(descriptor: int, path: Path, *, sys_root: Path = SYS_ROOT) -> Devic
     """
     status = os.fstat(descriptor)
     if stat.S_ISBLK(status.st_mode):
-        return _identify_block_device(descriptor, path, status, sys_root)
+        return _identify_block_device(descriptor, path, status)
     if stat.S_ISREG(status.st_mode):
         return _identify_file(path, status)
     raise DeviceError(_neither(path, path, status))
@@ -181,10 +181,8 @@ def _identify_file(real: Path, status: os.stat_result) -> DeviceIdentity:
     )
 
 
-def _identify_block_device(
-    descriptor: int, real: Path, status: os.stat_result, sys_root: Path
-) -> DeviceIdentity:
-    major_minor = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
+def _identify_block_device(descriptor: int, real: Path, status: os.stat_result) -> DeviceIdentity:
+    major_minor = major_minor_of(status.st_rdev)
     try:
         (capacity_bytes,) = struct.unpack("Q", fcntl.ioctl(descriptor, BLKGETSIZE64, b"\0" * 8))
         (logical_bytes,) = struct.unpack("I", fcntl.ioctl(descriptor, BLKSSZGET, b"\0" * 4))
@@ -192,7 +190,7 @@ def _identify_block_device(
         raise DeviceError(f"{real} does not report its size: {reason_of(error)}") from error
     if not capacity_bytes:
         raise DeviceError(f"{real} has no capacity: no medium, or an unused loop device")
-    node = find_node(major_minor, sys_root)
+    node = find_node(major_minor)
     if not node.exists():
         raise DeviceError(f"{real} is gone: the kernel knows no block device {major_minor}")
     disk = find_disk(node)

@@ -15,7 +15,16 @@ from pathlib import Path
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.signatures import Signature, find_signatures
 from tkperf.device.survey import Survey, make_survey
-from tkperf.device.sysfs import PROC_ROOT, SYS_ROOT, find_disk, find_node, find_parts, number, text
+from tkperf.device.sysfs import (
+    PROC_ROOT,
+    SYS_ROOT,
+    find_disk,
+    find_node,
+    find_parts,
+    major_minor_of,
+    number,
+    text,
+)
 from tkperf.device.usage.mounts import find_btrfs_members, find_system_disks
 from tkperf.device.usage.processes import How, describe_process, is_ours
 from tkperf.model.errors import DeviceError, reason_of
@@ -114,10 +123,7 @@ def find_data(identity: DeviceIdentity) -> tuple[Signature, ...]:
 def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objection]:
     """Yield uses of a block device or a layer below it, except by processes."""
     subject = survey.subject
-    names = {
-        f"{os.major(device)}:{os.minor(device)}": node.name
-        for device, node in subject.nodes.items()
-    }
+    names = {major_minor_of(device): node.name for device, node in subject.nodes.items()}
     for mount in survey.mounts:
         if (name := names.get(mount.major_minor)) is not None:
             yield Objection(

@@ -9,7 +9,7 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,9 +50,7 @@ class Signature:
         return f"{self.member or self.kind}{named} on {self.device}"
 
 
-def find_signatures(
-    places: Mapping[str, str], *, run: Callable[..., Completed] = run_command
-) -> tuple[Signature, ...]:
+def find_signatures(places: Mapping[str, str]) -> tuple[Signature, ...]:
     """Find all signatures that libblkid knows, on a disk and its partitions, or in a file.
 
     Args:
@@ -64,7 +62,7 @@ def find_signatures(
     signatures: list[Signature] = []
     for name, path in places.items():
         try:
-            done = run(["wipefs", "--json", "--no-act", path], timeout_s=CONTENT_LIMIT_S)
+            done = run_command(["wipefs", "--json", "--no-act", path], timeout_s=CONTENT_LIMIT_S)
             if done.status != 0:
                 reason = done.stderr.strip().replace(path, name)
                 raise DeviceError(f"cannot look for data on {name}: {reason[:200]}")
@@ -82,9 +80,7 @@ def find_signatures(
     return tuple(signatures)
 
 
-def describe_content(
-    name: str, path: str, *, run: Callable[..., Completed] = run_command
-) -> tuple[Signature, ...]:
+def describe_content(name: str, path: str) -> tuple[Signature, ...]:
     """Describe a file in which libblkid recognises nothing; empty if no byte of it was written.
 
     A loop device does not show which bytes were written: the result is empty if samples read as zeros.
@@ -115,7 +111,7 @@ def describe_content(
     kind = "data of no known kind"
     if find_program("file") is not None:
         try:
-            answer = run(
+            answer = run_command(
                 ["file", "--brief", "--dereference", "--special-files", path],
                 timeout_s=CONTENT_LIMIT_S,
             )

@@ -55,6 +55,19 @@ def device_number(folder: Path) -> int | None:
     return os.makedev(int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
 
 
+def major_minor_of(device: int) -> str:
+    """Return a device number as the kernel writes it: ``259:0``."""
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
+def process_fields(process: Path) -> list[str]:
+    """Return the fields of ``/proc/PID/stat`` from the third on (proc(5)); empty if there is no such process.
+
+    The command before them, in parentheses, may itself hold spaces and parentheses.
+    """
+    return (text(process / "stat") or "").rpartition(")")[2].split()
+
+
 def find_node(major_minor: str, sys_root: Path = SYS_ROOT) -> Path:
     """Return the sysfs folder of a block device or partition."""
     return (sys_root / "dev/block" / major_minor).resolve()

@@ -38,8 +38,9 @@ class NvmeSwitch:
         """Set the cache; raise DeviceError if the drive refuses."""
         done = self._nvme("set-feature", "--feature-id=6", f"--value={int(on)}")
         if done.status:
-            output = " ".join((done.stderr or done.stdout).split())[:200]
-            raise DeviceError(f"{self.path} does not allow setting its write cache: {output}")
+            raise DeviceError(
+                f"{self.path} does not allow setting its write cache: {done.words[:200]}"
+            )
 
     def _nvme(self, command: str, *options: str) -> Completed:
         try:

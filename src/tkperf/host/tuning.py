@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from tkperf.device.sysfs import text
+from tkperf.device.sysfs import process_fields, text
 from tkperf.host.settings import Setting, read_setting
 from tkperf.model.errors import DeviceError, InputFileError, TkperfError, reason_of
 
@@ -158,7 +158,7 @@ def is_alive(owner: str, root: Path = Path("/")) -> bool:
 
 def _started(root: Path, number: int) -> str:
     """Return the start of a process, in ticks since boot (proc(5): the 22nd field); empty: there is none."""
-    fields = (text(root / f"proc/{number}/stat") or "").rpartition(")")[2].split()
+    fields = process_fields(root / f"proc/{number}")
     return fields[19] if len(fields) > 19 else ""
 
 

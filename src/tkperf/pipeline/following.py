@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from tkperf.analysis.overview import RunOverview, build_overview
 from tkperf.device.identity import TargetKind
-from tkperf.device.sysfs import text
+from tkperf.device.sysfs import process_fields
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import RunFileError, UsageError, reason_of
 from tkperf.model.record import LogEntry, RunRecord, RunStatus
@@ -232,7 +232,7 @@ def interrupt(run_file: Path, writer: Writer) -> None:
 
 def describe_wait(pid: int | None) -> str:
     """Explain a long wait. A process that a signal stopped (T in proc(5)) ends only when it goes on."""
-    state = (text(Path(f"/proc/{pid}/stat")) or "").rpartition(")")[2].split()[:1]
+    state = process_fields(Path(f"/proc/{pid}"))[:1]
     why = (
         f"it is stopped (SIGSTOP or Ctrl-Z) and ends once it continues: kill -CONT {pid}"
         if state == ["T"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
+from tkperf.device.sysfs import major_minor_of
 from tkperf.host.audit import Audit, AuditedDrive, AuditFinding, AuditLevel, Site, audit_host
 from tkperf.host.audit.site import DAY_S, find_drive
 from tkperf.host.settings import find_settings
@@ -72,7 +73,7 @@ def _number_below(identity: DeviceIdentity) -> str | None:
         device = path.stat().st_dev if path.exists() else path.parent.stat().st_dev
     except OSError:
         return None
-    return f"{os.major(device)}:{os.minor(device)}"
+    return major_minor_of(device)
 
 
 def audit_for(

@@ -60,6 +60,11 @@ class Completed:
     stdout: str
     stderr: str
 
+    @property
+    def words(self) -> str:
+        """Return its errors on one line; without any, its output."""
+        return " ".join(self.stderr.split() or self.stdout.split())
+
 
 RunTool = Callable[..., Completed]
 """``run_command``, or a substitute of a test."""
@@ -163,7 +168,7 @@ def read_json_object(
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        output = " ".join((done.stderr or done.stdout).split())[:120]
+        output = done.words[:120]
         said = f"'{' '.join(argv)}' printed no JSON (exit status {done.status})"
         raise EngineError(f"{said}: {output}" if output else said)
     return document

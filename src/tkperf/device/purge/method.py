@@ -96,11 +96,11 @@ def run_tool(
     except EngineError as error:
         raise DeviceError(f"purging {device.name} failed: {error}") from error
     if done.status != 0:
-        output = " ".join((done.stderr.strip() or done.stdout.strip()).split())
+        output = done.words.replace(device.path, device.name)
         called = " ".join(argv).replace(device.path, device.name)
         raise DeviceError(
             f"purging {device.name} failed: '{called}' ended with status {done.status}"
-            + (f": {output.replace(device.path, device.name)[:300]}" if output else "")
+            + (f": {output[:300]}" if output else "")
         )
     return done
 

@@ -176,7 +176,7 @@ class MdadmSet:
         except EngineError as error:
             raise DeviceError(f"{self.path}: {error}") from error
         if done.status not in tolerated:
-            output = " ".join((done.stderr or done.stdout).split())
+            output = done.words
             for member in members:
                 output = output.replace(member.path, member.name)
             raise DeviceError(f"{self.path}: 'mdadm {arguments[0]}' failed: {output[:300]}")

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tkperf.device.sysfs import device_number, exact_text, text
+from tkperf.device.sysfs import device_number, exact_text, major_minor_of, text
 from tkperf.device.usage.mounts import Mount, unescape
 
 # Device and inode number of a file.
@@ -77,15 +77,11 @@ class LoopBacking:
 
     def __str__(self) -> str:
         if self.file is not None:
-            what = f"inode {self.file[1]} on {_numbers(self.file[0])}"
+            what = f"inode {self.file[1]} on {major_minor_of(self.file[0])}"
         else:
-            what = f"block device {_numbers(self.device or 0)}"
+            what = f"block device {major_minor_of(self.device or 0)}"
         limit = f", {self.size_limit_bytes} bytes of it" if self.size_limit_bytes else ""
         return f"{what} from byte {self.offset_bytes}{limit}"
-
-
-def _numbers(device: int) -> str:
-    return f"{os.major(device)}:{os.minor(device)}"
 
 
 @dataclass(frozen=True, slots=True)

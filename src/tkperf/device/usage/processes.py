@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from tkperf.device.sysfs import exact_text, text
+from tkperf.device.sysfs import exact_text, major_minor_of, process_fields, text
 from tkperf.device.usage.mounts import unescape
 from tkperf.device.usage.subject import Subject
 from tkperf.model.units import on_one_line
@@ -105,8 +105,7 @@ def look_at_processes(
 def find_openers(proc_root: Path, held: os.stat_result) -> list[str]:
     """Find processes other than tkperf's own that have the file or device of this status in use."""
     if stat.S_ISBLK(held.st_mode):
-        folder = Path(f"{os.major(held.st_rdev)}:{os.minor(held.st_rdev)}")
-        subject = Subject(nodes={held.st_rdev: folder})
+        subject = Subject(nodes={held.st_rdev: Path(major_minor_of(held.st_rdev))})
     else:
         subject = Subject(files={(held.st_dev, held.st_ino): "the file"})
     processes = look_at_processes(proc_root, subject, file_systems=set())
@@ -256,7 +255,7 @@ def _name_of_mapped(
 
 def is_kernel_thread(process: Path) -> bool:
     """Return whether a process is a thread of the kernel, which has no descriptors."""
-    words = (text(process / "stat") or "").rpartition(")")[2].split()
+    words = process_fields(process)
     return len(words) > 6 and words[6].isdecimal() and bool(int(words[6]) & PF_KTHREAD)
 
 
@@ -273,8 +272,7 @@ def is_ours(process: Path) -> bool:
     except OSError:
         own = str(os.getpid())
     while process.name != own:
-        # The command in parentheses may itself hold spaces and parentheses.
-        words = (text(process / "stat") or "").rpartition(")")[2].split()
+        words = process_fields(process)
         if len(words) < 2 or words[1] == "0":
             return False
         process = process.parent / words[1]

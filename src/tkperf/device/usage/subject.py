@@ -19,6 +19,7 @@ from tkperf.device.sysfs import (
     find_node,
     find_nvme_controller,
     find_parts,
+    major_minor_of,
     number,
     text,
 )
@@ -131,7 +132,7 @@ class _Layers:
             self.claimed.add(device)
         else:
             self.exact.append(device)
-        node = find_node(f"{os.major(device)}:{os.minor(device)}", self.sys_root)
+        node = find_node(major_minor_of(device), self.sys_root)
         disk = find_disk(node)
         layer = self.beneath if claimed else self.nodes
         # If sysfs does not have the device, its number is enough.
