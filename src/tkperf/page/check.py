@@ -159,16 +159,15 @@ def build_claims_table(checked: Checked) -> TableView:
     states = Counter(finding.state.value for finding in checked.findings)
     rows, levels = [], []
     for finding in checked.findings:
-        text = describe_claim(finding)
-        state = f"{text.state} ({finding.note})" if finding.note else text.state
-        limit, measured, margin, _ = text
-        rows.append((names[finding.claim], limit, measured, margin, state, finding.source or ""))
+        limit, measured, margin, state = describe_claim(finding)
+        more = (finding.note or "", finding.source or "")
+        rows.append((names[finding.claim], state, margin, measured, limit, *more))
         doubtful = checked.find_doubts(finding) or finding.certain is False
         level = _LEVELS.get(finding.state.kind, NoteLevel.CAUTION if doubtful else None)
-        levels.append((None, None, None, level, None))
+        levels.append((level, *(None,) * 5))
     return TableView(
         title="Claims",
-        columns=("Claim", "Limit", "Measured", "Margin", "State", "Source"),
+        columns=("Claim", "State", "Margin", "Measured", "Limit", "Note", "Source"),
         rows=tuple(rows),
         levels=tuple(levels),
         notes=(

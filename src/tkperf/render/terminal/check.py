@@ -52,10 +52,12 @@ def _print_block(
         for column, cell, level in zip(columns[2:], others, levels[1:], strict=True)
         if cell not in ("", NOT_MEASURED) and (level is not None or not brief)
     ]
-    if brief:
-        cells.sort(key=lambda cell: cell[0] is not NoteLevel.FAILURE)
-    lines = [line for _, line in cells[:_MOST_LINES]]
-    if len(cells) > _MOST_LINES:
-        lines.append(f"... and {len(cells) - _MOST_LINES} more, which --html and --json have")
+    cells.sort(key=lambda cell: cell[0] is not NoteLevel.FAILURE)
+    lines = [line for _, line in cells]
+    if not brief:
+        lines = ["; ".join(lines)]
+    elif len(lines) > _MOST_LINES:
+        more = f"... and {len(lines) - _MOST_LINES} more, which --html and --json have"
+        lines[_MOST_LINES:] = [more]
     for line in lines:
         console.print(Padding(line, (0, 0, 0, 4), expand=False), highlight=False)
