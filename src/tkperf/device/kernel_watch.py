@@ -169,7 +169,6 @@ class DeviceCounters:
         self._thread.start()
 
     def take(self) -> Sequence[Glance]:
-        """Implement ``Counters.take``."""
         with self._looking:
             taken = [*self._looks, self._look()]
             self._looks.clear()
@@ -184,7 +183,6 @@ class DeviceCounters:
         ]
 
     def look_seldom(self, from_s: float, until_s: float) -> None:
-        """Implement ``Counters.look_seldom``."""
         self._seldom_from_s, self._seldom_until_s = from_s, until_s
 
     def close(self) -> None:

@@ -64,20 +64,16 @@ class TelemetryWatch:
             self._thread.start()
 
     def take(self) -> Sequence[Reading]:
-        """Implement ``Telemetry.take``."""
         return list(_emptied(self._readings))
 
     def take_troubles(self) -> Sequence[str]:
-        """Implement ``Telemetry.take_troubles``."""
         return list(_emptied(self._troubles))
 
     def ask(self) -> None:
-        """Implement ``Telemetry.ask``."""
         self._orders.put(self._clock())
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Implement ``Telemetry.paused``."""
         stop = _Stop()
         self._orders.put(stop)
         if self._thread.is_alive() and not stop.reached.wait(PAUSE_LIMIT_S):
@@ -90,7 +86,6 @@ class TelemetryWatch:
                 stop.over.set()
 
     def finish(self) -> None:
-        """Implement ``Telemetry.finish``."""
         self.ask()
         self._end(FINISH_LIMIT_S)
 

@@ -192,7 +192,6 @@ class SimulatedEngine:
 def _build_drive(
     model: DriveModel, active_range_bytes: int, random: np.random.Generator
 ) -> SimulatedDrive:
-    """Return a new drive of this model."""
     match model:
         case FlashModel():
             return FlashDrive(model, active_range_bytes, random)

@@ -62,7 +62,6 @@ class DeviceDiagnosis:
     reading: Reading | None
 
     def as_plain_data(self) -> dict[str, object]:
-        """Return it as plain data, for JSON."""
         return {
             "facts": self.facts.as_plain_data(),
             "could_be_tested": not self.objections,
@@ -105,7 +104,6 @@ class HostDiagnosis:
     audit: Audit
 
     def as_plain_data(self) -> dict[str, object]:
-        """Return it as plain data, for JSON."""
         return {
             "host": self.host,
             "fio": self.fio,

@@ -71,7 +71,6 @@ class ProcHostLooks:
         self._asked_frequency_s = self._walk_again_s = float("-inf")
 
     def look(self) -> HostLook:
-        """Implement ``HostLooks.look``."""
         at_s = self._clock()
         cpus, allowed = _readable(self._cpu_times, (None, None))
         descendants = _readable(self._descendants, ())
@@ -98,7 +97,6 @@ class ProcHostLooks:
         )
 
     def look_at_threads(self) -> HostLook:
-        """Implement ``HostLooks.look_at_threads``."""
         at_s = self._clock()
         descendants = _readable(self._descendants, ())
         # Counting begins here in groups that were entered since the last look.

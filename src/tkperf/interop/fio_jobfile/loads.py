@@ -137,7 +137,6 @@ def _read_pattern(options: JobOptions) -> tuple[Access, int]:
 
 
 def _read_mix(options: JobOptions, *, is_mixed: bool) -> int:
-    """Return the percentage of reads of a mix."""
     names = options.given("rwmixread", "rwmixwrite")
     percents = [options.count(name, 50, least=0, most=100) for name in names]
     if not is_mixed:

@@ -277,7 +277,6 @@ def _describe_run(comparison: Comparison, number: int) -> tuple[str, ...]:
 
 
 def _ratio_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
-    """Return the ratio of each run."""
     cells = []
     of_cohort = comparison.arrangement is Arrangement.COHORT
     for entry, ratio in zip(row.entries, comparison.ratios(row), strict=True):

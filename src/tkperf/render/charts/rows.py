@@ -25,7 +25,6 @@ class CurveGroup:
 
     @property
     def fields(self) -> list[str]:
-        """Return the fields of the facts."""
         return [f"fact{number}" for number in range(len(self.first.facts))]
 
     @property

@@ -199,7 +199,6 @@ def _turn(table: TableView) -> TableView:
 
 
 def _print_blocks(blocks: FactBlocks, console: Console) -> None:
-    """Print the disclosure, block by block."""
     if blocks:
         _print_heading("Set-up and disclosure", console)
     for title, facts in blocks:
