@@ -348,7 +348,7 @@ def test_other_purges_and_fills_are_named() -> None:
         "purge differs (a: nvme-format, b: none) in Throughput 1024k, Throughput 128k",
     )
     assert warnings(first, third) == (
-        "preconditioning differs (a: 2.0 x the active range, b: 1.0 x the active range) in "
+        "preconditioning differs (a: 2.0 × the active range, b: 1.0 × the active range) in "
         "Throughput 1024k, Throughput 128k",
     )
     alone = Workload(
@@ -359,8 +359,8 @@ def test_other_purges_and_fills_are_named() -> None:
         for depth in (1, 32)
     )
     assert warnings(shallow, deep) == (
-        "preconditioning differs (a: 2.0 x the active range, SEQ 128k R/W 0/100 TC1/QD1, "
-        "b: 2.0 x the active range, SEQ 128k R/W 0/100 TC1/QD32) in Throughput 1024k, Throughput 128k",
+        "preconditioning differs (a: 2.0 × the active range, SEQ 128k R/W 0/100 TC1/QD1, "
+        "b: 2.0 × the active range, SEQ 128k R/W 0/100 TC1/QD32) in Throughput 1024k, Throughput 128k",
     )
 
 

@@ -68,7 +68,7 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
         assert done.exit_code == 0, done.output
         outputs[command.split()[0]] = done.output
     assert "Pages at rising demand" in outputs["workload"]
-    assert "fill 2 x 240.1 GB" in outputs["plan"]
+    assert "fill 2 × 240.1 GB" in outputs["plan"]
     document = json.loads((tmp_path / "rehearsal.json").read_text())
     (test,) = document["tests"]
     assert (test["name"], test["title"]) == ("database", "Database pages, log and backup")

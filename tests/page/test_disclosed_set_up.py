@@ -203,12 +203,12 @@ def test_a_run_by_the_numbers_is_not_called_altered(tmp_path: Path) -> None:
     [
         (
             {"preconditioned": "members", "members": [{"path": "/dev/sdb"}]},
-            "2 x each member, all at once, before the set is made, SEQ 128 KiB writes, "
+            "2 × each member, all at once, before the set is made, SEQ 128 KiB writes, "
             "TC 2 / QD 16 each",
         ),
         (
             {"preconditioned": "set", "members": [{"path": "252:0"}]},
-            "2 x the active range, after the set is made, SEQ 128 KiB writes, TC 2 / QD 16",
+            "2 × the active range, after the set is made, SEQ 128 KiB writes, TC 2 / QD 16",
         ),
     ],
 )
@@ -222,8 +222,8 @@ def test_header_and_procedure_agree_on_what_of_a_set_was_filled(
     test = next(test for test in result.tests if test.name == "iops")
     assert set_up_of(result, test)["Precondition 1"] == text
     assert f"preconditioning: {text}" in describe_procedure(info, "iops")
-    filled_members = "2 x each member" in render_markdown(build_view(result))
-    assert filled_members is info.fills_members is text.startswith("2 x each member")
+    filled_members = "2 × each member" in render_markdown(build_view(result))
+    assert filled_members is info.fills_members is text.startswith("2 × each member")
 
 
 def test_the_load_of_the_fill_stands_beside_that_of_the_latency_test(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_the_load_of_the_fill_stands_beside_that_of_the_latency_test(tmp_path: P
     latency = next(test for test in result.tests if test.name == "lat")
     header = set_up_of(result, latency)
     assert header["TC / QD"] == "TC 1 / QD 1"
-    filled = "2 x the active range, SEQ 128 KiB writes, TC 2 / QD 16"
+    filled = "2 × the active range, SEQ 128 KiB writes, TC 2 / QD 16"
     assert header["Precondition 1"] == filled
     assert filled in describe_procedure(result.info, "lat")
     assert filled in render_view(view_of(tmp_path / "run.tkperf"))
@@ -244,11 +244,11 @@ def test_each_fill_of_a_test_is_disclosed_with_its_own_load(tmp_path: Path) -> N
     result = tkperf.run(plan, "own", folder=tmp_path)
     (test,) = result.tests
     assert set_up_of(result, test)["Precondition 1"] == (
-        "2 x the active range, SEQ 1024 KiB writes, TC 1 / QD 32; "
-        "2 x the active range, SEQ 128 KiB writes, TC 1 / QD 32"
+        "2 × the active range, SEQ 1024 KiB writes, TC 1 / QD 32; "
+        "2 × the active range, SEQ 128 KiB writes, TC 1 / QD 32"
     )
     text = describe_procedure(result.info, "tp")
-    assert "2 x the active range, SEQ writes of that block size, TC 1 / QD 32" in text
+    assert "2 × the active range, SEQ writes of that block size, TC 1 / QD 32" in text
     document = json.loads(render_json(result))
     loads = [section["fill_workload"] for section in document["tests"][0]["sections"]]
     assert [(load["block_size_bytes"], load["jobs"]) for load in loads] == [
@@ -264,7 +264,7 @@ def test_a_filled_range_beyond_the_tested_one_is_disclosed(tmp_path: Path) -> No
     )
     result = tkperf.run(plan, "ranges", folder=tmp_path)
     (test,) = result.tests
-    said = "2 x the first 80 % of the device, SEQ 128 KiB writes, TC 2 / QD 16"
+    said = "2 × the first 80 % of the device, SEQ 128 KiB writes, TC 2 / QD 16"
     assert set_up_of(result, test)["Precondition 1"] == said
     assert said in describe_procedure(result.info, "lat")
     assert said in render_view(view_of(tmp_path / "ranges.tkperf"))
@@ -342,7 +342,7 @@ def test_pts_tests_that_a_profile_of_it_lacks_are_named(profile: str, missing: s
 @pytest.mark.parametrize(
     ("profile", "range_", "note"),
     [
-        ("pts-2.0-client", None, "The PTS counts 4 x the user capacity; 3 x the user capacity is written here"),
+        ("pts-2.0-client", None, "The PTS counts 4 × the user capacity; 3 × the user capacity is written here"),
         ("pts-2.0-client", "16GiB", "The PTS counts the user capacity, not the active range"),
         ("pts-e-1.1", None, None),
     ],

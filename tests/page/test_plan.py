@@ -74,5 +74,5 @@ def test_sections_of_other_names_or_amounts_stay_rows_of_their_own() -> None:
     assert [row[0] for row in phases.rows] == [
         f"Throughput {size}: {what}"
         for size in ("1024k", "128k")
-        for what in ("purge", "fill 2 x 240.1 GB", "5 to 25 rounds of 2 steps")
+        for what in ("purge", "fill 2 × 240.1 GB", "5 to 25 rounds of 2 steps")
     ]

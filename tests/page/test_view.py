@@ -457,7 +457,7 @@ def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
     view = view_of(tmp_path / "both/run.tkperf")
     blocks = {title: dict(block) for title, block in view.disclosure}
     of_tests = [blocks["Parameters: Latency"], blocks["Parameters: Write Saturation"]]
-    filled = "2 x the active range, SEQ 128 KiB writes, TC 2 / QD 16"
+    filled = "2 × the active range, SEQ 128 KiB writes, TC 2 / QD 16"
     assert [facts["Precondition 1"] for facts in of_tests] == [filled, "none"]
     assert [facts["TC / QD"] for facts in of_tests] == ["TC 3 / QD 7", "TC 2 / QD 16"]
     headers = [dict(dict(test.header)["Set-up parameters"]) for test in view.tests]

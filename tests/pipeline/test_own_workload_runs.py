@@ -263,7 +263,7 @@ def test_the_course_stands_before_the_question(tmp_path: Path) -> None:
     for command in (("ssd", "n", "sim:sata-ssd", "--output", tmp_path), ("plan", "ssd", "n", "sim:sata-ssd")):  # fmt: skip
         done = call(*command, "--test", tmp_path / "own.toml")
         assert done.exit_code == 0, (done.output, done.exception)
-        assert "3 x the active range, SEQ 256 KiB writes, TC 2 / QD 32" in done.output
+        assert "3 × the active range, SEQ 256 KiB writes, TC 2 / QD 32" in done.output
         assert "For R/W mix 100/0, 0/100:" in done.output
 
 
@@ -361,4 +361,4 @@ def test_a_pause_after_a_purge_leaves_it_as_purged(tmp_path: Path) -> None:
     (test,) = plan_run(request).tests
     assert test.starts_as_purged
     shown = call("workload", "show", file).output
-    assert "3 x the active range, SEQ 64 KiB writes, TC 4 / QD 32, 50 % compressible" in shown
+    assert "3 × the active range, SEQ 64 KiB writes, TC 4 / QD 32, 50 % compressible" in shown

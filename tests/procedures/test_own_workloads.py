@@ -204,7 +204,7 @@ def test_a_phase_ends_when_all_that_is_tracked_is_steady_in_one_window(tmp_path:
     assert (two.window, two.verdict, two.ended_because) == ((1, 2), None, "ran its 2 rounds")
     assert (steady.window, steady.ended_because) == ((1, 4, 7), "steady state in slices 1, 4, 7")
     # 600,000 I/Os of 256 KiB a slice, many times the range.
-    assert written.ended_because.startswith("0.5 x the active range written (")
+    assert written.ended_because.startswith("0.5 × the active range written (")
     assert time.ended_because == "ran its full time of 30 s"
 
 
@@ -402,7 +402,7 @@ def test_the_course_is_told_in_words(tmp_path: Path) -> None:
     assert test.describe(profile, Circumstances()) == (
         "Not a test of a specification, but the user's own: a workload file",
         "Purge",
-        "Workload-independent preconditioning: 3 x the active range, SEQ 256 KiB writes, TC 2 / QD 32",
+        "Workload-independent preconditioning: 3 × the active range, SEQ 256 KiB writes, TC 2 / QD 32",
         "Loops:",
         "    1 warm-up round, kept apart, then",
         "    Until steady state, at most 4 rounds:",
@@ -423,7 +423,7 @@ def test_the_course_is_told_in_words(tmp_path: Path) -> None:
         "    mixed: RND 4k 60 % + 64k 40 %, R/W 50/50, TC 2 / QD 3, accesses/range in % 70/30 30/70, "
         "one unbroken stream, recorded in slices of 10 s, the first 20 s kept apart as warm-up",
         "    Tracking variable: throughput (MB/s) of slices 1, 4, 7 ...",
-        "Until written, until 0.5 x the active range is written or 10 min 00 s have passed:",
+        "Until written, until 0.5 × the active range is written or 10 min 00 s have passed:",
         "    fill: SEQ 256k, R/W 0/100, TC 2 / QD 32, one unbroken stream, recorded in slices of 10 s",
         "Its time, until 30 s have passed:",
         "    paced: RND 4k, R/W 0/100, TC 4 / QD 32, within 25 to 50 % of the range, 900 IOPS offered "

@@ -243,7 +243,7 @@ def test_write_saturation_ends_at_four_times_the_range_by_bytes_written() -> Non
     per_slice = (1000 * 60) * 4096
     phases, _, outcomes = run("writesat", range_bytes=per_slice * 10 // 4)
     assert len([phase for phase in phases if isinstance(phase, Continuous)]) == 10
-    assert outcomes[0].ended_because.startswith("4 x the active range written")
+    assert outcomes[0].ended_because.startswith("4 × the active range written")
     assert outcomes[0].window == ()
 
 
@@ -406,8 +406,8 @@ def test_the_text_says_what_is_tracked_filled_and_with_which_demand() -> None:
         in text_of("iops", load_profile("pts-2.0"))
     )
     throughput = text_of("tp", load_profile("pts-2.0"))
-    assert "2 x the active range, SEQ writes of that block size, TC 1 / QD 32" in throughput
+    assert "2 × the active range, SEQ writes of that block size, TC 1 / QD 32" in throughput
     assert "SEQ read, then SEQ write, TC 1 / QD 32, 60 s each" in throughput
-    assert "2 x the first 80 % of the device, SEQ 128 KiB writes, TC 2 / QD 16" in text_of(
+    assert "2 × the first 80 % of the device, SEQ 128 KiB writes, TC 2 / QD 16" in text_of(
         "lat", load_profile("pts-c-1.2")
     )

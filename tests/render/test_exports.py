@@ -251,7 +251,7 @@ def test_markdown_discloses_how_it_was_measured(tmp_path: Path, result: RunResul
     blocks = dict(re.findall(r"### Parameters: (.*)\n((?:.+\n|\n(?!#))*)", text))
     assert "| TC / QD | TC 1 / QD 1 |" in blocks["Latency"]
     assert "| TC / QD | TC 2 / QD 16 |" in blocks["Throughput"]
-    filled = "2 x the active range, SEQ 128 KiB writes, TC 2 / QD 16"
+    filled = "2 × the active range, SEQ 128 KiB writes, TC 2 / QD 16"
     assert f"| Precondition 1 | {filled} |" in blocks["IOPS"]
     assert "| Precondition 1 | none |" in blocks["Write Saturation"]
     imported = simulate(tmp_path, run_info(device={"kind": IMPORTED}))

@@ -53,7 +53,7 @@ class Stage:
     """Consecutive phases of one kind in a section.
 
     Attributes:
-        what: in words, as ``fill 2 x 240.1 GB``.
+        what: in words, as ``fill 2 × 240.1 GB``.
         shortest_s, longest_s: 0 for a purge, whose time is unknown.
         least_bytes, most_bytes: bytes that it writes.
     """

@@ -23,14 +23,14 @@ def describe_fill(
     """
     times = format_fact(passes or info.table("preconditioning").get("passes"))
     if info.fills_members:
-        return f"{times} x each member, all at once, before the set is made, {load} each"
+        return f"{times} × each member, all at once, before the set is made, {load} each"
     length_bytes = info.preconditioned_length_bytes
     if filled_bytes is None:
-        amount = f"{times} x {info.preconditioned_range}"
+        amount = f"{times} × {info.preconditioned_range}"
     elif not length_bytes:
         amount = format_known_capacity(filled_bytes)
     else:
-        amount = f"{filled_bytes / length_bytes:.3g} x {info.preconditioned_range}"
+        amount = f"{filled_bytes / length_bytes:.3g} × {info.preconditioned_range}"
     where = ", after the set is made" if info.suite == "raid" else ""
     return f"{amount}{where}, {load}"
 

@@ -313,7 +313,7 @@ def _describe(plan: RunPlan, least: _Walked, most: _Walked) -> str:
             return "idle"
         case Fill():
             times = sum(phase.passes for phase, _ in most if isinstance(phase, Fill))
-            return f"fill {times} x {format_capacity(plan.pass_bytes(first))}"
+            return f"fill {times} × {format_capacity(plan.pass_bytes(first))}"
         case Round():
             steps = format_count(len(first.steps), "step")
             if first.areas is not None:

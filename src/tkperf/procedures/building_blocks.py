@@ -315,8 +315,8 @@ def why_not_steady(stream: Stream) -> str:
 
 
 def describe_enough(stream: Stream, multiple: float) -> str:
-    """Return ``4 x the active range written (4.6 GB)``, the reason that ended a stream."""
-    return f"{multiple:g} x the active range written ({format_capacity(stream.written_bytes)})"
+    """Return ``4 × the active range written (4.6 GB)``, the reason that ended a stream."""
+    return f"{multiple:g} × the active range written ({format_capacity(stream.written_bytes)})"
 
 
 def slices_of(

@@ -198,7 +198,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         f"    RND {table.block_size_kib:g} KiB, {outstanding}, as fast as the drive answers for "
         f"{table.saturate_s:g} s: levels are {table.increment_iops:,} IOPS apart, or 2, 5, 10 "
         "... times "
-        f"that, so that at most {table.most_levels} levels reach {_RAISED_FOR_HEADROOM:g} x what "
+        f"that, so that at most {table.most_levels} levels reach {_RAISED_FOR_HEADROOM:g} × what "
         "it did",
         f"    For each level until {format_count(table.missed_levels, 'level')} in a row were missed:",
         f"        RND {table.block_size_kib:g} KiB offered {arrivals}, at most "

@@ -24,7 +24,7 @@ def preconditioning(
     table = profile.preconditioning
     load = load or f"SEQ {table.block_size_kib:g} KiB writes, {demand(profile)}"
     if circumstances.filled is None:
-        filled = f"{passes or table.passes} x {table.range_text}, {load}"
+        filled = f"{passes or table.passes} × {table.range_text}, {load}"
     else:
         filled = circumstances.filled(load, passes)
     return f"Workload-independent preconditioning: {filled}"

@@ -187,7 +187,7 @@ def _why_not_steady(stream: Stream, table: WriteSaturationTable, active_range_by
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(WriteSaturationTable)
     longest = format_duration(table.max_slices * table.slice_s)
-    written = f"{table.capacity_multiple:g} x the active range is written"
+    written = f"{table.capacity_multiple:g} × the active range is written"
     note = _compare_with_capacity(profile, table)
     workload = profile.workload(table.access, table.read_percent, table.block_size_kib)
     after = f"Then {_of_histogram(table, workload)} for {table.histogram_s:g} s: response time histogram"
@@ -220,7 +220,7 @@ def _compare_with_capacity(profile: Profile, table: WriteSaturationTable) -> tup
     if capacities == table.capacity_multiple:
         return ()
     return (
-        f"    The PTS counts {table.capacity_multiple:g} x the user capacity; {capacities:g} x "
+        f"    The PTS counts {table.capacity_multiple:g} × the user capacity; {capacities:g} × "
         "the user "
         "capacity is written here",
     )

@@ -293,7 +293,7 @@ def show_over_demand(subject: SectionSubject, figure: Figure) -> Views:
         title = figure.title or f"{capitalise(quantity.label)} over outstanding I/Os"
         yield ChartView(
             key="outstanding",
-            text=f"{title}: {quantity.title} over threads x queue depth{describe_curves(others)}; "
+            text=f"{title}: {quantity.title} over threads × queue depth{describe_curves(others)}; "
             "cells of an equal product stand above each other, none of them is left out or averaged.",
             chart=_draw_over_demand(cells, quantity, title, _scale(figure)),
         )
@@ -302,7 +302,7 @@ def show_over_demand(subject: SectionSubject, figure: Figure) -> Views:
 def _draw_over_demand(
     cells: Sequence[CellResult], quantity: Quantity, title: str, scale: Scale
 ) -> Chart:
-    """Return a quantity over threads x queue depth; cells of an equal product are above each other."""
+    """Return a quantity over threads × queue depth; cells of an equal product are above each other."""
     _, others = split_demand(cell.workload for cell in cells)
     naming = Naming(axes=others)
     points = [

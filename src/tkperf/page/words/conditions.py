@@ -402,11 +402,11 @@ def describe_preconditioning(result: RunResult, section: SectionResult) -> str |
         return None if result.info.imported else "none"
     length_bytes = result.info.preconditioned_length_bytes
     if result.info.fills_members:
-        amount = f"{_text(result.info.table('preconditioning').get('passes'))} x each member"
+        amount = f"{_text(result.info.table('preconditioning').get('passes'))} × each member"
     elif not length_bytes:
         amount = f"{section.filled_bytes} bytes"
     else:
-        amount = f"{section.filled_bytes / length_bytes:.1f} x {result.info.preconditioned_range}"
+        amount = f"{section.filled_bytes / length_bytes:.1f} × {result.info.preconditioned_range}"
     return amount if section.fill_workload is None else f"{amount}, {section.fill_workload}"
 
 

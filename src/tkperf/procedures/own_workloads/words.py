@@ -128,7 +128,7 @@ def _describe_stream(
 ) -> Iterator[str]:
     ends = [f"{format_duration(phase.slices * phase.slice_s)} have passed"]
     if phase.written_multiple is not None:
-        ends.insert(0, f"{phase.written_multiple:g} x the active range is written")
+        ends.insert(0, f"{phase.written_multiple:g} × the active range is written")
     judged = wording.judged_slices(phase.slice_s, phase.judged_every)
     if phase.tracked is not None:
         ends.append(f"steady state of {judged}")
