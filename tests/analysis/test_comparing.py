@@ -820,6 +820,14 @@ def test_what_is_no_date_is_not_known(told: str) -> None:
     assert (day, noon) == (2.0, 2.5)
 
 
+def test_the_last_run_of_a_history_that_fell_is_named_first() -> None:
+    """A single fall is no trend."""
+    sentences = tuple(find_findings(history_of(100, 100.1, 100.2, 100.1, 50)))
+    assert sentences[0].startswith("4 KiB random write: ")
+    assert "0.500 × the IOPS of" in sentences[0]
+    assert "no trend beyond noise" in sentences[1]
+
+
 # ---- for programs and wikis
 
 

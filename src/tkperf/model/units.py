@@ -121,10 +121,10 @@ def spaced(size: str) -> str:
 
 
 def drop_controls(text: str) -> str:
-    """Return text from outside without control and direction characters; line ends stay."""
+    """Return text from outside without control and direction characters; line ends and no-break spaces stay."""
     if text.replace("\n", "").isprintable():  # as nearly all is
         return text
-    return "".join(character for character in text if character.isprintable() or character == "\n")
+    return "".join(each for each in text if each.isprintable() or each in "\n\u00a0")
 
 
 @lru_cache(maxsize=1 << 13)  # most percentiles in a day's minutes are equal

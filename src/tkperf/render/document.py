@@ -11,6 +11,7 @@ import msgspec
 
 from tkperf.analysis.results import RunResult
 from tkperf.model.units import drop_controls
+from tkperf.page.chart import Chart
 from tkperf.page.marking import find_level, list_badges
 from tkperf.page.page import ChartView, FactBlocks, ReportView, TestView
 from tkperf.page.wording import shorten
@@ -139,6 +140,8 @@ def _for_print(view: ChartView, *, scale: float, wide: bool) -> Document:
     spec: Any = draw(replace(view.chart, keywords=""))
     title, config = spec.pop("title"), spec["config"]
     width = WHOLE_WIDTH if wide else HALF_WIDTH
+    if isinstance(view.chart, Chart) and view.chart.flat:
+        scale = 1  # its names need the room
     orient = config["legend"].get("orient", "right")
     drawn = _settle(spec, orient, width) | {
         "width": width,

@@ -147,9 +147,11 @@ def _distance(entry: Entry) -> float:
     return abs(log(entry.ratio)) if entry.ratio else 0.0
 
 
-def _ratio_sentence(row: ComparedRow, loads: _Names, first: str, second: str) -> str:
+def _ratio_sentence(
+    row: ComparedRow, loads: _Names, first: str, second: str, *, place: int = 1
+) -> str:
     """Return ``4 KiB random write, steady: B has 8.70 × the IOPS of A (8.52 to 8.88), beyond noise.``"""
-    entry = row.entries[1]
+    entry = row.entries[place]
     assert entry.ratio is not None
     interval = ""
     if of_ratio := describe_ratio_interval(entry):
@@ -288,6 +290,7 @@ def _of_history(comparison: Comparison, history: History) -> Iterator[str]:
         of = format_count(len(history.figures), "headline figure")
         yield f"Of {of}: {', '.join(counts)}{_describe_chance(changes)}."
     elif changes[Change.WITHIN_NOISE]:
+        yield from _of_last_run(comparison)
         yield f"{opening}: no trend beyond noise in any headline figure."
     elif count >= FEWEST_IN_TREND and len(set(history.days)) < count:
         yield f"{opening}: no trend can be shown where two runs have the same date."
@@ -298,6 +301,17 @@ def _of_history(comparison: Comparison, history: History) -> Iterator[str]:
             f"Firmware changed from {change.before} to {change.after} before run {change.name}: "
             "what looks like a trend may be a step there."
         )
+
+
+def _of_last_run(comparison: Comparison) -> Iterator[str]:
+    """Name the greatest difference of the last run: a single fall is no trend."""
+    differing = [row for row in comparison.headlines if row.entries[-1].change in BEYOND_NOISE]
+    if differing:
+        row = min(
+            differing, key=lambda row: (row.quantity in PERCENTILES, -_distance(row.entries[-1]))
+        )
+        first, *_, last = comparison.names
+        yield _ratio_sentence(row, describe_loads(comparison), first, last, place=-1)
 
 
 def describe_days(days: float) -> str:

@@ -8,7 +8,7 @@ from statistics import median, quantiles
 
 from tkperf.analysis.comparing.arrangements import History, HistoryFigure, find_trend
 from tkperf.analysis.comparing.comparison import Comparison
-from tkperf.analysis.comparing.entries import Change, ComparedRow
+from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
 from tkperf.model.quantity import Better
 from tkperf.model.units import format_number
 from tkperf.page.chart import (
@@ -19,6 +19,7 @@ from tkperf.page.chart import (
     Curve,
     Legend,
     Mark,
+    Place,
     Point,
     Rule,
     RuleKind,
@@ -90,15 +91,8 @@ def _draw_bars(comparison: Comparison, headline: ComparedRow, title: str, *, few
     for number, (name, entry) in enumerate(zip(comparison.names, headline.entries, strict=True)):
         if entry.value is None:
             continue
-        known = None if entry.uncertainty is None else entry.uncertainty.of_level
-        facts = (
-            format_number(entry.value, measure.digits),
-            describe_exactly(measure, entry, to_first=to_first),
-        )
-        point = Point(
-            name, entry.value, None if known is None else known.low,
-            None if known is None else known.high, flag=flag(entry), facts=facts,
-        )  # fmt: skip
+        exactly = describe_exactly(measure, entry, to_first=to_first)
+        point = _place_value(name, entry, format_number(entry.value, measure.digits), exactly)
         colour = PALETTE[number % len(PALETTE)] if few else _TONES[notable.get(name, "")]
         bar = Curve(
             name=name, points=(point,), mark=Mark.BAR, colour=colour, facts=("", "Sure"), texts=True
@@ -116,6 +110,14 @@ def _draw_bars(comparison: Comparison, headline: ComparedRow, title: str, *, few
         legend=Legend.NONE,
         flat=True,
     )
+
+
+def _place_value(at: Place, entry: Entry, *facts: str) -> Point:
+    """Return the point of a value with the interval of its level, as far as it is above 0."""
+    known = None if entry.uncertainty is None else entry.uncertainty.of_level
+    low, high = (None, None) if known is None else (known.low, known.high)
+    low = None if low is None else max(low, 0.0)
+    return Point(at, entry.value, low, high, flag=flag(entry), facts=facts)
 
 
 def _intervals(comparison: Comparison, headlines: Sequence[ComparedRow]) -> Iterator[ChartView]:
@@ -277,18 +279,8 @@ def _of_figure(
     ):
         if entry.value is None:
             continue
-        known = None if entry.uncertainty is None else entry.uncertainty.of_level
-        began = (result.info.started_utc or "")[:10]
-        points.append(
-            Point(
-                day * DAY_MS,
-                entry.value,
-                None if known is None else known.low,
-                None if known is None else known.high,
-                flag=flag(entry),
-                facts=(name, began, describe_exactly(measure, entry)),
-            )
-        )
+        began, exactly = (result.info.started_utc or "")[:10], describe_exactly(measure, entry)
+        points.append(_place_value(day * DAY_MS, entry, name, began, exactly))
     places = [float(point.x) for point in points]
     trend = find_trend(places, [point.y or 0.0 for point in points])
     line = (
@@ -302,8 +294,8 @@ def _of_figure(
     runs = Curve(points=tuple(points), mark=Mark.POINT, facts=("Run", "Began", "Interval"))
     return ChartView(
         key=key,
-        text=f"{load}, {measure.label} of each run by its date, with the {INTERVAL} of its level; "
-        f"trend (dashed): {describe_trend(figure, history)}, {figure.change}.",
+        text=f"Each run by its date, with the {INTERVAL}; trend (dashed): "
+        f"{describe_trend(figure, history)}, {figure.change}.",
         chart=Chart(
             title=f"{load}: {measure.label}",
             x=Axis(title="", scale=Scale.DATE),

@@ -27,7 +27,6 @@ from tkperf.page.comparison.words import (
 )
 from tkperf.page.page import Facts, ReportView, SectionView, TestView
 from tkperf.page.remarks import WarningGroup
-from tkperf.page.wording import format_fact
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.uncertainty import MEANING_OF_RATIO
 
@@ -86,7 +85,8 @@ def _title(comparison: Comparison) -> str:
     if comparison.cohort is not None:
         return describe_group(comparison)
     if comparison.history is not None:
-        return f"Drive {format_fact(comparison.history.serial)} over {count} runs"
+        serial = comparison.history.serial
+        return f"Drive {serial} over {count} runs" if serial else f"{count} runs of one drive"
     return f"{count - 1} runs against {comparison.names[0]}"
 
 
@@ -97,7 +97,7 @@ def _subtitle(comparison: Comparison) -> str:
         case Arrangement.COHORT:
             return f"cohort of {count} runs; {reference}"
         case Arrangement.HISTORY:
-            return f"history of {count} runs; {reference}, the oldest"
+            return f"history; {reference}, the oldest"
         case Arrangement.RUNS:
             return f"comparison of {count} runs; {reference}"
 

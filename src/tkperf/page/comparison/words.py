@@ -38,7 +38,7 @@ def sort_rows(rows: Iterable[ComparedRow]) -> list[ComparedRow]:
 
 def sort_headlines(comparison: Comparison) -> list[ComparedRow]:
     """Return the headline figures likewise; of a cohort by their outliers, of a history by their trends."""
-    headlines = comparison.headlines
+    headlines: Sequence[ComparedRow] = comparison.headlines
     if comparison.arrangement is Arrangement.RUNS:
         return sort_rows(headlines)
     weights: dict[tuple[object, ...], float] = {}
@@ -53,6 +53,8 @@ def sort_headlines(comparison: Comparison) -> list[ComparedRow]:
             for figure in comparison.history.figures
             if figure.trend is not None and figure.change in BEYOND_NOISE
         }
+        # Without a trend the last run may differ from the first all the same.
+        headlines = sorted(headlines, key=lambda row: -row.entries[-1].beyond_noise)
     return sorted(headlines, key=lambda row: -weights.get(row.place, 0.0))
 
 
