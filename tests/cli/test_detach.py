@@ -278,9 +278,8 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
     third.read_until("attached, read-only")
     third.type("\x03")
     assert third.wait() == 0
-    assert f"no longer watched: n goes on; 'tkperf stop {run_path}' ends it" in third.text.replace(
-        "\n", " "
-    )
+    words = " ".join(third.text.split())
+    assert f"no longer watched: n goes on; 'tkperf stop {run_path}' ends it" in words
     assert find_writer(run_path) == writer
 
     (state,) = json.loads(tkperf("status", run_path, "--json").stdout)["runs"]
@@ -322,7 +321,7 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
     assert "n runs without this terminal now" in done.stderr
     assert look(run_path).record.status is RunStatus.RUNNING
     assert len(look(run_path).record.resumptions) == 1
-    assert_clear(tkperf("resume", run_path, "--detach"), 6, "its run still goes on")
+    assert_clear(tkperf("resume", run_path, "--detach"), 6, "its run is still going on")
 
     # kill -9: what the file says is not what is so.
     running = find_writer(run_path)
@@ -457,7 +456,7 @@ def test_stop_says_that_a_run_stands_still() -> None:
                 f"waiting for process {process.pid}: a purge under way is finished first"
             )
             process.send_signal(signal.SIGSTOP)
-            wait_for(lambda: "stands still" in describe_wait(process.pid))
+            wait_for(lambda: "SIGSTOP" in describe_wait(process.pid))
             assert f"kill -CONT {process.pid}; Ctrl-C" in describe_wait(process.pid)
         finally:
             process.kill()
