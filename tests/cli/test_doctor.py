@@ -24,7 +24,7 @@ from tkperf.page.doctor import (
 )
 from tkperf.page.verdict import NoteLevel
 from tkperf.pipeline.diagnosis import TOOLS, HostDiagnosis
-from tkperf.render.terminal.doctor import print_page
+from tkperf.render.terminal.doctor import print_host_page
 
 OK = AuditFinding(subject="CPU governor", level=AuditLevel.OK, found="performance", why="clocks")
 ADVICE = AuditFinding(
@@ -43,7 +43,7 @@ HOST = HostDiagnosis(
 
 def drawn(page: HostPage, width: int = 80) -> str:
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    print_page(page, console)
+    print_host_page(page, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

@@ -176,7 +176,7 @@ def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 
     They have the same jobs, no counter decreases, and the jobs' runtime in between (one after the other if
     they wait for each other) equals the time between the two. A second run of the same jobs takes that time
-    anew and ends with about the runtimes of the first.
+    again and ends with about the runtimes of the first.
     """
     if _identity(before) != _identity(after):
         return False

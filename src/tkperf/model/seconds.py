@@ -57,7 +57,7 @@ def join(pieces: Sequence[Seconds], starts_s: Sequence[float]) -> Seconds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Column:
+class SecondsColumn:
     """A value over time in a limited number of columns: as many as a plot of that width can show.
 
     ``low`` and ``high`` are the extremes of the samples that begin in a column, so that no spike
@@ -70,7 +70,7 @@ class Column:
     high: FloatArray
 
 
-def reduce_to_columns(start_s: FloatArray, values: FloatArray, columns: int) -> Column:
+def reduce_to_columns(start_s: FloatArray, values: FloatArray, columns: int) -> SecondsColumn:
     """Return minimum, mean and maximum of each of ``columns`` equal parts of the time.
 
     Parts without a measured sample are left out. With no more samples than columns each sample
@@ -85,12 +85,12 @@ def reduce_to_columns(start_s: FloatArray, values: FloatArray, columns: int) -> 
     order = order[~np.isnan(values[order])]
     start_s, values = start_s[order], values[order]
     if values.size <= columns:
-        return Column(at_s=start_s, low=values, mean=values, high=values)
+        return SecondsColumn(at_s=start_s, low=values, mean=values, high=values)
     span_s = start_s[-1] - start_s[0] or 1.0
     column_of = np.minimum(((start_s - start_s[0]) / span_s * columns).astype(int), columns - 1)
     first = np.flatnonzero(np.diff(column_of, prepend=-1))
     counts = np.diff(first, append=values.size)
-    return Column(
+    return SecondsColumn(
         at_s=start_s[first],
         low=np.minimum.reduceat(values, first),
         mean=np.add.reduceat(values, first) / counts,

@@ -14,7 +14,7 @@ from tkperf.page.words.flags import join_flags
 
 
 class Scale(StrEnum):
-    """How the values of an axis are spread. ``CLOCK`` is ms since the start, ``DATE`` ms since 1970.
+    """Spread of the values of an axis. ``CLOCK`` is ms since the start, ``DATE`` ms since 1970.
 
     ``RATIO`` is logarithmic around 1.
     """
@@ -206,7 +206,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """What every chart has.
+    """Common parts of all charts.
 
     Attributes:
         keywords: banners that apply to every figure, in a few words.

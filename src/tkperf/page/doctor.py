@@ -172,7 +172,7 @@ def build_restored_page(found: Data) -> HostPage:
     put_back, left, kept_for = found["put_back"], found["left"], found["kept_for"]
     title = f"{format_count(len(put_back), 'setting')} put back" if put_back else "Nothing put back"
     if found["rebooted"]:
-        title = "Nothing to put back: this host was started anew since"
+        title = "Nothing to put back: this host was rebooted since"
     elif not (put_back or left or kept_for or found["failed"]):
         title = "Nothing to put back"
     level = NoteLevel.CAUTION if left else NoteLevel.INFORMATION

@@ -29,7 +29,7 @@ _MOST_WARNINGS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """What is done of something, 0 to 1: ``most`` if it takes the shortest time."""
+    """Completed share of something, 0 to 1; ``most`` if it takes the shortest time."""
 
     label: str
     done: float

@@ -13,7 +13,7 @@ from tkperf.page.verdict import NoteLevel, Verdict, find_gravest, level_of, name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class StatusColumn:
     """A column; ``priority`` 0 is always shown, the greatest is the first that a narrow output leaves out."""
 
     title: str
@@ -27,7 +27,7 @@ class StatusView:
     """Runs as columns with a cell for each, in the order of display; ``levels`` has one for each run."""
 
     verdict: Verdict
-    columns: tuple[Column, ...]
+    columns: tuple[StatusColumn, ...]
     levels: tuple[NoteLevel, ...]
     notes: tuple[str, ...]
 
@@ -43,7 +43,9 @@ def build_status(runs: Sequence[RunOverview], *, unreadable: int = 0) -> StatusV
             reasons=(", ".join(_count(runs, unreadable)),),
         ),
         columns=tuple(
-            Column(title=title, cells=tuple(map(cell, runs)), priority=priority, numeric=numeric)
+            StatusColumn(
+                title=title, cells=tuple(map(cell, runs)), priority=priority, numeric=numeric
+            )
             for title, cell, priority, numeric in _COLUMNS
         ),
         levels=levels,

@@ -190,7 +190,7 @@ def _require_possible(path: Path, record: RunRecord) -> None:
         )
     if info.suite == "raid":
         raise UsageError(
-            f"{path}: a set is made anew for each run, so a raid run cannot be resumed"
+            f"{path}: a set is made again for each run, so a raid run cannot be resumed"
         )
     if info.table("active_range").get("segments", 1) != 1:
         raise UsageError(

@@ -64,9 +64,9 @@ def _show(
         click.echo(json.dumps(document, indent=2))
         return
     from tkperf.render.terminal.console import open_console
-    from tkperf.render.terminal.doctor import print_page
+    from tkperf.render.terminal.doctor import print_host_page
 
-    print_page(build_page(document), open_console())
+    print_host_page(build_page(document), open_console())
 
 
 @click.command(cls=Command)

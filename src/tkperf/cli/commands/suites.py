@@ -101,8 +101,8 @@ def raid(**options: object) -> None:
 
     DEVICE is the set's node: one to be made for sw_mdadm (/dev/md0), the one the virtual drive
     gets for hw_lsi (/dev/sdX). For each test the members are purged in parallel, the set is made
-    anew and measured when its resync is done. Preconditioned are the members of sw_mdadm, before
-    the set is made, and the set of hw_lsi. What is left out of raid.json is as in TKperf.
+    again and measured when its resync is done. Preconditioning comes before the set is made for
+    sw_mdadm, and on the set for hw_lsi. Keys missing in raid.json have TKperf's defaults.
 
     \b
     raid.json:

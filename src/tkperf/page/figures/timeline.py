@@ -9,7 +9,7 @@ import numpy as np
 
 from tkperf.analysis.details import LoadsOfTest, TimedStep
 from tkperf.model.quantity import LATENCY_MAX, Quantity
-from tkperf.model.seconds import Column, FloatArray, reduce_to_columns
+from tkperf.model.seconds import FloatArray, SecondsColumn, reduce_to_columns
 from tkperf.page.chart import (
     DASH_COUNT,
     MANY_COLOURS,
@@ -150,7 +150,7 @@ def _points(
     if not values.size:
         return
     share = (at_s[-1] - at_s[0]) / (end_s - begin_s or 1.0)
-    reduced: Column = reduce_to_columns(at_s, values, max(2, round(COLUMNS * share)))
+    reduced: SecondsColumn = reduce_to_columns(at_s, values, max(2, round(COLUMNS * share)))
     # The curve of maxima has the maximum of each column: a mean of maxima would mean nothing.
     drawn = reduced.high if quantity is LATENCY_MAX else reduced.mean
     columns = (reduced.at_s / unit_s, drawn, reduced.low, reduced.high)

@@ -17,7 +17,7 @@ _INDENT = 2
 _HANGING = 4
 
 
-def print_page(page: HostPage, console: Console) -> None:
+def print_host_page(page: HostPage, console: Console) -> None:
     """Print the verdict, then each block that is not empty."""
     print_verdict(page.verdict, console)
     for block in page.blocks:

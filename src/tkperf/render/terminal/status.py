@@ -12,7 +12,7 @@ from rich.table import Table
 
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.units import NOT_MEASURED
-from tkperf.page.status import Column, StatusView
+from tkperf.page.status import StatusColumn, StatusView
 from tkperf.render.terminal.console import LEVEL_STYLES, plain, print_verdict
 
 # Longest path on the narrowest terminal.
@@ -39,7 +39,7 @@ def print_status(view: StatusView, console: Console) -> None:
         console.print(note, style="dim", highlight=False)
 
 
-def _shorten(paths: Column, most: int) -> Column:
+def _shorten(paths: StatusColumn, most: int) -> StatusColumn:
     """Shorten paths at their beginning, as their ends distinguish runs; commands find a run without the suffix."""
     names = (path.removesuffix(RUN_FILE_SUFFIX) for path in paths.cells)
     return replace(
@@ -51,15 +51,15 @@ def _shorten(paths: Column, most: int) -> Column:
     )
 
 
-def _choose(columns: tuple[Column, ...], width: int) -> tuple[Column, ...]:
+def _choose(columns: tuple[StatusColumn, ...], width: int) -> tuple[StatusColumn, ...]:
     """Return the columns that fit, by priority; a column without a single value comes last."""
-    chosen: list[Column] = []
+    kept: list[StatusColumn] = []
     for column in sorted(columns, key=lambda one: (set(one.cells) == {NOT_MEASURED}, one.priority)):
-        if not column.priority or _width((*chosen, column)) <= width:
-            chosen.append(column)
-    return tuple(column for column in columns if column in chosen)
+        if not column.priority or _width((*kept, column)) <= width:
+            kept.append(column)
+    return tuple(column for column in columns if column in kept)
 
 
-def _width(columns: Sequence[Column]) -> int:
+def _width(columns: Sequence[StatusColumn]) -> int:
     widths = (max(map(cell_len, (column.title, *column.cells))) for column in columns)
     return sum(widths) + _GAP * (len(columns) - 1)
