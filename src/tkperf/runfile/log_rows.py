@@ -21,7 +21,7 @@ from tkperf.model.units import drop_controls
 from tkperf.runfile.columns import decode_samples
 from tkperf.runfile.limits import Meter
 from tkperf.runfile.rows import BAD_ROW, Columns, convert, parse_outcome, parse_purge, parse_verdict
-from tkperf.runfile.salvage import LostRows, Salvage, is_damage, read_rows
+from tkperf.runfile.salvage import LostRows, Salvage, read_rows, require_damage
 from tkperf.runfile.step_rows import STEP_COLUMNS, parse_disturbance, parse_step, parse_under_way
 
 # Parts of the log other than steps: by table, how to parse a row, and its name if that fails.
@@ -150,8 +150,7 @@ class LogRows:
                 row = self._db.execute("SELECT text FROM job WHERE id = ?", (job_id,)).fetchone()
                 self._jobs[job_id] = convert("job", row["text"] if row else None, str)
             except (sqlite3.DatabaseError, *BAD_ROW) as error:
-                if isinstance(error, sqlite3.Error) and not is_damage(error):
-                    raise
+                require_damage(error)
                 self._jobs[job_id] = error
                 self._salvage.leave_out(f"fio job {job_id}", error)
         return self._jobs[job_id]
@@ -172,8 +171,7 @@ class LogRows:
                         what, reason, test=test, section=section, number=number, step=True
                     )
         except sqlite3.DatabaseError as error:
-            if not is_damage(error):
-                raise
+            require_damage(error)
             for rows in lost:
                 self._salvage.leave_out_rows("step", *rows)
                 for test in tests.values():
@@ -238,13 +236,6 @@ class LogRows:
             newest = row["number"]
             samples += decode_samples(row["seconds"], row["second_histograms"])
         return newest, samples
-
-
-def step_name(test: str, step: StepRecord) -> str:
-    return (
-        f"step {step.position + 1} of {step.kind.value} {step.number} of {test}, {step.section} "
-        f"({step.workload.mix_and_size})"
-    )
 
 
 def _row_name(test: str, columns: Columns) -> str:

@@ -29,11 +29,11 @@ from tkperf.runfile.columns import (
     decompress_output,
 )
 from tkperf.runfile.limits import ExcessError, Meter, open_metered, text_or_bytes
-from tkperf.runfile.log_rows import step_name
 from tkperf.runfile.rows import BAD_ROW
 from tkperf.runfile.run_rows import RunRows
-from tkperf.runfile.salvage import is_damage
+from tkperf.runfile.salvage import require_damage
 from tkperf.runfile.schema import require_schema
+from tkperf.runfile.step_rows import step_name
 from tkperf.runfile.writers import (
     FileStamp,
     is_being_written,
@@ -152,7 +152,7 @@ class RunFile:
         try:
             return self._samples(sequence)
         except _DAMAGED_ROW as error:
-            _require_damage(error)
+            require_damage(error)
             return ()
 
     def _samples(self, sequence: int) -> tuple[Sample, ...]:
@@ -206,7 +206,7 @@ class RunFile:
             try:
                 seconds = as_seconds(decode_seconds(*self._blobs(sequence, "seconds")))
             except _DAMAGED_ROW as error:
-                _require_damage(error)
+                require_damage(error)
                 what = f"the seconds of {step_name(test.name, step)}"
                 self._rows.leave_out(what, error, test=test.name)
                 seconds = Seconds()
@@ -271,12 +271,6 @@ class RunFile:
 # Exceptions from damaged bytes, before any check notices.
 _DAMAGED = (sqlite3.Error, OSError, ExcessError, *BAD_ROW)
 _DAMAGED_ROW = (sqlite3.DatabaseError, *BAD_ROW)
-
-
-def _require_damage(error: Exception) -> None:
-    """Continue only if one row is damaged: a lock, for example, concerns all rows."""
-    if isinstance(error, sqlite3.Error) and not is_damage(error):
-        raise error
 
 
 def _take_own(path: Path, status: os.stat_result) -> tuple[bytes, FileStamp]:

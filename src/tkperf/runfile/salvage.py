@@ -22,12 +22,13 @@ LostRows = tuple[int, int | None, sqlite3.DatabaseError]
 Lost = Callable[[int, int | None, sqlite3.DatabaseError], None]
 
 
-def is_damage(error: BaseException) -> bool:
-    """Return whether a part of the database cannot be read, and others may."""
-    return (
-        isinstance(error, sqlite3.DatabaseError)
-        and getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
-    )
+def require_damage(error: BaseException) -> None:
+    """Raise an error of SQLite unless only a part of the database cannot be read: a lock concerns all rows."""
+    if (
+        isinstance(error, sqlite3.Error)
+        and getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE
+    ):
+        raise error
 
 
 def read_rows(
@@ -45,7 +46,7 @@ def read_rows(
                 begun = max(begun, number + 1)
                 yield row
         except sqlite3.DatabaseError as error:
-            _require_damage(error)
+            require_damage(error)
             first = _find_readable(db, table, begun)
             if first != begun:
                 lost(begun, None if first is None else first - 1, error)
@@ -59,7 +60,7 @@ def read_rows(
             try:
                 yield from (row for _, row in _select(db, table, columns, f"= {number}"))
             except sqlite3.DatabaseError as error:
-                _require_damage(error)
+                require_damage(error)
                 lost(number, number, error)
 
 
@@ -82,7 +83,7 @@ def _find_readable(db: sqlite3.Connection, table: str, first: int) -> int | None
         try:
             list(_select(db, table, "1", f">= {number} LIMIT 1"))
         except sqlite3.DatabaseError as error:
-            _require_damage(error)
+            require_damage(error)
             return False
         return True
 
@@ -101,11 +102,6 @@ def _find_readable(db: sqlite3.Connection, table: str, first: int) -> int | None
         else:
             unreadable = middle
     return readable
-
-
-def _require_damage(error: sqlite3.DatabaseError) -> None:
-    if not is_damage(error):
-        raise error
 
 
 class Salvage:

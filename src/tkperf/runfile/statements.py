@@ -38,6 +38,7 @@ from tkperf.runfile.step_rows import (
     parse_step,
     parse_under_way_place,
     step_columns,
+    step_name,
     under_way_columns,
 )
 from tkperf.runner.events import (
@@ -322,11 +323,7 @@ def _storable(value: object) -> object:
 
 def _describe(event: Event) -> str:
     if isinstance(event, StepEnded):
-        step = event.record
-        return (
-            f"step {step.position + 1} of {step.kind.value} {step.number} of {event.test} "
-            f"({step.section}, {step.workload.mix_and_size})"
-        )
+        return step_name(event.test, event.record)
     if isinstance(event, SectionEnded):
         return f"how {event.outcome.section} of {event.test} ended"
     return f"a {type(event).__name__}"

@@ -136,6 +136,13 @@ def _parse_shares(text: str | None, type_: type[BlockShare | Zone]) -> tuple[Any
     return tuple(type_(*share) for share in shares)
 
 
+def step_name(test: str, step: StepRecord) -> str:
+    return (
+        f"step {step.position + 1} of {step.kind.value} {step.number} of {test}, {step.section} "
+        f"({step.workload.mix_and_size})"
+    )
+
+
 def step_columns(step: StepRecord) -> Columns:
     """Return a step as a row, with the text of its job in ``job_file``; without seconds, disturbances, and fio's output."""
     measured, cpu = step.measurement, step.measurement.cpu

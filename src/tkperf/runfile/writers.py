@@ -65,7 +65,7 @@ def is_being_written(path: Path) -> bool:
     return False
 
 
-def find_writer(path: Path, *, proc: Path = PROC) -> Writer | None:
+def find_writer(path: Path) -> Writer | None:
     """Return the writer of a run file; None if there is none.
 
     Raises:
@@ -74,32 +74,32 @@ def find_writer(path: Path, *, proc: Path = PROC) -> Writer | None:
     if not is_being_written(path):
         return None
     status = path.stat()
-    for pid, inode in _exclusive_locks(proc):
+    for pid, inode in _exclusive_locks():
         if inode != status.st_ino:
             continue
-        opened = _open_files(proc / str(pid))
+        opened = _open_files(PROC / str(pid))
         if opened is None:
-            return Writer(pid=pid, user=_user_of(pid, proc))
+            return Writer(pid=pid, user=_user_of(pid))
         found = [one for one in opened if one.is_same(status)]
         if any(one.holds_lock(pid) for one in found):
-            return _writer(pid, found, proc)
+            return _writer(pid, found)
     return Writer(pid=None)
 
 
-def find_running(*, proc: Path = PROC) -> Iterator[Writer]:
+def find_running() -> Iterator[Writer]:
     """Yield a writer for each run file on this machine that is being written, as far as visible from here.
 
     Processes of other users have no path.
     """
-    for pid in dict.fromkeys(pid for pid, _ in _exclusive_locks(proc)):
-        opened = _open_files(proc / str(pid))
+    for pid in dict.fromkeys(pid for pid, _ in _exclusive_locks()):
+        opened = _open_files(PROC / str(pid))
         if opened is None:
-            if _names_tkperf(pid, proc):
-                yield Writer(pid=pid, user=_user_of(pid, proc))
+            if _names_tkperf(pid):
+                yield Writer(pid=pid, user=_user_of(pid))
             continue
         for one in opened:
             if one.path.suffix == RUN_FILE_SUFFIX and one.holds_lock(pid):
-                yield _writer(pid, [other for other in opened if other.key == one.key], proc)
+                yield _writer(pid, [other for other in opened if other.key == one.key])
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +129,10 @@ class _Open:
         return False
 
 
-def _exclusive_locks(proc: Path) -> Iterator[tuple[int, int]]:
+def _exclusive_locks() -> Iterator[tuple[int, int]]:
     """Yield process and inode of each flock for writing (proc_locks(5))."""
     try:
-        lines = (proc / "locks").read_text().splitlines()
+        lines = (PROC / "locks").read_text().splitlines()
     except OSError:
         return
     for line in lines:
@@ -161,25 +161,25 @@ def _open_files(process: Path) -> list[_Open] | None:
     return opened
 
 
-def _writer(pid: int, opened: list[_Open], proc: Path) -> Writer:
+def _writer(pid: int, opened: list[_Open]) -> Writer:
     """Return the writer of a file; ``opened``: the process's descriptors of that file."""
     program = None
     with suppress(OSError):
-        program = (proc / str(pid) / "exe").readlink().name.removesuffix(_DELETED)
+        program = (PROC / str(pid) / "exe").readlink().name.removesuffix(_DELETED)
     # tkperf opens the lock and the database. Another program that only locks the file opens it once.
     writable = sum(one.is_writable for one in opened)
     return Writer(
         pid=pid,
-        user=_user_of(pid, proc),
+        user=_user_of(pid),
         path=opened[0].path,
         program=program,
         is_tkperf=program is not None and program.startswith("python") and writable > 1,
     )
 
 
-def _user_of(pid: int, proc: Path) -> str | None:
+def _user_of(pid: int) -> str | None:
     try:
-        uid = (proc / str(pid)).stat().st_uid
+        uid = (PROC / str(pid)).stat().st_uid
     except OSError:
         return None
     try:
@@ -188,9 +188,9 @@ def _user_of(pid: int, proc: Path) -> str | None:
         return f"uid {uid}"
 
 
-def _names_tkperf(pid: int, proc: Path) -> bool:
+def _names_tkperf(pid: int) -> bool:
     try:
-        words = (proc / str(pid) / "cmdline").read_bytes().split(b"\0")
+        words = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
     return any(os.path.basename(word) == b"tkperf" for word in words[:3])  # noqa: PTH119 # bytes
