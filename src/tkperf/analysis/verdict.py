@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
 
 from tkperf.analysis.claim_findings import CheckedFile, ClaimFinding, ClaimKind, Doubt
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
@@ -110,23 +111,36 @@ class VerdictReason:
         return SEVERITIES[self.code]
 
 
+class _Reason(Protocol):
+    @property
+    def severity(self) -> VerdictState: ...
+
+
+Reason = TypeVar("Reason", bound=_Reason)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunVerdict:
-    """The verdict on a run's measurement; ``simulated``: a model was measured, not a drive."""
+class Judgement(Generic[Reason]):
+    """A verdict with its reasons, the gravest first; ``simulated``: a model was measured, not a drive."""
 
     state: VerdictState
-    reasons: tuple[VerdictReason, ...]
+    reasons: tuple[Reason, ...]
     simulated: bool
 
 
-def judge_run(result: RunResult) -> RunVerdict:
-    """Return the verdict on the measurement: the gravest state of its reasons."""
-    reasons = tuple(_reasons(result))
-    states = {reason.severity for reason in reasons}
-    return RunVerdict(
-        state=next((state for state in _ORDER if state in states), VerdictState.VALID),
-        reasons=tuple(sorted(reasons, key=lambda reason: _ORDER.index(reason.severity))),
-        simulated=result.info.is_simulated,
+def judge_by_gravest(
+    reasons: Iterable[Reason], best: VerdictState, *, simulated: bool
+) -> Judgement[Reason]:
+    """Return the verdict: the gravest state of its reasons; without any the best."""
+    ordered = tuple(sorted(reasons, key=lambda reason: _ORDER.index(reason.severity)))
+    state = ordered[0].severity if ordered else best
+    return Judgement(state=state, reasons=ordered, simulated=simulated)
+
+
+def judge_run(result: RunResult) -> Judgement[VerdictReason]:
+    """Return the verdict on the measurement of a run."""
+    return judge_by_gravest(
+        _reasons(result), VerdictState.VALID, simulated=result.info.is_simulated
     )
 
 
@@ -145,17 +159,8 @@ class CheckReason:
         return CHECK_SEVERITIES[self.code]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckVerdict:
-    """The verdict of a check; ``simulated``: at least one run measured a model."""
-
-    state: VerdictState
-    reasons: tuple[CheckReason, ...]
-    simulated: bool
-
-
-def judge_check(files: Sequence[CheckedFile], *, by_value: bool = False) -> CheckVerdict:
-    """Return the verdict of a check: the gravest state of its reasons.
+def judge_check(files: Sequence[CheckedFile], *, by_value: bool = False) -> Judgement[CheckReason]:
+    """Return the verdict of a check.
 
     Args:
         by_value: the values alone decide, and doubts are cautions; otherwise a doubtful value is not judged.
@@ -173,11 +178,8 @@ def judge_check(files: Sequence[CheckedFile], *, by_value: bool = False) -> Chec
         for alike in found.values()
     ]
     reasons.sort(key=lambda reason: tuple(CheckCode).index(reason.code))
-    return CheckVerdict(
-        state=reasons[0].severity if reasons else VerdictState.PASS,
-        reasons=tuple(reasons),
-        simulated=any(one.checked and one.checked.result.info.is_simulated for one in files),
-    )
+    simulated = any(one.checked and one.checked.result.info.is_simulated for one in files)
+    return judge_by_gravest(reasons, VerdictState.PASS, simulated=simulated)
 
 
 def _of_check(one: CheckedFile, *, by_value: bool) -> Iterator[CheckReason]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tkperf.analysis.axes import ACCESS, AXES, BLOCKS, MIX
 from tkperf.analysis.characteristics import CHARACTERISTICS
 from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimFinding, ClaimKind, limit_of
-from tkperf.analysis.verdict import CheckCode, CheckReason, CheckVerdict, judge_check
+from tkperf.analysis.verdict import CheckCode, CheckReason, Judgement, judge_check
 from tkperf.model.quantity import QUANTITIES, Direction, Measure
 from tkperf.model.units import (
     NOT_FOUND,
@@ -199,7 +199,7 @@ class CheckAnswer:
         reasons: a text for each reason of the verdict.
     """
 
-    verdict: CheckVerdict
+    verdict: Judgement[CheckReason]
     passed: str
     reasons: tuple[str, ...]
 
@@ -232,7 +232,10 @@ def answer_claims(checked: Checked) -> CheckAnswer:
 
 
 def _answer(
-    verdict: CheckVerdict, passed: str, runs: Mapping[str, str], columns: Mapping[str, str]
+    verdict: Judgement[CheckReason],
+    passed: str,
+    runs: Mapping[str, str],
+    columns: Mapping[str, str],
 ) -> CheckAnswer:
     reasons = tuple(_describe_reason(one, runs, columns) for one in verdict.reasons)
     return CheckAnswer(verdict=verdict, passed=passed, reasons=reasons)

@@ -64,11 +64,12 @@ class Badge(NamedTuple):
 
 
 def list_badges(view: ReportView) -> tuple[Badge, ...]:
-    """Return a badge for each banner."""
-    return tuple(
+    """Return a badge for each banner, equal ones once."""
+    badges = (
         Badge(shorten(banner.split(":")[0], _MOST_CHARACTERS), find_level(banner))
         for banner in view.banners
     )
+    return tuple(dict.fromkeys(badges))
 
 
 def find_level(banner: str) -> NoteLevel:

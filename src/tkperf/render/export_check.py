@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from xml.etree import ElementTree as ET
 
 import msgspec
@@ -25,6 +24,7 @@ from tkperf.page.check import (
     name_columns,
 )
 from tkperf.page.words.run import find_notices
+from tkperf.render.export_json import build_verdict
 
 CHECK_SCHEMA = "tkperf-check/1"
 MATRIX_SCHEMA = "tkperf-check-matrix/1"
@@ -107,15 +107,7 @@ def _document(checked: Checked) -> dict[str, object]:
 
 
 def _verdict(answer: CheckAnswer) -> dict[str, object]:
-    return {
-        "state": answer.verdict.state,
-        "simulated": answer.verdict.simulated,
-        "text": answer.words.text,
-        "reasons": [
-            {**asdict(reason), "severity": reason.severity, "text": text}
-            for reason, text in zip(answer.verdict.reasons, answer.reasons, strict=True)
-        ],
-    }
+    return build_verdict(answer.verdict, answer.words.text, answer.reasons)
 
 
 def _build_suite(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import msgspec
 
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
-from tkperf.analysis.verdict import judge_run
+from tkperf.analysis.verdict import Judgement, judge_run
 from tkperf.model.quantity import IOS, QUANTITIES, Direction, Measure
 from tkperf.model.workload import Workload
 from tkperf.page.findings import findings, headlines
@@ -43,19 +43,11 @@ def _with_words(result: RunResult) -> dict[str, Any]:
     plain["info"]["notices"] = find_notices(result)
     plain["warnings"] = msgspec.to_builtins(find_warnings(result))
     verdict = judge_run(result)
-    plain["verdict"] = {
-        "state": verdict.state.value,
-        "simulated": verdict.simulated,
-        "text": describe_verdict(result).text,
-        "reasons": [
-            {
-                **msgspec.to_builtins(reason),
-                "severity": reason.severity.value,
-                "text": describe_reason(reason, result),
-            }
-            for reason in verdict.reasons
-        ],
-    }
+    plain["verdict"] = build_verdict(
+        verdict,
+        describe_verdict(result).text,
+        (describe_reason(reason, result) for reason in verdict.reasons),
+    )
     plain["headlines"] = msgspec.to_builtins(headlines(result))
     plain["findings"] = msgspec.to_builtins(findings(result))
     for resumption, of_plain in zip(result.resumptions, plain["resumptions"], strict=True):
@@ -65,6 +57,19 @@ def _with_words(result: RunResult) -> dict[str, Any]:
         of_plain["progress"] = describe_progress(test)
         of_plain["resumptions"] = describe_resumptions(result, test)
     return plain
+
+
+def build_verdict(verdict: Judgement[Any], text: str, reasons: Iterable[str]) -> dict[str, Any]:
+    """Return a verdict as plain data, with its text and that of each reason."""
+    return {
+        "state": verdict.state.value,
+        "simulated": verdict.simulated,
+        "text": text,
+        "reasons": [
+            {**msgspec.to_builtins(reason), "severity": reason.severity.value, "text": words}
+            for reason, words in zip(verdict.reasons, reasons, strict=True)
+        ],
+    }
 
 
 def finite(value: object) -> object:

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tkperf.analysis.comparing.comparison import Comparison
-from tkperf.analysis.verdict import VerdictReason, VerdictState, judge_run
+from tkperf.analysis.verdict import (
+    Judgement,
+    VerdictReason,
+    VerdictState,
+    judge_by_gravest,
+    judge_run,
+)
 
 
 class ComparisonCode(StrEnum):
@@ -52,19 +58,10 @@ class ComparisonReason:
         return COMPARISON_SEVERITIES[self.code]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonVerdict:
-    """The verdict on a comparison; ``simulated``: a model was measured in a run, not a drive."""
-
-    state: VerdictState
-    reasons: tuple[ComparisonReason, ...]
-    simulated: bool
-
-
 def judge_comparison(
     comparison: Comparison, differing: Sequence[str], not_known: Sequence[str]
-) -> ComparisonVerdict:
-    """Return the verdict on a comparison: the gravest state of its reasons.
+) -> Judgement[ComparisonReason]:
+    """Return the verdict on a comparison.
 
     Args:
         differing: names of the conditions that differ.
@@ -75,11 +72,8 @@ def judge_comparison(
         _reasons(comparison, tuple(differing), tuple(not_known)),
         key=lambda reason: order.index(reason.code),
     )
-    return ComparisonVerdict(
-        state=reasons[0].severity if reasons else VerdictState.COMPARABLE,
-        reasons=tuple(reasons),
-        simulated=any(result.info.is_simulated for result in comparison.results),
-    )
+    simulated = any(result.info.is_simulated for result in comparison.results)
+    return judge_by_gravest(reasons, VerdictState.COMPARABLE, simulated=simulated)
 
 
 def _reasons(

@@ -20,10 +20,10 @@ from tkperf.analysis.comparing.entries import BEYOND_NOISE, Change, ComparedRow,
 from tkperf.analysis.comparing.verdict import (
     ComparisonCode,
     ComparisonReason,
-    ComparisonVerdict,
     judge_comparison,
 )
 from tkperf.analysis.uncertainty.spread import COVERAGE_PERCENT
+from tkperf.analysis.verdict import Judgement
 from tkperf.model.quantity import PERCENTILES, Better
 from tkperf.model.units import format_count, list_names
 from tkperf.page.comparison.telemetry import find_telemetry_differences
@@ -92,7 +92,7 @@ def describe_comparison_verdict(comparison: Comparison) -> Verdict:
     )
 
 
-def find_verdict(comparison: Comparison) -> ComparisonVerdict:
+def find_verdict(comparison: Comparison) -> Judgement[ComparisonReason]:
     groups = find_conditions(comparison.names, comparison.results)
     return judge_comparison(
         comparison,
