@@ -22,6 +22,7 @@ from tkperf.cli.main import cli
 from tkperf.model.errors import ClaimsNotMetError
 from tkperf.model.record import LeftOut, RunStatus
 from tkperf.page.check import build_check_page, describe_cells, name_columns
+from tkperf.page.marking import list_badges
 from tkperf.page.verdict import NoteLevel
 
 CLAIMS = """
@@ -211,3 +212,11 @@ def test_a_report_with_claims_counts_them_in_its_verdict(folder: Path, tmp_path:
     assert "; 0 of 1 claim passes</strong>" in page.read_text()
     assert "; 0 of 1 claim passes" in words.read_text().split("\n\n")[3]
     assert "| 4 KiB random read IOPS | **not met** |" in words.read_text()
+
+
+def test_a_notice_of_several_runs_is_one_badge(good: RunResult) -> None:
+    """Each text is a banner with the runs that it is about."""
+    infos = [replace(good.info, name=name, notices=(f"DAMAGED: {name}",)) for name in ("A", "B")]
+    page = build_check_page(judge(replace(good, info=info) for info in infos))
+    assert page.banners == ("DAMAGED: A (A)", "DAMAGED: B (B)")
+    assert [badge.text for badge in list_badges(page)] == ["DAMAGED"]
