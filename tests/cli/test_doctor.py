@@ -112,7 +112,7 @@ def test_what_disturbs_stands_first_and_nothing_is_left_out() -> None:
         (a_device(objections=[{"reason": "mounted", "text": "/dev/sdb is mounted at /mnt"}]),
          "Cannot be tested: /dev/sdb is mounted at /mnt", NoteLevel.FAILURE),
         (a_device(objections=[{"reason": "mounted", "text": f"mounted at {n}"} for n in (1, 2)]),
-         "Cannot be tested: 2 things speak against it", NoteLevel.FAILURE),
+         "Cannot be tested: 2 objections", NoteLevel.FAILURE),
     ],
 )  # fmt: skip
 def test_a_device_has_a_verdict(device: dict[str, Any], says: str, level: NoteLevel) -> None:
@@ -132,7 +132,7 @@ def test_a_device_has_a_verdict(device: dict[str, Any], says: str, level: NoteLe
         (replace(HOST, missing=("nvme",), packages=("nvme-cli",)), "Can measure with cautions: nvme is missing", NoteLevel.CAUTION),
         (replace(HOST, audit=Audit((DISTURBS,))), "Can measure with cautions: 1 thing would disturb a run (link)", NoteLevel.CAUTION),
         (replace(HOST, missing=("fio", "flock"), could_measure=False), "Cannot measure: fio, flock are missing", NoteLevel.FAILURE),
-        (replace(HOST, fio="fio 3.1 is too old", could_measure=False), "Cannot measure: fio 3.1 is too old", NoteLevel.FAILURE),
+        (replace(HOST, fio="fio-3.1 is too old", could_measure=False), "Cannot measure: fio-3.1 is too old", NoteLevel.FAILURE),
     ],
 )  # fmt: skip
 def test_a_host_has_a_verdict(host: HostDiagnosis, says: str, level: NoteLevel) -> None:

@@ -53,7 +53,7 @@ _RESTORE = Item(text="", command="sudo tkperf tune --restore")
 
 
 def build_device_page(found: Data) -> HostPage:
-    """Build the page of a device: whether it can be tested, its facts, purges, telemetry, and the host."""
+    """Build the page of a device: its facts, purges, telemetry, and the host."""
     facts, objections = found["facts"], found["objections"]
     findings = host_findings({"audit": found["host"]})
     confirmed = not objections and facts["kind"] != _SIMULATED
@@ -62,7 +62,7 @@ def build_device_page(found: Data) -> HostPage:
     return HostPage(
         verdict=_judge_device(found, findings),
         blocks=(
-            _list("What speaks against it", map(_item, against)),
+            _list("Objections", map(_item, against)),
             _list("To confirm its erasure", [consent] if confirmed else []),
             *_device_facts(facts),
             _purges(found),
@@ -160,9 +160,9 @@ def build_tune_page(found: Data, *, applied: bool, is_file: bool) -> HostPage:
         blocks=(
             _list("Set", map(_item, found["changed"])),
             _list("To put it back", [_RESTORE] if found["changed"] else []),
-            _list("What tkperf would set", () if applied else _setting_items(settings)),
+            _list("Settings", () if applied else _setting_items(settings)),
             _list("Not set", [_item(queue)] if is_file else []),
-            _list("What tkperf leaves to you", map(_finding_item, rest)),
+            _list("For you to change", map(_finding_item, rest)),
         ),
     )
 
@@ -180,8 +180,8 @@ def build_restored_page(found: Data) -> HostPage:
         verdict=Verdict(level=NoteLevel.FAILURE if found["failed"] else level, title=title),
         blocks=(
             _list("Put back", map(_item, put_back)),
-            _list("Left as it is", (Item(text=text, level=NoteLevel.CAUTION) for text in left)),
-            _list("Stays while a run goes on", map(_item, kept_for)),
+            _list("Left unchanged", (Item(text=text, level=NoteLevel.CAUTION) for text in left)),
+            _list("Kept for a run under way", map(_item, kept_for)),
         ),
     )
 
@@ -189,7 +189,7 @@ def build_restored_page(found: Data) -> HostPage:
 def _judge_device(found: Data, findings: Sequence[HostFinding]) -> Verdict:
     facts, objections = found["facts"], found["objections"]
     if objections:
-        several = f"{len(objections)} things speak against it"
+        several = f"{len(objections)} objections"
         reason = objections[0]["text"] if len(objections) == 1 else several
         return Verdict(
             level=NoteLevel.FAILURE, title="Cannot be tested", reasons=(reason.rstrip("."),)
@@ -217,7 +217,8 @@ def _judge_host(found: Data, missing: Sequence[str], findings: Sequence[HostFind
         return Verdict(
             level=NoteLevel.FAILURE,
             title="Cannot measure",
-            reasons=(named if missing else found["fio"],),
+            # Words instead of a version say why fio cannot be used.
+            reasons=(found["fio"] if " " in found["fio"] else named,),
         )
     return _judge(
         "Can measure",
@@ -253,8 +254,8 @@ def _host_lists(findings: Sequence[HostFinding]) -> tuple[ItemList, ItemList]:
     matters = [one for one in ordered if one.level in _REMARKABLE]
     others = [one for one in ordered if one.level not in _REMARKABLE]
     return (
-        _list("The host, were a run of a day to begin now", map(_finding_item, matters)),
-        _list("The rest of the host", map(_finding_item, others)),
+        _list("The host for a run of a day", map(_finding_item, matters)),
+        _list("Other findings on the host", map(_finding_item, others)),
     )
 
 
