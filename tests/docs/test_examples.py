@@ -57,7 +57,7 @@ def test_the_claims_are_claims(tmp_path: Path) -> None:
 def test_the_sample_report_is_of_no_device_and_no_machine() -> None:
     """It says SIMULATED, has the four tests, and of host and days only that they are not known."""
     page = (EXAMPLES / "sample-report.html").read_text(encoding="utf-8")
-    assert "SIMULATED</span></summary>" in page
+    assert "<strong>SIMULATED. Valid</strong>" in page
     assert re.findall(r'<section id="(iops|lat|tp|writesat)"', page) == [
         "iops", "lat", "tp", "writesat"
     ]  # fmt: skip

@@ -27,7 +27,7 @@ from tkperf.model.steady_state import judge
 from tkperf.page.findings.build import build_findings
 from tkperf.page.findings.headlines import MOST, build_headlines
 from tkperf.page.findings.sections import describe_section
-from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
+from tkperf.page.remarks import find_badges, find_banners, group_warnings, summarise_warnings
 from tkperf.page.view import build_view
 from tkperf.procedures import HDD_TESTS, SSD_TESTS
 from tkperf.render.export_json import render_json
@@ -411,3 +411,28 @@ def test_a_warning_is_told_once() -> None:
 def test_a_run_that_was_cut_off_has_a_badge() -> None:
     run = replace(made_up_run("run", {}), status=RunStatus.INTERRUPTED, ended_because="Ctrl-C")
     assert find_badges(run) == ("RUN INTERRUPTED: Ctrl-C",)
+
+
+def test_what_the_verdict_says_is_no_banner() -> None:
+    """Each fact once on top of a page; what the verdict does not have stays."""
+    run = made_up_run("run", {})
+    notices = (
+        "SIMULATED: a model",
+        "QUICK PROFILE: short",
+        "OWN WORKLOAD: mine",
+        "ALTERED: a -> b",
+    )
+    info = replace(
+        run.info,
+        notices=notices,
+        ioengine="simulated",
+        profile_name="quick",
+        alterations=("a -> b",),
+    )
+    cut = replace(run, info=info, status=RunStatus.INTERRUPTED, ended_because="Ctrl-C")
+    assert find_banners(cut) == ("OWN WORKLOAD: mine",)
+    assert [text.split(":")[0] for text in find_badges(cut)] == [
+        "RUN INTERRUPTED", "SIMULATED", "QUICK PROFILE", "OWN WORKLOAD", "ALTERED"
+    ]  # fmt: skip
+    imported = replace(info, ioengine="not known", profile_name="pts-e-1.1", alterations=())
+    assert find_banners(replace(run, info=imported)) == notices

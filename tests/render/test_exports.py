@@ -286,7 +286,7 @@ def test_simulated_is_said_everywhere(tmp_path: Path) -> None:
     notice = "SIMULATED: no device"
     info = run_info(notices=(notice,), device={"kind": "simulated drive"})
     result = simulate(tmp_path, info)
-    assert notice in render_markdown(build_view(result))
+    assert "**SIMULATED. Not judged: " in render_markdown(build_view(result))
     assert notice in json.loads(
         ET.fromstring(render_tkperf_xml(result).text).findtext("devinfo") or ""
     )

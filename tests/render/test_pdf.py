@@ -203,7 +203,7 @@ def test_every_page_says_what_it_is(result: RunResult, pages: list[str]) -> None
             "Test run date",
         ):
             assert fact in band
-    assert "SIMULATED: a model" in pages[0]
+    assert "SIMULATED. Not judged" in pages[0]
     text = "\n".join(pages)
     for block in (
         "Test platform",

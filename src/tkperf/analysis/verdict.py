@@ -87,7 +87,7 @@ QUICK = "quick"
 """The shipped profile that is too short to judge a drive."""
 
 # As purges word it.
-_NO_PURGE = "purge -> none"
+NO_PURGE = "purge -> none"
 # A run has the first of these that a reason leads to: the gravest.
 _ORDER = tuple(reversed(VerdictState))
 
@@ -298,7 +298,7 @@ def _of_conditions(result: RunResult) -> Iterator[VerdictReason]:
     if unpurged:
         titles = tuple(test.title for test in result.tests if test.title in unpurged)
         yield VerdictReason(code=ReasonCode.NOT_PURGED, sections=titles)
-    altered = [text for text in info.alterations if text != _NO_PURGE]
+    altered = [text for text in info.alterations if text != NO_PURGE]
     if altered:
         yield VerdictReason(code=ReasonCode.ALTERED, count=len(altered))
     if info.device.get("kind") == "file":

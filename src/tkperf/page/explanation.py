@@ -33,6 +33,8 @@ def explain(result: RunResult) -> tuple[str, ...]:
     """Return the sentences for the sections that the run has."""
     sections = [section for test in result.tests for section in test.sections]
     words = []
+    if result.info.is_simulated:
+        words.append("SIMULATED means that a model gave these figures; no device was measured.")
     if any(section.verdict for section in sections):
         words.append(
             "Steady state is judged on a window of consecutive rounds of the tracking variable. It is "

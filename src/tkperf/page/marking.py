@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ _INFORMATION = (
 
 
 def mark_charts(view: ReportView) -> ReportView:
-    """Return the view with the keywords of its banners below the title of each chart."""
+    """Return the view with its stamp below the title of each chart."""
     keywords = find_keywords(view)
     if not keywords:
         return view
@@ -52,8 +53,8 @@ def mark_charts(view: ReportView) -> ReportView:
 
 
 def find_keywords(view: ReportView) -> str:
-    """Return the banners in a few words; empty without banners."""
-    return " · ".join(badge.text for badge in list_badges(view))
+    """Return the stamp as one text; empty without any."""
+    return " · ".join(badge.text for badge in list_stamp(view))
 
 
 class Badge(NamedTuple):
@@ -63,11 +64,16 @@ class Badge(NamedTuple):
     level: NoteLevel
 
 
-def list_badges(view: ReportView) -> tuple[Badge, ...]:
+def list_stamp(view: ReportView) -> tuple[Badge, ...]:
+    """Return the badges of everything that leaves the page: printed pages, charts, dialogs."""
+    return list_badges(view.stamp or view.banners)
+
+
+def list_badges(banners: Sequence[str]) -> tuple[Badge, ...]:
     """Return a badge for each banner, equal ones once."""
     badges = (
         Badge(shorten(banner.split(":")[0], _MOST_CHARACTERS), find_level(banner))
-        for banner in view.banners
+        for banner in banners
     )
     return tuple(dict.fromkeys(badges))
 

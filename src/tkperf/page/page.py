@@ -287,7 +287,8 @@ class ReportView:
     """A whole report.
 
     Attributes:
-        banners: appear on top of every page.
+        banners: every reader must know them, and the verdict does not say them.
+        stamp: the banners with those that the verdict says; empty: the banners alone.
         words: explain the figures.
         colours: explains the colours of tables, for an output that has them; empty: no table has any.
         about: appears at the top, and on top of printed pages.
@@ -310,6 +311,7 @@ class ReportView:
     disclosure: FactBlocks
     tests: tuple[TestView, ...]
     words: tuple[str, ...]
+    stamp: tuple[str, ...] = ()
     colours: str = ""
     about: str = ""
     device: str = ""

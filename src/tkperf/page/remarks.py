@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tkperf.analysis.results import RunResult
+from tkperf.analysis.verdict import ReasonCode, judge_run
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.record import RunStatus, RunWarning
 from tkperf.model.units import format_count
@@ -33,6 +34,19 @@ _GROUPS = {
     **dict.fromkeys(("preparation", "no-room", "not-as-new", "never-written", "would-be-refused"), _BEFORE),
 }  # fmt: skip
 
+# Keywords of badges that say the same as a reason of the verdict.
+_BADGES = {
+    **{code: f"RUN {code.value.upper()}" for code in (ReasonCode.FAILED, ReasonCode.INTERRUPTED, ReasonCode.RUNNING)},
+    ReasonCode.SHORT_PROFILE: "QUICK PROFILE",
+    ReasonCode.DISTURBED: "DISTURBED",
+    ReasonCode.THROTTLED: "THROTTLED",
+    ReasonCode.MEDIA_ERRORS: "MEDIA ERRORS",
+    ReasonCode.NOT_PURGED: "NOT PURGED",
+    ReasonCode.ALTERED: "ALTERED",
+    ReasonCode.DAMAGED: "DAMAGED",
+    ReasonCode.FILE_TARGET: "FILE TARGET",
+}  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarningGroup:
@@ -52,6 +66,14 @@ def find_badges(result: RunResult) -> tuple[str, ...]:
     if steps := count_disturbed(step for test in result.tests for step in test.steps):
         badges.append(f"DISTURBED: others had a part in {steps}, marked ! where they count")
     return tuple(badges)
+
+
+def find_banners(result: RunResult) -> tuple[str, ...]:
+    """Return the badges that the verdict does not say."""
+    verdict = judge_run(result)
+    said = {_BADGES[reason.code] for reason in verdict.reasons if reason.code in _BADGES}
+    said |= {"SIMULATED"} if verdict.simulated else set()
+    return tuple(badge for badge in find_badges(result) if badge.split(":")[0] not in said)
 
 
 def group_warnings(result: RunResult) -> tuple[WarningGroup, ...]:

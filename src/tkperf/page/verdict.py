@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from tkperf.analysis.claim_findings import Checked, ClaimKind
 from tkperf.analysis.results import RunResult
-from tkperf.analysis.verdict import ReasonCode, VerdictReason, VerdictState, judge_run
+from tkperf.analysis.verdict import NO_PURGE, ReasonCode, VerdictReason, VerdictState, judge_run
 from tkperf.model.units import format_count
 
 
@@ -98,10 +98,14 @@ def _ended(result: RunResult) -> str:
 
 
 def _names(reason: VerdictReason) -> str:
-    more = len(reason.sections) - _MOST_NAMED
+    return _name_some(reason.sections)
+
+
+def _name_some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
     if more < 2:
-        return ", ".join(reason.sections)
-    return f"{', '.join(reason.sections[:_MOST_NAMED])} and {more} more"
+        return ", ".join(names)
+    return f"{', '.join(names[:_MOST_NAMED])} and {more} more"
 
 
 def _in(reason: VerdictReason) -> str:
@@ -131,7 +135,8 @@ _WORDS: dict[ReasonCode, Callable[[VerdictReason, RunResult], str]] = {
     ),
     ReasonCode.NOT_PURGED: lambda reason, _: f"no purge{_in(reason)}",
     ReasonCode.ALTERED: lambda _, result: (
-        f"options depart from {result.info.profile.get('title') or 'the specification'}"
+        f"altered from {result.info.profile.get('title') or 'the specification'}: "
+        f"{_name_some([text for text in result.info.alterations if text != NO_PURGE])}"
     ),
     ReasonCode.SPANS_INTERRUPTION: lambda reason, _: f"results span an interruption{_in(reason)}",
     ReasonCode.DAMAGED: lambda reason, _: (

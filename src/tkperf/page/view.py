@@ -29,7 +29,7 @@ from tkperf.page.page_header import (
     name_sheet,
 )
 from tkperf.page.procedure_text import describe_procedure
-from tkperf.page.remarks import find_badges, group_warnings, summarise_warnings
+from tkperf.page.remarks import find_badges, find_banners, group_warnings, summarise_warnings
 from tkperf.page.sections import build_section_view
 from tkperf.page.selected import build_selected_parts
 from tkperf.page.subject import SectionSubject, build_subjects
@@ -79,7 +79,8 @@ def build_view(
     view = ReportView(
         title=result.info.name,
         subtitle=_device_line(result),
-        banners=find_badges(result),
+        banners=find_banners(result),
+        stamp=find_badges(result),
         verdict=describe_verdict(result, checked),
         headlines=build_headline_views(result, subjects),
         findings=build_findings_views(result),

@@ -12,7 +12,7 @@ import msgspec
 from tkperf.analysis.results import RunResult
 from tkperf.model.units import drop_controls
 from tkperf.page.chart import Chart
-from tkperf.page.marking import find_level, list_badges
+from tkperf.page.marking import find_level, list_stamp
 from tkperf.page.page import ChartView, FactBlocks, ReportView, TestView
 from tkperf.page.wording import shorten
 from tkperf.render.charts.draw import draw
@@ -47,7 +47,7 @@ def compose(view: ReportView, *, footer: str) -> Document:
     report["device"] = shorten(view.device, MOST_OF_ABOUT)
     report["about"] = shorten(view.about, MOST_OF_ABOUT)
     report["footer"] = shorten(footer, MOST_OF_BANNER)
-    report["badges"] = list_badges(view)
+    report["badges"] = list_stamp(view)
     report["banners"] = [(banner, find_level(banner)) for banner in view.banners]
     report["disclosure"] = [
         {"title": title, "facts": pairs} for title, pairs in report["disclosure"]
@@ -136,7 +136,7 @@ def _draw_row(row: Sequence[ChartView]) -> list[Document]:
 
 def _for_print(view: ChartView, *, scale: float, wide: bool) -> Document:
     """Return a chart with its drawing; its title and the flags below it become texts."""
-    # The keywords apply to every figure, so they are on top of the page.
+    # The stamp applies to every figure, so it is on top of the page.
     spec: Any = draw(replace(view.chart, keywords=""))
     title, config = spec.pop("title"), spec["config"]
     width = WHOLE_WIDTH if wide else HALF_WIDTH

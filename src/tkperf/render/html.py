@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from tkperf.model.errors import UsageError
-from tkperf.page.marking import find_keywords, list_badges
+from tkperf.page.marking import find_keywords, list_badges, list_stamp
 from tkperf.page.page import ChartView, ReportView
 from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import BRIGHTER
@@ -60,7 +60,8 @@ def render_view(view: ReportView) -> str:
     page = template.render(
         report=view,
         cell_charts={name: draw(chart) for name, chart in (view.cell_charts or {}).items()},
-        badges=list_badges(view),
+        badges=list_badges(view.banners),
+        stamp=list_stamp(view),
         keywords=find_keywords(view),
         script=_chart_script(),
     )
