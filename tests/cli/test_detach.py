@@ -448,7 +448,7 @@ def test_a_run_of_somebody_else_is_named_and_left_alone(open_folder: Path) -> No
             other.terminate()
 
 
-def test_stop_says_that_a_run_stands_still() -> None:
+def test_stop_says_that_a_run_is_paused() -> None:
     """Nobody would find out from a purge or a full disk what to do about it."""
     with subprocess.Popen(["sleep", "60"]) as process:
         try:

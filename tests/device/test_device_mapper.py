@@ -195,9 +195,9 @@ def test_a_drive_under_a_mapping_is_reached_but_not_held(permit: ErasePermit) ->
     permit.lent_to = "dm-0"
     assert permit.path.startswith("/proc/")
     with pytest.raises(RefusedError, match="not held exclusively"):
-        _ = permit.hold
+        _ = permit.descriptor
     permit.take_back()
-    assert permit.hold >= 0
+    assert permit.descriptor >= 0
     permit.lend()
     permit.lent_to = "md0"
     with pytest.raises(RefusedError, match="lent to another program"):
@@ -223,7 +223,7 @@ def test_segments_are_mapped_one_behind_the_other_and_gone_afterwards(
     mapping.remove()
     mapping.remove()
     permit.take_back()
-    assert permit.hold >= 0
+    assert permit.descriptor >= 0
 
 
 def test_who_takes_the_drive_between_the_holds_keeps_it(

@@ -113,7 +113,7 @@ def an_nvme_drive(**changes: object) -> DeviceIdentity:
 def answering(stdout: str, status: int = 0) -> object:
     def run(_argv: Sequence[str], *, timeout_s: float) -> Completed:
         assert timeout_s > 0
-        return Completed(status=status, stdout=stdout, stderr="some words")
+        return Completed(exit_status=status, stdout=stdout, stderr="some words")
 
     return run
 

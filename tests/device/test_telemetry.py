@@ -57,7 +57,7 @@ class Tools:
         if isinstance(answer, Completed):
             return answer
         text = answer if isinstance(answer, str) else json.dumps(answer)
-        return Completed(status=0, stdout=text, stderr="")
+        return Completed(exit_status=0, stdout=text, stderr="")
 
 
 @pytest.fixture
@@ -142,7 +142,9 @@ def test_an_nvme_drive_by_nvme_cli(nvme: MadeUp, tools: Tools) -> None:
 
 def test_without_ocps_log_it_is_asked_for_once(nvme: MadeUp, tools: Tools) -> None:
     """A drive that refuses it is not asked again and again; what goes to its flash is not known."""
-    tools.answers["ocp"] = Completed(status=1, stdout="", stderr="NVMe status: Invalid Log Page")
+    tools.answers["ocp"] = Completed(
+        exit_status=1, stdout="", stderr="NVMe status: Invalid Log Page"
+    )
     log = nvme.log(tools)
     log.look_first(lambda: 0.0)
     reading = log.read(lambda: 1.0)

@@ -11,24 +11,24 @@ from tkperf.engine.fio_setup import ChosenClock, ChosenEngine, choose_clock, cho
 from tkperf.model.errors import EngineError
 from tkperf.system.process import Completed
 
-GOOD = Completed(status=0, stdout='{"jobs": [{"error": 0}]}', stderr="")
+GOOD = Completed(exit_status=0, stdout='{"jobs": [{"error": 0}]}', stderr="")
 FAILURES = {
     "its error, in words": (
-        Completed(status=1, stdout='{\n"jobs": [{"error": 1}]}', stderr=""),
+        Completed(exit_status=1, stdout='{\n"jobs": [{"error": 1}]}', stderr=""),
         "Operation not permitted",
     ),
     "what it said on stderr": (
-        Completed(status=1, stdout='{\n"jobs": [{"error": 12}]}', stderr="\nfio: io_queue_init\n"),
+        Completed(exit_status=1, stdout='{\n"jobs": [{"error": 12}]}', stderr="\nfio: io_queue_init\n"),
         "Cannot allocate memory: fio: io_queue_init",
     ),
     "what it said before its JSON": (
-        Completed(status=1, stdout='fio: not loadable\n{\n"jobs": []}', stderr=""),
+        Completed(exit_status=1, stdout='fio: not loadable\n{\n"jobs": []}', stderr=""),
         "fio: not loadable",
     ),
-    "its exit status": (Completed(status=3, stdout="{\n", stderr=""), "exit status 3"),
-    "nothing": (Completed(status=0, stdout="", stderr=""), "it printed no result"),
+    "its exit status": (Completed(exit_status=3, stdout="{\n", stderr=""), "exit status 3"),
+    "nothing": (Completed(exit_status=0, stdout="", stderr=""), "it printed no result"),
     "a huge error": (
-        Completed(status=1, stdout='{"jobs": [{"error": 1e300}]}', stderr=""), "exit status 1"),
+        Completed(exit_status=1, stdout='{"jobs": [{"error": 1e300}]}', stderr=""), "exit status 1"),
 }  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def test_if_none_works_every_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> 
         choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=1)
 
 
-PASSED = Completed(status=0, stdout="cs: reliable_tsc: yes\ncs: Pass!\n", stderr="")
+PASSED = Completed(exit_status=0, stdout="cs: reliable_tsc: yes\ncs: Pass!\n", stderr="")
 TESTED_ONCE = ChosenClock(words="the CPU's (TSC), tested before the run", clocksource="cpu")
 NOT_RELIABLE = ChosenClock(words="clock_gettime, as fio finds the CPU's clock not reliable")
 
@@ -75,8 +75,8 @@ NOT_RELIABLE = ChosenClock(words="clock_gettime, as fio finds the CPU's clock no
          ChosenClock(words="the CPU's, tested by fio at each start, as the kernel's is kvm-clock")),
         (None, PASSED,
          ChosenClock(words="the CPU's, tested by fio at each start, as the kernel's is not known")),
-        ("tsc\n", Completed(status=1, stdout="cs: reliable_tsc: yes\ncs: Fail\n", stderr=""), NOT_RELIABLE),
-        ("tsc\n", Completed(status=0, stdout="cs: reliable_tsc: no\ncs: Pass!\n", stderr=""), NOT_RELIABLE),
+        ("tsc\n", Completed(exit_status=1, stdout="cs: reliable_tsc: yes\ncs: Fail\n", stderr=""), NOT_RELIABLE),
+        ("tsc\n", Completed(exit_status=0, stdout="cs: reliable_tsc: no\ncs: Pass!\n", stderr=""), NOT_RELIABLE),
         ("tsc\n", EngineError("'fio' does not end"), ChosenClock(words="chosen by fio at each start")),
     ],
 )  # fmt: skip

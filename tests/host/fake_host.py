@@ -172,7 +172,7 @@ def site_of(root: Path, **settings: object) -> Site:
     given: dict[str, object] = {
         "cpus": frozenset({0, 1}),
         "now_s": NOW_S,
-        "run": answering(Completed(status=0, stdout=TIMERS, stderr="")),
+        "run": answering(Completed(exit_status=0, stdout=TIMERS, stderr="")),
         **settings,
     }
     return Site(root=root, **given)  # type: ignore[arg-type]

@@ -55,11 +55,11 @@ def timers(*rows: tuple[str, float]) -> dict[str, object]:
     listed = ", ".join(
         f'{{"unit": "{unit}", "next": {int((NOW_S + in_s) * 1e6)}}}' for unit, in_s in rows
     )
-    return {"run": answering(Completed(status=0, stdout=f"[{listed}]", stderr=""))}
+    return {"run": answering(Completed(exit_status=0, stdout=f"[{listed}]", stderr=""))}
 
 
 def prints(text: str) -> dict[str, object]:
-    return {"run": answering(Completed(status=1, stdout="", stderr=text))}
+    return {"run": answering(Completed(exit_status=1, stdout="", stderr=text))}
 
 
 CASES = (
@@ -241,7 +241,7 @@ CASES = (
          found="not known: 'systemctl' did not end within 2 s",
          settings={"run": answering(EngineError("'systemctl' did not end within 2 s"))}),
     Case(subject="timers due within the run", level=UNKNOWN, found="not known: systemctl",
-         settings={"run": answering(Completed(status=0, stdout='{"a": [1]}', stderr=""))}),
+         settings={"run": answering(Completed(exit_status=0, stdout='{"a": [1]}', stderr=""))}),
     Case(subject="cron jobs that work on drives", level=OK, found="none that works on drives"),
     Case(subject="cron jobs that work on drives", level=OK, found="no cron runs",
          changes={"proc/900/comm": None, "etc/cron.d/mdadm": "* * * * * root /usr/share/mdadm/checkarray"}),
@@ -353,8 +353,8 @@ def test_a_scrub_of_zfs_is_found(tmp_path: Path) -> None:
     make_host(tmp_path, {"proc/spl/kstat/zfs/arcstats": "1"})
     status = "  pool: tank\n state: ONLINE\n  scan: scrub in progress since Mon\n"
     run = answering(
-        Completed(status=0, stdout=TIMERS, stderr=""),
-        Completed(status=0, stdout=status, stderr=""),
+        Completed(exit_status=0, stdout=TIMERS, stderr=""),
+        Completed(exit_status=0, stdout=status, stderr=""),
     )
     finding = find(audit(tmp_path, run=run), "scrub of tank")
     assert (finding.level, finding.command) == (ADVICE, "sudo zpool scrub -p tank")
@@ -382,7 +382,7 @@ def test_what_systemctl_prints_harms_no_run(
     stdout: str, stderr: str, found: str, tmp_path: Path
 ) -> None:
     """However odd: nothing that ends the audit, or that a file or a terminal does not take."""
-    run = answering(Completed(status=0, stdout=stdout, stderr=stderr))
+    run = answering(Completed(exit_status=0, stdout=stdout, stderr=stderr))
     make_host(tmp_path)
     assert find(audit(tmp_path, run=run), "timers due within the run").found == found
 

@@ -82,7 +82,7 @@ def test_ends_of_many_are_coloured_where_they_differ() -> None:
     for several, tones in ((runs, {"better", "worse"}), ([*runs[:6], run_of("r6", 0.999)], {""})):
         view = build_comparison_page(compare(several, Arrangement.RUNS))
         *_, chart = view.overview_charts
-        curves = [curve for curve in curves_of(chart).curves if curve.texts]
+        curves = [curve for curve in curves_of(chart).curves if curve.has_texts]
         named = [curve.name for curve in curves for point in curve.points if point.facts[0] == "r6"]
         assert len(named) == 5
         assert set(named) == tones

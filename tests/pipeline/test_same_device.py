@@ -91,9 +91,9 @@ def test_a_part_that_is_moved_under_a_run(loop_device: MakeLoop) -> None:
     permit = grant_permit(hold_target(identity), confirmed_id=identity.confirm_id).redeem()
     try:
         permit.recheck()
-        status = bytearray(fcntl.ioctl(permit.hold, LOOP_GET_STATUS64, bytes(232)))
+        status = bytearray(fcntl.ioctl(permit.descriptor, LOOP_GET_STATUS64, bytes(232)))
         status[24:32] = MIB.to_bytes(8, "little")
-        fcntl.ioctl(permit.hold, LOOP_SET_STATUS64, bytes(status))
+        fcntl.ioctl(permit.descriptor, LOOP_SET_STATUS64, bytes(status))
         with pytest.raises(DeviceError, match="no longer the device that was shown"):
             permit.recheck()
     finally:

@@ -94,7 +94,7 @@ def test_a_stream_is_drawn_over_its_time(view: ReportView) -> None:
 def test_points_are_spread_by_their_place() -> None:
     """A gap in time is a gap in the line; the mean of the points of a part stands for them."""
     points = [Point(x, y) for x, y in ((0, 1.0), (1, 3.0), (9, 5.0))]
-    axis = Axis(title="Time (s)", reached=(10.0,))
+    axis = Axis(title="Time (s)", includes=(10.0,))
     assert spread_over(points, axis, 2) == [2.0, 5.0]
     assert spread_over([*points, Point(9.5, None)], axis, 3) == [2.0, None, 5.0]
     assert spread_over(points, axis, 3) == [1.0, 3.0, 5.0]

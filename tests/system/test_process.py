@@ -58,13 +58,13 @@ def test_a_program_that_prints_without_end_fills_no_memory(monkeypatch: pytest.M
         ["sh", "-c", "head -c 5000000 /dev/zero | tr '\\0' a; head -c 5000000 /dev/zero >&2"],
         timeout_s=60,
     )
-    assert (done.status, done.stdout, len(done.stderr)) == (0, "a" * 1000, 1000)
+    assert (done.exit_status, done.stdout, len(done.stderr)) == (0, "a" * 1000, 1000)
 
 
 def test_a_program_whose_child_goes_on_has_ended() -> None:
     """What it left behind may hold its pipes; its own words are there."""
     done = run_command(["sh", "-c", "echo said; sleep 20 & exit 3"], timeout_s=60)
-    assert (done.status, done.stdout) == (3, "said\n")
+    assert (done.exit_status, done.stdout) == (3, "said\n")
 
 
 def test_a_program_that_does_not_end_is_ended() -> None:

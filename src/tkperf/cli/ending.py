@@ -266,6 +266,6 @@ def _run(command: str, options: RunOptions, result: RunResult) -> None:
     except EngineError as error:
         complain(f"tkperf: warning: --notify-command: {error}")
         return
-    if done.status != 0:
+    if done.exit_status != 0:
         said = done.words[:200]
-        complain(f"tkperf: warning: --notify-command ended with status {done.status}: {said}")
+        complain(f"tkperf: warning: --notify-command ended with status {done.exit_status}: {said}")

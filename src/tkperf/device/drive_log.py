@@ -221,7 +221,7 @@ class NvmeTool:
         if self._has_ocp:
             reading = nvme.with_ocp_log(reading, self._ask_ocp(node))
         power = _call(self._run, ["nvme", "get-feature", "--feature-id=2", node])
-        if reading.is_empty or power.status != 0:
+        if reading.is_empty or power.exit_status != 0:
             return reading
         return replace(reading, power_state=nvme.parse_power_state(power.stdout))
 
@@ -319,8 +319,10 @@ def _read_json(run: RunTool, argv: list[str], *, any_status: bool = False) -> Lo
         document = json.loads(done.stdout)
     except (ValueError, RecursionError):
         document = None
-    if isinstance(document, dict) and (any_status or done.status == 0):
+    if isinstance(document, dict) and (any_status or done.exit_status == 0):
         return document
     said = done.words[:120]
-    wrong = f"ended with status {done.status}" if done.status else "printed no JSON object"
+    wrong = (
+        f"ended with status {done.exit_status}" if done.exit_status else "printed no JSON object"
+    )
     raise UnreadError(f"'{' '.join(argv)}' {wrong}" + (f": {said}" if said else ""))

@@ -36,7 +36,7 @@ class ErasePermit:
         return self._held.identity
 
     @property
-    def hold(self) -> int:
+    def descriptor(self) -> int:
         """Descriptor of the exclusively opened device, for ioctls."""
         self._require_at_hand()
         if self._held.is_lent:

@@ -150,7 +150,7 @@ def _hidden_objections(survey: Survey) -> Iterator[Objection]:
     """Yield uses that show nowhere as a process: swap space, loop devices and the kernel's exports."""
     subject = survey.subject
     for swap in survey.swaps:
-        if swap.status is not None and (what := subject.name_of(swap.status)):
+        if swap.stat is not None and (what := subject.name_of(swap.stat)):
             yield Objection(Reason.SWAP, f"{_it(what, survey)} is in use as swap space")
     for loop in survey.loops:
         if not subject.is_part(loop) and (what := subject.name_behind(loop)):

@@ -63,7 +63,7 @@ def find_signatures(places: Mapping[str, str]) -> tuple[Signature, ...]:
     for name, path in places.items():
         try:
             done = run_command(["wipefs", "--json", "--no-act", path], timeout_s=CONTENT_LIMIT_S)
-            if done.status != 0:
+            if done.exit_status != 0:
                 reason = done.stderr.strip().replace(path, name)
                 raise DeviceError(f"cannot look for data on {name}: {reason[:200]}")
             listed = json.loads(done.stdout or '{"signatures": []}')["signatures"]
@@ -116,9 +116,9 @@ def describe_content(name: str, path: str) -> tuple[Signature, ...]:
                 timeout_s=CONTENT_LIMIT_S,
             )
         except EngineError:
-            answer = Completed(status=1, stdout="", stderr="")
+            answer = Completed(exit_status=1, stdout="", stderr="")
         recognised = drop_controls(answer.stdout.strip())[:200]
-        if answer.status == 0 and recognised not in ("", "data"):
+        if answer.exit_status == 0 and recognised not in ("", "data"):
             kind = f"data that looks like {recognised}"
     return (Signature(device=name, kind=kind, label=None, member=None),)
 

@@ -66,7 +66,7 @@ class Survey:
     @property
     def lost_swaps(self) -> tuple[str, ...]:
         """Swap files whose names lead nowhere."""
-        return tuple(swap.name for swap in self.swaps if swap.status is None and swap.is_file)
+        return tuple(swap.name for swap in self.swaps if swap.stat is None and swap.is_file)
 
     def ask_file_state(self, *, count: bool) -> FileState:
         """Ask the kernel about a file target as a whole; all is unknown for a device."""

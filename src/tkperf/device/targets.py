@@ -32,7 +32,7 @@ class DriveTarget:
         self._cache = cache
 
     @property
-    def purges(self) -> bool:
+    def can_purge(self) -> bool:
         """Return whether a purge does anything."""
         return self._method is not None
 
@@ -166,7 +166,7 @@ class SegmentsTarget:
 
     def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
         """Purge the whole drive, which tkperf itself then holds."""
-        if self._drive.purges and self.permit.is_made:
+        if self._drive.can_purge and self.permit.is_made:
             self.take_away()
             self._mapping.drive.take_back()
         return self._drive.purge(on_progress=on_progress, on_note=on_note)

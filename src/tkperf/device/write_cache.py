@@ -32,12 +32,12 @@ class NvmeSwitch:
         """Return whether the cache is on; None if the drive has none or does not report it."""
         done = self._nvme("get-feature", "--feature-id=6")
         value = re.search(r"Current value:\s*(?:0x)?([0-9a-fA-F]+)", done.stdout)
-        return None if done.status or value is None else bool(int(value[1], 16) & 1)
+        return None if done.exit_status or value is None else bool(int(value[1], 16) & 1)
 
     def write(self, on: bool) -> None:
         """Set the cache; raise DeviceError if the drive refuses."""
         done = self._nvme("set-feature", "--feature-id=6", f"--value={int(on)}")
-        if done.status:
+        if done.exit_status:
             raise DeviceError(
                 f"{self.path} does not allow setting its write cache: {done.words[:200]}"
             )

@@ -29,7 +29,7 @@ def find_fio_version() -> str:
     """
     answer = run_command(["fio", "--version"], timeout_s=30)
     match = re.match(r"fio-(\d+)\.(\d+)", answer.stdout)
-    if answer.status != 0 or match is None:
+    if answer.exit_status != 0 or match is None:
         output = (answer.stdout or answer.stderr).strip()[:200]
         raise EngineError(f"'fio --version' reports no version but: {output!r}; is it fio?")
     if (int(match[1]), int(match[2])) < OLDEST_FIO:
@@ -70,7 +70,7 @@ def choose_clock(root: Path = Path("/")) -> ChosenClock:
         answer = run_command(["fio", "--cpuclock-test"], timeout_s=30)
     except EngineError:
         return ChosenClock(words="chosen by fio at each start")
-    if answer.status != 0 or "reliable_tsc: yes" not in answer.stdout:
+    if answer.exit_status != 0 or "reliable_tsc: yes" not in answer.stdout:
         return ChosenClock(words="clock_gettime, as fio finds the CPU's clock not reliable")
     if source != "tsc":
         return ChosenClock(
@@ -136,12 +136,14 @@ def _why_not(path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: in
         timeout_s=60,
     )
     error = None if job is None else job.error
-    if answer.status == 0 and error == 0:
+    if answer.exit_status == 0 and error == 0:
         return None
     words = _find_words(answer)
     reason = os.strerror(error) if error and abs(error) < 4096 else ""
     if not (words or reason):
-        reason = f"exit status {answer.status}" if answer.status else "it printed no result"
+        reason = (
+            f"exit status {answer.exit_status}" if answer.exit_status else "it printed no result"
+        )
     return ": ".join(phrase for phrase in (reason, words) if phrase)
 
 
@@ -160,7 +162,7 @@ def read_bytes_per_s(path: str, capacity_bytes: int, *, seconds: int = PROBE_S) 
         "--time_based",
         timeout_s=seconds + 60,
     )
-    if answer.status == 0 and job and not job.error and job.read.io_bytes and job.read.runtime:
+    if answer.exit_status == 0 and job and not job.error and job.read.io_bytes and job.read.runtime:
         return job.read.io_bytes / (job.read.runtime / 1000)
     raise EngineError(f"fio cannot read {path}: {_find_words(answer) or 'it says nothing'}")
 

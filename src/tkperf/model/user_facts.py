@@ -18,7 +18,7 @@ PLATFORM = "Reference test platform"
 MANUFACTURER = "Manufacturer"
 MOTHERBOARD = "Motherboard"
 NOTE = "Note"
-TELLABLE = (SPONSOR, PLATFORM, MANUFACTURER, NAND_TYPE, MOTHERBOARD, NOTE)
+FACT_NAMES = (SPONSOR, PLATFORM, MANUFACTURER, NAND_TYPE, MOTHERBOARD, NOTE)
 """Names of facts that no tool can find out, or not for every drive and host."""
 LONGEST_FACT = 1000
 
@@ -29,7 +29,7 @@ class UserFacts:
 
     Attributes:
         report_date: date of the report; None: not shown.
-        facts: the operator's facts, by their names in ``TELLABLE``.
+        facts: the operator's facts, by their names in ``FACT_NAMES``.
     """
 
     report_date: str | None = None
@@ -54,7 +54,7 @@ def _readable_facts(info: RunInfo) -> Iterator[tuple[str, str]]:
     """Yield the facts in a run file, which may hold anything."""
     facts = info.options.get("facts")
     for name, text in facts.items() if isinstance(facts, dict) else ():
-        if name in TELLABLE and isinstance(text, str) and on_one_line(text):
+        if name in FACT_NAMES and isinstance(text, str) and on_one_line(text):
             yield name, on_one_line(text)[:LONGEST_FACT]
 
 
@@ -89,7 +89,7 @@ def check_names(option: str, facts: Iterable[tuple[object, object]]) -> dict[str
     Raises:
         UsageError: a name is not one of reports, or its text is none or too long.
     """
-    names = {name.lower(): name for name in TELLABLE}
+    names = {name.lower(): name for name in FACT_NAMES}
     found = {}
     for key, fact in facts:
         given = str(key).strip()
@@ -98,7 +98,7 @@ def check_names(option: str, facts: Iterable[tuple[object, object]]) -> dict[str
             near = get_close_matches(given.lower()[:80], names, n=1)
             meant = f"; did you mean '{names[near[0]]}'?" if near else ""
             raise UsageError(
-                f"{option}: there is no '{on_one_line(given)[:80]}'; the names are {', '.join(TELLABLE)}{meant}"
+                f"{option}: there is no '{on_one_line(given)[:80]}'; the names are {', '.join(FACT_NAMES)}{meant}"
             )
         text = on_one_line(fact) if isinstance(fact, str) else ""
         if not 1 <= len(text) <= LONGEST_FACT:

@@ -100,7 +100,7 @@ class Axis:
     Attributes:
         places: the places of an ordinal axis in their order.
         domain: the ends; None: from the values, and a little beyond.
-        reached: values that it reaches in any case.
+        includes: values that it includes in any case.
         ticks: None: round ones.
         zero: it begins at 0.
     """
@@ -109,7 +109,7 @@ class Axis:
     scale: Scale = Scale.LINEAR
     places: tuple[Place, ...] = ()
     domain: tuple[float, float] | None = None
-    reached: tuple[float, ...] = ()
+    includes: tuple[float, ...] = ()
     ticks: tuple[float, ...] | None = None
     zero: bool = True
 
@@ -144,7 +144,7 @@ class Curve:
         dots: each point can be seen on the line.
         muted: one of many in the background.
         facts: titles of what is shown of a point besides its place.
-        texts: each point's first fact is written next to it.
+        has_texts: each point's first fact is written next to it.
         column: the column of a cell's seconds that it draws.
     """
 
@@ -158,7 +158,7 @@ class Curve:
     dots: bool = False
     muted: bool = False
     facts: tuple[str, ...] = ()
-    texts: bool = False
+    has_texts: bool = False
     column: str = ""
 
     @property

@@ -48,7 +48,7 @@ def describe_procedure(info: RunInfo, test: str) -> str:
         return ""
     circumstances = Circumstances(
         purge=None if info.options.get("no_purge") else "Purge",
-        filled=lambda load, passes: describe_fill(info, load, passes=passes),
+        describe_fill=lambda load, passes: describe_fill(info, load, passes=passes),
     )
     try:
         return "\n".join(definition.describe(read_stored_profile(info.profile), circumstances))

@@ -22,12 +22,12 @@ class Circumstances:
 
     Attributes:
         purge: the line of a purge; None: no purge.
-        filled: returns in words the amount and place of preconditioning, given the words for its load and the
+        describe_fill: returns in words the amount and place of preconditioning, given the words for its load and the
             passes if they differ from the profile's; None: as in the profile.
     """
 
     purge: str | None = "Purge"
-    filled: Callable[[str, int | None], str] | None = None
+    describe_fill: Callable[[str, int | None], str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

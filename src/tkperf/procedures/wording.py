@@ -23,10 +23,10 @@ def preconditioning(
     """Describe the preconditioning; ``load``, ``passes``: the writes, if they differ from the profile's table."""
     table = profile.preconditioning
     load = load or f"SEQ {table.block_size_kib:g} KiB writes, {demand(profile)}"
-    if circumstances.filled is None:
+    if circumstances.describe_fill is None:
         filled = f"{passes or table.passes} × {table.range_text}, {load}"
     else:
-        filled = circumstances.filled(load, passes)
+        filled = circumstances.describe_fill(load, passes)
     return f"Workload-independent preconditioning: {filled}"
 
 

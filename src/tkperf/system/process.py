@@ -56,7 +56,7 @@ ANSWER_LIMIT_S = 600.0
 class Completed:
     """A program that ended: its exit status, and its output, decoded leniently."""
 
-    status: int
+    exit_status: int
     stdout: str
     stderr: str
 
@@ -151,7 +151,7 @@ def run_command(
         _kill(process)
     if interrupted:
         raise KeyboardInterrupt
-    return Completed(status=process.returncode, stdout=texts[0], stderr=texts[1])
+    return Completed(exit_status=process.returncode, stdout=texts[0], stderr=texts[1])
 
 
 def read_json_object(
@@ -169,7 +169,7 @@ def read_json_object(
         document = None
     if not isinstance(document, dict):
         output = done.words[:120]
-        said = f"'{' '.join(argv)}' printed no JSON (exit status {done.status})"
+        said = f"'{' '.join(argv)}' printed no JSON (exit status {done.exit_status})"
         raise EngineError(f"{said}: {output}" if output else said)
     return document
 

@@ -271,7 +271,7 @@ def test_what_is_written_through_a_mapping_lies_in_its_segments(tmp_path: Path) 
         target.take_away()
         target.take_away()
         permit.take_back()
-        assert permit.hold >= 0
+        assert permit.descriptor >= 0
         permit.release()
         written = Path("/dev/loop7").read_bytes()
         expected = bytearray(64 * MIB)

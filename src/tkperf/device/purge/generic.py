@@ -62,7 +62,7 @@ def _in_chunks(permit: ErasePermit, request: int, watch: PurgeWatch) -> None:
         length = min(chunk_bytes, capacity_bytes - start)
         permit.require_in_use()
         try:
-            fcntl.ioctl(permit.hold, request, struct.pack("QQ", start, length))
+            fcntl.ioctl(permit.descriptor, request, struct.pack("QQ", start, length))
         except OSError as error:
             what = "discarding" if request == BLKDISCARD else "writing zeroes to"
             raise DeviceError(
@@ -87,7 +87,7 @@ def _punch_hole(permit: ErasePermit, _watch: PurgeWatch) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE
     size = ctypes.c_int64(permit.identity.capacity_bytes)
-    if libc.fallocate(permit.hold, mode, ctypes.c_int64(0), size) != 0:
+    if libc.fallocate(permit.descriptor, mode, ctypes.c_int64(0), size) != 0:
         reason = os.strerror(ctypes.get_errno())
         raise DeviceError(
             f"{permit.identity.path} cannot be purged by punching a hole ({reason}): use another "

@@ -95,11 +95,11 @@ def run_tool(
         )
     except EngineError as error:
         raise DeviceError(f"purging {device.name} failed: {error}") from error
-    if done.status != 0:
+    if done.exit_status != 0:
         output = done.words.replace(device.path, device.name)
         called = " ".join(argv).replace(device.path, device.name)
         raise DeviceError(
-            f"purging {device.name} failed: '{called}' ended with status {done.status}"
+            f"purging {device.name} failed: '{called}' ended with status {done.exit_status}"
             + (f": {output[:300]}" if output else "")
         )
     return done

@@ -48,7 +48,7 @@ def _offer_sanitize(name: str, device: str) -> Offer:
         )
     except EngineError as error:
         return PurgeRefusal(name=name, because=str(error))
-    if done.status != 0 or not re.search(r"supported\s*\[?conforming|conforming", done.stdout):
+    if done.exit_status != 0 or not re.search(r"supported\s*\[?conforming|conforming", done.stdout):
         return PurgeRefusal(name=name, because=f"the device reports no sanitize by {kind}")
 
     def act(permit: ErasePermit, watch: PurgeWatch) -> None:

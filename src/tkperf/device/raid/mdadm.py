@@ -175,7 +175,7 @@ class MdadmSet:
             )
         except EngineError as error:
             raise DeviceError(f"{self.path}: {error}") from error
-        if done.status not in tolerated:
+        if done.exit_status not in tolerated:
             output = done.words
             for member in members:
                 output = output.replace(member.path, member.name)

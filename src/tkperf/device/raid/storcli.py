@@ -360,7 +360,7 @@ class StorcliSet:
         except (ValueError, KeyError, IndexError, TypeError):
             raise DeviceError(
                 f"{self.path}: '{command}' of {self._program} printed no JSON of the expected form "
-                f"(status {done.status}): {' '.join(done.stdout.split())[:120]}"
+                f"(status {done.exit_status}): {' '.join(done.stdout.split())[:120]}"
             ) from None
         if not succeeded:
             if missing_is_empty and "No VDs" in json.dumps(status):

@@ -170,10 +170,10 @@ def _find_status(name: str) -> os.stat_result | None:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Swap space; ``status`` is None if the name leads nowhere, as for a file of another namespace."""
+    """Swap space; ``stat`` is None if the name leads nowhere, as for a file of another namespace."""
 
     name: str
-    status: os.stat_result | None
+    stat: os.stat_result | None
     is_file: bool
 
 

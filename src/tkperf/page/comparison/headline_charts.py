@@ -95,7 +95,12 @@ def _draw_bars(comparison: Comparison, headline: ComparedRow, title: str, *, few
         point = _place_value(name, entry, format_number(entry.value, measure.digits), exactly)
         colour = PALETTE[number % len(PALETTE)] if few else _TONES[notable.get(name, "")]
         bar = Curve(
-            name=name, points=(point,), mark=Mark.BAR, colour=colour, facts=("", "Sure"), texts=True
+            name=name,
+            points=(point,),
+            mark=Mark.BAR,
+            colour=colour,
+            facts=("", "Sure"),
+            has_texts=True,
         )
         curves.append(bar)
     if not few:
@@ -105,7 +110,7 @@ def _draw_bars(comparison: Comparison, headline: ComparedRow, title: str, *, few
     return Chart(
         title=title,
         x=Axis(title="Run", scale=Scale.ORDINAL, places=tuple(curve.name for curve in curves)),
-        y=Axis(title=measure.title, reached=(_ROOM_FOR_VALUE * max(ends, default=0.0),)),
+        y=Axis(title=measure.title, includes=(_ROOM_FOR_VALUE * max(ends, default=0.0),)),
         curves=tuple(curves),
         legend=Legend.NONE,
         flat=True,
@@ -222,7 +227,7 @@ def _spread(comparison: Comparison, headlines: Sequence[ComparedRow]) -> Iterato
                 *(
                     Curve(
                         name=tone, points=tuple(points), mark=Mark.POINT, colour=_TONES[tone],
-                        facts=facts, texts=True,
+                        facts=facts, has_texts=True,
                     )
                     for tone, points in named.items()
                     if points

@@ -92,7 +92,7 @@ def draw_stream(
             )  # fmt: skip
     return Chart(
         title=title,
-        x=Axis(title=x_title, reached=(end / unit_s,)),
+        x=Axis(title=x_title, includes=(end / unit_s,)),
         y=Axis(title=describe_quantities(quantities), scale=Scale.LOG if log else Scale.LINEAR),
         curves=tuple(curves),
     )

@@ -136,7 +136,7 @@ def _draw_temperature(course: TelemetryCourse, unit: str, unit_s: float) -> Char
     every += [rule.y for rule in rules if rule.y is not None]
     beyond = max(0.0, LEAST_SPAN_C - (max(every) - min(every))) / 2
     reached = (min(every) - beyond, max(every) + beyond)
-    y = Axis(title="Temperature (°C)", zero=False, reached=reached)
+    y = Axis(title="Temperature (°C)", zero=False, includes=reached)
     throttled = _throttled(course, unit_s)
     return _draw(course, "Temperature", y, unit, unit_s, values, throttled, rules)
 

@@ -26,7 +26,7 @@ _STEPS = [step * 10.0**power for power in range(10) for step in (1, 2, 5)]
 
 def draw_value_axis(axis: Axis, values: Iterable[object], field: str = "value") -> Spec:
     """Return the channel of an axis of values, beyond all of them; logarithmic only if all fit on it."""
-    given = [*values, *axis.reached]
+    given = [*values, *axis.includes]
     numbers = _finite(given)
     channel: Spec = {"field": field, "type": "quantitative", "title": axis.title}
     if axis.scale is Scale.RATIO:

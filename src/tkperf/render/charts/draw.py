@@ -85,7 +85,7 @@ class _Drawing:
         values += [point.y for point in points] * banded + [rule.y for rule in chart.rules]
         reached = values if chart.filled else []
         places = (
-            [point.x for point in points] + [rule.x for rule in chart.rules] + [*chart.x.reached]
+            [point.x for point in points] + [rule.x for rule in chart.rules] + [*chart.x.includes]
         )
         self.places = draw_place_axis(chart.x, places, flat=chart.flat)
         self.values = draw_value_axis(chart.y, reached)
@@ -207,7 +207,7 @@ class _Drawing:
             yield self._layer(group.name, {"type": "bar", **plain}, encoding | tip)
             uncoloured = {key: each for key, each in encoding.items() if key != "color"}
             yield from self._whiskers(group, uncoloured, {"color": INK, "strokeWidth": 1.5})
-            if first.texts:
+            if first.has_texts:
                 yield self._values_of(group, uncoloured)
         elif first.mark is Mark.BOX:
             box = {"type": "boxplot", "extent": "min-max", **plain}
@@ -254,7 +254,7 @@ class _Drawing:
             "opacity": 0.9 if muted else 1,
         }
         yield self._layer(group.name, {"type": "point", **_unfaded(plain), **drawn}, encoding | tip)
-        if group.first.texts:
+        if group.first.has_texts:
             side = {
                 "dx": {"expr": "datum.below ? -8 : 8"},
                 "align": {"expr": "datum.below ? 'right' : 'left'"},

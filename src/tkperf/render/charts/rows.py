@@ -36,7 +36,14 @@ def group_curves(chart: Chart) -> Iterator[CurveGroup]:
     """Yield the curves of each look, those in the background first, with their rows."""
 
     def look(curve: Curve) -> tuple[object, ...]:
-        return not curve.muted, curve.mark, curve.dots, curve.texts, curve.facts, curve.name == ""
+        return (
+            not curve.muted,
+            curve.mark,
+            curve.dots,
+            curve.has_texts,
+            curve.facts,
+            curve.name == "",
+        )
 
     groups: dict[tuple[object, ...], list[Curve]] = {}
     for curve in chart.curves:
@@ -59,7 +66,7 @@ def group_curves(chart: Chart) -> Iterator[CurveGroup]:
                 row = _build_row(point) | shared
                 if unsorted:
                     row["place"] = place
-                if curve.texts:
+                if curve.has_texts:
                     row |= {
                         "label": point.facts[0],
                         "below": (point.y or 0) < middles.get(point.x, 0),
@@ -70,7 +77,7 @@ def group_curves(chart: Chart) -> Iterator[CurveGroup]:
 
 def _middles(chart: Chart) -> Mapping[object, float]:
     """Return the median of all points at each place, if any have a text next to them."""
-    if not any(curve.texts for curve in chart.curves):
+    if not any(curve.has_texts for curve in chart.curves):
         return {}
     of_place: dict[object, list[float]] = {}
     for curve in chart.curves:

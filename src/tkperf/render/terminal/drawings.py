@@ -119,7 +119,7 @@ def spread_over(points: Sequence[Point], axis: Axis, bars: int) -> list[float | 
     if len(points) <= bars:
         return [point.y for point in points]
     at = [float(point.x) for point in points]
-    end = max((*at, *axis.reached)) or 1.0
+    end = max((*at, *axis.includes)) or 1.0
     parts: list[list[float]] = [[] for _ in range(bars)]
     for place, point in zip(at, points, strict=True):
         if point.y is not None:
