@@ -14,7 +14,7 @@ from tkperf.device.file_target import find_shortage
 from tkperf.device.identity import TargetKind, read_identity
 from tkperf.model.errors import DeviceError, EngineError, RefusedError
 from tkperf.pipeline import drive
-from tkperf.pipeline.consent import NO_CONSENT, Consent
+from tkperf.pipeline.consent import Consent
 from tkperf.pipeline.subject import warn_of_room
 
 
@@ -28,7 +28,7 @@ def test_a_scratch_file_goes_where_no_run_begins(
 ) -> None:
     """Created only when it is opened, and removed again if that comes to nothing."""
     plan = tkperf.make_plan("ssd", tmp_path / "s", size="64MiB", profile="quick", tests=["lat"])
-    with plan.subject.open(plan.fitted, NO_CONSENT) as equipment:
+    with plan.subject.open(plan.fitted, Consent()) as equipment:
         assert (tmp_path / "s").stat().st_size == 64 << 20
         assert equipment.fitted.identity.inode is not None
     assert list(tmp_path.iterdir()) == []

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import tkperf
-from tkperf.pipeline.consent import NO_CONSENT
+from tkperf.pipeline.consent import Consent
 
 
 def test_another_io_engine_than_the_first_choice_is_a_warning() -> None:
     """Numbers of libaio and of io_uring are not the same: the reader learns which and why."""
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=["lat"])
-    with plan.subject.open(plan.fitted, NO_CONSENT) as equipment:
+    with plan.subject.open(plan.fitted, Consent()) as equipment:
         assert equipment.warnings == ()
         instead = replace(
             equipment, ioengine="libaio", instead_of="io_uring: Operation not permitted"

@@ -84,9 +84,6 @@ class Consent:
     way: str = "confirm="
 
 
-NO_CONSENT = Consent()
-
-
 def obtain(question: Question, consent: Consent) -> tuple[str, ...]:
     """Return the answer to a question, one word for each device, if it confirms them.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from textwrap import wrap
+from typing import TypeAlias
 
 import msgspec
 
@@ -18,7 +19,7 @@ from tkperf.interop.fio_jobfile.options import (
     list_outcomes,
     list_refusals,
 )
-from tkperf.interop.fio_jobfile.reading import read_jobs
+from tkperf.interop.fio_jobfile.reading import Job, read_jobs
 from tkperf.model.choices import MOST_JOBS
 from tkperf.model.errors import InputFileError
 from tkperf.model.units import format_count, on_one_line
@@ -39,29 +40,24 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 SLICE_LENGTHS = ((60, 5), (30, 5), (10, 5), (5, 5), (2, 5), (1, 1), (0.5, 1), (0.2, 1), (0.1, 1))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedPhase:
-    """A phase with the name of its load, and the jobs that make it."""
-
-    phase: StreamPhase | FillPhase
-    name: str
-    source: JobLoad
+# By the name of the load.
+Phases: TypeAlias = dict[str, tuple[StreamPhase | FillPhase, JobLoad]]
 
 
-def build_phases(jobs: Sequence[JobOptions]) -> tuple[NamedPhase, ...]:
-    """Return the phases of a job file; ``jobs`` receive the refusals of options."""
+def build_phases(jobs: Sequence[JobOptions]) -> Phases:
+    """Return the phases of a job file in order, each with its load; ``jobs`` receive the refusals of options."""
     _check_one_device(jobs)
-    phases: list[NamedPhase] = []
-    for source in _merge([read_load(options) for options in jobs]):
-        name = _new_name(source.jobs[0].name, {phase.name for phase in phases})
-        phases.append(NamedPhase(phase=_build_phase(name, source), name=name, source=source))
-    if phases and phases[-1].source.runtime_s is None:
+    phases: Phases = {}
+    for job_load in _merge([read_load(options) for options in jobs]):
+        name = _new_name(job_load.jobs[0].name, phases)
+        phases[name] = _build_phase(name, job_load), job_load
+    if phases and job_load.runtime_s is None:
         _refuse_no_runtime(
-            phases[-1].source,
+            job_load,
             "it only fills the range, and nothing is measured after it: write runtime=.. and "
             "time_based=1 if it is to be measured",
         )
-    return tuple(phases)
+    return phases
 
 
 def _merge(job_loads: Sequence[JobLoad]) -> list[JobLoad]:
@@ -143,7 +139,7 @@ def _slice_s(runtime_s: float, ramp_s: float) -> float:
     )
 
 
-def _new_name(job: str, taken: set[str]) -> str:
+def _new_name(job: str, taken: Collection[str]) -> str:
     """Return a heading and load name that no other phase has."""
     plain = on_one_line(job)[:LONGEST_LOAD_NAME] or "job"
     room = LONGEST_LOAD_NAME - len(" (999)")
@@ -213,7 +209,7 @@ def name_of_test(stem: str, taken: Sequence[str]) -> str:
     return f"{name}-fio" if name in taken else name
 
 
-def _render_toml(name: str, file: str, phases: Sequence[NamedPhase], options: Sequence[str]) -> str:
+def _render_toml(name: str, file: str, phases: Phases, options: Sequence[str]) -> str:
     base = file.rpartition("/")[2]
     source = f"fio's job file {base}, converted by tkperf workload from-fio"
     lines = [
@@ -226,17 +222,16 @@ def _render_toml(name: str, file: str, phases: Sequence[NamedPhase], options: Se
         f"title = {_string(f'fio job file {base}'[:LONGEST_TITLE])}",
         f"source = {_string(source)}",
     ]
-    for named in phases:
-        lines += ["", *_comment(_origin(named)), f"[loads.{_key(named.name)}]"]
-        lines += _pairs(named.source.load)
-    for named in phases:
-        lines += ["", "[[phases]]", f'kind = "{named.phase.__struct_config__.tag}"']
-        lines += _pairs(named.phase)
+    for load, (_, job_load) in phases.items():
+        lines += ["", *_comment(_origin(job_load.jobs)), f"[loads.{_key(load)}]"]
+        lines += _pairs(job_load.load)
+    for phase, _ in phases.values():
+        lines += ["", "[[phases]]", f'kind = "{phase.__struct_config__.tag}"']
+        lines += _pairs(phase)
     return "\n".join(lines) + "\n"
 
 
-def _origin(named: NamedPhase) -> str:
-    jobs = named.source.jobs
+def _origin(jobs: Sequence[Job]) -> str:
     places = (f"[{on_one_line(job.name)}] of line {job.line}" for job in jobs)
     merged = " (at the same time: the same load)" if len(jobs) > 1 else ""
     return f"From {', '.join(places)}{merged}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from errno import EPIPE
 from typing import TYPE_CHECKING
@@ -78,10 +78,16 @@ _LABEL = 9
 
 
 def print_facts(facts: Iterable[tuple[str, str]], *, style: str = "bold") -> None:
-    """Print labelled texts on stderr, on a terminal with lines of whole words next to the label."""
-    console = OutputConsole(stderr=True)
+    """Print labelled texts on stderr. A lost stderr must not end a run."""
+    print_lines(*format_facts(facts, OutputConsole(stderr=True), style=style))
+
+
+def format_facts(
+    facts: Iterable[tuple[str, str]], console: Console, *, style: str = "bold"
+) -> Iterator[str]:
+    """Yield labelled texts with markup, for a terminal with lines of whole words next to the label."""
     width = max(1, console.width - _LABEL) if console.is_terminal else sys.maxsize
     for label, text in facts:
         lines = [text] if len(text) <= width else textwrap.wrap(text, width, break_on_hyphens=False)
         hanging = f"\n{'':{_LABEL}}".join(map(plain, lines))
-        print_lines(f"[{style}]{label}[/{style}]{'':{max(1, _LABEL - len(label))}}{hanging}")
+        yield f"[{style}]{label}[/{style}]{'':{max(1, _LABEL - len(label))}}{hanging}"

@@ -16,12 +16,13 @@ from rich.table import Table
 
 from tkperf.analysis.outlook import REFUSAL, Outlook
 from tkperf.model.record import RunWarning
-from tkperf.page.page import ReportView, TableView
+from tkperf.page.page import Facts, ReportView, TableView
 from tkperf.page.plan import build_plan_page, describe_cost, describe_plan_verdict
 from tkperf.procedures import Circumstances, load_profile, own_tests, with_workloads
 from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
 from tkperf.procedures.profiles import explain_keys
 from tkperf.render.terminal.console import (
+    format_facts,
     open_console,
     plain,
     print_facts,
@@ -40,7 +41,9 @@ def print_plan(outlook: Outlook) -> None:
     tests, *phases = page.overview
     _print_tables((tests,) if len(tests.rows) > 1 else (), console)
     _print_tables(phases, console)
-    _print_conditions(page, outlook, console)
+    console.print()
+    for line in format_facts(_conditions(page, outlook), console):
+        console.print(line, highlight=False, soft_wrap=True)
     print_plan_warnings(one for one in outlook.warnings if one.code != REFUSAL)
     print_lines("nothing was run, written or asked")
 
@@ -48,10 +51,9 @@ def print_plan(outlook: Outlook) -> None:
 def print_plan_on_stderr(outlook: Outlook) -> None:
     """Show the answer and the conditions of a plan on stderr, before the question. A lost stderr must not end a run."""
     page = build_plan_page(outlook)
-    console = open_console(stderr=True)
     with suppress(OSError):
-        print_verdict(describe_plan_verdict(outlook), console)
-        _print_conditions(page, outlook, console)
+        print_verdict(describe_plan_verdict(outlook), open_console(stderr=True))
+    print_facts(_conditions(page, outlook))
     print_plan_warnings(outlook.warnings)
 
 
@@ -73,15 +75,10 @@ def _print_tables(tables: Sequence[TableView], console: Console) -> None:
     console.print(drawn)
 
 
-def _print_conditions(page: ReportView, outlook: Outlook, console: Console) -> None:
-    drawn = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
-    drawn.add_column(style="bold", no_wrap=True)
-    drawn.add_column(overflow="fold")
-    console.print()
+def _conditions(page: ReportView, outlook: Outlook) -> Facts:
+    """Return the conditions of a run, with its end by the user's clock."""
     ends = () if outlook.simulated else (("ends", _describe_end(outlook)),)
-    for label, text in (*ends, *(fact for _, facts in page.disclosure for fact in facts)):
-        drawn.add_row(plain(label), plain(text))
-    console.print(drawn, highlight=False)
+    return (*ends, *(fact for _, facts in page.disclosure for fact in facts))
 
 
 def _describe_end(outlook: Outlook) -> str:
