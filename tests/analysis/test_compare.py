@@ -32,7 +32,7 @@ from tkperf.page.words.conditions import ConditionGroup, find_conditions
 from tkperf.procedures import HDD_TESTS, load_profile
 from tkperf.render.export_tables import build_comparison_table, render_csv
 from tkperf.render.html import render_view
-from tkperf.render.terminal.comparison import print_comparison
+from tkperf.render.terminal.page import print_page
 
 
 def conditions_of(comparison: Comparison) -> tuple[ConditionGroup, ...]:
@@ -406,8 +406,8 @@ def test_what_a_run_says_of_itself_is_said_beside_others() -> None:
     assert table.rows[0][3:] == ("10.50", "10.50*", "(×1.000)", "within\u00a0noise")
     assert table.notes[-1] == "* limited by the host's CPUs"
     file = io.StringIO()
-    print_comparison(both, Console(file=file, width=200))
-    assert "10.50*  (×1.000)  within noise" in file.getvalue()
+    print_page(build_comparison_page(both), Console(file=file, width=200))
+    assert "10.50*   (×1.000)   within\u00a0noise" in file.getvalue()
     assert "* limited by the host's CPUs" in file.getvalue()
     assert "*" not in "".join(
         build_comparison_page(compare([plain, plain])).tests[0].sections[0].tables[0].rows[0]
@@ -422,27 +422,6 @@ def test_a_section_says_what_each_run_did() -> None:
         ("NOT reached", "first: reached (made up of 2); second: not reached (made up of 2)"),
         ("not judged", "first, second: not judged (made up of 2)"),
     ]
-
-
-def test_the_terminal_colours_changes() -> None:
-    """Green is better and red worse in either direction; noise and the unknown are dim."""
-
-    def coloured(test: str, first: Sequence[float], second: Sequence[float]) -> str:
-        runs = [
-            made_up_run(name, {test: [made_up_section("S", {FOUR_KIB_WRITES: values})]})
-            for name, values in (("a", first), ("b", second))
-        ]
-        file = io.StringIO()
-        console = Console(file=file, force_terminal=True, color_system="standard", width=200)
-        print_comparison(compare(runs), console)
-        return file.getvalue()
-
-    assert "\x1b[32m×2.00\x1b[0m" in coloured("iops", (10, 10), (20, 20))
-    assert "\x1b[31m×0.500\x1b[0m" in coloured("iops", (20, 20), (10, 10))
-    assert "\x1b[31m×2.00\x1b[0m" in coloured("lat", (10, 10), (20, 20))
-    assert "\x1b[32m×0.500\x1b[0m" in coloured("lat", (20, 20), (10, 10))
-    assert "\x1b[2m(×1.000)\x1b[0m" in coloured("iops", (10, 10), (10, 10))
-    assert "\x1b[2m×2.00?\x1b[0m" in coloured("iops", (10,), (20,))
 
 
 def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunResult) -> None:
@@ -547,7 +526,7 @@ def test_names_from_outside_are_text_in_the_terminal() -> None:
     ]
     file = io.StringIO()
     console = Console(file=file, force_terminal=True, emoji=False, width=300)
-    print_comparison(compare(runs), console)
+    print_page(build_comparison_page(compare(runs)), console)
     said = file.getvalue()
     for inert in (
         "b: [/b][red]x[2J:bomb:\\",

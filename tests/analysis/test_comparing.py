@@ -31,6 +31,7 @@ from tkperf.page.comparison.findings import (
     find_common_notices,
     find_findings,
 )
+from tkperf.page.comparison.page import build_comparison_page
 from tkperf.page.comparison.tables import (
     build_headline_table,
     build_runs_table,
@@ -47,8 +48,9 @@ from tkperf.page.comparison.words import (
 )
 from tkperf.page.verdict import NoteLevel
 from tkperf.page.words.conditions import ConditionGroup, find_conditions
-from tkperf.render.export_comparison import render_comparison_json, render_comparison_markdown
-from tkperf.render.terminal.comparison import print_comparison
+from tkperf.render.export_comparison import render_comparison_json
+from tkperf.render.export_markdown import render_markdown
+from tkperf.render.terminal.page import print_page
 
 WRITES = {FOUR_KIB_WRITES: (100.0, 101.0, 102.0)}
 
@@ -772,7 +774,7 @@ def test_many_runs_are_told_by_their_ends() -> None:
     summary = build_section_table(many, many.rows)
     assert summary.rows[0][-4:] == ("100.0", "×1.000\u00a0lab-00", "×1.190\u00a0lab-19", "×1.095")
     file = io.StringIO()
-    print_comparison(many, Console(file=file, width=80))
+    print_page(build_comparison_page(many, 2), Console(file=file, width=80))
     assert max(len(line) for line in file.getvalue().splitlines()) <= 80
 
 
@@ -841,9 +843,9 @@ def test_json_and_markdown_say_the_same() -> None:
     (row,) = [document["rows"][one["row"]] for one in document["headlines"]]
     assert (row["key"], row["entries"][1]["change"]) == ("iops", "better")
     assert row["entries"][1]["ratio"] == pytest.approx(875 / 100.5)
-    text = render_comparison_markdown(both)
-    assert text.splitlines()[2] == f"**{document['verdict']['text']}**" == "**Comparable**"
-    assert text.splitlines()[4].startswith("4 KiB random write: B\\|x has 8.71 × the IOPS of A")
+    text = render_markdown(build_comparison_page(both))
+    assert text.splitlines()[4] == f"**{document['verdict']['text']}**" == "**Comparable**"
+    assert text.splitlines()[6].startswith("4 KiB random write: B\\|x has 8.71 × the IOPS of A")
     assert "| 4 KiB random write | IOPS | 100.5 | 875 | ×8.71 | better |" in text
 
 
@@ -874,10 +876,10 @@ def test_json_of_cohorts_and_histories_has_their_numbers() -> None:
 
 
 def test_the_terminal_says_what_a_question_mark_is() -> None:
-    """And what parentheses are, where there are any; green, red, nothing else."""
+    """Below its table; and what parentheses are, where there are any."""
     file = io.StringIO()
-    print_comparison(
-        compare([iops_run("A", (100,)), iops_run("B", (800,))]), Console(file=file, width=120)
-    )
-    assert "×1.02?: noise is not known" in file.getvalue()
-    assert "(×1.02):" not in file.getvalue()
+    view = build_comparison_page(compare([iops_run("A", (100,)), iops_run("B", (800,))]))
+    print_page(view, Console(file=file, width=120))
+    below = file.getvalue().split("Runs\n")[0]
+    assert "×1.02?: noise is not known" in below
+    assert "(×1.02):" not in below

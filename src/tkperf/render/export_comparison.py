@@ -1,9 +1,8 @@
-"""A comparison as JSON and as Markdown: the same data that its pages show."""
+"""A comparison as JSON: the same data that its page shows."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict
 
 from tkperf.analysis.comparing.arrangements import Cohort, History
@@ -18,14 +17,11 @@ from tkperf.page.comparison.findings import (
     find_verdict,
 )
 from tkperf.page.comparison.telemetry import find_telemetry_differences
-from tkperf.page.comparison.text import build_comparison_text
 from tkperf.page.comparison.words import describe_loads, name_reference
-from tkperf.page.page import TableView
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import find_notices
 from tkperf.render.export_json import finite
 from tkperf.render.export_workload import WORKLOAD, workload_row
-from tkperf.render.markdown_text import inert, inert_line, render_rows
 
 COMPARISON_SCHEMA = "tkperf-comparison/1"
 _DEVICE = ("kind", "model", "serial", "firmware", "capacity_bytes", "write_cache_in_run")
@@ -161,33 +157,3 @@ def _history(history: History, rows: tuple[ComparedRow, ...]) -> dict[str, objec
             for figure in history.figures
         ],
     }
-
-
-def render_comparison_markdown(comparison: Comparison) -> str:
-    """Return findings, headline figures, every section's values, conditions."""
-    view = build_comparison_text(comparison)
-    lines = [f"# {inert(view.title)}", ""]
-    lines += [f"**{inert_line(view.verdict.text)}**\n"] if view.verdict else []
-    lines += [f"**{inert(notice)}**\n" for notice in view.banners]
-    lines += [f"{inert_line(finding)}\n" for finding in view.answer]
-    for table in view.overview:
-        lines += _table(table)
-    for test in view.tests:
-        lines += [f"## {inert(test.title)}", ""]
-        lines += [f"{inert(fact)}\n" for _, fact in test.facts]
-        for section in test.sections:
-            lines += [f"### {inert(section.title)}", ""]
-            for table in section.tables:
-                lines += _table(table)
-    lines += [f"{text}\n" for text in view.words]
-    lines += ["## Conditions", ""] if view.grouped_warnings else []
-    for group in view.grouped_warnings:
-        lines += [f"**{inert(group.title)}**", ""]
-        lines += [*(f"- {inert(text)}" for text in group.texts), ""]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _table(table: TableView) -> Iterator[str]:
-    yield from (inert(table.title), "", *render_rows(table.columns, table.rows), "")
-    for note in table.notes:
-        yield from (inert_line(note), "")

@@ -6,6 +6,7 @@ import io
 import zipfile
 from collections.abc import Collection, Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,13 @@ from tkperf.cli.options import output_file
 from tkperf.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from tkperf.analysis.comparing.comparison import Comparison
 
 PICTURE_SUFFIX = ".png"
+# Width of a column of values with their ratios, and of the labels before them, on a terminal.
+_COLUMN, _LABELS = 18, 32
 # Names of the files that -f writes, by kind.
 _NAMES = {
     "html": "comparison.html", "pdf": "comparison.pdf", "csv": "comparison.csv",
@@ -79,7 +84,6 @@ def compare(
     from tkperf.analysis.comparing.comparison import compare as compare_results
     from tkperf.cli.output import Outputs, files_in
     from tkperf.pipeline.api import load
-    from tkperf.render.terminal.comparison import print_comparison
     from tkperf.render.terminal.console import open_console
 
     if zipped and folder is None:
@@ -111,7 +115,18 @@ def compare(
         )
     # Last, so that a reader of stdout that ends early, such as head, costs no file.
     if not planned.on_stdout:
-        print_comparison(comparison, open_console())
+        _print(comparison, open_console())
+
+
+def _print(comparison: Comparison, console: Console) -> None:
+    from tkperf.page.comparison.page import build_comparison_page
+    from tkperf.render.terminal.page import print_page
+
+    most_across = max(2, (console.width - _LABELS) // _COLUMN)
+    view = build_comparison_page(comparison, most_across)
+    if len(comparison.names) > most_across:  # a row for each run would be too wide
+        view = replace(view, overview=view.overview[:1])
+    print_page(view, console)
 
 
 def _render(
@@ -119,7 +134,8 @@ def _render(
 ) -> dict[str, bytes | str]:
     """Return the content of each kind of file, and of each plot by its name."""
     from tkperf.page.comparison.page import build_comparison_page
-    from tkperf.render.export_comparison import render_comparison_json, render_comparison_markdown
+    from tkperf.render.export_comparison import render_comparison_json
+    from tkperf.render.export_markdown import render_markdown
     from tkperf.render.export_tables import build_comparison_table, render_csv
     from tkperf.render.reports import (
         print_comparison_pdf,
@@ -134,7 +150,7 @@ def _render(
     if "json" in kinds:
         contents["json"] = render_comparison_json(comparison) + "\n"
     if "markdown" in kinds:
-        contents["markdown"] = render_comparison_markdown(comparison)
+        contents["markdown"] = render_markdown(build_comparison_page(comparison))
     if "html" not in kinds and "pdf" not in kinds:
         return contents
     with ExitStack() as stack:

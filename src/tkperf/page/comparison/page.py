@@ -1,23 +1,41 @@
-"""The page of a comparison: its text with charts, matrices of ratios and the list of runs. Pure."""
+"""The page of a comparison: verdict, sentences, charts, tables, conditions. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.comparing.comparison import Arrangement, Comparison
+from tkperf.analysis.comparing.entries import ComparedRow
+from tkperf.analysis.results import SectionResult
 from tkperf.model.quantity import QUANTITIES
+from tkperf.model.units import list_names
+from tkperf.page.comparison.findings import (
+    describe_comparison_verdict,
+    find_common_notices,
+    find_findings,
+)
 from tkperf.page.comparison.headline_charts import build_headline_charts
 from tkperf.page.comparison.stream_charts import build_test_charts
-from tkperf.page.comparison.tables import build_ratio_matrices, build_section_table
-from tkperf.page.comparison.text import build_comparison_text
+from tkperf.page.comparison.tables import (
+    MOST_ACROSS,
+    build_headline_table,
+    build_ratio_matrices,
+    build_runs_table,
+    build_section_table,
+)
+from tkperf.page.comparison.telemetry import find_telemetry_differences
 from tkperf.page.comparison.tkperf_plots import build_tkperf_charts
-from tkperf.page.comparison.words import RATIO_MARKS
+from tkperf.page.comparison.words import RATIO_MARKS, describe_group, name_reference
 from tkperf.page.explanation import UNITS
 from tkperf.page.marking import mark_charts
-from tkperf.page.page import ChartView, ReportView, SectionView, TableView
+from tkperf.page.page import ChartView, Facts, ReportView, SectionView, TableView, TestView
+from tkperf.page.remarks import WarningGroup
 from tkperf.page.wording import format_fact, format_known_capacity, format_moment
+from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.uncertainty import MEANING_OF_RATIO
 
+_MOST_IN_TITLE = 4
 _WORDS = (
     "Values are those of each run's own report: means over its steady-state window, over the areas of a hard "
     "disk, or of a whole stream. A stream that went from one level to another is compared phase by phase: the "
@@ -28,28 +46,47 @@ _WORDS = (
 )
 
 
-def build_comparison_page(comparison: Comparison) -> ReportView:
-    """Return the report of a comparison: its text with charts, matrices of ratios and the list of runs."""
-    text = build_comparison_text(comparison)
-    counts = ", ".join(f"{group.count} {group.title.lower()}" for group in text.grouped_warnings)
-    page = replace(
-        text,
+def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS) -> ReportView:
+    """Return the page of a comparison.
+
+    Args:
+        most_across: most runs with a column of their own.
+    """
+    titles = {test.name: test.title for test in comparison.results[0].tests}
+    overview = (
+        build_headline_table(comparison, most_across), build_runs_table(comparison), _runs(comparison),
+    )  # fmt: skip
+    groups = find_conditions(comparison.names, comparison.results)
+    counts = ", ".join(f"{len(group.texts)} {group.title.lower()}" for group in groups)
+    view = ReportView(
+        title=_title(comparison),
+        subtitle=_subtitle(comparison),
+        banners=find_common_notices(comparison),
+        verdict=describe_comparison_verdict(comparison),
+        answer=tuple(find_findings(comparison)),
         warnings_line=f"Conditions that differ, and what the runs say of themselves: {counts}"
         if counts
         else "",
+        grouped_warnings=tuple(
+            WarningGroup(title=group.title, count=len(group.texts), texts=group.texts)
+            for group in groups
+        ),
+        disclosure=(),
         words=(_WORDS, " ".join(RATIO_MARKS.values()), UNITS),
-        overview=(*text.overview, _runs(comparison)),
+        overview=tuple(table for table in overview if table is not None),
         overview_charts=tuple(build_headline_charts(comparison)),
         tests=tuple(
-            replace(
-                test,
-                sections=tuple(_add_matrices(comparison, test.key, each) for each in test.sections),
-                charts=build_test_charts(comparison, test.key),
+            TestView(
+                key=test,
+                title=titles.get(test, test),
+                facts=_telemetry(comparison, test),
+                sections=tuple(_sections(comparison, test, most_across)),
+                charts=build_test_charts(comparison, test),
             )
-            for test in text.tests
+            for test in dict.fromkeys(row.test for row in comparison.rows)
         ),
     )
-    return mark_charts(page)
+    return mark_charts(view)
 
 
 def build_tkperf_plots(comparison: Comparison) -> tuple[ChartView, ...]:
@@ -59,9 +96,8 @@ def build_tkperf_plots(comparison: Comparison) -> tuple[ChartView, ...]:
     """
     tests = dict.fromkeys(row.test for row in comparison.rows)
     charts = tuple(chart for test in tests for chart in build_tkperf_charts(comparison, test))
-    return mark_charts(
-        replace(build_comparison_text(comparison), overview_charts=charts)
-    ).overview_charts
+    page = replace(build_comparison_page(comparison), overview_charts=charts)
+    return mark_charts(page).overview_charts
 
 
 def _runs(comparison: Comparison) -> TableView:
@@ -95,18 +131,90 @@ def _runs(comparison: Comparison) -> TableView:
     return TableView(title="Runs", columns=columns, rows=tuple(rows), folded=True)
 
 
-def _add_matrices(comparison: Comparison, test: str, section: SectionView) -> SectionView:
-    """Return the section of two runs with matrices of ratios, and its cells folded below them."""
-    if len(comparison.names) > 2:
-        return section
-    rows = [row for row in comparison.rows if (row.test, row.section) == (test, section.title)]
+def _telemetry(comparison: Comparison, test: str) -> Facts:
+    text = "; ".join(
+        each.text
+        for each in find_telemetry_differences(comparison.names, comparison.results)
+        if each.test == test
+    )
+    return (("By the drives' own logs", text),) if text else ()
+
+
+def _title(comparison: Comparison) -> str:
+    if len(comparison.names) <= _MOST_IN_TITLE and comparison.arrangement is Arrangement.RUNS:
+        return " / ".join(comparison.names)
+    count = len(comparison.names)
+    if comparison.cohort is not None:
+        return describe_group(comparison)
+    if comparison.history is not None:
+        serial = comparison.history.serial
+        return f"Drive {serial} over {count} runs" if serial else f"{count} runs of one drive"
+    return f"{count - 1} runs against {comparison.names[0]}"
+
+
+def _subtitle(comparison: Comparison) -> str:
+    count = len(comparison.names)
+    reference = f"ratios are to {name_reference(comparison)}"
+    match comparison.arrangement:
+        case Arrangement.COHORT:
+            return f"cohort of {count} runs; {reference}"
+        case Arrangement.HISTORY:
+            return f"history; {reference}, the oldest"
+        case Arrangement.RUNS:
+            return f"comparison of {count} runs; {reference}"
+
+
+def _sections(comparison: Comparison, test: str, most_across: int) -> Iterator[SectionView]:
+    of_test = [row for row in comparison.rows if row.test == test]
+    for number, name in enumerate(dict.fromkeys(row.section for row in of_test)):
+        rows = [row for row in of_test if row.section == name]
+        state, summary = _steady_state(comparison, rows[0])
+        yield SectionView(
+            key=f"{test}{number}",
+            title=name,
+            state=state,
+            summary=summary,
+            determination=None,
+            tables=_section_tables(comparison, rows, most_across),
+            charts=(),
+        )
+
+
+def _section_tables(
+    comparison: Comparison, rows: Sequence[ComparedRow], most_across: int
+) -> tuple[TableView, ...]:
+    """Return the values; of two runs matrices of ratios, the values of their cells folded below them."""
     cells = [row for row in rows if not row.part and row.quantity.key in QUANTITIES]
-    matrices = tuple(build_ratio_matrices(comparison, cells))
+    matrices = tuple(build_ratio_matrices(comparison, cells)) if len(comparison.names) == 2 else ()
     if not matrices:
-        return section
+        return (build_section_table(comparison, rows, most_across),)
     others = [row for row in rows if row not in cells]
-    tables: list[TableView] = [build_section_table(comparison, others)] if others else []
+    tables = [build_section_table(comparison, others)] if others else []
     # Matrices appear side by side: the page explains marks at its end.
     tables += [replace(matrix, notes=()) for matrix in matrices]
     tables.append(replace(build_section_table(comparison, cells), folded=True, ids=()))
-    return replace(section, tables=tuple(tables))
+    return tuple(tables)
+
+
+def _steady_state(comparison: Comparison, row: ComparedRow) -> tuple[str, str]:
+    """Return the state of the row's section over all runs, and each run's ending unless all are steady."""
+    by_run = {
+        name: section
+        for name, result in zip(comparison.names, comparison.results, strict=True)
+        for test in result.tests
+        for section in test.sections
+        if (test.name, section.name) == (row.test, row.section)
+    }
+    states = {section.steady for section in by_run.values()}
+    if states == {True}:
+        return "reached", "in every run"
+    by_ending: dict[str, list[str]] = {}
+    for name, section in by_run.items():
+        by_ending.setdefault(_ended(section), []).append(name)
+    endings = "; ".join(f"{list_names(names)}: {ended}" for ended, names in by_ending.items())
+    return "NOT reached" if False in states else "not judged", endings
+
+
+def _ended(section: SectionResult) -> str:
+    states = {True: "reached", False: "not reached", None: "not judged"}
+    return f"{states[section.steady]} ({section.ended_because})"

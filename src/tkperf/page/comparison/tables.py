@@ -43,13 +43,6 @@ _NO_BREAK = "\u00a0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedTable(TableView):
-    """A table of a comparison; ``changes`` are those that the cells show, in the columns after the labels."""
-
-    changes: tuple[tuple[Change | None, ...], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Cell:
     text: str
     hint: str = ""
@@ -65,17 +58,16 @@ def _build(
     lines: Sequence[_Line],
     notes: Sequence[str] = (),
     **more: Any,
-) -> ComparedTable:
+) -> TableView:
     """Return a table of lines with labels and cells; ``columns`` covers both. Explain the marks that occur."""
     marked = {cell.change for _, cells in lines for cell in cells if cell.text.endswith(("?", ")"))}
     marks = (text for change, text in RATIO_MARKS.items() if change in marked)
-    return ComparedTable(
+    return TableView(
         title=title,
         columns=tuple(columns),
         labels=len(lines[0][0]) if lines else 1,
         rows=tuple((*labels, *map(_keep_together, cells)) for labels, cells in lines),
         hints=tuple(tuple(cell.hint for cell in cells) for _, cells in lines),
-        changes=tuple(tuple(cell.change for cell in cells) for _, cells in lines),
         notes=(*marks, *notes),
         **more,
     )
@@ -91,7 +83,7 @@ def _keep_together(cell: _Cell) -> str:
 
 def build_section_table(
     comparison: Comparison, rows: Sequence[ComparedRow], most_across: int = MOST_ACROSS
-) -> ComparedTable:
+) -> TableView:
     """Return a row for each row, with a column for each run or, of more than ``most_across``, the ends."""
     axes, rows = listing_axes(row.workload for row in rows), sort_rows(rows)
     labels = [(*(axis.text(row.workload) for axis in axes), row.title) for row in rows]
@@ -107,7 +99,7 @@ def number_rows(comparison: Comparison) -> dict[tuple[object, ...], str]:
 
 def build_headline_table(
     comparison: Comparison, most_across: int = MOST_ACROSS
-) -> ComparedTable | None:
+) -> TableView | None:
     """Return a row for each headline figure; None without any."""
     if not comparison.headlines:
         return None
@@ -134,7 +126,7 @@ def _build_values(
     places: Sequence[str],
     labels: Sequence[Sequence[str]],
     most_across: int,
-) -> ComparedTable:
+) -> TableView:
     names = comparison.names
     if len(names) > most_across:
         cells = [_summary_cells(comparison, row) for row in rows]
@@ -231,7 +223,7 @@ def _summary_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
     return [_Cell(text=text) for text in texts[: len(_summary_columns(comparison))]]
 
 
-def build_runs_table(comparison: Comparison) -> ComparedTable | None:
+def build_runs_table(comparison: Comparison) -> TableView | None:
     """Return a row for each run, a column for each headline figure.
 
     None if few runs have no common drive or model, or without headline figures.
@@ -295,7 +287,7 @@ def _ratio_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
 
 def build_ratio_matrices(
     comparison: Comparison, rows: Sequence[ComparedRow]
-) -> Iterator[ComparedTable]:
+) -> Iterator[TableView]:
     """Yield a matrix of ratios of two runs, for each quantity of cells that differ in two axes."""
     (first, second), numbers = comparison.names, number_rows(comparison)
     for measure in dict.fromkeys(row.quantity for row in rows):
@@ -327,7 +319,7 @@ def build_ratio_matrices(
 # ---- cohorts and histories
 
 
-def _build_distributions(comparison: Comparison, cohort: Cohort) -> ComparedTable:
+def _build_distributions(comparison: Comparison, cohort: Cohort) -> TableView:
     loads = describe_loads(comparison)
     lines: list[_Line] = []
     by_place = {figure.row.place: figure for figure in cohort.figures}
@@ -373,7 +365,7 @@ def _build_distributions(comparison: Comparison, cohort: Cohort) -> ComparedTabl
     )  # fmt: skip
 
 
-def _build_trends(comparison: Comparison, history: History) -> ComparedTable:
+def _build_trends(comparison: Comparison, history: History) -> TableView:
     loads = describe_loads(comparison)
     lines: list[_Line] = []
     by_place = {figure.row.place: figure for figure in history.figures}

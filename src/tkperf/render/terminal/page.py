@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from textwrap import wrap
 
 import rich.table
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.padding import Padding
 from rich.rule import Rule
 
@@ -160,9 +161,15 @@ def print_table(table: TableView, console: Console) -> None:
     drawn = rich.table.Table(
         box=SIMPLE_HEAD if headed else None, show_edge=False, show_header=headed
     )
-    for number, name in enumerate(table.columns):
-        named = number < table.labels and not headed
-        drawn.add_column(plain(name), justify="left" if named else "right", overflow="fold")
+    whole = measure_width(table, labels_break=True) <= console.width
+    for number, (name, *cells) in enumerate(zip(table.columns, *table.rows, strict=True)):
+        is_label = number < table.labels
+        head, kept = plain(name), whole and not is_label
+        if kept:  # its lines are those of its head, so that no cell is broken
+            head = "\n".join(wrap(head, max(map(len, (*cells, *head.split())))))
+        named = is_label and (not headed or any(map(str.isalpha, "".join(cells))))
+        justify: JustifyMethod = "left" if named else "right"
+        drawn.add_column(head, justify=justify, overflow="fold", no_wrap=kept)
     for number in table.lead:
         row = table.rows[number]
         levels = table.levels[number] if table.levels else (None,) * (len(row) - table.labels)
@@ -183,12 +190,14 @@ def colour(cell: str, level: NoteLevel | None) -> str:
     return plain(cell) if level is None else f"[bold {LEVEL_STYLES[level]}]{plain(cell)}[/]"
 
 
-def measure_width(table: TableView) -> int:
-    """Return the least width: heads may take several lines, cells may not."""
-    columns = zip(table.columns, *table.rows, strict=True)
-    return sum(
-        max(*map(len, head.split() or ("",)), *map(len, cells)) + _GAP for head, *cells in columns
-    )
+def measure_width(table: TableView, *, labels_break: bool = False) -> int:
+    """Return the least width: heads may take several lines, cells may not, labels if ``labels_break``."""
+    width = 0
+    for number, (head, *cells) in enumerate(zip(table.columns, *table.rows, strict=True)):
+        broken = labels_break and number < table.labels
+        words = [word for cell in cells for word in cell.split()] if broken else cells
+        width += max(map(len, ("", *head.split(), *words))) + _GAP
+    return width
 
 
 def _turn(table: TableView) -> TableView:
