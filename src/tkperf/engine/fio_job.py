@@ -45,17 +45,9 @@ class FioTarget:
     clocksource: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
-    """A job's own part of the active range, in bytes."""
-
-    offset_bytes: int
-    length_bytes: int
-
-
 def split_regions(
     active_range: ActiveRange, jobs: int, block_size_bytes: int
-) -> tuple[Region, ...]:
+) -> tuple[ActiveRange, ...]:
     """Return disjoint regions of whole blocks, one for each job, equal to within a block.
 
     Raises:
@@ -70,7 +62,7 @@ def split_regions(
         )
     edges = [blocks * job // jobs for job in range(jobs + 1)]
     return tuple(
-        Region(
+        ActiveRange(
             offset_bytes=active_range.offset_bytes + first * block_size_bytes,
             length_bytes=(last - first) * block_size_bytes,
         )
@@ -141,7 +133,7 @@ def render_fill_job(
     lines = [line for line in lines if len(targets) == 1 or not line.startswith("filename=")]
     for target in targets:
         name = "" if len(targets) == 1 else f"-{target.path.rpartition('/')[2]}"
-        file = [] if len(targets) == 1 else [_filename(target)]
+        file = [] if len(targets) == 1 else [filename_option(target.path)]
         active, block = target.active_range, workload.block_size_bytes
         jobs = min(workload.jobs, active.length_bytes // block)
         regions = split_regions(active, jobs, block) if jobs else ()
@@ -149,7 +141,7 @@ def render_fill_job(
             lines += ["", f"[fill{job}{name}]", *file, *_fill_lines(region, passes)]
         rest = active.length_bytes % block
         if rest:
-            region = Region(
+            region = ActiveRange(
                 offset_bytes=active.offset_bytes + active.length_bytes - rest, length_bytes=rest
             )
             lines += ["", f"[rest{name}]", f"bs={rest}", *file, *_fill_lines(region, passes)]
@@ -171,7 +163,7 @@ def planned_bytes(job_text: str) -> tuple[int, ...]:
     return tuple(int(value) for key, _, value in words if key == "io_size")
 
 
-def _fill_lines(region: Region, passes: int) -> list[str]:
+def _fill_lines(region: ActiveRange, passes: int) -> list[str]:
     return [
         f"offset={region.offset_bytes}",
         f"size={region.length_bytes}",
@@ -184,7 +176,7 @@ def _global_lines(
 ) -> list[str]:
     lines = [
         "[global]",
-        _filename(target),
+        filename_option(target.path),
         f"ioengine={target.ioengine}",
         "direct=1",
         "thread=1",
@@ -281,9 +273,9 @@ def poisson_iops(setting: int) -> float:
     return 1e6 * math.expm1(1 / (1_000_000 // setting))
 
 
-def _filename(target: FioTarget) -> str:
-    # fio takes a colon for a list.
-    return f"filename={target.path.replace(':', chr(92) + ':')}"
+def filename_option(path: str) -> str:
+    """Return fio's option for a path, in which it would take a colon for a list."""
+    return f"filename={path.replace(':', chr(92) + ':')}"
 
 
 def _rw(workload: Workload) -> str:
@@ -359,5 +351,5 @@ class SequentialCursors:
             next_bytes=tuple(positions), bytes_per_s=sum(job_bytes) / step.duration_s
         )
 
-    def _regions(self, workload: Workload) -> tuple[Region, ...]:
+    def _regions(self, workload: Workload) -> tuple[ActiveRange, ...]:
         return split_regions(self._active_range, workload.jobs, workload.block_size_bytes)

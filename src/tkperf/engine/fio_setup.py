@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from tkperf.engine.fio_job import filename_option
 from tkperf.model.choices import IO_ENGINES
 from tkperf.model.errors import EngineError, UsageError
 from tkperf.system.process import Completed, run_command
@@ -177,7 +178,7 @@ def _read(path: str, *options: str, timeout_s: float) -> tuple[Completed, _Probe
         [
             "fio",
             "--name=probe",
-            f"--filename={path.replace(':', chr(92) + ':')}",
+            f"--{filename_option(path)}",
             "--rw=read",
             *options,
             "--direct=1",

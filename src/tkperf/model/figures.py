@@ -91,6 +91,12 @@ DISTRIBUTED = "How long did single I/Os take?"
 DONE = "What was done to the device, and when?"
 
 
+LATENCIES = ("latency_mean_us", "p99.9_us", "latency_max_us")
+"""The latencies of a summary."""
+PERCENTILE_KEYS = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")
+"""The percentiles that have a table or a curve each."""
+
+
 def asking(question: str, *figures: Figure) -> tuple[Figure, ...]:
     """Return one chart that answers a question; the figures are its views."""
     return tuple(replace(figure, question=question) for figure in figures)
@@ -105,11 +111,12 @@ def drawn(
     apart: bool = False,
     view: tuple[str, ...] = (),
     printed: bool = False,
+    groups: tuple[tuple[str, ...], ...] = (),
 ) -> Figure:
     """Return a figure of all mixes."""
     return Figure(
         kind=kind, quantities=quantities, title=title, log=log, axis=axis, apart=apart, view=view,
-        printed=printed,
+        printed=printed, groups=groups,
     )  # fmt: skip
 
 
@@ -195,16 +202,23 @@ def distributed(*, apart: bool = False) -> tuple[Figure, ...]:
     )
 
 
-def histogram_run() -> tuple[Figure, ...]:
-    """Return the figures of a run for the response time histogram, which has one slice."""
-    return (
-        *distributed(),
-        *asking(
-            EVEN,
-            drawn(
-                FigureKind.SECONDS, "latency_mean_us", "latency_max_us", view=("response times",)
+def plan_histogram_run(name: str) -> SectionPlan:
+    """Plan the display of a load that ran once more, for the distribution of its response times."""
+    return SectionPlan(
+        name=name,
+        quantities=("iops", *LATENCIES),
+        figures=(
+            *distributed(),
+            *asking(
+                EVEN,
+                drawn(
+                    FigureKind.SECONDS,
+                    "latency_mean_us",
+                    "latency_max_us",
+                    view=("response times",),
+                ),
+                drawn(FigureKind.SECONDS, "iops", view=("IOPS",)),
             ),
-            drawn(FigureKind.SECONDS, "iops", view=("IOPS",)),
         ),
     )
 
@@ -223,11 +237,11 @@ def stream_latencies(question: str) -> tuple[Figure, ...]:
     return asking(
         question,
         drawn(
-            FigureKind.OVER_TIME, "latency_mean_us", "p99.9_us", "latency_max_us",
+            FigureKind.OVER_TIME, *LATENCIES,
             title="Latency over time", log=True, view=("mean, 99.9 %, maximum",), printed=True,
         ),
         drawn(
-            FigureKind.OVER_TIME, "p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us",
+            FigureKind.OVER_TIME, *PERCENTILE_KEYS,
             title="Latency percentiles over time", log=True, view=("percentiles",), printed=True,
         ),
         drawn(

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from tkperf.model.figures import (
+    PERCENTILE_KEYS,
     SETTLED,
     WINDOW,
     Figure,
@@ -16,9 +17,9 @@ from tkperf.model.figures import (
     SectionPlan,
     asking,
     drawn,
-    histogram_run,
     matrices,
     over_rounds,
+    plan_histogram_run,
 )
 from tkperf.model.phases import (
     Procedure,
@@ -59,7 +60,6 @@ from tkperf.procedures.profiles.tables import (
 PRECONDITIONING = "Preconditioning by the workload's writes"
 WRITES_BETWEEN = "Writes before each round"
 GRID = "Demand grid"
-_PERCENTILES = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")
 Length = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_S)]
 
 
@@ -125,11 +125,7 @@ def section_plan(name: str) -> SectionPlan:
             prepares=True,
         )
     if name in map(histogram_section, DemandPoint):
-        return SectionPlan(
-            name=name,
-            quantities=("iops", "latency_mean_us", "p99.9_us", "latency_max_us"),
-            figures=histogram_run(),  # P10, P12, P14
-        )
+        return plan_histogram_run(name)  # P10, P12, P14
     # P1 and P2; P9, P11 and P13 without a window.
     return SectionPlan(
         name=name,
@@ -148,7 +144,7 @@ def _grid_plan() -> SectionPlan:
         quantities=("iops", "latency_mean_us"),
         figures=(
             *matrices(
-                "iops", "megabytes_per_s", "latency_mean_us", *_PERCENTILES, "latency_max_us",
+                "iops", "megabytes_per_s", "latency_mean_us", *PERCENTILE_KEYS, "latency_max_us",
                 "cpu_percent",
             ),
             *asking(

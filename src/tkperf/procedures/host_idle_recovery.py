@@ -163,22 +163,21 @@ def whole_test(sections: Sequence[str]) -> tuple[Figure, ...]:
         for neighbours in zip(sections, sections[1:], sections[2:], strict=False)
         if neighbours[1:] in pairs
     )
-    iops = ("iops",)
     return (
-        Figure(kind=FigureKind.SECTIONS, quantities=iops),
+        drawn(FigureKind.SECTIONS, "iops"),
         *asking(
             "How much faster are writes after idle time?",
-            Figure(
-                kind=FigureKind.OVERLAID,
-                quantities=iops,
+            drawn(
+                FigureKind.OVERLAID,
+                "iops",
                 title="IOPS of all wait states and the baseline after each",
                 groups=pairs,
                 view=("all wait states",),
                 printed=True,
             ),
-            Figure(kind=FigureKind.TIMELINE, quantities=iops, groups=around, printed=True),
+            drawn(FigureKind.TIMELINE, "iops", groups=around, printed=True),
         ),
-        *asking(DONE, Figure(kind=FigureKind.TIMELINE, quantities=iops)),
+        *asking(DONE, drawn(FigureKind.TIMELINE, "iops")),
     )
 
 

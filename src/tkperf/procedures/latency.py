@@ -7,6 +7,8 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from tkperf.model.figures import (
+    LATENCIES,
+    PERCENTILE_KEYS,
     SETTLED,
     WINDOW,
     Figure,
@@ -14,9 +16,9 @@ from tkperf.model.figures import (
     SectionPlan,
     asking,
     drawn,
-    histogram_run,
     matrices,
     over_rounds,
+    plan_histogram_run,
 )
 from tkperf.model.phases import Procedure, Purge
 from tkperf.model.units import format_mix
@@ -38,7 +40,6 @@ from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.tables import LONGEST_S, Depth, Jobs, means
 
 SECTION = "Latency"
-_PERCENTILES = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")
 
 
 class LatencyTable(MixesAndSizes, frozen=True, kw_only=True):
@@ -57,14 +58,13 @@ class LatencyTable(MixesAndSizes, frozen=True, kw_only=True):
 
 def section_plan(name: str) -> SectionPlan:
     """Plan the display of the rounds and of the histogram run."""
-    quantities = ("latency_mean_us", "p99.9_us", "latency_max_us")
     if name == HISTOGRAM_SECTION:
-        return SectionPlan(name=name, quantities=("iops", *quantities), figures=histogram_run())
+        return plan_histogram_run(name)
     return SectionPlan(
         name=name,
-        quantities=quantities,
+        quantities=LATENCIES,
         figures=(
-            *matrices("latency_mean_us", "latency_max_us", *_PERCENTILES),
+            *matrices("latency_mean_us", "latency_max_us", *PERCENTILE_KEYS),
             *asking(
                 "How long does an I/O take at each block size and R/W mix?",
                 *_means("latency_mean_us", "mean", printed=True),

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Self
 
 import msgspec
 
-from tkperf.model.figures import FigureKind, SectionPlan, asking, drawn
+from tkperf.model.figures import LATENCIES, FigureKind, SectionPlan, asking, drawn
 from tkperf.model.measurement import Measurement
 from tkperf.model.phases import Procedure, Reply, Round, SectionOutcome, Yielded
 from tkperf.model.units import format_count, format_mix
@@ -102,7 +102,7 @@ def section_plan(name: str) -> SectionPlan:
         return random_write_state.section_plan(name)
     return SectionPlan(
         name=name,
-        quantities=("iops", "latency_mean_us", "p99.9_us", "latency_max_us"),
+        quantities=("iops", *LATENCIES),
         figures=(
             drawn(
                 FigureKind.LISTING, "iops", "backlog_ios", "behind_us", "latency_with_wait_us",

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Self
 
 import msgspec
 
-from tkperf.model.figures import FigureKind, SectionPlan, asking, distributed, drawn
+from tkperf.model.figures import LATENCIES, FigureKind, SectionPlan, asking, distributed, drawn
 from tkperf.model.phases import Continuous, Course, Procedure, Purge, Reply, SectionOutcome, Yielded
 from tkperf.model.quantity import PERCENTILES
 from tkperf.model.units import format_count, format_mix
@@ -85,7 +85,7 @@ def section_plan(name: str) -> SectionPlan:
         return random_write_state.section_plan(name)
     return SectionPlan(
         name=name,
-        quantities=("latency_mean_us", "p99.9_us", "latency_max_us"),
+        quantities=LATENCIES,
         figures=(
             drawn(
                 FigureKind.LISTING, *(quantity.key for quantity in PERCENTILES), "latency_max_us",

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from math import ceil
 from typing import Annotated
 
-from tkperf.model.figures import FigureKind, SectionPlan, asking, drawn
+from tkperf.model.figures import LATENCIES, FigureKind, SectionPlan, asking, drawn
 from tkperf.model.phases import Course, Purge, Reply, SectionOutcome, Yielded
 from tkperf.model.units import format_duration
 from tkperf.model.workload import Access
@@ -59,7 +59,6 @@ def write_randomly(
 
 def section_plan(name: str) -> SectionPlan:
     """Plan the display of the random writes."""
-    latencies = ("latency_mean_us", "p99.9_us", "latency_max_us")
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us"),
@@ -68,7 +67,7 @@ def section_plan(name: str) -> SectionPlan:
                 "How do the writes change?",
                 drawn(FigureKind.OVER_TIME, "iops", view=("IOPS",), printed=True),
                 drawn(
-                    FigureKind.OVER_TIME, *latencies, title="Latency over time", log=True,
+                    FigureKind.OVER_TIME, *LATENCIES, title="Latency over time", log=True,
                     view=("latency",), printed=True,
                 ),
             ),

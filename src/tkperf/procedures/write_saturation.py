@@ -15,7 +15,7 @@ from tkperf.model.figures import (
     asking,
     distributed,
     drawn,
-    histogram_run,
+    plan_histogram_run,
     stream_latencies,
 )
 from tkperf.model.phases import Procedure, Purge
@@ -114,8 +114,7 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
 def section_plan(name: str) -> SectionPlan:
     """Plan the display of the stream and of the histogram run."""
     if name == HISTOGRAM_SECTION:
-        quantities = ("iops", "latency_mean_us", "p99.9_us", "latency_max_us")
-        return SectionPlan(name=name, quantities=quantities, figures=histogram_run())
+        return plan_histogram_run(name)
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us", "p99.9_us"),

@@ -68,7 +68,8 @@ class FlashDrive:
         hottest = model.throttle_at
         self.warning_c = None if hottest is None else model.idle_c + model.heat_c * hottest
         self._at_s = 0.0
-        self._cached_bytes = 0.0
+        # Host data in cells of one bit that wait to be folded.
+        self.cached_bytes = 0.0
         self._warmth = 0.0
         self._throttled = False
         self._throttled_count = 0
@@ -80,14 +81,9 @@ class FlashDrive:
         self._slc_us = model.slc_program_us / model.program_bytes
         self._read_us = model.read_us / model.page_bytes
 
-    @property
-    def cached_bytes(self) -> float:
-        """Return the bytes of host data in cells of one bit that wait to be folded."""
-        return self._cached_bytes
-
     def purge(self) -> None:
         self.translation.forget_all()
-        self._cached_bytes = 0.0
+        self.cached_bytes = 0.0
 
     def serve(self, workload: Workload, duration_s: float) -> Second:
         fills = self.translation.host_bytes / self._model.capacity_bytes
@@ -140,9 +136,9 @@ class FlashDrive:
         self._at_s += duration_s
         self._warm(0.0, duration_s)
         left_us = duration_s * 1e6 * self._model.dies
-        folded = min(self._cached_bytes, left_us / self._fold_us(self.translation.amplification))
+        folded = min(self.cached_bytes, left_us / self._fold_us(self.translation.amplification))
         left_us -= folded * self._fold_us(self.translation.amplification)
-        self._cached_bytes -= folded
+        self.cached_bytes -= folded
         self._programmed += folded
         reserve = self._model.idle_reserve_percent / 100 * self._model.capacity_bytes
         self.translation.collect(left_us / (self._read_us + self._tlc_us), reserve)
@@ -158,7 +154,7 @@ class FlashDrive:
             dies *= 1 - model.housekeeping_share
         return _State(
             round(self.translation.amplification, 2),
-            self._cached_bytes < cache_bytes,
+            self.cached_bytes < cache_bytes,
             cache_bytes > 0 and model.fold_first,
             dies,
         )
@@ -245,12 +241,12 @@ class FlashDrive:
                 position = self._positions.get(demand.region, float(demand.region.offset_bytes))
                 position = self.translation.write_sequential(written, position, demand.region)
                 self._positions[demand.region] = position
-        if state.in_cache or self._cached_bytes:
+        if state.in_cache or self.cached_bytes:
             spare = max(0.0, 1 - rate / self._flash_most(demand, state))
             folded = spare * duration_s * 1e6 * state.dies / self._fold_us(state.amplification)
-            cached = self._cached_bytes + (written if state.in_cache else 0.0)
-            self._cached_bytes = max(0.0, cached - folded)
-            self._programmed += cached - self._cached_bytes
+            cached = self.cached_bytes + (written if state.in_cache else 0.0)
+            self.cached_bytes = max(0.0, cached - folded)
+            self._programmed += cached - self.cached_bytes
         self._warm(rate * demand.block_bytes / self._model.interface_bytes_per_s, duration_s)
 
     def _warm(self, load: float, duration_s: float) -> None:

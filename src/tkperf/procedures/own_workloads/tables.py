@@ -70,11 +70,34 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
     ]
 
     def fault(self, profile: Profile) -> str | None:
-        return find_table_fault(self.loads, self.phases, self.rules(profile), profile)
+        """Return the first fault, as ``load NAME, key K: reason`` or ``phase 2 (rounds), key K: reason``."""
+        rules = self.rules(profile)
+        if rules.max_rounds < rules.window_rounds:
+            return (
+                f"steady_state, key max_rounds: {rules.max_rounds} are fewer than the "
+                f"{rules.window_rounds} of a window, steady state cannot be reached"
+            )
+        for name, load in self.loads.items():
+            if fault := _in_load(load, profile):
+                return f"load {name}, key {fault}"
+        for number, phase in enumerate(self.phases, start=1):
+            if fault := _in_phase(phase, self.loads, profile):
+                return f"{name_phase(number, phase)}, key {fault}"
+        return _in_order(self.phases)
 
     def unreachable(self, profile: Profile) -> str | None:
-        """Return why a phase could not reach steady state, as a fault; None if all can."""
-        return find_unreachable(self.phases, self.rules(profile))
+        """Return the first stream that ends before its steady state could be judged, as a fault; None if all can."""
+        rules = self.rules(profile)
+        for number, phase in enumerate(self.phases, start=1):
+            if isinstance(phase, StreamPhase) and phase.tracked is not None:
+                judged = 1 + (phase.slices - 1) // phase.judged_every
+                if judged < rules.window_rounds:
+                    return (
+                        f"{name_phase(number, phase)}, key longest_s: only {judged} slices are "
+                        "judged, and a "
+                        f"window needs {rules.window_rounds}: steady state cannot be reached"
+                    )
+        return None
 
     def rules(self, profile: Profile) -> SteadyStateTable:
         """Return the rule for steady state: the file's own numbers, else the profile's."""
@@ -179,24 +202,6 @@ TABLES_BY_PLACE: dict[str, type[msgspec.Struct]] = {
 
 MOST_STEPS_OF_A_ROUND = 1024  # each is a line in the report's tables
 _FASTEST_POISSON_IOPS = 1_000_000  # of one thread: fio computes the times in whole us
-
-
-def find_table_fault(
-    loads: Mapping[str, Load], phases: Sequence[OwnPhase], rules: SteadyStateTable, profile: Profile
-) -> str | None:
-    """Return the first fault, as ``load NAME, key K: reason`` or ``phase 2 (rounds), key K: reason``."""
-    if rules.max_rounds < rules.window_rounds:
-        return (
-            f"steady_state, key max_rounds: {rules.max_rounds} are fewer than the "
-            f"{rules.window_rounds} of a window, steady state cannot be reached"
-        )
-    for name, load in loads.items():
-        if fault := _in_load(load, profile):
-            return f"load {name}, key {fault}"
-    for number, phase in enumerate(phases, start=1):
-        if fault := _in_phase(phase, loads, profile):
-            return f"{name_phase(number, phase)}, key {fault}"
-    return _in_order(phases)
 
 
 def name_phase(number: int, phase: OwnPhase) -> str:
@@ -356,18 +361,4 @@ def _in_order(phases: Sequence[OwnPhase]) -> str | None:
     )
     if slices > MOST_SLICES:
         return f"phases, key longest_s: {slices:,} slices in all are more than {MOST_SLICES:,}"
-    return None
-
-
-def find_unreachable(phases: Sequence[OwnPhase], rules: SteadyStateTable) -> str | None:
-    """Return the first stream that ends before its steady state could be judged, as a fault."""
-    for number, phase in enumerate(phases, start=1):
-        if isinstance(phase, StreamPhase) and phase.tracked is not None:
-            judged = 1 + (phase.slices - 1) // phase.judged_every
-            if judged < rules.window_rounds:
-                return (
-                    f"{name_phase(number, phase)}, key longest_s: only {judged} slices are "
-                    "judged, and a "
-                    f"window needs {rules.window_rounds}: steady state cannot be reached"
-                )
     return None
