@@ -42,12 +42,12 @@ function mapNamed(layers, change) {
 const withColumns = (layers, width) => mapNamed(layers, (channel) =>
   channel.legend?.columns || channel.legend?.orient === "bottom" ? inColumns(channel, width) : channel);
 
-// On a phone a legend on top, in place of names beside the plot or of a legend there.
+// On a phone a legend on top, in place of names next to the plot or of a legend there.
 function withLegend(layers, width) {
   const isName = ({ name }) => name?.startsWith("end-");
-  const beside = layers.some(isName);
+  const hasNames = layers.some(isName);
   return mapNamed(layers.filter((one) => !isName(one)), (channel) => {
-    if (channel.field !== "series" || (channel.legend === null && !beside)) return channel;
+    if (channel.field !== "series" || (channel.legend === null && !hasNames)) return channel;
     return inColumns({ ...channel, legend: { ...channel.legend, orient: "top" } }, width);
   });
 }

@@ -177,15 +177,15 @@ if (dialog) {
     openedBy = null;
   });
   dialog.addEventListener("click", ({ target }) => {
-    // A click beside the dialog closes it.
+    // A click outside the dialog closes it.
     if (target === dialog) dialog.close();
     const button = target.closest("button[data-part]");
     if (button) showPart(button.dataset.part);
   });
-  // What is on top of the page would hide the values that are told of a point, were they not within it.
+  // An open dialog would hide the values of a point, unless they are within it.
   const bring = () => {
-    const told = document.getElementById("vg-tooltip-element"), place = dialog.open ? dialog : document.body;
-    if (told && told.parentNode !== place) place.append(told);
+    const tip = document.getElementById("vg-tooltip-element"), place = dialog.open ? dialog : document.body;
+    if (tip && tip.parentNode !== place) place.append(tip);
   };
   new MutationObserver(bring).observe(document.body, { childList: true });
   new MutationObserver(bring).observe(dialog, { attributeFilter: ["open"] });

@@ -2,7 +2,7 @@
 
 const figures = [...document.querySelectorAll("figure[data-chart]")];
 
-// One drawing of a figure at a time: of two views that are chosen quickly the last one stays.
+// One drawing of a figure at a time: of two views selected quickly, the last one stays.
 const drawings = new WeakMap();
 function redraw(figure) {
   const before = drawings.get(figure) ?? Promise.resolve();
@@ -57,8 +57,8 @@ function fillTables(figure, holder) {
   let titles = "", body;
   for (const layer of spec.layer) {
     const rows = spec.datasets[layer.data.name];
-    const told = [layer.encoding.tooltip ?? []].flat();
-    const columns = told.filter(({ field }) => rows.length && field in rows[0]);
+    const tooltips = [layer.encoding.tooltip ?? []].flat();
+    const columns = tooltips.filter(({ field }) => rows.length && field in rows[0]);
     if (!columns.length) continue;
     if (titles !== columns.map(({ title }) => title).join("|")) {
       titles = columns.map(({ title }) => title).join("|");
@@ -66,7 +66,7 @@ function fillTables(figure, holder) {
     }
     for (const row of rows) {
       const texts = columns.map(({ field }) => format(row[field]));
-      // Layers share data, and the corners of a 3-D bar all tell the same.
+      // Layers share data, and all corners of a 3-D bar have the same texts.
       const text = titles + texts.join("|");
       if (seen.has(text)) continue;
       seen.add(text);

@@ -1,13 +1,13 @@
 // The views of a chart: which of them is shown, and the switches that choose it.
 // Each is a script of its figure: its chart, and as data its key, its name for each switch, and its text.
 
-const chosen = new WeakMap();
+const selected = new WeakMap();
 const viewsOf = (figure) => [...figure.querySelectorAll(":scope > script")];
-const viewOf = (figure) => chosen.get(figure) ?? viewsOf(figure)[0];
+const viewOf = (figure) => selected.get(figure) ?? viewsOf(figure)[0];
 const specOf = (figure) => JSON.parse(viewOf(figure).textContent);
 const namesOf = (view) => JSON.parse(view.dataset.choice);
 
-// What a switch now stands at, and of the views that have it the one that agrees most with the others.
+// The position of a switch, and of the views that have it the one that agrees most with the others.
 function findView(figure, at, name) {
   const before = namesOf(viewOf(figure));
   const agreement = (view) => namesOf(view).filter((each, i) => i !== at && each === before[i]).length;
@@ -16,9 +16,9 @@ function findView(figure, at, name) {
     .reduce((best, view) => (agreement(view) > agreement(best) ? view : best));
 }
 
-// Says and marks what is chosen; the figures that are to be drawn are the answer.
+// Shows and marks the selected view; returns the figures to draw.
 function choose(figure, view) {
-  chosen.set(figure, view);
+  selected.set(figure, view);
   namesOf(view).forEach((name, at) => {
     for (const input of figure.querySelectorAll(`[data-switch="${at}"] input`)) {
       input.checked = input.value === name;
