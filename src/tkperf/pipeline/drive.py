@@ -136,7 +136,6 @@ class DriveSubject(RunSubject):
                 ioengine,
                 version=version,
                 write_cache=cache.apply(),
-                watched=permit.identity,
                 drives=[permit.identity],
             ) as equipment,
         ):
@@ -286,13 +285,12 @@ class SegmentsSubject(DriveSubject):
                     self._request,
                     target.permit,
                     target,
+                    # The drive's own counters also see I/O outside the mapping.
                     replace(fitted, identity=permit.identity),
                     facts,
                     ioengine,
                     version=version,
                     write_cache=disclosed,
-                    # The drive's own counters also see I/O outside the mapping.
-                    watched=permit.identity,
                     drives=[permit.identity],
                     mapped=Mapped(permit=permit, path=name),
                 ) as equipment:

@@ -131,7 +131,6 @@ class SoftwareRaidSubject(RunSubject):
                     find_ioengine(self._request.ioengine, fitted, permit),
                     version=version,
                     write_cache="members: " + ", ".join(sorted(set(disclosed))),
-                    watched=permit.identity,
                     drives=[member_permit.identity for member_permit in permits],
                     fill_permits=permits,
                 )
@@ -204,7 +203,6 @@ class MegaRaidSubject(RunSubject):
                     find_ioengine(self._request.ioengine, fitted, permit),
                     version=version,
                     write_cache=f"controller: {self._raid.write_policy}",
-                    watched=permit.identity,
                 )
             )
             opened.append(equipment)

@@ -107,7 +107,6 @@ def fio_equipment(
     *,
     version: str,
     write_cache: str,
-    watched: DeviceIdentity,
     drives: Sequence[DeviceIdentity] = (),
     fill_permits: Sequence[ErasePermit] = (),
     mapped: Mapped | None = None,
@@ -115,9 +114,9 @@ def fio_equipment(
     """Yield the equipment with fio as the engine on a permitted device, with the best clock of this host.
 
     Args:
+        fitted: the run; the counters of its device show other I/O.
         ioengine: fio's I/O engine, as ``find_ioengine`` found it.
         version: fio's.
-        watched: the device whose counters show other I/O.
         drives: drives whose own logs are read.
     """
     clock = choose_clock()
@@ -138,7 +137,7 @@ def fio_equipment(
     )
     members = [each.identity for each in fill_permits]
     with (
-        watching(watched) as counters,
+        watching(fitted.identity) as counters,
         watching(*members) as fill_counters,
         reading_logs(*drives, wanted=request.telemetry) as telemetry,
     ):
