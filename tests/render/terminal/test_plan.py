@@ -1,0 +1,29 @@
+"""A plan in the terminal."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+
+import tkperf
+from tkperf.page.plan import build_plan_page
+from tkperf.pipeline.outlook import ASSUMED, look_out, parse_rating
+from tkperf.render.terminal.console import OutputConsole
+from tkperf.render.terminal.plan import print_plan
+
+
+def test_80_columns_break_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of tests, phases and conditions."""
+    shown = StringIO()
+    console = OutputConsole(file=shown, width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr("tkperf.render.terminal.plan.open_console", lambda: console)
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["lat", "cbw", "hir"])
+    outlook = look_out(plan, ASSUMED, parse_rating("600TBW"))
+    print_plan(outlook)
+    page = build_plan_page(outlook)
+    cells = [cell for table in page.overview for row in table.rows for cell in row]
+    facts = [text for _, texts in page.disclosure for _, text in texts]
+    words = {word for text in (*cells, *facts) for word in text.split()}
+    assert words <= set(shown.getvalue().split())
+    assert max(map(len, shown.getvalue().splitlines())) <= 80
