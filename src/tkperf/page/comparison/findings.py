@@ -229,12 +229,11 @@ def _of_cohort(comparison: Comparison, cohort: Cohort) -> Iterator[str]:
     if not cohort.figures:
         return
     names = name_headlines(comparison)
-    group = describe_group(comparison)
-    yield f"{group}: {_describe_spreads(cohort.figures, names)}."
     strays = [(one, figure) for figure in cohort.figures for one in figure.outliers]
     strays.sort(key=lambda pair: -abs(pair[0].score))
     for name in list(dict.fromkeys(one.name for one, _ in strays))[:_MOST_OUTLIERS]:
         yield _outlier_sentence(name, [pair for pair in strays if pair[0].name == name], names)
+    yield f"{describe_group(comparison)}: {_describe_spreads(cohort.figures, names)}."
     if not strays and len(comparison.names) < FEWEST_SCORED:
         yield f"Outliers are named among {FEWEST_SCORED} runs or more."
     elif not strays:

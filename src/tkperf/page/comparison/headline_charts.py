@@ -45,6 +45,7 @@ _ONE = Rule(kind=RuleKind.REFERENCE, y=1.0)
 _MOST_BARS = 40
 # The axis of values goes so many times beyond the longest bar, so that its value can be read there.
 _ROOM_FOR_VALUE = 1.1
+_ROOM_FOR_NAME = 1.3
 
 
 def build_headline_charts(comparison: Comparison) -> Iterator[ChartView]:
@@ -57,10 +58,7 @@ def build_headline_charts(comparison: Comparison) -> Iterator[ChartView]:
     headlines = sort_headlines(comparison)
     if len(comparison.names) <= _MOST_BARS:
         yield _bars(comparison, headlines)
-    if comparison.cohort is not None or len(comparison.names) > MOST_ACROSS:
-        yield from _spread(comparison, headlines)
-    else:
-        yield from _intervals(comparison, headlines)
+    yield from _times_better(comparison, headlines)
 
 
 def _bars(comparison: Comparison, headlines: Sequence[ComparedRow]) -> ChartView:
@@ -84,9 +82,8 @@ def _bars(comparison: Comparison, headlines: Sequence[ComparedRow]) -> ChartView
 
 def _draw_bars(comparison: Comparison, headline: ComparedRow, title: str, *, few: bool) -> Chart:
     """Return a bar for each run: few in their order and colours, many with the best on top and outliers coloured."""
-    measure = headline.quantity
+    measure, to_first = headline.quantity, comparison.cohort is None
     notable = {} if few else dict(_notable(comparison, headline))
-    to_first = comparison.cohort is None
     curves = []
     for number, (name, entry) in enumerate(zip(comparison.names, headline.entries, strict=True)):
         if entry.value is None:
@@ -125,120 +122,92 @@ def _place_value(at: Place, entry: Entry, *facts: str) -> Point:
     return Point(at, entry.value, low, high, flag=flag(entry), facts=facts)
 
 
-def _intervals(comparison: Comparison, headlines: Sequence[ComparedRow]) -> Iterator[ChartView]:
-    """Yield a point for each headline figure and run with the interval of its ratio, around a line at 1."""
-    first, *others = comparison.names
-    figures = name_headlines(comparison)
-    # A single run needs no name: its colour is that of the change.
-    points: dict[str, list[Point]] = {name: [] for name in (others if len(others) > 1 else _TONES)}
+def _times_better(comparison: Comparison, headlines: Sequence[ComparedRow]) -> Iterator[ChartView]:
+    """Yield all headline figures on one axis: a point for each run, with more than 1 better whatever the quantity.
+
+    A few runs have intervals, and a colour each. Of many, or of a cohort, the ones to look at are named, and a band
+    has the middle half.
+    """
+    few = comparison.cohort is None and len(comparison.names) <= MOST_ACROSS
+    reference, figures = name_reference(comparison), name_headlines(comparison)
+    # The first colour belongs to the first run, the reference of all others; a single other one has that of the change.
+    colours = dict(zip(comparison.names, PALETTE, strict=False)) if few else {}
+    by_run = len(colours) > 2
+    points: dict[str, list[Point]] = {name: [] for name in (colours if by_run else _TONES)}
+    others: list[Point] = []
+    bands: list[Point] = []
     for headline in headlines:
-        for name, entry in zip(others, headline.entries[1:], strict=True):
-            if not entry.ratio or headline.quantity.better is Better.NEITHER:
+        if headline.quantity.better is Better.NEITHER:
+            continue
+        figure, tones = figures[headline.place], dict(_notable(comparison, headline))
+        known: list[float] = []
+        for name, entry, ratio in zip(
+            comparison.names, headline.entries, comparison.ratios(headline), strict=True
+        ):
+            if not ratio or (few and name == reference):
                 continue
-            known = entry.ratio_uncertainty
-            ends = (None, None) if known is None else (known.low, known.high)
-            better, low, high = _times_better(headline, entry.ratio, *ends)
-            exactly = describe_exactly(headline.quantity, entry)
-            point = Point(
-                figures[headline.place], better, low, high, flag=flag(entry),
-                facts=(f"{entry.change}; {exactly}",),
-            )  # fmt: skip
-            points[name if len(others) > 1 else _tone(entry.change)].append(point)
-    drawn = {str(point.x) for of_name in points.values() for point in of_name}
-    places = tuple(figures[row.place] for row in headlines if figures[row.place] in drawn)
-    if not places:
+            of_ratio = entry.ratio_uncertainty if few else None
+            ends = (None, None) if of_ratio is None else (of_ratio.low, of_ratio.high)
+            times = _turn_better(headline, ratio, *ends)
+            sure = describe_exactly(headline.quantity, entry, to_first=comparison.cohort is None)
+            facts = (name, "; ".join(filter(None, (entry.change if few else None, sure))))
+            known.append(times[0])
+            group = points[name] if by_run else others
+            if not by_run and (few or name in tones):
+                group = points[_tone(entry.change) if few else tones[name]]
+            group.append(Point(figure, *times, flag=flag(entry), facts=facts))
+        if known:  # none to a median of 0
+            low, _, high = quantiles(
+                [*known, *known][: max(2, len(known))], n=4, method="inclusive"
+            )
+            bands.append(Point(figure, median(known), low, high))
+    if not bands:
         return
-    # The first colour belongs to the first run, the reference of all others.
-    colours = dict(zip(others, PALETTE[1:], strict=False)) if len(others) > 1 else _TONES
-    of = others[0] if len(others) == 1 else "each run"
+    drawn = [point.y or 1.0 for of in (others, *points.values()) for point in of]
+    furthest = max(max(each, 1 / each) for each in drawn)
+    facts = ("" if by_run else "Run", "Sure")
+    run = Curve(mark=Mark.POINT, facts=facts, has_texts=not few)
+    background = (
+        Curve(points=tuple(bands), mark=Mark.RANGE),
+        replace(run, points=tuple(others), muted=True, has_texts=False),
+    )
+    named = (
+        replace(run, name=name, points=tuple(of), colour=colours[name] if by_run else _TONES[name])
+        for name, of in points.items()
+        if of
+    )
+    who = "outliers are named" if comparison.cohort else "the lowest and the highest are named"
+    how = (
+        f"with the {INTERVAL}, where it is known" if few else f"the band has the middle half; {who}"
+    )
     yield ChartView(
-        key="headline-ratios",
-        text=f"How many times better {of} is than {first}, with the {INTERVAL}, where it is known: "
-        "2 is twice the IOPS, or half the latency.",
+        key="headline-ratios" if few else "headline-spread",
+        text=f"How many times better than {reference} each run is; {how}. 2 is twice the IOPS, or half the latency.",
         chart=Chart(
             title="Headline figures",
-            x=Axis(title="Figure", scale=Scale.ORDINAL, places=places),
-            y=Axis(title=f"Times better than {first}", scale=Scale.RATIO),
-            curves=tuple(
-                Curve(
-                    name=name, points=tuple(of_name), mark=Mark.POINT, colour=colours[name],
-                    facts=("Sure",),
-                )
-                for name, of_name in points.items()
+            x=Axis(title="Figure", scale=Scale.ORDINAL, places=tuple(str(each.x) for each in bands)),
+            y=Axis(
+                title=f"Times better than {reference}", scale=Scale.RATIO,
+                includes=() if few else (_ROOM_FOR_NAME * furthest,),
             ),
+            curves=(*(() if few else background), *named),
             rules=(_ONE,),
-            series="Run" if len(others) > 1 else "",
-            legend=Legend.TOP if len(others) > 1 else Legend.NONE,
+            series="Run" if by_run else "",
+            legend=Legend.TOP if by_run else Legend.NONE,
             flat=True,
-            grouped=len(others) > 1,
+            grouped=by_run,
         ),
-        question=f"How many times better than {first}?",
+        question=f"How many times better than {reference}?",
     )  # fmt: skip
 
 
-def _times_better(
-    row: ComparedRow, ratio: float, low: float | None = None, high: float | None = None
+def _turn_better(
+    row: ComparedRow, ratio: float, low: float | None, high: float | None
 ) -> tuple[float, float | None, float | None]:
     """Return a ratio and the ends of its interval so that more than 1 is better, whatever the quantity."""
     if row.quantity.better is not Better.LOWER:
         return ratio, low, high
     return 1 / ratio, 1 / high if high else None, 1 / low if low else None
-
-
-def _spread(comparison: Comparison, headlines: Sequence[ComparedRow]) -> Iterator[ChartView]:
-    """Yield each run as a point in the row of each figure, with the middle half as a bar."""
-    reference = name_reference(comparison)
-    of_cohort = comparison.cohort is not None
-    figures = name_headlines(comparison)
-    bands: list[Point] = []
-    named: dict[str, list[Point]] = {tone: [] for tone in _TONES}
-    others: list[Point] = []
-    for headline in headlines:
-        ratios = comparison.ratios(headline)
-        better = [_times_better(headline, ratio)[0] if ratio else None for ratio in ratios]
-        known = [each for each in better if each is not None]
-        # Without a ratio the median of a cohort is 0.
-        if not known or headline.quantity.better is Better.NEITHER:
-            continue
-        tones, figure = dict(_notable(comparison, headline)), figures[headline.place]
-        low, _, high = quantiles([*known, *known][: max(2, len(known))], n=4, method="inclusive")
-        bands.append(Point(figure, median(known), low, high))
-        for name, entry, times in zip(comparison.names, headline.entries, better, strict=True):
-            exactly = describe_exactly(headline.quantity, entry, to_first=not of_cohort)
-            if times is not None:
-                point = Point(figure, times, flag=flag(entry), facts=(name, exactly))
-                (named[tones[name]] if name in tones else others).append(point)
-    if not bands:
-        return
-    facts = ("Run", "Sure")
-    who = "outliers are named" if of_cohort else "the lowest and the highest are named"
-    yield ChartView(
-        key="headline-spread",
-        text=f"Each run a point for each headline figure: how many times better than {reference}. The band has the middle half of the runs; {who}.",
-        chart=Chart(
-            title="Headline figures",
-            x=Axis(
-                title="Figure", scale=Scale.ORDINAL, places=tuple(str(each.x) for each in bands)
-            ),
-            y=Axis(title=f"Times better than {reference}", scale=Scale.RATIO),
-            curves=(
-                Curve(points=tuple(bands), mark=Mark.RANGE),
-                Curve(points=tuple(others), mark=Mark.POINT, muted=True, facts=facts),
-                *(
-                    Curve(
-                        name=tone, points=tuple(points), mark=Mark.POINT, colour=_TONES[tone],
-                        facts=facts, has_texts=True,
-                    )
-                    for tone, points in named.items()
-                    if points
-                ),
-            ),
-            rules=(_ONE,),
-            legend=Legend.NONE,
-            flat=True,
-        ),
-        question="How are the runs spread?",
-    )  # fmt: skip
 
 
 def _notable(comparison: Comparison, headline: ComparedRow) -> Iterator[tuple[str, str]]:

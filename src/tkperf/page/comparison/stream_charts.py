@@ -7,14 +7,14 @@ from dataclasses import replace
 from statistics import fmean
 
 from tkperf.analysis.comparing.comparison import Comparison
-from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.results import SectionResult
 from tkperf.model.histogram import COARSE_WIDTH
 from tkperf.model.quantity import IOPS, Quantity
 from tkperf.page.chart import DASH_COUNT, NEUTRAL, PALETTE, Axis, Chart, Curve, Point, Scale
 from tkperf.page.comparison.tables import MOST_ACROSS
 from tkperf.page.figures.curves import flag
 from tkperf.page.figures.response_times import exceedance_points
-from tkperf.page.figures.streams import TIME, Over, drive_fills, find_time_unit
+from tkperf.page.figures.streams import TIME, Over, draw_stream, drive_fills, find_time_unit
 from tkperf.page.naming import capitalise, find_naming
 from tkperf.page.page import ChartView
 from tkperf.page.subject import find_quantities
@@ -25,7 +25,8 @@ Bucket = tuple[float, float, int]
 _LONGEST_NAME = 40
 _TAIL_PERCENT = 0.1
 
-Sections = dict[str, dict[str, SectionResult]]
+# Results of a section by run.
+Sections = dict[str, SectionResult]
 
 
 def build_test_charts(comparison: Comparison, test: str) -> tuple[ChartView, ...]:
@@ -37,60 +38,47 @@ def build_test_charts(comparison: Comparison, test: str) -> tuple[ChartView, ...
     )
 
 
-def build_over_time(sections: dict[str, SectionResult], key: str, title: str) -> ChartView:
-    """Return the chart of IOPS over time of the runs' streams."""
-    lasted_s = max(
-        section.slices[-1].start_s + section.slices[-1].duration_s for section in sections.values()
-    )
-    unit, unit_s = find_time_unit(lasted_s)
-    in_unit = Over(title=TIME.title, at=lambda slice_result: TIME.at(slice_result) / unit_s)
+def build_over_time(sections: Sections, key: str, title: str) -> ChartView:
+    """Return the chart of IOPS over time of the runs' streams, all in one unit of time."""
+    lasts = [section.slices[-1] for section in sections.values()]
+    unit, unit_s = find_time_unit(max(last.start_s + last.duration_s for last in lasts))
+    time = Over(title=f"{TIME.title} ({unit})", at=lambda each: TIME.at(each) / unit_s)
     return ChartView(
         key=key,
         text=f"{title}: IOPS of every slice over time, a curve for each run.",
-        chart=_draw_streams(
-            sections, title, dict.fromkeys(sections, in_unit), f"{TIME.title} ({unit})"
-        ),
+        chart=_draw_streams(sections, title, dict.fromkeys(sections, time)),
     )
 
 
-def find_streams(comparison: Comparison, test: str) -> Sections:
+def find_streams(comparison: Comparison, test: str) -> dict[str, Sections]:
     """Return the streams of several slices that every run has: by section, then by run."""
     return _in_all(comparison, test, lambda section: len(section.slices) > 1)
 
 
 def _courses(comparison: Comparison, test: str) -> Iterator[ChartView]:
-    """Yield one chart per stream: over time and, if known, over drive fills as a second view."""
-    fills = dict(_fills(comparison, test))
-    for number, (name, sections) in enumerate(find_streams(comparison, test).items()):
-        chart = build_over_time(sections, f"{test}time{number or ''}", name)
-        others = (fills[name],) if name in fills else ()
-        yield replace(
-            chart, question=f"{name}: how do the runs go on?", choice=("time",), others=others
-        )
-
-
-def _fills(comparison: Comparison, test: str) -> Iterator[tuple[str, ChartView]]:
-    """Yield a chart by section if every run recorded the amount that it wrote."""
-    ranges = {
+    """Yield one chart per stream: over time and, if every run recorded what it wrote, over drive fills."""
+    lengths = {
         name: result.info.active_range_length_bytes
         for name, result in zip(comparison.names, comparison.results, strict=True)
     }
-    fills = {name: drive_fills(length) for name, length in ranges.items() if length}
     for number, (name, sections) in enumerate(find_streams(comparison, test).items()):
-        totals_recorded = all(
-            section.slices[-1].total_written_bytes for section in sections.values()
+        fills = {
+            run: drive_fills(length)
+            for run, section in sections.items()
+            if (length := lengths[run]) and section.slices[-1].total_written_bytes
+        }
+        over_fills = ChartView(
+            key=f"{test}fills{number or ''}",
+            text=f"{name}: IOPS of every slice over what was written in multiples of the capacity in use, "
+            "so that drives of different sizes are seen in the same state.",
+            choice=("drive fills",),
+            chart=_draw_streams(sections, f"{name}, over drive fills", fills),
         )
-        if not totals_recorded or len(fills) < len(sections):
-            continue
-        yield (
-            name,
-            ChartView(
-                key=f"{test}fills{number or ''}",
-                text=f"{name}: IOPS of every slice over what was written in multiples of the capacity in use, "
-                "so that drives of different sizes are seen in the same state.",
-                choice=("drive fills",),
-                chart=_draw_streams(sections, f"{name}, over drive fills", fills, "Drive fills"),
-            ),
+        yield replace(
+            build_over_time(sections, f"{test}time{number or ''}", name),
+            question=f"{name}: how do the runs go on?",
+            choice=("time",),
+            others=(over_fills,) if len(fills) == len(sections) else (),
         )
 
 
@@ -119,40 +107,32 @@ def _areas(comparison: Comparison, test: str) -> Iterator[ChartView]:
             )
 
 
-def _in_all(comparison: Comparison, test: str, wanted: Callable[[SectionResult], bool]) -> Sections:
+def _in_all(
+    comparison: Comparison, test: str, wanted: Callable[[SectionResult], bool]
+) -> dict[str, Sections]:
     """Return the runs' results by section; only sections that every run has."""
-    by_section: Sections = {}
+    by_section: dict[str, Sections] = {}
     for name, result in zip(comparison.names, comparison.results, strict=True):
-        for section in _sections(result, test):
+        for section in (each for one in result.tests if one.name == test for each in one.sections):
             if wanted(section):
                 by_section.setdefault(section.name, {})[name] = section
-    return {
-        name: of_runs
-        for name, of_runs in by_section.items()
-        if len(of_runs) == len(comparison.names)
-    }
+    runs = len(comparison.names)
+    return {name: of_runs for name, of_runs in by_section.items() if len(of_runs) == runs}
 
 
-def _sections(result: RunResult, test: str) -> tuple[SectionResult, ...]:
-    return next(
-        (test_result.sections for test_result in result.tests if test_result.name == test), ()
-    )
-
-
-def _draw_streams(
-    sections: Mapping[str, SectionResult], title: str, over: Mapping[str, Over], x_title: str
-) -> Chart:
+def _draw_streams(sections: Sections, title: str, over: Mapping[str, Over]) -> Chart:
     """Return IOPS of every slice, a curve for each run; ``over`` is the place of each run's slices."""
     called = shorten_names(sections)
-    curves = {
-        called[name]: tuple(
-            Point(over[name].at(each), each.values.value(IOPS), flag=flag(each.values))
-            for each in section.slices
-        )
-        for name, section in sections.items()
+    charts = {
+        called[run]: draw_stream(sections[run], (IOPS,), title, over=of) for run, of in over.items()
     }
-    chart = Chart(title=title, x=Axis(title=x_title), y=Axis(title=IOPS.title))
-    return _add_runs(chart, [Curve(name=name, points=of) for name, of in curves.items()], _end)
+    curves = [
+        replace(curve, name=name, dots=False)
+        for name, chart in charts.items()
+        for curve in chart.curves
+    ]
+    axis = Axis(title=next((of.title for of in over.values()), ""))
+    return _add_runs(Chart(title=title, x=axis, y=Axis(title=IOPS.title)), curves, _end)
 
 
 def _add_runs(
