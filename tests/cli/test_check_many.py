@@ -219,4 +219,4 @@ def test_a_notice_of_several_runs_is_one_badge(good: RunResult) -> None:
     infos = [replace(good.info, name=name, notices=(f"DAMAGED: {name}",)) for name in ("A", "B")]
     page = build_check_page(judge(replace(good, info=info) for info in infos))
     assert page.banners == ("DAMAGED: A (A)", "DAMAGED: B (B)")
-    assert [badge.text for badge in list_badges(page)] == ["DAMAGED"]
+    assert [badge.text for badge in list_badges(page.banners)] == ["DAMAGED"]

@@ -38,10 +38,10 @@ from tkperf.page.whole_test import build_test_figures
 from tkperf.page.wording import format_known_capacity, format_written
 from tkperf.page.words.flags import describe_counts, describe_gaps
 from tkperf.page.words.run import describe_progress, describe_resumptions, describe_step_under_way
+from tkperf.procedures import ORDER_OF_TKPERF
 
-# By profile; others have the order of the run. TKperf's reports: reports/RstReport.py, SsdPerfTest.toRst.
-_ORDER_OF_TKPERF = ("iops", "tp", "lat", "writesat")
-_SECTION_ORDERS = {"tkperf-2.2": _ORDER_OF_TKPERF, TKPERF_PROFILE: _ORDER_OF_TKPERF}
+# By profile; others have the order of the run.
+_ORDERS = {"tkperf-2.2": ORDER_OF_TKPERF, TKPERF_PROFILE: ORDER_OF_TKPERF}
 NO_LOADS: Mapping[str, LoadsOfTest] = MappingProxyType({})
 
 
@@ -117,7 +117,7 @@ def build_view(
 
 def _in_section_order(result: RunResult) -> RunResult:
     """Return the result with its tests in the order of the specification's reports; the others follow."""
-    order = _SECTION_ORDERS.get(result.info.profile_name, ())
+    order = _ORDERS.get(result.info.profile_name, ())
     places = {name: place for place, name in enumerate(order)}
     ordered = sorted(result.tests, key=lambda test: places.get(test.name, len(places)))
     return replace(result, tests=tuple(ordered))

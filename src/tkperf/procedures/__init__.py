@@ -76,6 +76,9 @@ TAKEN_NAMES = (*(test.name for test in TESTS), *_NOT_FOR_TESTS)
 SSD_TESTS, HDD_TESTS = _suite("ssd"), _suite("hdd")
 SUITES: dict[str, dict[str, Test]] = {"ssd": SSD_TESTS, "hdd": HDD_TESTS, "raid": _suite("raid")}
 
+ORDER_OF_TKPERF = ("iops", "tp", "lat", "writesat")
+"""Tests in the order of TKperf's reports (its reports/RstReport.py, SsdPerfTest.toRst)."""
+
 
 def find_test(
     suite: str, name: str, stored_profile: Mapping[str, object] | None = None
