@@ -54,7 +54,7 @@ def test_what_a_run_takes_is_said_before_anybody_tries() -> None:
     document = json.loads(tkperf("profiles", "show", "pts-c-1.2", "--json").stdout)
     assert document["needs"].startswith("profile pts-c-1.2 tests 16 GiB in 2,048 segments")
     assert document["profile"]["active_range"]["segments"] == 2048
-    assert document["keys"]["preconditioning"]["passes"].startswith("how many times")
+    assert document["keys"]["preconditioning"]["passes"].startswith("number of times")
     assert document["tests"]["ssd"]["lat"][0] == "Purge"
 
 

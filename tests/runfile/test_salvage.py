@@ -91,7 +91,7 @@ def test_a_page_costs_the_rows_on_it(
         kinds.add(was[0])
         after = steps_of(record)
         lost = before.keys() - after.keys()
-        assert {(row.test, row.number) for row in left_out if row.step} >= lost
+        assert {(row.test, row.number) for row in left_out if row.is_step} >= lost
         if was[0] == LEAF:
             assert len(lost) <= int.from_bytes(was[3:5], "big")
         elif was[0] == OVERFLOW:
@@ -117,7 +117,7 @@ def test_what_is_lost_is_disclosed(whole: Path, schema_pages: int, tmp_path: Pat
         if was[0] != LEAF or page < schema_pages:
             continue
         with RunFile(path) as run_file:
-            lost = [row for row in run_file.record().left_out if row.step]
+            lost = [row for row in run_file.record().left_out if row.is_step]
         if lost:
             done = CliRunner().invoke(cli, ["show", str(path)], env={"COLUMNS": "400"})
             assert done.exit_code == 0

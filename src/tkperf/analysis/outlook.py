@@ -184,7 +184,7 @@ class Outlook:
         return sum_bytes(self.stages)[1]
 
     @property
-    def purges(self) -> int:
+    def purge_count(self) -> int:
         return sum(stage.what == PURGE for stage in self.stages)
 
     @property

@@ -162,7 +162,7 @@ def _test(
 ) -> TestResult:
     info, plan = record.info, _plan(record.info.suite, test)
     planned, ceiling_us = _planned_areas(info, test), _find_ceiling_us(info, test.name)
-    lost = [row for row in record.left_out if row.step and row.test == test.name]
+    lost = [row for row in record.left_out if row.is_step and row.test == test.name]
     sections: dict[str, list[StepRecord]] = {}
     for step in test.steps:
         sections.setdefault(step.section, []).append(step)

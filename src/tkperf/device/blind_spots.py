@@ -71,7 +71,7 @@ def find_blind_spots(
         return ()
     survey = make_survey(identity, sys_root=sys_root, proc_root=proc_root)
     # ``fuse.sshfs`` counts as ``fuse``.
-    file_system = survey.place.mount.kind.partition(".")[0] if survey.place else "not known"
+    file_system = survey.mounted.mount.kind.partition(".")[0] if survey.mounted else "not known"
     alone = survey.ask_file_state(count=True).open_elsewhere is False
     # The kernel counts elsewhere the uses of an overlay's file that do not go through the overlay.
     alone = alone and file_system not in (*_SHARED, "overlay", "not known")

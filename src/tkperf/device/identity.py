@@ -25,7 +25,7 @@ from tkperf.device.sysfs import (
     udev_properties,
 )
 from tkperf.device.usage.kernel import ask_backing
-from tkperf.device.usage.mounts import find_place, read_mounts
+from tkperf.device.usage.mounts import find_mounted_path, read_mounts
 from tkperf.model.errors import DeviceError, reason_of
 
 BLKGETSIZE64 = 0x80081272
@@ -222,7 +222,7 @@ def _identify_block_device(descriptor: int, real: Path, status: os.stat_result) 
 
 def file_system_of(path: Path) -> str | None:
     """Return the type of a path's file system, e.g. ``ext4``; None if its mount cannot be seen."""
-    place = find_place(path, [*read_mounts(PROC_ROOT / "self", None)], PROC_ROOT)
+    place = find_mounted_path(path, [*read_mounts(PROC_ROOT / "self", None)], PROC_ROOT)
     return None if place is None else place.mount.kind
 
 

@@ -27,7 +27,7 @@ from tkperf.device.usage.mounts import (
     Mount,
     MountedPath,
     find_layers,
-    find_place,
+    find_mounted_path,
     holds,
     read_mounts,
     shows,
@@ -45,7 +45,7 @@ class Survey:
     sys_root: Path
     proc_root: Path
     subject: Subject
-    place: MountedPath | None
+    mounted: MountedPath | None
     loops: tuple[LoopDevice, ...]
     swaps: tuple[Swap, ...]
     exports: tuple[Export, ...]
@@ -78,7 +78,7 @@ class Survey:
             # If tkperf itself has it open, the kernel grants no lease.
             count=count and not self.processes.own,
             swap=bool(self.lost_swaps),
-            file_system=self.place.mount.kind if self.place else None,
+            file_system=self.mounted.mount.kind if self.mounted else None,
         )
 
     def find_locks(self) -> tuple[Lock, ...]:
@@ -91,7 +91,7 @@ class Survey:
 
     def _kernel_file(self) -> FileId | None:
         inode = self.identity.inode
-        same = inode is not None and (self.place is None or self.place.file_system == inode[0])
+        same = inode is not None and (self.mounted is None or self.mounted.file_system == inode[0])
         return inode if same else None
 
     def find_overlays(self) -> Iterator[tuple[str, Mount, bool]]:
@@ -132,12 +132,12 @@ def make_survey(
     own_mounts = tuple(read_mounts(proc_root / "self", None))
     place = None
     if identity.kind is TargetKind.FILE:
-        place = find_place(path, own_mounts, proc_root)
+        place = find_mounted_path(path, own_mounts, proc_root)
         subject = _file_subject(identity, path, place)
     else:
         assert identity.major_minor is not None
         subject = find_device_subject(identity.major_minor, loops, sys_root)
-    places = [find_place(path, own_mounts, proc_root) for path in subject.paths.values()]
+    places = [find_mounted_path(path, own_mounts, proc_root) for path in subject.paths.values()]
     processes = look_at_processes(
         proc_root,
         replace(subject, nodes={}, beneath={}, characters={}) if files_only else subject,
@@ -149,7 +149,7 @@ def make_survey(
         sys_root=sys_root,
         proc_root=proc_root,
         subject=subject,
-        place=place,
+        mounted=place,
         loops=loops,
         swaps=find_swaps(proc_root),
         exports=tuple(find_exports(sys_root, proc_root, mounts)),

@@ -198,7 +198,7 @@ class UnfinishedStep:
 class LeftOut:
     """A part of a run file that no reader can use: name, reason, and its place if known.
 
-    ``step``: the part is a whole step, so its round, or its stream, is not complete.
+    ``is_step``: the part is a whole step, so its round, or its stream, is not complete.
     """
 
     what: str
@@ -206,7 +206,7 @@ class LeftOut:
     test: str | None = None
     section: str | None = None
     number: int | None = None
-    step: bool = False
+    is_step: bool = False
 
     def __str__(self) -> str:
         return f"{self.what}: {self.reason}"

@@ -94,7 +94,7 @@ def describe_time(outlook: Outlook) -> str:
     if outlook.simulated:
         without = " of simulated time"
     else:
-        without = " without purging" if outlook.purges else ""
+        without = " without purging" if outlook.purge_count else ""
     return format_durations(outlook.shortest_s, outlook.longest_s) + without
 
 

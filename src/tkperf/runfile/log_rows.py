@@ -129,7 +129,7 @@ class LogRows:
                 test=test,
                 section=section if isinstance(section, str) else None,
                 number=number if isinstance(number, int) else None,
-                step=True,
+                is_step=True,
             )
             return None
         histograms = step.measurement.read.histogram, step.measurement.write.histogram
@@ -168,14 +168,16 @@ class LogRows:
                     test = tests[test_id]
                     what = f"step {sequence} of {test} ({section}, {kind} {number})"
                     self._salvage.leave_out(
-                        what, reason, test=test, section=section, number=number, step=True
+                        what, reason, test=test, section=section, number=number, is_step=True
                     )
         except sqlite3.DatabaseError as error:
             require_damage(error)
             for rows in lost:
                 self._salvage.leave_out_rows("step", *rows)
                 for test in tests.values():
-                    self._salvage.leave_out(f"perhaps steps of {test}", error, test=test, step=True)
+                    self._salvage.leave_out(
+                        f"perhaps steps of {test}", error, test=test, is_step=True
+                    )
 
     def _disturbances(
         self, test: str, step: Columns, rows: list[Columns]

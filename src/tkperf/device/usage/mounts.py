@@ -98,7 +98,9 @@ class MountedPath:
         return os.makedev(int(major), int(minor))
 
 
-def find_place(path: str | Path, mounts: Sequence[Mount], proc_root: Path) -> MountedPath | None:
+def find_mounted_path(
+    path: str | Path, mounts: Sequence[Mount], proc_root: Path
+) -> MountedPath | None:
     """Find the place that a path leads to; None if it cannot be opened or its mount cannot be seen."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -162,7 +164,7 @@ def holds(
         except (OSError, ValueError):
             continue
         reachable = True
-        here, there = (find_place(path, mounts, proc_root) for path in (target, way))
+        here, there = (find_mounted_path(path, mounts, proc_root) for path in (target, way))
         if here is None or there is None:
             inside = any(os.path.samestat(above.stat(), folder) for above in target.parents)
         else:
