@@ -159,25 +159,19 @@ def _build_values(
 def _value_cell(
     comparison: Comparison, measure: Measure, entry: Entry, ratio: float | None
 ) -> _Cell:
-    if comparison.arrangement is not Arrangement.COHORT:
-        text = describe_entry(measure, entry)
-        return _Cell(text=text, hint=describe_exactly(measure, entry), change=entry.change)
-    value = _describe_alone(measure, entry)
-    to_median = "" if ratio is None else f" ×{format_ratio(ratio)}"
-    return _Cell(text=value + to_median, hint=describe_exactly(measure, entry, to_first=False))
+    """Return the cell of ``20.5 ×1.952``: the value with its marks and its ratio, unless it is the reference."""
+    of_cohort = comparison.arrangement is Arrangement.COHORT
+    text, change = _describe_alone(measure, entry), None if of_cohort else entry.change
+    if ratio is not None and (of_cohort or entry.ratio is not None):
+        times = f"×{format_ratio(ratio)}"
+        text += f" {times if of_cohort else mark_certainty(entry, times)}"
+    hint = describe_exactly(measure, entry, to_first=not of_cohort)
+    return _Cell(text=text, hint=hint, change=change)
 
 
 def _describe_alone(measure: Measure, entry: Entry) -> str:
     """Return the value with its marks, or the words for what was looked for and not found."""
     return entry.not_found or format_number(entry.value, measure.digits) + mark(entry)
-
-
-def describe_entry(measure: Measure, entry: Entry) -> str:
-    """Return ``20.5 ×1.952``: the value with its marks and its ratio to the first run."""
-    value = _describe_alone(measure, entry)
-    if entry.ratio is None:
-        return value
-    return f"{value} {mark_certainty(entry, f'×{format_ratio(entry.ratio)}')}"
 
 
 def describe_exactly(measure: Measure, entry: Entry, *, to_first: bool = True) -> str:
@@ -269,19 +263,20 @@ def _describe_run(comparison: Comparison, number: int) -> tuple[str, ...]:
 
 
 def _ratio_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
-    cells = []
     of_cohort = comparison.arrangement is Arrangement.COHORT
+    cells = []
     for entry, ratio in zip(row.entries, comparison.ratios(row), strict=True):
         if ratio is None:
             cells.append(_Cell(text=entry.not_found or NOT_MEASURED))
             continue
         text = format_ratio(ratio) + mark(entry)
-        hint = describe_exactly(row.quantity, entry, to_first=not of_cohort)
-        if of_cohort:
-            cells.append(_Cell(text=text, hint=hint))
-        else:
-            marked = mark_certainty(entry, text)
-            cells.append(_Cell(text=marked, hint=hint, change=entry.change))
+        cells.append(
+            _Cell(
+                text=text if of_cohort else mark_certainty(entry, text),
+                hint=describe_exactly(row.quantity, entry, to_first=not of_cohort),
+                change=None if of_cohort else entry.change,
+            )
+        )
     return cells
 
 
