@@ -37,6 +37,7 @@ HOSTILE = '#eval("1") $x$ *b* </script>\u202eRTL\0\x1b[31m' + "W" * 10_000
 DEVICE = {
     "model": "Model 9000",
     "serial": "SERIAL42",
+    "firmware": "1−2≤3→4",  # noqa: RUF001 - signs of print
     "kind": "simulated drive",
     "capacity_bytes": 240_057_409_536,
 }

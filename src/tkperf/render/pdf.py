@@ -21,8 +21,10 @@ from tkperf.render.drawing import draw_all, load_vega
 from tkperf.render.fonts import FOLDER
 from tkperf.render.paper import Document, charts_of
 
-# Characters that typst's own fonts lack: all but Latin, Greek, Cyrillic and punctuation.
-_OTHER_SCRIPT = re.compile(r"[^\u0000-\u052f\u2000-\u206f]")
+# Characters that neither Inter nor typst's own fonts have: all but Latin, Greek, Cyrillic, punctuation and a few signs.
+_OTHER_SCRIPT = re.compile(
+    r"[^\u0000-\u052f\u2000-\u206f\u2190-\u2195\u2212\u2248\u2260\u2264\u2265]"
+)
 
 
 def set_document(document: Document) -> bytes:
