@@ -97,7 +97,7 @@ class Repeated:
 
 
 def fold(stages: Sequence[Stage]) -> Iterator[Repeated]:
-    """Yield stages in their order, alike ones that follow each other together."""
+    """Yield stages in their order; consecutive equal stages become one."""
     at = 0
     while at < len(stages):
         size, times = 1, 1

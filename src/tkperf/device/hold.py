@@ -146,7 +146,7 @@ class Hold:
         """Claim the device again, through the anchor.
 
         Raises:
-            RefusedError: it cannot be opened exclusively, for example as another user has it.
+            RefusedError: it cannot be opened exclusively, for example because another program has it open.
         """
         if self.exclusive < 0:
             self.exclusive = _open_exclusively(Path(_link(self.anchor)), self.identity)

@@ -1,6 +1,6 @@
 """A drive with its permit, or segments of one, as the runner sees them.
 
-Of some drives tkperf measures only segments (docs/adr/0027). A linear mapping puts the segments one behind the other. So all I/O of fio to the mapping falls into the
+Of some drives tkperf measures only segments (docs/adr/0027). A linear mapping joins the segments. So all I/O of fio to the mapping falls into the
 segments, and each place in them is equally likely. The mapping has the kernel's claim on the drive while it
 exists. Preconditioning writes to the drive itself meanwhile.
 """
@@ -122,7 +122,7 @@ def mapping_name(drive: DeviceIdentity) -> str:
 
 
 def build_table(segments: Segments, major_minor: str) -> tuple[Target, ...]:
-    """Return the table, in sectors, that maps a device's segments one behind the other."""
+    """Return the table, in sectors, that joins a device's segments in their order."""
     length = segments.length_bytes // SECTOR_BYTES
     return tuple(
         Target(number * length, length, "linear", f"{major_minor} {start // SECTOR_BYTES}")

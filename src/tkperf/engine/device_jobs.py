@@ -62,7 +62,7 @@ class Seeds:
         self._taken: Counter[EngineLoad | Fill] = Counter()
 
     def next_of(self, load: EngineLoad | Fill) -> int:
-        """Return the seed of the next job of a load. Jobs that were made ready in vain do not change it."""
+        """Return the seed of the next job of a load. Jobs that were made ready but not used do not change it."""
         text = f"{self.run_seed}:{self._resumptions}:{self._taken[load]}:{load!r}"
         digest = hashlib.sha256(text.encode()).digest()
         return int.from_bytes(digest[:8], "little") >> (64 - _JOB_SEED_BITS)

@@ -82,7 +82,7 @@ class JobReading:
     depth_percents: Mapping[str, float]
 
     def reached(self, io_depth: int) -> bool | None:
-        """Return whether so many I/Os were outstanding at some time, to within a power of two; None: unknown."""
+        """Return whether ``io_depth`` I/Os were outstanding at some time, to within a power of two; None: unknown."""
         if not self.depth_percents:
             return None
         name = ">=64" if io_depth >= 64 else str(1 << (io_depth.bit_length() - 1))
@@ -171,7 +171,7 @@ def parse_document(document: bytes) -> FioReading:
     """Return one status document as a reading, all jobs together.
 
     Raises:
-        EngineError: this is no document of fio's, or it lacks the histogram.
+        EngineError: this is no document of fio, or it lacks the histogram.
     """
     try:
         decoded = msgspec.json.decode(document, type=_Document)

@@ -42,13 +42,13 @@ KEPT_STDERR_BYTES = 8 << 10
 LONGEST_SILENCE_S = 120.0
 # fio comes to its gate in a third of a second; a loaded host may need longer.
 LONGEST_START_S = 30.0
-# fio may go on so long after it should have ended, or report so long without moving a byte. A device that
+# Longest time for which fio may go on after its planned end, or report without moving a byte. A device that
 # answers at 1 IOPS with resets in between ended fio 69 s late in a test; the kernel gives up SCSI disks
 # after 30 s and five tries; a deep queue at 1 IOPS takes minutes to drain.
 LONGEST_OVERRUN_S = 300.0
 # The first I/O follows the opened gate by some 3 ms; a later beginning than this is late.
 LATE_S = 0.02
-# The kernel signals the end of a job's helper at the gate to any thread of fio's, and wakes it from its
+# The kernel signals the end of a job's helper at the gate to any thread of fio, and wakes it from its
 # wait for I/O. With io_uring fio takes that for an error without a number (3.33 makes the system call
 # past libc, so that errno is not set): a job without a completed I/O ends there and then.
 NOT_TO_WAKE_FIO = (signal.SIGCHLD,)
@@ -112,7 +112,7 @@ class FioProcess:
         self.ended = False
         self._stopped = False
         self._lost: str | None = None
-        # Threads of fio's other than job threads; None: unknown.
+        # Threads of fio other than job threads; None: unknown.
         self._other_tasks: int | None = None
         self._process = start_process(
             [
@@ -239,7 +239,7 @@ class FioProcess:
         return True
 
     def interrupt(self, longest_s: float) -> None:
-        """Have fio end its jobs, and wait at most so long for their outstanding I/O. ``stop`` has to follow."""
+        """Have fio end its jobs, and wait for their outstanding I/O up to a limit. ``stop`` has to follow."""
         if not self.ended:
             self._process.send_signal(signal.SIGINT)
         self.wait_for_jobs(time.monotonic() + longest_s, ignore)

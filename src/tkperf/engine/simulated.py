@@ -138,7 +138,7 @@ class SimulatedEngine:
         on_sample: OnSample,
         amount_bytes: int | None = None,
     ) -> Execution:
-        """Run a workload for so long, or until so much is written."""
+        """Run a workload for a time, or until an amount is written."""
         began_s = self._begins_s
         if began_s - self._lived_s > _NO_TIME_S:
             self.drive.idle(began_s - self._lived_s)
@@ -232,7 +232,7 @@ class SimulatedTelemetry:
             self._read(now_s, whole=False)
 
     def take(self) -> Sequence[Reading]:
-        """Return the new readings, as the protocol has it."""
+        """Return the new readings."""
         taken, self._readings = self._readings, []
         return taken
 
@@ -241,7 +241,7 @@ class SimulatedTelemetry:
         return ()
 
     def ask(self) -> None:
-        """Read the drive at once, as the protocol has it; it takes no time."""
+        """Read the drive at once; it takes no time."""
         self._look(self._clock())
 
     def paused(self) -> AbstractContextManager[None]:
@@ -249,7 +249,7 @@ class SimulatedTelemetry:
         return nullcontext()
 
     def finish(self) -> None:
-        """Read the drive for the last time, as the protocol has it."""
+        """Read the drive for the last time."""
         self.ask()
 
     def _look(self, now_s: float) -> None:

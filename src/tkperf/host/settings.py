@@ -116,5 +116,5 @@ def _of_queue(site: Site, drive: AuditedDrive) -> Iterator[Setting]:
 
 
 def _on_host(site: Site, path: Path) -> str:
-    """Return a path below the root folder as the host itself has it."""
+    """Return the host's own name of a path below the root folder."""
     return f"/{path.relative_to(site.root)}"

@@ -21,7 +21,7 @@ LARGEST_STEP_BYTES = MIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segments:
-    """Equal pieces of a device in the order of their places; one behind the other they are the active range.
+    """Equal pieces of a device in the order of their places; joined, they are the active range.
 
     Attributes:
         seed: the places were drawn from it.

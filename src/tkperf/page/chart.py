@@ -143,7 +143,7 @@ class Curve:
         label: name at its end, where no title is above it; empty: its name.
         dots: each point can be seen on the line.
         muted: one of many in the background.
-        facts: titles of what is shown of a point besides its place.
+        facts: titles of the values shown for a point, without its place.
         has_texts: each point's first fact is written next to it.
         column: the column of a cell's seconds that it draws.
     """
@@ -240,7 +240,7 @@ class Chart(Picture):
     Attributes:
         series: title of the legend: the field by which the curves differ.
         variants: meanings of their dashes.
-        series_word: what a curve is, in a point's facts.
+        series_word: the name for a curve, in a point's facts.
         flat: the places are below each other, and the values go to the right.
         grouped: marks of different curves at one place are next to each other.
         low: it is half as high, as it belongs to the chart above it.

@@ -29,7 +29,7 @@ Seen = TypeVar("Seen")
 
 
 def look(path: Path, since: Delta | None = None) -> Delta:
-    """Return what a run file gained. The file is open only for this read, as its writer waits meanwhile.
+    """Return the new rows of a run file. The file is open only for this read, as its writer waits meanwhile.
 
     Raises:
         RunFileError: see RunFile.

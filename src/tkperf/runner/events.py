@@ -1,7 +1,7 @@
-"""The events of a run, sent to its observers: run file, live view, progress lines; what a look at a run file finds.
+"""Events of a run, sent to its observers (run file, live view, progress lines), and the content of one look at a run file.
 
-The runner emits events in order; an observer is any callable that takes one. Whoever has only the run file looks
-at it again and again: ``follow.py`` turns what it gained into the same events."""
+The runner emits events in order; an observer is any callable that takes one. A process that has only the run file
+looks at it again and again: ``follow.py`` turns the new rows into the same events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run followed by its file alone: what the file gained, as the events that the run itself sent.
+"""A run followed by its file alone: its new rows become the events that the run itself sent.
 
 Two things are not in the file: a replay finds the current phase (``progress.py``), and the rows of that phase
 give its step. Seconds come as the file gets them: with their step; for a long step, about a

@@ -93,7 +93,7 @@ class RunParts:
         host: looks at the host's own activity.
         strict: disturbed steps are measured again, or the run ends.
         resumed: the part of the run that was done earlier.
-        telemetry: reads what the drives report of themselves.
+        telemetry: reads the drives' own logs.
     """
 
     info: RunInfo

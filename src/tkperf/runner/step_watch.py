@@ -155,7 +155,7 @@ class StepWatch:
             self.idle_spans.pop()
 
     def sample(self, sample: Sample, arrived_s: float) -> None:
-        """Take in a second of fio's, read at ``arrived_s``."""
+        """Take in a second of fio's output, read at ``arrived_s``."""
         document = _Document(
             sample.start_s + sample.duration_s,
             self._newest.read_bytes + sample.read.bytes,

@@ -107,7 +107,7 @@ class _Noise:
     correlation: float
 
     def of_median(self, count: int) -> float:
-        """Return the standard deviation of the median of so many neighbours."""
+        """Return the standard deviation of the median of ``count`` neighbours."""
         lags = np.arange(1, count)
         variance = count + 2 * float(np.sum((count - lags) * self.correlation**lags))
         return self.sigma * min(1.0, _MEDIAN_STRAYS * float(np.sqrt(variance)) / count)

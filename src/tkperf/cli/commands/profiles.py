@@ -51,7 +51,7 @@ def profiles(context: click.Context, as_json: bool) -> None:
 def show(name: str, as_json: bool) -> None:
     """Explain a profile key by key, and say what each of its tests would do.
 
-    NAME is a profile of tkperf's, or the path of an own TOML file.
+    NAME is a profile of tkperf, or the path of your own TOML file.
 
     \b
     Example:

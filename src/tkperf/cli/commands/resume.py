@@ -52,7 +52,7 @@ def resume(run_file: Path, **options: Any) -> None:
 
     Everything is as the run was begun with: profile, options, tests, device. DEVICE says where the
     device is now, if it has another name since; it has to be the same one. It is erased, so it is
-    confirmed again. What was cut off is measured again as its test needs it to be valid: a round, or
+    confirmed again. The interrupted part is measured again, as far as its test needs it to be valid: a round, or
     everything from the last purge on; tkperf names it before the question.
 
     \b

@@ -101,7 +101,7 @@ def sweep(profile: str, **options: Any) -> None:
     """Measure every combination of the values given and keep everything in NAME.tkperf. DEVICE is erased.
 
     Purge and preconditioning, then rounds of all combinations until the one that is hardest on the
-    drive is steady: the fewest reads, of these the most outstanding I/Os. What is not given is as in
+    drive is steady: the fewest reads, of these the most outstanding I/Os. Values not given are those of
     the profile: random 4 KiB reads and writes with 4 and 1 threads, queue depths 128 to 1. The report
     has heat maps, and latency against IOPS. The specification knows no such test.
 

@@ -125,7 +125,7 @@ _EXPLAIN_AFTER_S = 5.0
 def stop(run_file: Path, no_wait: bool) -> None:
     """Ask the run in RUN_FILE to end in order, as Ctrl-C in its terminal would, and wait until it has.
 
-    What was measured is kept, and 'tkperf resume' goes on with it. Of a run that has ended, it says how.
+    What was measured is kept, and 'tkperf resume' goes on with it. For a run that has ended, it shows the reason.
 
     \b
     Examples:

@@ -107,7 +107,7 @@ def keys() -> None:
 def show(**options: Any) -> None:
     """Check a workload file, say what it would do.
 
-    It describes the test step by step. What the file leaves out is the profile's: TC and QD,
+    It describes the test step by step. Keys missing in the file take the profile's values: TC and QD,
     preconditioning, the rule of steady state.
 
     \b

@@ -131,7 +131,7 @@ def _ask(node: Path, number: int) -> LoopBacking | None:
 
 
 def ask_backing(descriptor: int) -> LoopBacking | None:
-    """Ask an open loop device or its partition for its backing; None if it is none, or does not answer.
+    """Ask an open loop device or its partition for its backing; None if it is no loop device, or does not answer.
 
     The kernel encodes device numbers in this struct (huge_encode_dev) as it does for stat.
     """

@@ -226,7 +226,7 @@ class FlashDrive:
     def _advance(
         self, workload: Workload, demand: _Demand, state: _State, rate: float, duration_s: float
     ) -> None:
-        """Update counters, flash, cache and heat after so many I/Os a second for so long."""
+        """Update counters, flash, cache and heat after a time at a rate of I/Os."""
         self._at_s += duration_s
         written = rate * (1 - demand.reads) * demand.block_bytes * duration_s
         self._host_written += written

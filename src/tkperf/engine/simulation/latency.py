@@ -154,7 +154,7 @@ class Draw:
         return stats
 
     def _moved(self, ios: int) -> int:
-        """Return the bytes of so many I/Os, each size with its share of them; chance decides on fractions."""
+        """Return the bytes of ``ios`` I/Os, each size with its share of them; chance decides on fractions."""
         first, *others = block_shares(self._workload)
         left, moved = ios, 0
         for share in others:
@@ -179,7 +179,7 @@ def _io_stats(histogram: Histogram, moved: int, sum_ns: int) -> IoStats:
 
 
 def _with(indices: Ints, times: Ints, stall_s: float, ios: int) -> tuple[Ints, Ints]:
-    """Add so many I/Os that waited for a stall to end."""
+    """Add I/Os that waited for a stall to end."""
     bucket = bucket_of_ns(int(stall_s * 1e9))
     place = int(np.searchsorted(indices, bucket))
     if place < indices.size and indices[place] == bucket:

@@ -17,7 +17,7 @@ class Misbehaviour:
         cliff_every_s, cliff_lasts_s: interval at which the rate falls to ``cliff_share`` at once, and duration.
         stall_every_s, stall_s: interval of stalls without any answer, and their length, less than a second.
         weaker_per_fill: share of the rate lost with each capacity's worth of writes.
-        fails_after_fills: after so many capacities of writes every I/O is an error.
+        fails_after_fills: capacities of writes after which every I/O is an error.
     """
 
     unrest: float = 0.0

@@ -51,7 +51,7 @@ class SimulatedDrive(Protocol):
     """A running model of a drive. It raises EngineError where it fails for good.
 
     Attributes:
-        warning_c: the temperature limit of its own; None: it has none.
+        warning_c: its own temperature limit; None: it has none.
     """
 
     read_spread: float
@@ -59,11 +59,11 @@ class SimulatedDrive(Protocol):
     warning_c: float | None
 
     def serve(self, workload: Workload, duration_s: float) -> Second:
-        """Serve the load for so long, a second at most. The call changes the drive's state."""
+        """Serve the load for a time, a second at most. The call changes the drive's state."""
         ...
 
     def idle(self, duration_s: float) -> None:
-        """Do no I/O for so long."""
+        """Do no I/O for a time."""
         ...
 
     def purge(self) -> None:

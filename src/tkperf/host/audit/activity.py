@@ -241,7 +241,7 @@ def _parse_timers(printed: str) -> dict[str, float]:
     """
     rows = json.loads(printed)
     if not isinstance(rows, list):
-        raise ValueError("not a list")  # noqa: TRY004  # as what is no JSON is
+        raise ValueError("not a list")  # noqa: TRY004  # like text that is not JSON
     timers = {}
     for row in rows:
         if not isinstance(row, dict) or not isinstance(row.get("unit"), str):

@@ -114,7 +114,7 @@ def _scheduler(drive: AuditedDrive, queue: Path) -> AuditFinding:
 
 
 def _requests(site: Site, drive: AuditedDrive, queue: Path) -> AuditFinding:
-    """Check the requests of the queue: each of the device's hardware queues has so many."""
+    """Check the requests of the queue: the number is for each of the device's hardware queues."""
     requests = number(queue / "nr_requests")
     if requests is None:
         return _REQUESTS.not_known()

@@ -43,7 +43,7 @@ _TONES = {"better": PALETTE[0], "worse": PALETTE[1], "": NEUTRAL}
 _ONE = Rule(kind=RuleKind.REFERENCE, y=1.0)
 # Names of more runs are no longer readable next to their bars.
 _MOST_BARS = 40
-# The axis of values goes so many times beyond the longest bar, so that its value can be read there.
+# The axis of values goes this many times beyond the longest bar, so that its value can be read there.
 _ROOM_FOR_VALUE = 1.1
 _ROOM_FOR_NAME = 1.3
 
