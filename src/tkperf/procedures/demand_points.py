@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tkperf.model.measurement import Measurement
 from tkperf.model.phases import RoundAnswer
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, Window
 from tkperf.model.units import format_number
@@ -67,12 +66,9 @@ def window_means(rounds: Sequence[RoundAnswer]) -> tuple[CellMeans, ...]:
             latency_mean_us=LATENCY_MEAN.combine(window),
         )
         for workload in rounds[0]
-        for window in (Window(rounds=_of(workload, rounds), workload=workload),)
+        for measured in (tuple(result[workload] for result in rounds),)
+        for window in (Window(rounds=measured, workload=workload),)
     )
-
-
-def _of(workload: Workload, rounds: Sequence[RoundAnswer]) -> tuple[Measurement, ...]:
-    return tuple(result[workload] for result in rounds)
 
 
 def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints:
