@@ -167,7 +167,7 @@ class WriteCache:
         self._switch.write(on)
         if self._switch.read() is not on:
             raise DeviceError(
-                f"the write cache of {self._path}could not be switched {ON_OFF[on]}; run with "
+                f"the write cache of {self._path} could not be switched {ON_OFF[on]}; run with "
                 "--write-cache "
                 "keep to measure it as it is, which every result will disclose"
             )
