@@ -24,7 +24,7 @@ from tkperf.model.steady_state import SteadyStateVerdict, judge
 from tkperf.page.words.run import find_notices, find_warnings
 from tkperf.render.export_json import render_json
 from tkperf.runfile.columns import SECOND_COLUMNS, pack_integers, unpack_integers
-from tkperf.runfile.reader import RunFile
+from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runner.events import Judged, PurgeEnded, SectionEnded, StepEnded, TestEnded, TestStarted
 
 LATENCIES_NS = [190_000, 200_000, 220_000]
@@ -341,3 +341,11 @@ def test_a_verdict_has_a_value_for_each_round() -> None:
     for changed in ({"rounds": ()}, {"values": (1.0,)}, {"rounds": (), "values": ()}):
         with pytest.raises(ValueError, match="one value for each round"):
             SteadyStateVerdict(**(facts | changed))
+
+
+@pytest.mark.parametrize("window", [[1, 1], [2, 1]])
+def test_a_window_whose_rounds_do_not_ascend_is_left_out(path: Path, window: list[int]) -> None:
+    """No test ends with one: a file that another program changed has it."""
+    change(path, "UPDATE outcome SET outcome = json_set(outcome, '$.window', json(?))", str(window))
+    assert "outcome" in read_all(path)
+    analyse(read_run(path))

@@ -11,6 +11,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Collection, Mapping
+from itertools import pairwise
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
@@ -204,6 +205,8 @@ def parse_outcome(columns: Columns) -> SectionOutcome:
     outcome = convert("outcome", data, SectionOutcome)
     if outcome.section != row.section:
         raise ValueError(f"table outcome: it is of {outcome.section}")
+    if any(after <= before for before, after in pairwise(outcome.window)):
+        raise ValueError("table outcome: the rounds of its window do not ascend")
     return outcome
 
 
