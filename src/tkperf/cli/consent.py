@@ -11,11 +11,12 @@ from tkperf.analysis.outlook import Outlook
 from tkperf.cli.run_options import RunOptions
 from tkperf.cli.streams import complain, in_whole_words
 from tkperf.page.facts import describe_device
+from tkperf.page.plan import describe_plan_verdict
 from tkperf.pipeline.consent import Consent, Question, confirmed_by, nobody_to_ask
 from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.subject import SAID_ALWAYS
 from tkperf.render.terminal.console import print_facts
-from tkperf.render.terminal.plan import print_cost, print_plan_on_stderr, print_plan_warnings
+from tkperf.render.terminal.plan import print_plan_on_stderr, print_plan_warnings
 
 WAY = "--yes-destroy"
 # Repetitions of the question: a user who means another device notices it by then.
@@ -26,7 +27,8 @@ def show_plan(options: RunOptions, outlook: Outlook) -> None:
     """Show on stderr what the run will do, before the question."""
     if options.quiet or options.progress == "json":
         print_plan_warnings(warning for warning in outlook.warnings if warning.code in SAID_ALWAYS)
-        print_cost(outlook)
+        if outlook.costs_much:
+            print_facts([("warning", describe_plan_verdict(outlook).text)], style="yellow")
         return
     print_plan_on_stderr(replace(outlook, asks=False))  # the question follows
 

@@ -98,16 +98,6 @@ def describe_time(outlook: Outlook) -> str:
     return format_durations(outlook.shortest_s, outlook.longest_s) + without
 
 
-def describe_cost(outlook: Outlook) -> str | None:
-    """Return a warning that a run may take a twentieth of a drive's life; None if not, or if not known."""
-    if outlook.shares is None or not outlook.costs_much:
-        return None
-    return (
-        f"the run may write {_percent(outlook.shares[1])} of what the drive is rated for "
-        f"({outlook.rated_as}), more than {_percent(MUCH_OF_A_LIFE)}"
-    )
-
-
 def _phase(repeated: Repeated) -> tuple[str, str, str]:
     """Return the row of a phase, or of phases that repeat: ``5 to 25 times: Warm-up (1 round of 1 step), ...``."""
     (stage, *others), stages = repeated.once, repeated.stages

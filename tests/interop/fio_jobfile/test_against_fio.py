@@ -196,12 +196,11 @@ def test_tkperf_does_what_fio_does_with_the_file(name: str, tmp_path: Path, big:
         assert resemble(theirs, ours) == []
 
 
-# The job of each phase, by its number in the file; the rest run beside it.
+# The job of each phase, by its number in the file.
 PHASES = {name: [0] for name in NAMES} | {
     "four-corners": [0, 1, 2, 3],
     "cloud-latency": [0, 1],
     "compressible": [0, 1],
-    "same-load-twice": [0, 2],
     "fill-then-random": [0, 1],
     "two-globals": [0, 1, 2],
     "odd-spelling": [0, 1],
@@ -213,7 +212,7 @@ PHASES = {name: [0] for name in NAMES} | {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_as_many_threads_as_fio_starts(name: str, tmp_path: Path, big: Path) -> None:
-    """Threads of jobs that run together add up; those of an engine that waits have depth 1.
+    """Those of an engine that waits have depth 1.
 
     At an offered rate a fast device may answer each I/O before the next one, whatever the depth.
     """

@@ -152,16 +152,12 @@ def test_a_default_of_fios_is_refused_like_an_option(text: str, given: str, reas
     assert refusals_of(text) == [f"a.fio, line 1, [a], {given}: {reason}"]
 
 
-def test_jobs_at_the_same_time_are_one_load_or_refused() -> None:
-    """The same ones add up; of others it is said in what they differ; stonewall lets them follow."""
-    text = f"[global]\n{TIMED}rw=randread\n[a]\nrate_iops=50\n[b]\nrate_iops=50\nnumjobs=2\n"
-    load = tomllib.loads(convert(text).text)["loads"]["a"]
-    assert (load["jobs"], load["offered_iops"]) == (3, 150)
+def test_jobs_at_the_same_time_are_refused() -> None:
+    """With the two ways out; stonewall lets one follow the other."""
     text = f"[global]\n{TIMED}rw=randread\n[a]\n[b]\nbs=8k\niodepth=4\n"
     assert refusals_of(text) == [
-        "a.fio, line 8, [b], no stonewall: it runs at the same time as [a], another load "
-        "(block_size_kib, io_depth); tkperf runs one load at a time: write stonewall into it if it is "
-        "to follow"
+        "a.fio, line 8, [b], no stonewall: it runs at the same time as [a], and tkperf runs one load at "
+        "a time: write stonewall into it if it is to follow, or numjobs into one if both are the same load"
     ]
     converted = convert(text.replace("[b]\n", "[b]\nstonewall\n"))
     assert [phase["load"] for phase in tomllib.loads(converted.text)["phases"]] == ["a", "b"]

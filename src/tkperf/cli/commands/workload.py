@@ -33,11 +33,10 @@ def from_fio(job_file: Path, output: Path, name: str | None, force: bool) -> Non
     """Make a workload file of a job file of fio.
 
     The output and the head of FILE.toml list the options that are carried over, and those that are
-    not. Jobs that wait for each other (stonewall) become phases, in order; those that run at the
-    same time have to be the same load. An option that would give the numbers another meaning is
-    refused, with its reason, and nothing is written: change it in the job file, or take it out.
-    Nothing of the job file is run, and its files are not touched: DEVICE is named when the test is
-    run.
+    not. Jobs that wait for each other (stonewall) become phases, in order. An option that would
+    give the numbers another meaning is refused, with its reason, and nothing is written: change it
+    in the job file, or take it out. Nothing of the job file is run, and its files are not touched:
+    DEVICE is named when the test is run.
 
     \b
     Examples:

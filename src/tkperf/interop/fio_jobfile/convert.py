@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, count
 from textwrap import wrap
 from typing import TypeAlias
@@ -20,10 +20,8 @@ from tkperf.interop.fio_jobfile.options import (
     list_refusals,
 )
 from tkperf.interop.fio_jobfile.reading import Job, read_jobs
-from tkperf.model.choices import MOST_JOBS
 from tkperf.model.errors import InputFileError
 from tkperf.model.units import format_count, on_one_line
-from tkperf.model.workload import Access
 from tkperf.procedures import load_profile, with_workload
 from tkperf.procedures.own_workloads import parse_workload_file
 from tkperf.procedures.own_workloads.parts import (
@@ -48,8 +46,17 @@ def build_phases(jobs: Sequence[JobOptions]) -> Phases:
     """Return the phases of a job file in order, each with its load; ``jobs`` receive the refusals of options."""
     _check_one_device(jobs)
     phases: Phases = {}
-    for job_load in _merge([read_load(options) for options in jobs]):
-        name = _new_name(job_load.jobs[0].name, phases)
+    for options in jobs:
+        job_load = read_load(options)
+        if phases and not job_load.stonewall:
+            options.refuse(
+                "stonewall",
+                f"it runs at the same time as [{next(reversed(phases))}], and tkperf runs one load at a "
+                "time: write stonewall into it if it is to follow, or numjobs into one if both are the "
+                "same load",
+                default="no stonewall",
+            )
+        name = _new_name(options.job.name, phases)
         phases[name] = _build_phase(name, job_load), job_load
     if phases and job_load.runtime_s is None:
         _refuse_no_runtime(
@@ -58,53 +65,6 @@ def build_phases(jobs: Sequence[JobOptions]) -> Phases:
             "time_based=1 if it is to be measured",
         )
     return phases
-
-
-def _merge(job_loads: Sequence[JobLoad]) -> list[JobLoad]:
-    """Return successive loads; jobs that run at the same time are one, with the threads of all."""
-    merged: list[JobLoad] = []
-    for job_load in job_loads:
-        if merged and not job_load.stonewall:
-            first = merged[-1]
-            differing = _list_differences(first, job_load)
-            if not differing:
-                merged[-1] = _add_threads(first, job_load)
-                continue
-            job_load.options.refuse(
-                "stonewall",
-                f"it runs at the same time as [{first.jobs[0].name}], another load "
-                f"({', '.join(differing)}); tkperf runs one load at a time: write stonewall into it if it "
-                "is to follow",
-                default="no stonewall",
-            )
-        merged.append(job_load)
-    return merged
-
-
-def _list_differences(one: JobLoad, other: JobLoad) -> list[str]:
-    """Return the reasons why two jobs are not one load with the threads of both."""
-    ours, theirs = _comparable(one), _comparable(other)
-    names = [name for name in ours if ours[name] != theirs[name]]
-    if one.load.access is Access.SEQUENTIAL and not names:
-        names.append("sequential jobs over the same addresses")
-    if (one.load.jobs or 1) + (other.load.jobs or 1) > MOST_JOBS:
-        names.append(f"more than {MOST_JOBS:,} threads together")
-    return names
-
-
-def _comparable(job: JobLoad) -> dict[str, object]:
-    has_rate = job.load.offered_iops is not None
-    lengths = {"runtime_s": job.runtime_s, "ramp_s": job.ramp_s, "passes": job.passes}
-    return msgspec.structs.asdict(job.load) | {"jobs": None, "offered_iops": has_rate} | lengths
-
-
-def _add_threads(one: JobLoad, other: JobLoad) -> JobLoad:
-    offered_iops = one.load.offered_iops
-    if offered_iops is not None:
-        offered_iops += other.load.offered_iops or 0
-    threads = (one.load.jobs or 1) + (other.load.jobs or 1)
-    load = msgspec.structs.replace(one.load, jobs=threads, offered_iops=offered_iops)
-    return replace(one, load=load, jobs=(*one.jobs, *other.jobs))
 
 
 def _build_phase(name: str, job_load: JobLoad) -> StreamPhase | FillPhase:
@@ -223,7 +183,7 @@ def _render_toml(name: str, file: str, phases: Phases, options: Sequence[str]) -
         f"source = {_string(source)}",
     ]
     for load, (_, job_load) in phases.items():
-        lines += ["", *_comment(_origin(job_load.jobs)), f"[loads.{_key(load)}]"]
+        lines += ["", *_comment(_origin(job_load.options.job)), f"[loads.{_key(load)}]"]
         lines += _pairs(job_load.load)
     for phase, _ in phases.values():
         lines += ["", "[[phases]]", f'kind = "{phase.__struct_config__.tag}"']
@@ -231,10 +191,8 @@ def _render_toml(name: str, file: str, phases: Phases, options: Sequence[str]) -
     return "\n".join(lines) + "\n"
 
 
-def _origin(jobs: Sequence[Job]) -> str:
-    places = (f"[{on_one_line(job.name)}] of line {job.line}" for job in jobs)
-    merged = " (at the same time: the same load)" if len(jobs) > 1 else ""
-    return f"From {', '.join(places)}{merged}"
+def _origin(job: Job) -> str:
+    return f"From [{on_one_line(job.name)}] of line {job.line}"
 
 
 def _comment(text: str) -> Iterator[str]:

@@ -25,7 +25,6 @@ from tkperf.interop.fio_jobfile.options import (
     read_time_s,
     read_zones,
 )
-from tkperf.interop.fio_jobfile.reading import Job
 from tkperf.model.choices import DEEPEST_QUEUE, MOST_JOBS
 from tkperf.model.units import KIB, format_block_size
 from tkperf.model.workload import Access, Arrival, Zone
@@ -46,7 +45,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLoad:
-    """Load of a job, or of several at the same time, and its length.
+    """Load of a job, and its length.
 
     Attributes:
         runtime_s: None if the load ends with its amount.
@@ -55,7 +54,6 @@ class JobLoad:
     """
 
     options: JobOptions
-    jobs: tuple[Job, ...]
     load: Load
     runtime_s: float | None
     ramp_s: float
@@ -97,7 +95,6 @@ def read_load(options: JobOptions) -> JobLoad:
     runtime_s, ramp_s = _read_times(options)
     return JobLoad(
         options=options,
-        jobs=(options.job,),
         load=_set_apart(options, load),
         runtime_s=runtime_s,
         ramp_s=ramp_s,

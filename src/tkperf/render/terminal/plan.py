@@ -17,7 +17,7 @@ from rich.table import Table
 from tkperf.analysis.outlook import REFUSAL, Outlook
 from tkperf.model.record import RunWarning
 from tkperf.page.page import Facts, ReportView, TableView
-from tkperf.page.plan import build_plan_page, describe_cost, describe_plan_verdict
+from tkperf.page.plan import build_plan_page, describe_plan_verdict
 from tkperf.procedures import Circumstances, load_profile, own_tests, with_workloads
 from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
 from tkperf.procedures.profiles import explain_keys
@@ -89,12 +89,6 @@ def _describe_end(outlook: Outlook) -> str:
     )
     when = earliest if earliest == latest else f"between {earliest} and {latest}"
     return f"{when}, if begun now"
-
-
-def print_cost(outlook: Outlook) -> None:
-    """Warn if the run may take much of a drive's life."""
-    if (cost := describe_cost(outlook)) is not None:
-        print_facts([("warning", cost)], style="yellow")
 
 
 def print_plan_warnings(warnings: Iterable[RunWarning]) -> None:
