@@ -29,7 +29,7 @@ MOST_OF_ABOUT = 160
 MOST_OF_FACT = 64
 # Heights in print relative to the screen: eight charts of half the width fill a page, and names next to curves need as
 # much. Charts over time have no such names, and have others of the same time below them. The story fills its page.
-CHART_SCALE, TIMELINE_SCALE, STORY_SCALE = 170 / 300, 90 / 300, 300 / 300
+CHART_SCALE, TIMELINE_SCALE, STORY_SCALE = 170 / 300, 90 / 300, 410 / 300
 # Size of an axis, an entry of a legend and its letters, in pixels: the same as on the page, where capitals are few.
 _AXIS_PX, _ENTRY_PX, _LETTER_PX, _CAPITAL_PX = 60, 30, 7, 10
 

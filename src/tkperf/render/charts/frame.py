@@ -45,8 +45,8 @@ SHADES = {
 }
 RULES: dict[RuleKind, Row] = {
     RuleKind.PART: {"color": GREY, "opacity": 0.5},
-    RuleKind.LEVEL: {"color": COLOURS["crimson"], "strokeWidth": 2, "strokeDash": [8, 4]},
-    RuleKind.BOUNDARY: {"color": COLOURS["crimson"], "strokeDash": [2, 3]},
+    RuleKind.LEVEL: {"color": GREY, "strokeWidth": 2, "strokeDash": [8, 4]},
+    RuleKind.BOUNDARY: {"color": GREY, "strokeDash": [2, 3]},
     RuleKind.RATE: {"color": GREY, "strokeDash": [3, 3]},
     RuleKind.REFERENCE: {"color": GREY, "strokeDash": [4, 3]},
     RuleKind.CHANGE: {"color": COLOURS["green"], "strokeWidth": 1.5},
