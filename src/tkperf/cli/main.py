@@ -110,13 +110,13 @@ def cli() -> None:
     Examples:
       tkperf ssd look ./scratch.img --size 1GiB --profile quick   no root, no spare drive
       tkperf ssd D3-S4510 /dev/sdb -nj 4 -iod 32                  four tests, a day or more
-      tkperf profiles show pts-2.0                                what it would do, and why
-      tkperf plan ssd D3-S4510 /dev/sdb --rated 1DWPD             how long, how much is written
-      tkperf resume D3-S4510.tkperf                               go on after a kill or a power cut
-      tkperf status                                               what runs, how far, how long yet
-      tkperf doctor /dev/sdb                                      could it be tested, and how
-      tkperf tune /dev/sdb                                        settings of the host, for measuring
-      tkperf show D3-S4510.tkperf                                 results again
+      tkperf profiles show pts-2.0                                the specification, explained
+      tkperf plan ssd D3-S4510 /dev/sdb --rated 1DWPD             time and writes, estimated
+      tkperf resume D3-S4510.tkperf                               resume after a kill or a power cut
+      tkperf status                                               runs under way, and their progress
+      tkperf doctor /dev/sdb                                      check whether it can be tested
+      tkperf tune /dev/sdb                                        host settings for measuring it
+      tkperf show D3-S4510.tkperf                                 results, also during the run
       tkperf report D3-S4510.tkperf                               results as one HTML file
       tkperf compare D3-S4510.tkperf D7-P5520.tkperf              two drives side by side
     """

@@ -47,7 +47,7 @@ class ThroughputTable(SteppedTable, frozen=True, kw_only=True):
     block_sizes_kib: Annotated[
         BlockSizesKib, means("block sizes, each with its own purge and rounds")
     ]
-    precondition: Annotated[bool, means("whether the device is preconditioned before the rounds")]
+    precondition: Annotated[bool, means("precondition the device before the rounds")]
     steady_state: Annotated[
         Literal["each", "first"],
         means("judged for each block size, or for the first, the others doing as many rounds"),

@@ -85,8 +85,7 @@ class SteadyStateTable(ProfileTable, frozen=True, kw_only=True):
     accept_disturbed: Annotated[
         bool,
         means(
-            "whether a window may be steady although something else than the device had a part in a "
-            "tracked value of it"
+            "allow a steady window with tracked values that something other than the device influenced"
         ),
     ] = False
 
@@ -116,7 +115,7 @@ class DemandTable(ProfileTable, frozen=True, kw_only=True):
     jobs: Annotated[Jobs, means("thread count (TC)")]
     io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
     searched: Annotated[
-        bool, means("whether a search finds both first, so that these only precondition it")
+        bool, means("a search finds both first; these are only for its preconditioning")
     ] = False
 
 
