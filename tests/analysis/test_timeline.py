@@ -343,7 +343,7 @@ def test_sentences_name_places_units_and_how_sure() -> None:
     )
     assert second.startswith(
         "Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places, typically "
-        "33.3 times what is around them; by chance at most 1 in 10^"
+        "33.3 times the values around them; by chance in at most 1 of 10"
     )
 
 

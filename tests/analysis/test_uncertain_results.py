@@ -417,7 +417,7 @@ def test_a_table_of_several_measures_names_each() -> None:
         (LATENCY_MEAN, 10.0, replace(even(10, 1), at_least=True)),
         (LATENCY_MAX, 10.0, Uncertainty(reason=EXTREME)),
     ]
-    limit = "IOPS ± 1.0 to 3.0 %; mean latency ± 10 %; of some at least that much"
+    limit = "IOPS ± 1.0 to 3.0 %; mean latency ± 10 %; some are lower limits"
     assert summarise(figures) == (f"Uncertainty ({INTERVAL}): {limit}",)
     once = [(IOPS, 100.0, Uncertainty(reason=ONCE))]
     assert summarise(once) == (f"Uncertainty not known: {ONCE}",)
@@ -435,7 +435,7 @@ def test_measures_that_are_as_uncertain_are_named_together() -> None:
     text = "mean latency ± 10 %; p50, p99, p99.9 latency without an upper end"
     assert summarise(figures) == (
         f"Uncertainty ({INTERVAL}): {text}",
-        f"Not known of the others: {ONCE}",
+        f"Not known for the others: {ONCE}",
     )
     assert summarise([*figures, (IOPS, 100.0, even(100, 10))])[0] == (
         f"Uncertainty ({INTERVAL}): IOPS, mean latency ± 10 %; p50, p99, p99.9 latency without an upper end"

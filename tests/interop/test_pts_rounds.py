@@ -388,7 +388,7 @@ def test_a_figure_of_several_demands_names_its_own(tmp_path: Path) -> None:
         ]  # fmt: skip
     run = imported(tmp_path, *files)
     labels = [one.label for one in headlines(run)]
-    assert labels[0] == "4 KiB random write, most, at TC4 QD32"
+    assert labels[0] == "4 KiB random write, highest, at TC4 QD32"
     assert all(label.endswith("at TC4 QD32") for label in labels)
     loads = set(describe_loads(compare([run, run])).values())
     assert loads

@@ -531,7 +531,7 @@ def test_a_verdict_that_differs_is_a_warning(tmp_path: Path) -> None:
     run = parse_tkperf_xml(changed, file="x")
     (warning,) = run.warnings
     assert warning.code == "verdict-differs"
-    assert "rounds 14-18" in warning.text
+    assert "rounds 14–18" in warning.text
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_one_is_singular() -> None:
         "1 slice",
         "1,440 slices",
     ]
-    assert [format_window(window) for window in ((3,), (3, 4, 5))] == ["round 3", "rounds 3-5"]
+    assert [format_window(window) for window in ((3,), (3, 4, 5))] == ["round 3", "rounds 3–5"]
 
 
 def test_what_was_not_measured_is_a_dash_in_every_view() -> None:

@@ -68,7 +68,7 @@ def test_a_header_has_the_blocks_of_the_pts_with_what_is_known(tmp_path: Path) -
     }
     assert set_up["AR segments"] == "none, one range"
     assert set_up["Precondition 2"] == "the rounds of IOPS"
-    assert set_up["Steady state"] == parameters["Steady state"] == "rounds 1-5"
+    assert set_up["Steady state"] == parameters["Steady state"] == "rounds 1–5"
     assert (parameters["Stimulus 1"], parameters["R/W mix"]) == ("IOPS", "100/0, 65/35, 0/100")
     assert describe_run(result, told) == (
         f"Test run date 2026-01-01 00:00:00 UTC · report date 2026-01-02 · {QUICK['title']} · sponsor ACME"

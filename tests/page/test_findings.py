@@ -75,8 +75,8 @@ def saturated(*, steady: float | None = 27_000.0) -> SectionResult:
 def test_a_stream_is_told_by_where_it_settles() -> None:
     """From fresh out of box, when, and what its I/Os then take."""
     assert describe_section(saturated()) == (
-        "Random 4 KiB writes settle at 27,000 IOPS (median), 30.4 % of fresh out of box (88,800 IOPS), after "
-        "41 min 00 s; 99.9 % of all I/Os complete within 1.204 ms, the slowest in 35.1 ms"
+        "Random 4 KiB writes settle after 41 min 00 s at 27,000 IOPS (median), 30.4 % of the 88,800 IOPS fresh out of box; "
+        "99.9 % of all I/Os complete within 1.204 ms, the slowest in 35.1 ms"
     )
 
 
@@ -115,7 +115,10 @@ def test_a_share_of_fresh_is_the_same_wherever_it_stands() -> None:
     run = made_up_run("R", {"writesat": [stream]})
     (share,) = [one for one in build_headlines(run.tests) if one.key == "share_of_fresh_percent"]
     assert share.text == "33.8 %"
-    assert "settle at 30,000 IOPS, 33.8 % of fresh out of box" in build_findings(run.tests)[0].text
+    assert (
+        "settle after 41 min 00 s at 30,000 IOPS, 33.8 % of the "
+        in build_findings(run.tests)[0].text
+    )
 
 
 def test_the_headline_of_a_stream_is_what_the_sentence_says() -> None:
@@ -149,7 +152,7 @@ def test_cells_are_told_writes_first() -> None:
     assert describe_section(section) == (
         "Random 4 KiB writes run at 27,000 IOPS, reads at 98,000 IOPS, mixed I/Os (65 % reads) at "
         "40,000 IOPS; 99.9 % of the writes complete within 120.4 µs, the slowest in 5.00 ms; steady in "
-        "rounds 1-5"
+        "rounds 1–5"
     )  # fmt: skip
 
 
@@ -206,7 +209,7 @@ def test_each_figure_of_several_demands_names_its_own() -> None:
     run = made_up_run("R", {"grid": [grid, *tails]})
     rates = [one for one in build_headlines(run.tests) if one.key == IOPS.key]
     assert [one.label for one in rates] == [
-        "4 KiB random write, most, at TC4 QD32",
+        "4 KiB random write, highest, at TC4 QD32",
         "4 KiB random write, at TC4 QD32",
     ]
     assert all("at TC4 QD32" in one.label for one in build_headlines(run.tests))
@@ -216,7 +219,7 @@ def test_a_grid_is_told_by_its_peak_and_its_first_step() -> None:
     grid = {work(jobs=4, io_depth=32): [64_000.0] * 5, work(): [9_800.0] * 5}
     section = with_latencies(made_up_section("Grid", grid, steady=None), 102.04, 200.0, 900.0)
     assert describe_section(section) == (
-        "Random 4 KiB writes reach 64,000 IOPS at TC4 QD32 (102.0 µs on average), 9,800 IOPS with a "
+        "Random 4 KiB writes reach 64,000 IOPS at TC4 QD32 (102.0 µs on average), and 9,800 IOPS with a "
         "single outstanding I/O (102.0 µs on average)"
     )
 
@@ -240,15 +243,13 @@ def test_the_maximum_of_a_grid_is_below_the_ceiling_of_its_test() -> None:
     cells = grid_of(t10=200.0, t20=4000.0, t21=4900.0, t30=5000.0)
     below = describe_section(replace(cells, latency_ceiling_us=5000.0))
     assert below.startswith(
-        "Random 4 KiB writes reach 21,000 IOPS at TC21 QD1 (4.90 ms on average), the most below 5 ms "
+        "Random 4 KiB writes reach 21,000 IOPS at TC21 QD1 (4.90 ms on average), the highest rate below 5 ms "
         "on average, within noise of TC20 QD1"
     )
     (headline, *_) = build_headlines(
         made_up_run("R", {"made up": [replace(cells, latency_ceiling_us=5000.0)]}).tests
     )
-    assert headline.label == (
-        "4 KiB random write, most, below 5 ms on average, at TC21 QD1 (within noise of 1 other demand)"
-    )
+    assert headline.label == ("4 KiB random write, highest, below 5 ms on average, at TC21 QD1")
     assert describe_section(cells).startswith(
         "Random 4 KiB writes reach 30,000 IOPS at TC30 QD1 (5.00 ms on average)"
     )
@@ -280,8 +281,8 @@ def offered(*done: float, **figures: float | None) -> SectionResult:
 @pytest.mark.parametrize(
     ("done", "text"),
     [
-        ((1000.0, 1500.0), "Random 4 KiB writes have no backlog up to 1,000 IOPS and saturate at 1,500 IOPS; at 1,000 they take 1.000 ms on average"),
-        ((1000.0, 2000.0), "Random 4 KiB writes have no backlog up to 2,000 IOPS, the highest rate offered; at 2,000 they take"),
+        ((1000.0, 1500.0), "Random 4 KiB writes have no backlog up to 1,000 IOPS and saturate at 1,500 IOPS; at 1,000 IOPS they take 1.000 ms on average"),
+        ((1000.0, 2000.0), "Random 4 KiB writes have no backlog up to 2,000 IOPS, the highest rate offered; at 2,000 IOPS they take"),
         ((600.0, 600.0), "Random 4 KiB writes have a backlog at the lowest rate offered, 1,000 IOPS, and saturate at 600 IOPS"),
     ],
 )  # fmt: skip
@@ -292,7 +293,10 @@ def test_an_offered_rate_is_described_by_its_limits(done: tuple[float, float], t
 @pytest.mark.parametrize(
     ("with_wait", "words"),
     [
-        (60_000.0, "they take 60.0 ms on average with the wait to be issued; once issued 1.000 ms"),
+        (
+            60_000.0,
+            "they take 60.0 ms on average including the wait to be issued, 1.000 ms once issued",
+        ),
         (1005.0, "they take 1.000 ms on average"),
         (None, "they take 1.000 ms on average"),
     ],
@@ -326,7 +330,11 @@ def test_what_is_not_steady_says_by_how_much(values: Sequence[float], why: str) 
     section = replace(section, verdict=verdict, verdicts=(verdict,), window_verdicts=(verdict,))
     run = made_up_run("run", {"unheard of": [section]})
     found = build_findings(run.tests)[-1]
-    judged = "did not reach steady state" if verdict.judged else "was not judged for steady state"
+    judged = (
+        "did not reach steady state"
+        if verdict.judged
+        else "has too few rounds for the rule of steady state"
+    )
     assert (found.text, found.alarm) == (f"Rounds {judged}: {why}", verdict.judged)
 
 

@@ -151,7 +151,7 @@ def test_a_test_that_is_repeated_is_kept_and_named(moments: list[Path], tmp_path
     (text,) = describe_resumptions(result, result.tests[1])
     verdict = before.tests[1].sections[0].verdict
     assert verdict is not None
-    assert f"{verdict.tracking} {format_number(verdict.average)} µs in rounds 1-5" in text
+    assert f"{verdict.tracking} {format_number(verdict.average)} µs in rounds 1–5" in text
     assert find_notices(result)[-1] == "REPEATED: measured again on request: lat"
 
 

@@ -103,7 +103,7 @@ def test_rounds_after_an_interruption_are_counted_from_it() -> None:
     )
     assert max(asked) == 30
     assert outcome.ended_because.startswith(
-        "no steady state in 25 rounds, rounds 6-30 since an interruption: "
+        "no steady state in 25 rounds, rounds 6–30 since an interruption: "
     )
 
 

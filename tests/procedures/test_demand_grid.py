@@ -130,7 +130,7 @@ def test_the_histograms_are_ten_minutes_after_an_hour_of_writes(course: Course) 
     }
     grid = course.outcomes[2]
     assert grid.ended_because == (
-        "steady state in rounds 1-5; maximum at TC 2 / QD 32: 64,000 IOPS, mean 100.0 µs; middle at "
+        "steady state in rounds 1–5; maximum at TC 2 / QD 32: 64,000 IOPS, mean 100.0 µs; middle at "
         "TC 1 / QD 32: 32,000 IOPS, mean 100.0 µs; minimum at TC 1 / QD 1: 1,000 IOPS, mean 100.0 µs"
     )
 

@@ -44,7 +44,7 @@ def test_a_search_is_purge_fill_and_rounds_over_all_demands() -> None:
     assert verdicts[-1].tracking == "RND 4k R/W 0/100 TC8/QD128 IOPS"
     assert outcomes[0].demand == Demand(jobs=1, io_depth=8)
     assert outcomes[0].ended_because == (
-        "steady state in rounds 1-5; found TC 1 / QD 8: 8,000 IOPS, mean 100.0 µs, the fewest "
+        "steady state in rounds 1–5; found TC 1 / QD 8: 8,000 IOPS, mean 100.0 µs, the fewest "
         "outstanding I/Os within 5 % of the best, TC 1 / QD 8: 8,000 IOPS, mean 100.0 µs"
     )
 

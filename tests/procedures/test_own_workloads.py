@@ -200,7 +200,7 @@ def test_a_phase_ends_when_all_that_is_tracked_is_steady_in_one_window(tmp_path:
         "RND 4k 60 % + 64k 40 % R/W 0/100 TC2/QD1, zones 70/30 30/70 mean latency",
     ]
     assert (loops.window, len(loops.verdicts)) == ((1, 2, 3), 2)
-    assert loops.ended_because == "steady state in rounds 1-3"
+    assert loops.ended_because == "steady state in rounds 1–3"
     assert (two.window, two.verdict, two.ended_because) == ((1, 2), None, "ran its 2 rounds")
     assert (steady.window, steady.ended_because) == ((1, 4, 7), "steady state in slices 1, 4, 7")
     # 600,000 I/Os of 256 KiB a slice, many times the range.

@@ -42,7 +42,7 @@ from tkperf.model.measurement import NO_IO, IoStats, Measurement
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import RunWarning, StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.model.steady_state import judge
-from tkperf.model.units import KIB, format_block_size
+from tkperf.model.units import KIB, format_block_size, format_window
 from tkperf.model.workload import Access, Workload
 from tkperf.procedures import load_profile
 from tkperf.procedures.building_blocks import mean_latency_us
@@ -399,6 +399,6 @@ def _disagreements(element: _Element, test: TestRecord) -> Iterator[RunWarning]:
         reached = {True: "reached", False: "not reached"}
         text = (
             f"{test.name}: TKperf says that steady state was {reached[theirs]}; by the rule it was "
-            f"{reached[ours.reached]} in rounds {ours.rounds[0]}-{ours.rounds[-1]} (counted from 1)"
+            f"{reached[ours.reached]} in {format_window(ours.rounds)} (counted from 1)"
         )
         yield RunWarning(code="verdict-differs", test=test.name, text=text)

@@ -193,12 +193,14 @@ def _explain(
     faults = []
     if data_excursion > allowed_data:
         faults.append(
-            f"data excursion {data_excursion / average:.1%} "
-            f"exceeds {criteria.max_data_excursion:.0%} of the average"
+            f"data excursion {100 * data_excursion / average:.1f} % "
+            f"exceeds {100 * criteria.max_data_excursion:.0f} % of the average"
         )
     if slope_excursion is None or slope_excursion > allowed_slope:
-        measured = "unknown" if slope_excursion is None else f"{slope_excursion / average:.1%}"
+        measured = (
+            "unknown" if slope_excursion is None else f"{100 * slope_excursion / average:.1f} %"
+        )
         faults.append(
-            f"slope excursion {measured} exceeds {criteria.max_slope_excursion:.0%} of the average"
+            f"slope excursion {measured} exceeds {100 * criteria.max_slope_excursion:.0f} % of the average"
         )
     return " and ".join(faults) or None

@@ -109,10 +109,10 @@ def format_count(count: int, what: str) -> str:
 
 
 def format_window(numbers: Sequence[int]) -> str:
-    """Return consecutive rounds: ``round 1``, ``rounds 4-8``."""
+    """Return consecutive rounds: ``round 1``, ``rounds 4–8``."""
     if len(numbers) == 1:
         return f"round {numbers[0]}"
-    return f"rounds {numbers[0]}-{numbers[-1]}"
+    return f"rounds {numbers[0]}–{numbers[-1]}"
 
 
 def spaced(size: str) -> str:

@@ -12,20 +12,20 @@ from tkperf.page.words.timeline import describe_timelines
 
 UNITS = (
     "Latency is the time from submission to completion. Block sizes are binary (KiB), capacities and "
-    f"rates decimal (1 MB = 10^6 bytes). A dash means not measured, or {TOO_FEW_IOS}."
+    f"rates decimal (1 MB = 10⁶ bytes). A dash means not measured, or {TOO_FEW_IOS}."
 )
 
 OVER_TIME = (
-    "What is said and marked of phases, drops and spikes over time is found by tkperf in what was "
-    "recorded, in addition to the specification, whose steady state is judged by its own rule. A phase is level "
-    "within a tenth; a drop falls to less than half from one value to the next; spikes are named where "
-    "their equal distances have less than 1 chance in 1,000 to be one."
+    "tkperf finds phases, drops and spikes over time in what was recorded, in addition to the specification: a "
+    "phase may be steady where the specification's rule of steady state is not met or has too few rounds. A phase "
+    "stays within a tenth of its level. A drop falls to less than half from one value to the next. Spikes are "
+    "reported if there is less than 1 chance in 1,000 that their distances are equal by accident."
 )
 
 
 HEAT = (
-    "A table of one quantity is a heat map: a cell is the darker the greater its value, by the "
-    f"logarithm where the greatest is more than {WIDE_RANGE:g} times the least."
+    "A table of one quantity is a heat map: the greater a value, the darker its cell, on a logarithmic scale if "
+    f"the greatest value is more than {WIDE_RANGE:g} times the least."
 )
 
 
@@ -40,24 +40,24 @@ def explain(result: RunResult) -> tuple[str, ...]:
             "Steady state is judged on a window of consecutive rounds of the tracking variable. It is "
             "reached when the range of its values is at most 20 % of their average, and when the best "
             "linear fit through them rises or falls by at most 10 % of the average over the window "
-            "(limits of the profile, where it sets others). Every figure in a table of cells is the mean "
+            "(a profile may set other limits). Every figure in a table of cells is the mean "
             "over the rounds of that window; a maximum is the greatest of the window."
         )
     if any(section.areas for section in sections):
         words.append(
             "A hard disk is measured area by area from its start to its end, each area once; figures "
-            "of a cell are means over the areas, and their spread is that of the disk. There is no "
+            "of a cell are means over the areas, and their spread is that of the disk. Hard disks have no "
             "steady state to wait for."
         )
     if any(section.slices for section in sections):
         words.append(
             (
-                "A stream's slices were fio runs of their own, one after the other. "
+                "Each slice of a stream was a fio run of its own. "
                 if result.info.imported
                 else "A stream is one unbroken load, recorded in slices. "
             )
-            + "Figures of its whole count each I/O once; those of a window, where steady state was "
-            "reached, are means over its slices."
+            + "Figures of the whole stream count each I/O once; figures of a steady-state window are means over "
+            "its slices."
         )
     if any(describe_timelines(section.timelines) for section in sections):
         words.append(OVER_TIME)
@@ -65,10 +65,10 @@ def explain(result: RunResult) -> tuple[str, ...]:
         cell.workload.offered_iops is not None for section in sections for cell in section.cells
     ):
         words.append(
-            "At an offered rate latency counts from submission. An I/O that is due while all TC x QD places "
-            "are taken waits, and that wait is in no latency: once the device falls behind, latency levels "
-            "off and the backlog grows, which is what was due and not done at the end of the level. The time "
-            "behind, backlog / offered rate, is about how late the last I/O was."
+            "At an offered rate, latency counts from submission. An I/O that is due while all TC × QD places "
+            "are taken has to wait, and latency does not include that wait: once the device falls behind, latency "
+            "levels off and the backlog grows. The backlog is the number of I/Os that were due but not done at the "
+            "end of the level. The time behind, backlog / offered rate, is about how late the last I/O was."
         )
     if any(
         cell.value(percentile) is not None

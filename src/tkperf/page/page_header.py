@@ -166,7 +166,7 @@ def _find_dependent(test: TestResult) -> SectionResult | None:
 
 
 def describe_header_rounds(section: SectionResult) -> str | None:
-    """Return the window as ``rounds 1-5``, with a note if it was not steady; None without a steady-state rule."""
+    """Return the window as ``rounds 1–5``, with a note if it was not steady; None without a steady-state rule."""
     if section.verdict is None:
         return None
     if not section.verdict.judged:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from tkperf.analysis.results import SectionResult
@@ -49,8 +50,12 @@ def describe_state(steady: bool | None) -> str:
 
 
 def describe_end(section: SectionResult) -> str:
-    """Return the reason for a section's end, and the reason for a missing verdict despite a rule."""
+    """Return the reason for a section's end, and the reason for a missing verdict despite a rule.
+
+    It follows the state of steady state, so that it does not repeat these words.
+    """
+    ended = re.sub("^(no )?steady state (?=in )", "", section.ended_because)
     verdict = section.verdict
     if verdict is None or verdict.judged:
-        return section.ended_because + describe_window(section.disturbed_in_window)
-    return f"{section.ended_because}; {verdict.reason}"
+        return ended + describe_window(section.disturbed_in_window)
+    return f"{ended}; {verdict.reason}"

@@ -144,7 +144,7 @@ def _events(test: TestResult, sections: Sequence[SectionResult]) -> Iterator[Fin
         named = f"{section.name}: {text}" if len(sections) > 1 else text
         yield Finding(test=test.name, section=section.name, text=named)
     if len(found) > _MOST_EVENTS:
-        text = f"{len(found) - _MOST_EVENTS} more drops or spikes over time stand with its sections"
+        text = f"{len(found) - _MOST_EVENTS} more drops or spikes are listed with its sections"
         yield Finding(test=test.name, section=None, text=text)
 
 
@@ -158,7 +158,7 @@ def _doubts(test: TestResult, section: SectionResult) -> Iterator[Finding]:
         why = "; ".join(describe_excess(one) for one in missed)
         text = f"{section.name} did not reach steady state: {why}"
     else:
-        text = f"{section.name} was not judged for steady state: {verdict.reason}"
+        text = f"{section.name} has too few rounds for the rule of steady state: {verdict.reason}"
     yield Finding(test=test.name, section=section.name, text=text, alarm=verdict.judged)
 
 

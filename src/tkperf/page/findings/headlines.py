@@ -19,7 +19,7 @@ from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.timeline.findings import Timeline, preferred
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Better, Quantity, percentile
-from tkperf.model.units import format_count, format_duration, format_number
+from tkperf.model.units import format_duration, format_number
 from tkperf.page.findings.choice import (
     choose_cells,
     choose_peaks,
@@ -40,7 +40,7 @@ from tkperf.page.words.uncertainty import describe_share
 MOST = 6
 _LEAST_PERCENT = 0.01  # lower values occur for an offered rate that the device kept up with
 _TAIL = percentile(99.9)
-_LEAST_SPIKE_HEIGHT = 2.0  # lower spikes stand with their section
+_LEAST_SPIKE_HEIGHT = 2.0  # lower spikes are listed with their section
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
         if work is None or len(demands) == 1 or name_demand(work) in candidate.headline.label:
             yield candidate
         elif peaks.get(work, work) == work:
-            most = ", most" * (work in peaks)
+            most = ", highest" * (work in peaks)
             label = f"{candidate.headline.label}{most}, at {name_demand(work)}"
             named = replace(candidate.headline, label=label)
             yield replace(candidate, headline=named, like=candidate.key)
@@ -163,11 +163,9 @@ def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate
     first = find_rate(section) if grid else shown[0]
     if grid:
         for number, peak in enumerate(choose_peaks(section)):
-            extent = ", ".join(filter(None, ("most", peak.below)))
-            at = f"{extent}, at {name_demand(peak.cell.workload)}"
-            rivals = format_count(len(peak.rivals), "other demand")
-            noise = f" (within noise of {rivals})" if peak.rivals else ""
-            yield from _figure(test, section, peak.cell, first, rank=number, most=at + noise)
+            at = f"at {name_demand(peak.cell.workload)}"
+            most = ", ".join(filter(None, ("highest", peak.below, at)))
+            yield from _figure(test, section, peak.cell, first, rank=number, most=most)
         return
     cells = choose_cells(section.cells)
     for number, cell in enumerate(cells):
@@ -203,7 +201,7 @@ def _of_stream(
     if fresh is not None and steady is not None and fresh.value and settled:
         share = 100 * settled / fresh.value
         headline = _made(
-            test, section, steady, f"{name}, of fresh out of box",
+            test, section, steady, f"{name}, share of the fresh rate",
             f"{format_number(share)} %", value=share,
         )  # fmt: skip
         yield _Candidate(rank=1, headline=replace(headline, key="share_of_fresh_percent", unit="%"))
@@ -325,7 +323,8 @@ def _judge(section: SectionResult) -> str:
     if section.verdict is None:
         return ""
     if section.steady is None:
-        return "not judged"
+        # A stream ends by amount or time, whatever its rounds: no rule was missed.
+        return "" if section.slices else "not judged"
     return "steady state" if section.steady else "NOT steady"
 
 

@@ -32,6 +32,7 @@ from tkperf.page.findings.words import (
 from tkperf.page.words.steady_state import name_rounds
 
 _MOST_RIVALS = 2
+_THE_HIGHEST = "the highest rate "
 _NEGLIGIBLE_WAIT = 0.01  # of the mean latency
 
 
@@ -78,12 +79,12 @@ def _describe_grid(section: SectionResult) -> str:
         cell = peak.cell
         words = f"{capital(name_ios(cell.workload))} reach {_at(cell, rate)} at {name_demand(cell.workload)}{_mean(cell)}"
         if peak.below:
-            words += f", the most {peak.below}"
+            words += f", {_THE_HIGHEST * (not peak.below.startswith('none'))}{peak.below}"
         if peak.rivals:
             words += f", within noise of {_name_rivals(peak.rivals)}"
         single = find_single(section, cell)
         if single is not None and single is not cell and single.value(rate) is not None:
-            words += f", {_at(single, rate)} with a single outstanding I/O{_mean(single)}"
+            words += f", and {_at(single, rate)} with a single outstanding I/O{_mean(single)}"
         sentences.append(words)
     return "; ".join((*sentences[:1], *(words[0].lower() + words[1:] for words in sentences[1:])))
 
@@ -125,17 +126,17 @@ def _describe_offered(section: SectionResult, found: Characteristic) -> str:
         return words
     takes = _with_wait(cell) or say(cell, LATENCY_MEAN)
     there = ", ".join(filter(None, (takes, say_tail(cell, find_shown(section)))))
-    return f"{words}; at {reached:,.6g} they {there}" if takes else words
+    return f"{words}; at {reached:,.6g} IOPS they {there}" if takes else words
 
 
 def _with_wait(cell: CellResult) -> str:
-    """Return ``take 60.3 ms on average with the wait to be issued; once issued 345 µs``; empty: they hardly wait."""
+    """Return ``take 60.3 ms on average including the wait to be issued, 345 µs once issued``; empty: they hardly wait."""
     issued_us, whole_us = cell.value(LATENCY_MEAN), cell.value(LATENCY_WITH_WAIT)
     if issued_us is None or whole_us is None or whole_us <= (1 + _NEGLIGIBLE_WAIT) * issued_us:
         return ""
     return (
-        f"take {format_latency(whole_us)} on average with the wait to be issued; once issued "
-        f"{format_latency(issued_us)}"
+        f"take {format_latency(whole_us)} on average including the wait to be issued, "
+        f"{format_latency(issued_us)} once issued"
     )
 
 

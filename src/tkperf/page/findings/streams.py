@@ -15,7 +15,7 @@ from tkperf.page.findings.words import capital, name_ios, say, say_tail, say_val
 
 
 def describe_stream_course(section: SectionResult) -> str:
-    """Return ``Random 4 KiB writes settle at 27,000 IOPS (median), 30.4 % of fresh out of box, after 41 min ...``."""
+    """Return ``Random 4 KiB writes settle after 41 min 00 s at 27,000 IOPS (median), 30.4 % of ...``."""
     shown, rate = find_shown(section), find_rate(section)
     cell = section.cells[0] if section.cells else section.slices[-1].values
     leads = shown[0] if shown else rate
@@ -44,21 +44,22 @@ def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
     if not changes and not section.steady:
         return say(cell, rate)
     median = "" if section.steady else " (median)"
-    words = f"{'settle at' if changes else 'hold'} {say_value(value, rate)}{median}"
+    words = f"hold {say_value(value, rate)}{median}"
+    if changes:
+        after = f" after {format_duration(start.value)}" if start and start.value else ""
+        words = f"settle{after} at {say_value(value, rate)}{median}"
     fresh = find_characteristic(section, FRESH)
     if fresh is not None and fresh.value:
         share = format_number(100 * value / fresh.value)
-        words += f", {share} % of fresh out of box ({say_value(fresh.value, rate)})"
-    if start is None or start.value is None or not changes:
-        return words
-    return f"{words}, after {format_duration(start.value)}"
+        words += f", {share} % of the {say_value(fresh.value, rate)} fresh out of box"
+    return words
 
 
 def describe_recovery(section: SectionResult, first: str) -> Iterator[str]:
     """Yield the share and the recovery against the first section with the same load, named ``first``."""
     share = find_characteristic(section, SHARE_OF_FIRST)
     if share is not None and share.value is not None:
-        yield f"that is {format_number(share.value)} % of the rate of {first}"
+        yield f"the rate is {format_number(share.value)} % of that of {first}"
     found = find_characteristic(section, RECOVERY)
     if found is None:
         return

@@ -147,7 +147,7 @@ def figure(
 
 
 def describe_over(section: SectionResult, quantity: Quantity) -> str:
-    """Return the basis of a section's values, ``mean of rounds 1-5``; empty without a window."""
+    """Return the basis of a section's values, ``mean of rounds 1–5``; empty without a window."""
     if not section.window:
         return ""
     window = format_window(section.window)

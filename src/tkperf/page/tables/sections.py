@@ -77,8 +77,8 @@ def _saturation(test: TestResult) -> Iterator[ResultTable]:
             ),
             rows=tuple(rows),
             notes=(
-                "no backlog: no more I/Os wait than the places (TC x QD) and 10 ms of the offered rate explain, by the median over "
-                "the second half of a level; saturates: mean rate of the levels that offered more than was done at any",
+                "no backlog: the median number of I/Os that wait, over the second half of a level, is at most TC × QD and 10 ms of the "
+                "offered rate; saturates: mean rate of the levels that offered more than any level completed",
             ),
         )
 

@@ -20,7 +20,7 @@ _MOST_DIGITS = 6
 
 
 def name_rounds(numbers: Sequence[int]) -> str:
-    """Return ``rounds 4-8``; rounds of a stream's verdict may be apart: ``rounds 1, 31, 61, 91, 121``."""
+    """Return ``rounds 4–8``; rounds of a stream's verdict may be apart: ``rounds 1, 31, 61, 91, 121``."""
     if numbers[-1] - numbers[0] == len(numbers) - 1:
         return format_window(numbers)
     return "rounds " + ", ".join(str(number) for number in numbers)

@@ -15,6 +15,7 @@ from tkperf.page.naming import name_within
 
 MOST_SENTENCES = 8
 _SAME_PERIOD = 0.01  # share
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
@@ -144,10 +145,11 @@ def _describe_spikes(timeline: Timeline, spikes: PeriodicSpikes) -> str:
     if spikes.period >= 120 and not in_rounds:
         period += f" ({_number(spikes.period / 60)} min)"
     label = QUANTITIES[timeline.quantity].label
+    power = max(3, int(-log10(max(spikes.chance, 1e-300))))
     return (
         f"{label[0].upper()}{label[1:]} spikes every {period}, first {first}: at {spikes.observed:,} of "
-        f"{spikes.expected:,} places, typically {spikes.height:.3g} times what is around them; by "
-        f"chance at most 1 in 10^{max(3, int(-log10(max(spikes.chance, 1e-300))))}"
+        f"{spikes.expected:,} places, typically {spikes.height:.3g} times the values around them; by "
+        f"chance in at most 1 of 10{str(power).translate(_SUPERSCRIPTS)} cases"
     )
 
 

@@ -12,25 +12,25 @@ from tkperf.model.units import format_count, format_exact, format_number, format
 
 INTERVAL = f"{COVERED} interval"
 MEANING = (
-    f"A {INTERVAL} (±) of a figure holds, in {COVERAGE_PERCENT} of 100 cases, the result of a measurement twice as "
+    f"The {INTERVAL} (±) of a figure contains, in {COVERAGE_PERCENT} of 100 cases, the result of a measurement twice as "
     "long right after."
 )
 """Meaning of the interval of a single figure: it covers the device's next results."""
 MEANING_OF_RATIO = (
-    f"The {INTERVAL} of a ratio holds, in {COVERAGE_PERCENT} of 100 cases, the ratio of the levels around which both "
-    "runs strayed."
+    f"The {INTERVAL} of a ratio contains, in {COVERAGE_PERCENT} of 100 cases, the ratio of the levels around which the "
+    "values of both runs scatter."
 )
 _AT_LEAST = "at least"
 _MOST_PERCENT = 100  # beyond it a percentage only shows that the figure is not known
 _OR_WIDER = " or wider"
 _FROM = {
     Basis.ROUNDS: "from the spread of the rounds",
-    Basis.SECONDS: "from the seconds, as far as they hang together",
+    Basis.SECONDS: "from the seconds, as far as they depend on each other",
     Basis.SLICES: "from the spread of the slices",
     Basis.LEVELS: "from the spread of the levels",
     Basis.COUNTS: "from the number of I/Os",
-    Basis.RESOLUTION: "from what it is resolved to",
-    Basis.FIGURES: "from those of both figures",
+    Basis.RESOLUTION: "from the resolution",
+    Basis.FIGURES: "from the intervals of both figures",
 }
 
 
@@ -152,10 +152,10 @@ def summarise(
         ]
         lines.append(
             f"Uncertainty ({INTERVAL}): {'; '.join(parts)}"
-            + ("; of some at least that much" if limits else "")
+            + ("; some are lower limits" if limits else "")
         )
     if reasons:
-        none = "Not known of the others" if labels else "Uncertainty not known"
+        none = "Not known for the others" if labels else "Uncertainty not known"
         lines.append(f"{none}: {'; '.join(reasons)}")
     return tuple(lines)
 
