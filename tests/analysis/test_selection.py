@@ -19,7 +19,7 @@ from tkperf.analysis.selection import SelectedPart, find_selected_parts, parse_s
 from tkperf.model.errors import UsageError
 from tkperf.model.histogram import EMPTY, Histogram
 from tkperf.model.record import RunRecord, StepKind, StepRecord
-from tkperf.page.selected import build_selected_parts
+from tkperf.page.sections import build_selected_parts
 from tkperf.page.view import build_view
 from tkperf.procedures import SSD_TESTS
 from tkperf.runfile.reader import RunFile

@@ -34,9 +34,8 @@ from tkperf.page.chart import Bars3D, Distribution
 from tkperf.page.naming import capitalise
 from tkperf.page.page import CellView, ChartView, ReportView, SectionView, TableView
 from tkperf.page.sections import describe_fit
-from tkperf.page.tables.merged import merge_sections
 from tkperf.page.tables.results import TableNumber
-from tkperf.page.tables.sections import build_section_tables
+from tkperf.page.tables.sections import build_section_tables, merge_sections
 from tkperf.page.view import build_view
 from tkperf.page.wording import shorten
 from tkperf.procedures import HDD_TESTS, SSD_TESTS, load_profile

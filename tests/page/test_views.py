@@ -30,7 +30,7 @@ from tkperf.model.figures import (
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import GIB
 from tkperf.page.chart import Axis, Chart, Curve, Point
-from tkperf.page.figures.joining import join_charts, name_views
+from tkperf.page.figures.build import join_charts, name_views
 from tkperf.page.findings.words import say_value
 from tkperf.page.page import ChartView, ReportView
 from tkperf.page.tables.results import ResultTable, shade

@@ -9,7 +9,7 @@ from tkperf.analysis.characteristics import NO_BACKLOG
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import format_exact, unit_for_people
-from tkperf.page.figures.joining import open_over_time
+from tkperf.page.figures.build import open_over_time
 from tkperf.page.findings import findings, headlines
 from tkperf.page.findings.headlines import find_highest_spikes
 from tkperf.page.page import ChartView, FindingsView, HeadlineView, TestView

@@ -1,4 +1,4 @@
-"""Sections of each test: the tables and charts that their plans ask for."""
+"""Sections of each test: the tables and charts that their plans ask for, and histograms that the user asked for."""
 
 from __future__ import annotations
 
@@ -6,16 +6,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 
+from tkperf.analysis.selection import SelectedPart
+from tkperf.model.measurement import explain_rare
+from tkperf.model.quantity import IOS, LATENCY_MAX, LATENCY_MEAN, PERCENTILES, combine, stats_of
 from tkperf.model.steady_state import Fit, SteadyStateVerdict
-from tkperf.model.units import NOT_MEASURED, unit_for_people
-from tkperf.page.figures.build import build_figures
-from tkperf.page.figures.joining import open_at_spikes
-from tkperf.page.page import SectionView, TableView
+from tkperf.model.units import NOT_MEASURED, format_number, unit_for_people
+from tkperf.page.chart import Distribution
+from tkperf.page.figures.build import build_figures, join_charts, open_at_spikes
+from tkperf.page.figures.response_times import find_buckets, find_marks
+from tkperf.page.page import ChartView, SectionView, TableView
 from tkperf.page.subject import SectionSubject, show_table
-from tkperf.page.tables.results import build_directions, build_matrix, build_stream
+from tkperf.page.tables.results import (
+    build_directions,
+    build_matrix,
+    build_stream,
+    directions_of,
+    name_column,
+)
 from tkperf.page.wording import describe_end, describe_state
 from tkperf.page.words.steady_state import format_verdict_value
 from tkperf.page.words.timeline import describe_timelines
+
+_SHOWN = (LATENCY_MEAN, *PERCENTILES, LATENCY_MAX, IOS)
+_COARSE = " Of single seconds histograms are kept in buckets of up to 1/16 of the response time."
 
 
 def build_section_view(subject: SectionSubject) -> SectionView:
@@ -119,3 +132,68 @@ def _excursion(verdict: SteadyStateVerdict, measured: float | None, allowed: flo
         return NOT_MEASURED
     values = [format_verdict_value(verdict, value) for value in (measured, allowed)]
     return f"{values[0]} ({100 * measured / average:.1f} %), allowed {values[1]} ({100 * allowed / average:.0f} %)"
+
+
+def build_selected_parts(test: str, selected: Sequence[SelectedPart]) -> tuple[SectionView, ...]:
+    """Return the numbered histogram sections of one test."""
+    of_test = [asked for asked in selected if asked.test == test]
+    return tuple(
+        SectionView(
+            key=f"{test}-histogram{number}",
+            title=f"{asked.section}, {asked.words}",
+            state="not judged",
+            summary=f"Histogram of {asked.words}, as asked for: {asked.workload}",
+            determination=None,
+            tables=(_quantiles(asked),),
+            charts=join_charts(_charts(asked), f"{test}-histogram{number}"),
+        )
+        for number, asked in enumerate(of_test, start=1)
+    )
+
+
+def _quantiles(selected: SelectedPart) -> TableView:
+    workload = selected.workload
+    figures = {
+        words: combine([selected.measurement], workload, direction)
+        for direction, words in directions_of(workload, apart=True)
+    }
+    percentiles = (
+        {percentile.key: values[percentile.key] for percentile in PERCENTILES}
+        for values in figures.values()
+    )
+    return TableView(
+        title=f"Latency quantiles of {selected.words}",
+        columns=("", *(name_column(quantity) for quantity in _SHOWN)),
+        rows=tuple(
+            (words, *(format_number(values[quantity.key], quantity.digits) for quantity in _SHOWN))
+            for words, values in figures.items()
+        ),
+        notes=explain_rare(percentiles),
+    )
+
+
+def _charts(selected: SelectedPart) -> Iterator[ChartView]:
+    for direction, words in directions_of(selected.workload, apart=True)[:2]:
+        stats = stats_of(selected.measurement, direction)
+        buckets, marks, of = find_buckets(stats), find_marks(stats), f"{words} of {selected.words}"
+        histogram = ChartView(
+            key=f"{direction.value}rth",
+            text=f"The {of} by response time, and the share of them that took no longer."
+            + _COARSE * selected.coarse,
+            chart=Distribution(
+                title=f"Response time histogram: {of}", buckets=buckets, marks=marks
+            ),
+            question=f"How long did the {of} take?",
+            choice=("histogram",),
+            printed=True,
+        )
+        yield histogram
+        yield replace(
+            histogram,
+            key=f"{direction.value}exceedance",
+            text=f"The share of the {of} that took longer than a response time.",
+            chart=Distribution(
+                title=f"Exceedance: {of}", buckets=buckets, marks=marks, exceedance=True
+            ),
+            choice=("exceedance",),
+        )

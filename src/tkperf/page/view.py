@@ -30,8 +30,7 @@ from tkperf.page.page_header import (
 )
 from tkperf.page.procedure_text import describe_procedure
 from tkperf.page.remarks import find_badges, find_banners, group_warnings, summarise_warnings
-from tkperf.page.sections import build_section_view
-from tkperf.page.selected import build_selected_parts
+from tkperf.page.sections import build_section_view, build_selected_parts
 from tkperf.page.subject import SectionSubject, build_subjects
 from tkperf.page.verdict import describe_verdict
 from tkperf.page.whole_test import build_test_figures

@@ -13,17 +13,19 @@ from tkperf.model.measurement import TOO_FEW_IOS
 from tkperf.model.quantity import PERCENTILES, Quantity
 from tkperf.model.units import format_duration
 from tkperf.page.chart import Chart
-from tkperf.page.figures.build import BUILD
+from tkperf.page.figures.build import BUILD, join_charts, name_views
 from tkperf.page.figures.cells import show_over_axis
-from tkperf.page.figures.joining import join_charts, name_views
 from tkperf.page.figures.streams import find_time_unit
 from tkperf.page.figures.telemetry import align, show_course, show_course_below
 from tkperf.page.figures.timeline import FILL, Stretch, draw_test, stretches_by_section
 from tkperf.page.naming import capitalise, describe_quantities, list_words
 from tkperf.page.page import ChartView, CourseView, TableView, Views
 from tkperf.page.subject import SectionSubject, find_quantities, show_table
-from tkperf.page.tables.merged import merge_sections
-from tkperf.page.tables.sections import build_section_tables, build_telemetry_table
+from tkperf.page.tables.sections import (
+    build_section_tables,
+    build_telemetry_table,
+    merge_sections,
+)
 
 Charts = Iterator[ChartView]
 # Around a change the chart draws this share of the shorter of the two sections on either side, and at least
@@ -59,9 +61,14 @@ def build_test_figures(
         means = figure.kind is FigureKind.OVER_AXIS
         drawn = [
             *_over_sections(figure, ended if means else merged),
-            *_over_loads(figure, loads),
+            *(
+                ()
+                if loads is None or figure.kind not in _BUILD
+                else _BUILD[figure.kind](figure, loads)
+            ),
         ]
-        if course is not None and drawn and _is_of_whole_test(figure):
+        of_whole_test = figure.kind is FigureKind.TIMELINE and not figure.groups
+        if course is not None and drawn and of_whole_test:
             drawn = [_aligned(drawn[0], course), *show_course_below(course), *drawn[1:]]
             course = None
         (done if figure.question == DONE else charts).extend(name_views(figure, drawn))
@@ -92,24 +99,12 @@ def _over_sections(figure: Figure, merged: SectionSubject | None) -> Charts:
     """Yield a figure's charts over all sections put together; the analysis builds their tables."""
     if merged is None or figure.kind in TABLE_KINDS:
         return
+    views: Views = iter(())
     if figure.kind is FigureKind.OVER_AXIS:
-        yield from _charts(show_over_axis(merged, figure, bars=True))
+        views = show_over_axis(merged, figure, bars=True)
     elif figure.kind in BUILD:
-        yield from _charts(BUILD[figure.kind](merged, figure))
-
-
-def _charts(views: Views) -> Charts:
-    return (view for view in views if isinstance(view, ChartView))
-
-
-def _over_loads(figure: Figure, loads: LoadsOfTest | None) -> Charts:
-    """Yield charts of loads by their start times, if the loads are at hand."""
-    if loads is not None and figure.kind in _BUILD:
-        yield from _BUILD[figure.kind](figure, loads)
-
-
-def _is_of_whole_test(figure: Figure) -> bool:
-    return figure.kind is FigureKind.TIMELINE and not figure.groups
+        views = BUILD[figure.kind](merged, figure)
+    yield from (view for view in views if isinstance(view, ChartView))
 
 
 def _aligned(chart: ChartView, course: TelemetryCourse) -> ChartView:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from tkperf.analysis.axes import place_of
-from tkperf.analysis.results import SectionResult
 from tkperf.model.figures import Figure
-from tkperf.model.quantity import Quantity
 from tkperf.page.chart import Axis, Chart, Curve, Mark, Point, Scale
 from tkperf.page.figures.curves import build_curves, flag
 from tkperf.page.naming import capitalise, find_naming
@@ -21,64 +19,49 @@ def show_over_areas(subject: SectionSubject, figure: Figure) -> Views:
     for quantity in find_quantities(figure.quantities):
         if section.cells:
             yield show_table(build_areas(section, quantity), subject.links)
-        title = figure.title or f"{capitalise(quantity.label)} over area"
-        text = f"{capitalise(quantity.title)} of every area from the start of the disk to its end."
-        yield ChartView(key="area", text=text, chart=_draw_over_areas(section, quantity, title))
+        points = [
+            (cell.workload, Point(area.number, cell.value(quantity), flag=flag(cell)))
+            for area in section.rounds
+            for cell in area.cells
+        ]
+        naming = find_naming(work for work, _ in points)
+        yield ChartView(
+            key="area",
+            text=f"{capitalise(quantity.title)} of every area from the start of the disk to its end.",
+            chart=Chart(
+                title=figure.title or f"{capitalise(quantity.label)} over area",
+                x=Axis(
+                    title="Area of the device (1 is its start)", domain=(0.5, section.areas + 0.5)
+                ),
+                y=Axis(title=quantity.title),
+                curves=build_curves(points, naming),
+                series=naming.title,
+            ),
+        )
 
 
 def show_spread(subject: SectionSubject, figure: Figure) -> Views:
     section = subject.section
     if not section.areas:
         return
-    for quantity in find_quantities(figure.quantities):
-        yield ChartView(
-            key="box",
-            text=f"Spread of {quantity.title} over the areas: median, quartiles, and whiskers to the "
-            "slowest and the fastest area.",
-            chart=_draw_spread(
-                section,
-                quantity,
-                figure.title or f"{capitalise(quantity.label)}, spread over areas",
-            ),
-        )
-
-
-def _draw_over_areas(section: SectionResult, quantity: Quantity, title: str) -> Chart:
-    """Return a quantity over the areas of a hard disk, a curve for each workload."""
-    points = [
-        (cell.workload, Point(area.number, cell.value(quantity), flag=flag(cell)))
-        for area in section.rounds
-        for cell in area.cells
-    ]
-    naming = find_naming(work for work, _ in points)
-    return Chart(
-        title=title,
-        x=Axis(
-            title="Area of the device (1 is its start)", domain=(0.5, (section.areas or 0) + 0.5)
-        ),
-        y=Axis(title=quantity.title),
-        curves=build_curves(points, naming),
-        series=naming.title,
-    )
-
-
-def _draw_spread(section: SectionResult, quantity: Quantity, title: str) -> Chart:
-    """Return the spread of a quantity over the areas of a hard disk, a box for each workload."""
     cells = [cell for area in section.rounds for cell in area.cells]
     workloads = {cell.workload for cell in cells}
     naming = find_naming(workloads)
     ordered = sorted(workloads, key=lambda work: place_of(work, naming.axes[::-1]))
-    points = tuple(
-        Point(naming.name_of(cell.workload), cell.value(quantity), flag=flag(cell))
-        for cell in cells
-    )
-    return Chart(
-        title=title,
-        x=Axis(
-            title=naming.title,
-            scale=Scale.ORDINAL,
-            places=tuple(naming.name_of(work) for work in ordered),
-        ),
-        y=Axis(title=quantity.title),
-        curves=(Curve(points=points, mark=Mark.BOX),),
-    )
+    places = tuple(map(naming.name_of, ordered))
+    for quantity in find_quantities(figure.quantities):
+        points = tuple(
+            Point(naming.name_of(cell.workload), cell.value(quantity), flag=flag(cell))
+            for cell in cells
+        )
+        yield ChartView(
+            key="box",
+            text=f"Spread of {quantity.title} over the areas: median, quartiles, and whiskers to the "
+            "slowest and the fastest area.",
+            chart=Chart(
+                title=figure.title or f"{capitalise(quantity.label)}, spread over areas",
+                x=Axis(title=naming.title, scale=Scale.ORDINAL, places=places),
+                y=Axis(title=quantity.title),
+                curves=(Curve(points=points, mark=Mark.BOX),),
+            ),
+        )

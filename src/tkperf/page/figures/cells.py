@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from tkperf.analysis.axes import BLOCKS, DEPTH, JOBS, MIX, OFFERED, WorkloadAxis, find_axes
 from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED, Characteristic
@@ -12,7 +13,18 @@ from tkperf.model.figures import Figure
 from tkperf.model.quantity import IOPS, Quantity
 from tkperf.model.workload import Workload
 from tkperf.page import chart as charts
-from tkperf.page.chart import NEUTRAL, Bars3D, Chart, Curve, Mark, Point, Rule, RuleKind, Scale
+from tkperf.page.chart import (
+    NEUTRAL,
+    Bars3D,
+    Chart,
+    Curve,
+    Mark,
+    Place,
+    Point,
+    Rule,
+    RuleKind,
+    Scale,
+)
 from tkperf.page.figures.curves import (
     SURE,
     build_curves,
@@ -29,6 +41,7 @@ from tkperf.page.tables.results import build_listing, build_matrices
 
 OUTSTANDING = "Outstanding I/Os in total (TC x QD)"
 IDEAL = "ideal: all that is offered"
+NO_LINKS: Mapping[Workload, str] = MappingProxyType({})
 
 
 def show_matrix(subject: SectionSubject, figure: Figure) -> Views:
@@ -62,6 +75,19 @@ def show_over_axis(subject: SectionSubject, figure: Figure, *, bars: bool = Fals
         )
 
 
+def _point(
+    cell: CellResult,
+    x: Place,
+    quantity: Quantity,
+    *facts: str,
+    links: Mapping[Workload, str] = NO_LINKS,
+) -> tuple[Workload, Point]:
+    """Return the point of a cell; the interval of its value follows the other ``facts``."""
+    link, sure = links.get(cell.workload, ""), describe_sure(cell, quantity)
+    of_cell = Point(x, cell.value(quantity), link=link, flag=flag(cell), facts=(*facts, sure))
+    return cell.workload, of_cell
+
+
 def _draw_over_axis(
     subject: SectionSubject, figure: Figure, quantity: Quantity, title: str, *, bars: bool
 ) -> Chart:
@@ -71,15 +97,9 @@ def _draw_over_axis(
     naming = Naming(axes=tuple(others))
     places = dict(sorted({x.order(cell.workload): x.text(cell.workload) for cell in cells}.items()))
     points = (
-        (
-            cell.workload,
-            Point(
-                x.text(cell.workload), cell.value(quantity), link=subject.links.get(cell.workload, ""),
-                flag=flag(cell), facts=(describe_sure(cell, quantity),),
-            ),
-        )
+        _point(cell, x.text(cell.workload), quantity, links=subject.links)
         for cell in sorted(cells, key=lambda cell: x.order(cell.workload))
-    )  # fmt: skip
+    )
     mark = Mark.BAR if bars else Mark.LINE
     return Chart(
         title=title,
@@ -136,16 +156,10 @@ def _draw_over_offered(
     curves: list[Curve] = []
     for quantity in quantities:
         points = (
-            (
-                cell.workload,
-                Point(
-                    cell.workload.offered_iops or 0.0, value, link=subject.links.get(cell.workload, ""),
-                    flag=flag(cell), facts=(describe_sure(cell, quantity),),
-                ),
-            )
+            _point(cell, cell.workload.offered_iops or 0.0, quantity, links=subject.links)
             for cell in cells
-            if (value := cell.value(quantity)) is not None
-        )  # fmt: skip
+            if cell.value(quantity) is not None
+        )
         built = build_curves(points, naming, facts=(SURE,))
         if len(quantities) > 1:
             colour = colour_quantity(quantity)
@@ -249,80 +263,53 @@ def show_against(subject: SectionSubject, figure: Figure) -> Views:
         return
     upright, across = quantities
     along, others = split_demand(cell.workload for cell in cells)
+    naming = Naming(axes=others)
     title = figure.title or f"{capitalise(upright.label)} against {across.label}"
+    points = (
+        _point(cell, x, upright, along.text(cell.workload))
+        for cell in sorted(cells, key=lambda cell: along.order(cell.workload))
+        if (x := cell.value(across)) is not None and cell.value(upright) is not None
+    )
     yield ChartView(
         key="against",
         text=f"{title}: {upright.title} over {across.title}, a point for each cell of the window's table"
         f"{describe_curves(others)}, along it growing {describe_axes([along.title])}.",
-        chart=_draw_against(cells, upright, across, title, _scale(figure)),
-    )
-
-
-def _draw_against(
-    cells: Sequence[CellResult], upright: Quantity, across: Quantity, title: str, scale: Scale
-) -> Chart:
-    """Return one quantity over another: a point for each cell, a curve along the demand."""
-    along, others = split_demand(cell.workload for cell in cells)
-    naming = Naming(axes=others)
-    points = (
-        (
-            cell.workload,
-            Point(
-                x, value, flag=flag(cell),
-                facts=(along.text(cell.workload), describe_sure(cell, upright)),
-            ),
-        )
-        for cell in sorted(cells, key=lambda cell: along.order(cell.workload))
-        if (x := cell.value(across)) is not None and (value := cell.value(upright)) is not None
-    )  # fmt: skip
-    return Chart(
-        title=title,
-        x=charts.Axis(title=across.title),
-        y=charts.Axis(title=upright.title, scale=scale),
-        curves=build_curves(points, naming, facts=(along.title, SURE)),
-        series=naming.title if others else "",
+        chart=Chart(
+            title=title,
+            x=charts.Axis(title=across.title),
+            y=charts.Axis(title=upright.title, scale=_scale(figure)),
+            curves=build_curves(points, naming, facts=(along.title, SURE)),
+            series=naming.title if others else "",
+        ),
     )
 
 
 def show_over_demand(subject: SectionSubject, figure: Figure) -> Views:
-    cells = subject.section.cells
-    if len({cell.workload.total_outstanding_ios for cell in cells}) < 2:
+    cells = sorted(subject.section.cells, key=lambda cell: cell.workload.total_outstanding_ios)
+    places = tuple(dict.fromkeys(cell.workload.total_outstanding_ios for cell in cells))
+    if len(places) < 2:
         return
     _, others = split_demand(cell.workload for cell in cells)
+    naming = Naming(axes=others)
     for quantity in find_quantities(figure.quantities):
         title = figure.title or f"{capitalise(quantity.label)} over outstanding I/Os"
+        points = (
+            _point(cell, work.total_outstanding_ios, quantity, f"TC{work.jobs} QD{work.io_depth}")
+            for cell in cells
+            for work in (cell.workload,)
+        )
         yield ChartView(
             key="outstanding",
             text=f"{title}: {quantity.title} over threads × queue depth{describe_curves(others)}; "
             "cells of an equal product stand above each other, none of them is left out or averaged.",
-            chart=_draw_over_demand(cells, quantity, title, _scale(figure)),
-        )
-
-
-def _draw_over_demand(
-    cells: Sequence[CellResult], quantity: Quantity, title: str, scale: Scale
-) -> Chart:
-    """Return a quantity over threads × queue depth; cells of an equal product are above each other."""
-    _, others = split_demand(cell.workload for cell in cells)
-    naming = Naming(axes=others)
-    points = [
-        (
-            work := cell.workload,
-            Point(
-                work.total_outstanding_ios, cell.value(quantity), flag=flag(cell),
-                facts=(f"TC{work.jobs} QD{work.io_depth}", describe_sure(cell, quantity)),
+            chart=Chart(
+                title=title,
+                x=charts.Axis(title=OUTSTANDING, scale=Scale.ORDINAL, places=places),
+                y=charts.Axis(title=quantity.title, scale=_scale(figure)),
+                curves=build_curves(points, naming, facts=("Demand", SURE)),
+                series=naming.title if others else "",
             ),
         )
-        for cell in sorted(cells, key=lambda cell: cell.workload.total_outstanding_ios)
-    ]  # fmt: skip
-    places = tuple(dict.fromkeys(point.x for _, point in points))
-    return Chart(
-        title=title,
-        x=charts.Axis(title=OUTSTANDING, scale=Scale.ORDINAL, places=places),
-        y=charts.Axis(title=quantity.title, scale=scale),
-        curves=build_curves(points, naming, facts=("Demand", SURE)),
-        series=naming.title if others else "",
-    )
 
 
 def split_demand(workloads: Iterable[Workload]) -> tuple[WorkloadAxis, tuple[WorkloadAxis, ...]]:

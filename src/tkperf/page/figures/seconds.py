@@ -38,7 +38,16 @@ def find_recorded(quantities: Sequence[Quantity]) -> tuple[Quantity, ...]:
 
 def draw_seconds(detail: CellDetail, quantities: Sequence[Quantity], title: str) -> Chart:
     """Return quantities over time, each point with the extremes of the seconds that it represents."""
-    curves = tuple(_curve(quantity, _points(detail, quantity)) for quantity in reversed(quantities))
+    seconds = detail.seconds
+    curves = tuple(
+        _curve(
+            quantity,
+            reduce_points(
+                quantity, seconds.start_s, getattr(seconds, quantity.key), unit_s=0.001, digits=3
+            ),
+        )
+        for quantity in reversed(quantities)
+    )
     marks = (*find_judged(detail), *find_flagged(detail))
     return _chart(quantities, title, curves, marks, find_part_starts(detail))
 
@@ -85,15 +94,27 @@ def _curve(quantity: Quantity, points: tuple[Point, ...]) -> Curve:
     return Curve(name=name, points=points, colour=colour, column=quantity.key)
 
 
-def _points(detail: CellDetail, quantity: Quantity) -> tuple[Point, ...]:
-    values: FloatArray = getattr(detail.seconds, quantity.key)
-    reduced = reduce_to_columns(detail.seconds.start_s, values, COLUMNS)
+def reduce_points(
+    quantity: Quantity,
+    at_s: FloatArray,
+    values: FloatArray,
+    *,
+    unit_s: float,
+    digits: int,
+    columns: int = COLUMNS,
+) -> tuple[Point, ...]:
+    """Return as many points as a plot has columns, each with the extremes of the values that it represents.
+
+    Args:
+        unit_s, digits: unit and precision of the points' times.
+    """
+    reduced = reduce_to_columns(at_s, values, columns)
     # The curve of maxima has the maximum of each column: a mean of maxima would mean nothing.
     line = reduced.high if quantity is LATENCY_MAX else reduced.mean
-    columns = (reduced.at_s * 1000, line, reduced.low, reduced.high)
+    of_points = (reduced.at_s / unit_s, line, reduced.low, reduced.high)
     return tuple(
-        Point(round(at, 3), value, low, high)
-        for at, value, low, high in zip(*(column.tolist() for column in columns), strict=True)
+        Point(round(at, digits), value, low, high)
+        for at, value, low, high in zip(*(column.tolist() for column in of_points), strict=True)
     )
 
 

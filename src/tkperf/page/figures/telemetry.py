@@ -51,7 +51,6 @@ def show_course_below(course: TelemetryCourse) -> Iterator[ChartView]:
 
 
 def _charts(course: TelemetryCourse, of: str) -> Iterator[ChartView]:
-    unit, unit_s = find_time_unit(course.length_s)
     drives = course.drives
     if any(len(drive.temperatures) > 1 for drive in drives):
         text = f"Temperature by the drive's own sensor over {of}"
@@ -62,7 +61,7 @@ def _charts(course: TelemetryCourse, of: str) -> Iterator[ChartView]:
         yield ChartView(
             key="temperature",
             text=f"{text}.",
-            chart=_draw_temperature(course, unit, unit_s),
+            chart=_draw_temperature(course),
             question="How warm did it get?",
         )
     parts = [part for drive in drives for part in drive.written]
@@ -70,7 +69,7 @@ def _charts(course: TelemetryCourse, of: str) -> Iterator[ChartView]:
         yield ChartView(
             key="flash",
             text=f"Written by the host, and to the flash, by the drive's own counters, from reading to reading, over {of}.",
-            chart=_draw_written(course, unit, unit_s),
+            chart=_draw_written(course),
             question=_FLASH,
             choice=("MB/s",),
         )
@@ -79,7 +78,7 @@ def _charts(course: TelemetryCourse, of: str) -> Iterator[ChartView]:
             key="amplification",
             text="Bytes written to the flash for each byte of the host's, from reading to reading; none where too "
             "little was written.",
-            chart=_draw_amplification(course, unit, unit_s),
+            chart=_draw_amplification(course),
             question=_FLASH,
             choice=("bytes for each of the host's",),
             printed=True,
@@ -96,13 +95,12 @@ def _draw(
     course: TelemetryCourse,
     title: str,
     y: Axis,
-    unit: str,
-    unit_s: float,
     values: Mapping[str, Sequence[tuple[float, float | None]]],
     shades: Iterable[Shade] = (),
     rules: Iterable[Rule] = (),
 ) -> Chart:
     """Return a low chart on the course's time axis; ``values`` are (time in s, value) by the name of a curve."""
+    unit, unit_s = find_time_unit(course.length_s)
     known = {
         name: tuple(Point(at_s / unit_s, value) for at_s, value in each if value is not None)
         for name, each in values.items()
@@ -128,7 +126,7 @@ def _draw(
     return align(chart, course.length_s / unit_s)
 
 
-def _draw_temperature(course: TelemetryCourse, unit: str, unit_s: float) -> Chart:
+def _draw_temperature(course: TelemetryCourse) -> Chart:
     """Return the temperatures with the drives' own limits; shaded while a drive was throttled."""
     values = {drive.facts.drive: drive.temperatures for drive in course.drives}
     rules = tuple(_limits(course))
@@ -137,11 +135,11 @@ def _draw_temperature(course: TelemetryCourse, unit: str, unit_s: float) -> Char
     beyond = max(0.0, LEAST_SPAN_C - (max(every) - min(every))) / 2
     reached = (min(every) - beyond, max(every) + beyond)
     y = Axis(title="Temperature (°C)", zero=False, includes=reached)
-    throttled = _throttled(course, unit_s)
-    return _draw(course, "Temperature", y, unit, unit_s, values, throttled, rules)
+    return _draw(course, "Temperature", y, values, _throttled(course), rules)
 
 
-def _throttled(course: TelemetryCourse, unit_s: float) -> Iterator[Shade]:
+def _throttled(course: TelemetryCourse) -> Iterator[Shade]:
+    unit_s = find_time_unit(course.length_s)[1]
     for drive in course.drives:
         for began_s, ended_s in drive.throttled:
             if began_s < course.length_s and ended_s > 0:
@@ -160,7 +158,7 @@ def _limits(course: TelemetryCourse) -> Iterator[Rule]:
             yield Rule(kind=kind, y=celsius, name=f"{kind} {celsius:g} °C")
 
 
-def _draw_written(course: TelemetryCourse, unit: str, unit_s: float) -> Chart:
+def _draw_written(course: TelemetryCourse) -> Chart:
     """Return the bytes that the host wrote and the bytes that went to the flash, by the drives' counters."""
     values: dict[str, list[tuple[float, float | None]]] = {}
     for drive in course.drives:
@@ -173,10 +171,10 @@ def _draw_written(course: TelemetryCourse, unit: str, unit_s: float) -> Chart:
                 for at_s in (part.began_s, part.ended_s)
             ]
     title, y = "Written, as the drive counts", Axis(title="Written (MB/s)")
-    return _draw(course, title, y, unit, unit_s, values)
+    return _draw(course, title, y, values)
 
 
-def _draw_amplification(course: TelemetryCourse, unit: str, unit_s: float) -> Chart:
+def _draw_amplification(course: TelemetryCourse) -> Chart:
     """Return the bytes to the flash for each of the host's, from reading to reading."""
     values = {
         drive.facts.drive: [
@@ -187,7 +185,7 @@ def _draw_amplification(course: TelemetryCourse, unit: str, unit_s: float) -> Ch
         for drive in course.drives
     }
     y = Axis(title="Write amplification (flash/host)")
-    return _draw(course, "Write amplification", y, unit, unit_s, values)
+    return _draw(course, "Write amplification", y, values)
 
 
 def find_test_course(

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tkperf.analysis.details import LoadsOfTest, TimedStep
-from tkperf.model.quantity import LATENCY_MAX, Quantity
-from tkperf.model.seconds import FloatArray, SecondsColumn, reduce_to_columns
+from tkperf.model.quantity import Quantity
+from tkperf.model.seconds import FloatArray
 from tkperf.page.chart import (
     DASH_COUNT,
     MANY_COLOURS,
@@ -24,7 +24,7 @@ from tkperf.page.chart import (
     ShadeKind,
 )
 from tkperf.page.figures.curves import flag
-from tkperf.page.figures.seconds import COLUMNS, find_recorded
+from tkperf.page.figures.seconds import COLUMNS, find_recorded, reduce_points
 from tkperf.page.figures.streams import find_time_unit
 from tkperf.page.naming import describe_quantities
 
@@ -84,7 +84,7 @@ def draw_test(
         )
         for stretch in _without_gaps(stretches, (end_s - begin_s) / COLUMNS)
         for dash, quantity in enumerate(quantities)
-        if (points := tuple(_points(stretch, quantity, begin_s, end_s, unit_s)))
+        if (points := _points(stretch, quantity, begin_s, end_s, unit_s))
     ]  # fmt: skip
     few = sum(len(curve.points) for curve in curves) <= MOST_DOTTED
     return Chart(
@@ -142,20 +142,16 @@ def _flagged(
 
 def _points(
     stretch: Stretch, quantity: Quantity, begin_s: float, end_s: float, unit_s: float
-) -> Iterator[Point]:
-    """Yield as many points as a plot can show of the stretch's part of it."""
+) -> tuple[Point, ...]:
+    """Return as many points as a plot can show of the stretch's part of it."""
     at_s, values = _series(stretch, quantity, (end_s - begin_s) / COLUMNS)
     within = (at_s >= begin_s) & (at_s <= end_s)
     at_s, values = at_s[within], values[within]
     if not values.size:
-        return
+        return ()
     share = (at_s[-1] - at_s[0]) / (end_s - begin_s or 1.0)
-    reduced: SecondsColumn = reduce_to_columns(at_s, values, max(2, round(COLUMNS * share)))
-    # The curve of maxima has the maximum of each column: a mean of maxima would mean nothing.
-    drawn = reduced.high if quantity is LATENCY_MAX else reduced.mean
-    columns = (reduced.at_s / unit_s, drawn, reduced.low, reduced.high)
-    for at, value, low, high in zip(*(column.tolist() for column in columns), strict=True):
-        yield Point(round(at, 6), value, low, high)
+    columns = max(2, round(COLUMNS * share))
+    return reduce_points(quantity, at_s, values, unit_s=unit_s, digits=6, columns=columns)
 
 
 def _series(stretch: Stretch, quantity: Quantity, column_s: float) -> tuple[FloatArray, FloatArray]:
