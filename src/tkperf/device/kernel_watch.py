@@ -90,7 +90,7 @@ class StatFiles:
         For a single partition, ``others_bytes`` is the traffic of the rest of its disk.
         """
         devices = len(self._nodes)
-        fields = [_take_apart(text) for text in texts]
+        fields = [parse_stat(text) for text in texts]
         if not fields or not all(fields):
             return None
         whole = [sum(column) for column in zip(*fields[:devices], strict=False)]
@@ -131,7 +131,7 @@ class CountingFiles:
         return all(asked)
 
 
-def _take_apart(stat: bytes) -> list[int]:
+def parse_stat(stat: bytes) -> list[int]:
     """Parse a stat file (Documentation/block/stat.rst); empty if it holds anything but numbers.
 
     Fields: reads, merged, sectors, ms; writes, ...; in flight; ...; discards ...

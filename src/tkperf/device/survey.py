@@ -13,12 +13,10 @@ from tkperf.device.usage.kernel import (
     Export,
     FileId,
     FileState,
-    Lock,
     LoopDevice,
     Swap,
     ask_file_state,
     find_exports,
-    find_locks,
     find_loops,
     find_nfs_opens,
     find_swaps,
@@ -35,6 +33,7 @@ from tkperf.device.usage.mounts import (
 )
 from tkperf.device.usage.processes import ProcessSurvey, describe_process, look_at_processes
 from tkperf.device.usage.subject import Subject, find_device_subject
+from tkperf.system.host import FileLock, read_locks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +80,10 @@ class Survey:
             file_system=self.mounted.mount.kind if self.mounted else None,
         )
 
-    def find_locks(self) -> tuple[Lock, ...]:
+    def find_locks(self) -> tuple[FileLock, ...]:
         """Find locks on a file target, if the kernel's numbers are equal to stat's (not on btrfs)."""
         file = self._kernel_file()
-        return tuple(find_locks(self.proc_root, {file})) if file else ()
+        return tuple(lock for lock in read_locks(self.proc_root) if lock.file == file)
 
     def is_open_over_nfs(self) -> bool:
         return self._kernel_file() in find_nfs_opens(self.proc_root)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import RefusedError, RunFileError
+from tkperf.system.host import read_locks
 
 # Endings of files that SQLite keeps next to a database.
 SQLITE_ENDINGS = ("-journal", "-wal", "-shm")
@@ -130,17 +131,10 @@ class _Open:
 
 
 def _exclusive_locks() -> Iterator[tuple[int, int]]:
-    """Yield process and inode of each flock for writing (proc_locks(5))."""
-    try:
-        lines = (PROC / "locks").read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        fields = line.split()
-        # A lock that waits for another has an arrow: "1: -> FLOCK ...".
-        if fields[1:4] == ["FLOCK", "ADVISORY", "WRITE"]:
-            with suppress(ValueError, IndexError):
-                yield int(fields[4]), int(fields[5].rpartition(":")[2])
+    """Yield process and inode of each flock for writing."""
+    for lock in read_locks(PROC):
+        if (lock.kind, lock.access) == ("FLOCK", "WRITE") and lock.pid and not lock.waits:
+            yield lock.pid, lock.file[1]
 
 
 def _open_files(process: Path) -> list[_Open] | None:

@@ -1,18 +1,24 @@
-"""The host: facts for every report (None: not known), and the control groups of tkperf and fio, version 1 and 2."""
+"""The host: facts for every report (None: not known), its memory and locks, and control groups, version 1 and 2."""
 
 from __future__ import annotations
 
 import os
 import platform
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+# A lock that waits for another has an arrow: "1: -> FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF".
+_LOCK = re.compile(
+    r"^\d+: (-> )?(\S+) +\S+ +(\S+) +(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) ", re.MULTILINE
+)
 
 
 def read_host(*, root: Path = Path("/")) -> dict[str, object]:
     """Return facts about the machine and its system, as plain data."""
     cpu = _pairs((_text(root / "proc/cpuinfo") or "").partition("\n\n")[0], ":")
     system = _pairs(_text(root / "etc/os-release"), "=")
-    memory = _pairs(_text(root / "proc/meminfo"), ":").get("MemTotal")
     return {
         "hostname": platform.node() or None,
         "operating_system": system["PRETTY_NAME"].strip('"') if "PRETTY_NAME" in system else None,
@@ -21,7 +27,7 @@ def read_host(*, root: Path = Path("/")) -> dict[str, object]:
         "cpu_model": cpu.get("model name"),
         "cpu_threads": os.cpu_count(),
         "cpu_governor": _text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "memory_bytes": None if memory is None else int(memory.split()[0]) * 1024,
+        "memory_bytes": read_memory(root / "proc").get("MemTotal"),
         "motherboard": _joined(
             _text(root / "sys/class/dmi/id/board_vendor"),
             _text(root / "sys/class/dmi/id/board_name"),
@@ -29,6 +35,46 @@ def read_host(*, root: Path = Path("/")) -> dict[str, object]:
         "bios": _text(root / "sys/class/dmi/id/bios_version"),
         "virtual_machine": "hypervisor" in (cpu.get("flags") or "").split() or None,
     }
+
+
+def read_memory(proc: Path) -> dict[str, int]:
+    """Return the amounts of ``/proc/meminfo`` in bytes."""
+    rows = [row.split() for row in (_text(proc / "meminfo") or "").splitlines()]
+    return {
+        row[0].rstrip(":"): int(row[1]) * 1024
+        for row in rows
+        if len(row) >= 2 and row[1].isdecimal()
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLock:
+    """A lock on a file.
+
+    Attributes:
+        kind: FLOCK, POSIX, LEASE ...
+        pid: None if it belongs to an open file, not to a process.
+        file: the number of its file system, and its inode.
+        waits: it waits for another lock to end.
+    """
+
+    kind: str
+    access: str
+    pid: int | None
+    file: tuple[int, int]
+    waits: bool
+
+
+def read_locks(proc: Path) -> Iterator[FileLock]:
+    """Yield the locks in ``/proc/locks`` (proc_locks(5))."""
+    for arrow, kind, access, pid, major, minor, inode in _LOCK.findall(_text(proc / "locks") or ""):
+        yield FileLock(
+            kind=kind,
+            access=access,
+            pid=int(pid) if int(pid) > 0 else None,
+            file=(os.makedev(int(major, 16), int(minor, 16)), int(inode)),
+            waits=bool(arrow),
+        )
 
 
 def _pairs(text: str | None, sign: str) -> dict[str, str]:

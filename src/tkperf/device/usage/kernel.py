@@ -48,9 +48,6 @@ EXPORTING_MODULES = {
     "target_core_mod": "kernel/config/target",
     "usb_f_mass_storage": "kernel/config/usb_gadget",
 }
-_ROW = re.compile(
-    r"^\d+: (?:-> )?(\S+) +\S+ +\S+ +(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) ", re.MULTILINE
-)
 # The files of a process that ended may take a moment to close.
 PATIENCE_S = 1.0
 # Kernels before this version also counted descriptors that only look at the name.
@@ -246,21 +243,6 @@ def find_silent_modules(sys_root: Path) -> list[str]:
         for module, folder in EXPORTING_MODULES.items()
         if (sys_root / "module" / module).exists() and not (sys_root / folder).exists()
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class Lock:
-    """A lock; ``pid`` is None if it belongs to an open file, not to a process."""
-
-    kind: str
-    pid: int | None
-
-
-def find_locks(proc_root: Path, files: set[tuple[int, int]]) -> Iterator[Lock]:
-    """Yield locks on files, given by the number of their file system and their inode."""
-    for kind, process, major, minor, inode in _ROW.findall(exact_text(proc_root / "locks") or ""):
-        if (os.makedev(int(major, 16), int(minor, 16)), int(inode)) in files:
-            yield Lock(kind, int(process) if int(process) > 0 else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from tkperf.device.sysfs import find_disk, text
 from tkperf.host.audit.site import ADVICE_LIMIT_S, AuditFinding, AuditLevel, Site, Topic
 from tkperf.model.errors import EngineError
 from tkperf.model.units import format_capacity, format_duration
+from tkperf.system.host import read_memory
 
 _CPU = Topic("CPU pressure", "a task that waits for a CPU issues no I/O meanwhile", False)
 _MEMORY = Topic(
@@ -103,7 +104,7 @@ def _load_average(site: Site, topic: Topic) -> AuditFinding:
 
 
 def _swap(site: Site) -> AuditFinding:
-    facts = _read_memory(site.proc / "meminfo")
+    facts = read_memory(site.proc)
     total, free = facts.get("SwapTotal"), facts.get("SwapFree")
     memory, available = facts.get("MemTotal"), facts.get("MemAvailable")
     if total is None or free is None or memory is None or available is None:
@@ -124,16 +125,6 @@ def _swap(site: Site) -> AuditFinding:
         command="sudo swapoff --all" if used and fits else None,
         otherwise="end programs that take memory",
     )
-
-
-def _read_memory(path: Path) -> dict[str, int]:
-    """Return the amounts of ``/proc/meminfo`` in bytes."""
-    rows = [row.split() for row in (text(path) or "").splitlines()]
-    return {
-        row[0].rstrip(":"): int(row[1]) * 1024
-        for row in rows
-        if len(row) >= 2 and row[1].isdecimal()
-    }
 
 
 def audit_work(site: Site, neighbours: Collection[str]) -> Iterator[AuditFinding]:

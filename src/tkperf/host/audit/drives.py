@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tkperf.device.inspection import find_narrower_bridge, read_link
-from tkperf.device.sysfs import SECTOR_BYTES, find_selected, number, text
+from tkperf.device.kernel_watch import parse_stat
+from tkperf.device.sysfs import SECTOR_BYTES, binary, find_selected, number, text
 from tkperf.host.audit.site import (
     MATTERS,
     AuditedDrive,
@@ -244,9 +245,8 @@ def count_io(neighbours: Iterable[Neighbour]) -> dict[str, tuple[int, int]]:
     """Return the I/Os and bytes of each neighbour so far, by the kernel's counters."""
     counts = {}
     for neighbour in neighbours:
-        fields = (text(neighbour.disk / "stat") or "").split()[:8]
-        if len(fields) == 8 and all(field.isdecimal() for field in fields):
-            done = [int(field) for field in fields]
+        done = parse_stat(binary(neighbour.disk / "stat"))
+        if len(done) >= 8:
             counts[neighbour.name] = (done[0] + done[4], SECTOR_BYTES * (done[2] + done[6]))
     return counts
 
