@@ -40,8 +40,8 @@ from tkperf.model.record import StepRecord
 from tkperf.model.seconds import Seconds, join
 from tkperf.model.workload import Workload
 
-NOT_LEVEL = "the rate was not level over the whole stream: a mean of phases, not of chance"
-DIRECTION_ONCE = "measured once: of seconds reads and writes are not looked at apart"
+NOT_LEVEL = "the rate changed during the stream, so the mean is one of several phases"
+DIRECTION_ONCE = "measured once, and seconds do not keep reads and writes apart"
 _LATENCY_STEP_US = 0.001  # fio's clock
 _WHY_NONE = {IOS: COUNT, LATENCY_WITH_WAIT: "found from counts of each second, not I/O by I/O"}
 

@@ -64,7 +64,7 @@ def section_plan(name: str) -> SectionPlan:
         quantities=("iops", "latency_mean_us"),
         figures=(
             *asking(
-                "How do the writes change?",
+                "How do rate and latency change?",
                 drawn(FigureKind.OVER_TIME, "iops", view=("IOPS",), printed=True),
                 drawn(
                     FigureKind.OVER_TIME, *LATENCIES, title="Latency over time", log=True,

@@ -151,7 +151,7 @@ def _events(test: TestResult, sections: Sequence[SectionResult]) -> Iterator[Fin
 def _doubts(test: TestResult, section: SectionResult) -> Iterator[Finding]:
     """Yield the doubts of the section's verdict."""
     verdict = section.verdict
-    if verdict is None or section.steady:
+    if verdict is None or section.steady or not (section.complete or verdict.judged):
         return
     if verdict.judged:
         missed = [one for one in section.window_verdicts if not one.reached] or [verdict]
