@@ -38,6 +38,7 @@ from tkperf.model.quantity import (
 from tkperf.page.check import describe_claim
 from tkperf.page.comparison.words import describe_ratio
 from tkperf.page.explanation import explain
+from tkperf.page.subject import SectionSubject
 from tkperf.page.tables.results import build_matrix, explain_intervals
 from tkperf.page.view import build_view
 from tkperf.page.words.uncertainty import (
@@ -167,11 +168,11 @@ def test_csv_has_it_beside_the_figure_and_in_a_table_of_its_own(result: RunResul
 
 
 def test_a_table_says_how_far_its_figures_can_be_trusted(result: RunResult) -> None:
-    section = result.tests[0].sections[0]
-    table = build_matrix(section, IOPS)
+    subject = SectionSubject(section=result.tests[0].sections[0], key="")
+    table = build_matrix(subject, IOPS)
     assert any(note.startswith(f"Uncertainty ({INTERVAL}): ± ") for note in table.notes)
     # Of extremes nothing is said below each table.
-    assert not any("ncertainty" in note for note in build_matrix(section, LATENCY_MAX).notes)
+    assert not any("ncertainty" in note for note in build_matrix(subject, LATENCY_MAX).notes)
 
 
 def compared(first: RunResult, second: RunResult) -> tuple[ComparedRow, Entry]:

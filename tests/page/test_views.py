@@ -33,8 +33,7 @@ from tkperf.page.chart import Axis, Chart, Curve, Point
 from tkperf.page.figures.build import join_charts, name_views
 from tkperf.page.findings.words import say_value
 from tkperf.page.page import ChartView, ReportView
-from tkperf.page.tables.results import ResultTable, shade
-from tkperf.page.tables.results import TableNumber as TableFigure
+from tkperf.page.tables.results import shade
 from tkperf.procedures import SSD_TESTS, TESTS, Test, load_profile
 from tkperf.procedures.plan import section_names
 from tkperf.runfile.reader import RunFile
@@ -305,9 +304,7 @@ def test_a_cell_is_shaded_by_its_value(
     values: tuple[float | None, ...], shades: tuple[float | None, ...]
 ) -> None:
     """What was not measured has no colour, nor what is all the same."""
-    row: tuple[str | TableFigure, ...] = ("4", *(TableFigure(value=value) for value in values))
-    table = ResultTable(title="", head=("",) * 4, rows=(row,), shaded=True)
-    assert [list(row) for row in shade(table)] == [pytest.approx(list(shades))]
+    assert [list(row) for row in shade([values])] == [pytest.approx(list(shades))]
 
 
 def render_charts() -> str:

@@ -21,7 +21,9 @@ from tkperf.model.phases import Continuous, Fill, Phase, Purge, Round, SectionOu
 from tkperf.model.quantity import Direction, combine
 from tkperf.model.units import GIB
 from tkperf.model.workload import Access, Arrival, Workload
-from tkperf.page.tables.results import ResultTable, TableNumber, build_listing
+from tkperf.page.page import TableView
+from tkperf.page.subject import SectionSubject
+from tkperf.page.tables.results import build_listing
 from tkperf.procedures import SSD_TESTS, choose_tests, load_profile, parse_profile
 from tkperf.procedures.building_blocks import keeps_up
 from tkperf.procedures.latency_over_demand import (
@@ -62,10 +64,10 @@ def of_section(phases: list[Phase], section: str) -> list[Phase]:
     return [phase for phase in phases if phase.section == section]
 
 
-def listing_of(section: SectionResult) -> ResultTable:
+def listing_of(section: SectionResult) -> TableView:
     """The one listing that the section's plan asks for."""
     (asked,) = (one for one in section.plan.figures if one.kind is FigureKind.LISTING)
-    return build_listing(section, asked)
+    return build_listing(SectionSubject(section=section, key=""), asked)
 
 
 def test_without_names_a_profile_of_its_own_runs_all_that_it_has() -> None:
@@ -283,27 +285,25 @@ def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short:
     assert no_backlog.value <= saturated.value <= most
     assert saturated.value - no_backlog.value <= 2 * increment
     listing = listing_of(reads)
-    assert listing.head[:6] == (
+    assert listing.columns[:6] == (
         "Offered IOPS", "IOPS", "backlog (I/Os)", "behind (µs)", "mean with wait (µs)", "mean (µs)",
     )  # fmt: skip
-    waited = [
-        (row[4].value or 0) - (row[5].value or 0)
-        for row in listing.rows
-        if isinstance(row[4], TableNumber) and isinstance(row[5], TableNumber)
-    ]
+    backlogs, waits_us, means_us = (
+        [float(row[column].replace(",", "")) for row in listing.rows] for column in (2, 4, 5)
+    )
+    waited = [wait - mean for wait, mean in zip(waits_us, means_us, strict=True)]
     assert [row[0] for row in listing.rows] == [f"{level:,.0f}" for level in levels]
-    backlogs = [row[2].value for row in listing.rows if isinstance(row[2], TableNumber)]
     kept = levels.index(no_backlog.value)
     assert waited[: kept + 1] == [0] * (kept + 1)
     # Half of what the last I/O is late, on average: the backlog grows evenly.
     assert waited[-1] == pytest.approx(reads.cells[-1].all["behind_us"] / 2, rel=0.1)  # type: ignore[operator]
     assert all(
-        (each or 0) <= 0.01 * (level or 0)
+        each <= 0.01 * (level or 0)
         for each, level in zip(backlogs[: kept + 1], levels, strict=False)
     )
     # The median over the second half of a steady growth is that at three quarters.
-    assert reads.cells[-1].backlog_median_ios == pytest.approx(0.75 * (backlogs[-1] or 0), rel=0.1)
-    assert backlogs[kept + 1 :] == sorted(backlogs[kept + 1 :], key=lambda each: each or 0)
+    assert reads.cells[-1].backlog_median_ios == pytest.approx(0.75 * backlogs[-1], rel=0.1)
+    assert backlogs[kept + 1 :] == sorted(backlogs[kept + 1 :])
     view = view_of(tmp_path / "run.tkperf")
     charts = view.tests[0].sections[1].charts
     assert charts[0].text.startswith(
@@ -327,7 +327,7 @@ def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profi
     mix = result.tests[0].sections[2]
     listing = listing_of(mix)
     assert [row[0] for row in listing.rows] == ["reads", "writes", "reads and writes"]
-    assert listing.head[1:3] == ("p50 (µs)", "p90 (µs)")
+    assert listing.columns[1:3] == ("p50 (µs)", "p90 (µs)")
     (cell,) = mix.cells
     assert cell.rounds == len(mix.slices) == 10
     # 0.5 s of warm-up before each second.

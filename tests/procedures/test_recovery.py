@@ -20,9 +20,9 @@ from tkperf.engine.simulation.service import Latency, Second
 from tkperf.model.errors import ProfileError
 from tkperf.model.phases import Continuous, Course, Idle, Phase, Procedure, Purge, SectionOutcome
 from tkperf.model.record import StepRecord
+from tkperf.model.units import NOT_MEASURED
 from tkperf.model.workload import Access, Workload
 from tkperf.page.findings.headlines import build_headlines
-from tkperf.page.tables.results import TableNumber
 from tkperf.page.tables.sections import build_section_tables
 from tkperf.procedures import SSD_TESTS, Test, load_profile, parse_profile
 from tkperf.procedures.building_blocks import slices_of
@@ -214,23 +214,21 @@ def cross(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_recovery_time_is_stated(cross: Path) -> None:
     """Four slow seconds after the change: the slice that reaches the first group's mean ends later."""
     result = analyse(read_run(cross))
-    (table,) = build_section_tables(result.tests[0])
-    assert table.title == "throughput (MB/s) of each section"
-    assert table.head[-3:] == (
+    (table,) = build_section_tables(result.tests[0], None)
+    assert table.title == "Throughput (MB/s) of each section"
+    assert table.columns[-3:] == (
         "of the first (%)", "recovery time (s)", "least after recovery (% of the first)",
     )  # fmt: skip
-    recovered = [row[-2] for row in table.rows]
+    recovered = tuple(row[-2] for row in table.rows)
     (found,) = [
         one
         for section in result.tests[0].sections
         for one in section.characteristics
         if one.key == "recovery_s"
     ]
-    assert isinstance(recovered[2], TableNumber)
-    assert recovered[2].value == found.value
-    assert all(isinstance(each, TableNumber) for each in recovered)
-    values = [each.value for each in recovered if isinstance(each, TableNumber)]
-    assert values[:2] == [None, None]
+    assert found.value is not None
+    assert recovered[2] == found.text()
+    assert recovered[:2] == (NOT_MEASURED, NOT_MEASURED)
     third = result.tests[0].sections[2]
     mean = result.tests[0].sections[0].cells[0].all["megabytes_per_s"]
     assert mean is not None
@@ -238,7 +236,7 @@ def test_the_recovery_time_is_stated(cross: Path) -> None:
     assert all(rate < mean / 2 for rate in rates[:4])
     first = next(number for number, rate in enumerate(rates, start=1) if rate >= mean)
     assert 5 <= first <= 10
-    assert values[2] == pytest.approx(float(first))
+    assert found.value == pytest.approx(float(first))
 
 
 def test_a_change_of_load_is_drawn_second_by_second(cross: Path) -> None:

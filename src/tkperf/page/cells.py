@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.host import HOST_FACTS
 from tkperf.analysis.results import CellResult, RoundResult
-from tkperf.model.quantity import IOPS, THROUGHPUT, Direction
+from tkperf.model.quantity import IOPS, THROUGHPUT
 from tkperf.model.units import NOT_MEASURED, format_number
 from tkperf.page.chart import AnyChart, Bucket, Distribution
 from tkperf.page.figures.response_times import find_buckets
@@ -158,7 +158,7 @@ def _rounds(
         rows=tuple(
             (
                 f"{number}{'*' if number in judged else ''}",
-                *(figure(cell, quantity, Direction.ALL).text() for quantity in IN_A_LINE),
+                *(figure(cell, quantity).text() for quantity in IN_A_LINE),
             )
             for number, cell in of_cell
         ),

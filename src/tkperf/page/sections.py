@@ -15,7 +15,7 @@ from tkperf.page.chart import Distribution
 from tkperf.page.figures.build import build_figures, join_charts, open_at_spikes
 from tkperf.page.figures.response_times import find_buckets, find_marks
 from tkperf.page.page import ChartView, SectionView, TableView
-from tkperf.page.subject import SectionSubject, show_table
+from tkperf.page.subject import SectionSubject
 from tkperf.page.tables.results import (
     build_directions,
     build_matrix,
@@ -46,25 +46,17 @@ def build_section_view(subject: SectionSubject) -> SectionView:
         determination=_determination(judged) if judged else None,
         tables=(
             *(_cut_off(subject) if cut_off else ()),
-            *((_stream(subject),) if section.slices else ()),
+            *((build_stream(subject),) if section.slices else ()),
             *tables,
-            *_directions(subject),
+            *(
+                table
+                for quantity in subject.quantities
+                if (table := build_directions(subject, quantity)) is not None
+            ),
         ),
         charts=open_at_spikes(charts, section.timelines),
         over_time=describe_timelines(section.timelines),
     )
-
-
-def _stream(subject: SectionSubject) -> TableView:
-    return show_table(build_stream(subject.section), subject.links)
-
-
-def _directions(subject: SectionSubject) -> Iterator[TableView]:
-    """Yield a folded table of the reads and writes of mixed workloads, if the results keep them apart."""
-    for quantity in subject.quantities:
-        table = build_directions(subject.section, quantity)
-        if table is not None:
-            yield show_table(table, subject.links, folded=True)
 
 
 def _cut_off(subject: SectionSubject) -> Iterator[TableView]:
@@ -72,8 +64,8 @@ def _cut_off(subject: SectionSubject) -> Iterator[TableView]:
     if not subject.section.rounds or not subject.quantities:
         return
     last = subject.section.rounds[-1]
-    unfinished = replace(subject.section, cells=last.cells)
-    table = show_table(build_matrix(unfinished, subject.quantities[0]), subject.links)
+    unfinished = replace(subject, section=replace(subject.section, cells=last.cells))
+    table = build_matrix(unfinished, subject.quantities[0])
     yield replace(table, title=f"Round {last.number}, cut off before its end: {table.title}")
 
 

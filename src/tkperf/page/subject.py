@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from tkperf.analysis.axes import MIX
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.results import SectionResult, TestResult
 from tkperf.analysis.telemetry import TelemetryCourse
@@ -18,18 +17,16 @@ from tkperf.model.quantity import (
     PERCENTILES,
     QUANTITIES,
     THROUGHPUT,
-    Direction,
     Quantity,
 )
 from tkperf.model.workload import Workload
-from tkperf.page.naming import address, capitalise, describe_axes, name_links
-from tkperf.page.page import TableView
-from tkperf.page.tables.results import ResultTable, TableNumber, shade
+from tkperf.page.naming import name_links
 
 MARKABLE = (LATENCY_MEAN, LATENCY_MIN, *PERCENTILES, LATENCY_MAX)
 """Quantities that a histogram of response times can mark."""
 
 NO_COURSES: Mapping[str, TelemetryCourse] = MappingProxyType({})
+NO_LINKS: Mapping[Workload, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,51 +91,3 @@ def build_subjects(
 def find_quantities(keys: Sequence[str]) -> tuple[Quantity, ...]:
     """Return quantities by their keys; a key that this version does not know is left out."""
     return tuple(QUANTITIES[key] for key in keys if key in QUANTITIES)
-
-
-def show_table(
-    table: ResultTable, links: Mapping[Workload, str], *, folded: bool = False
-) -> TableView:
-    """Return a table as texts, each figure with the link to the cell behind it."""
-
-    by = describe_axes((*table.head[: table.labels], table.across)) if table.across else ""
-    # A mix is clear by its stroke; a number needs the axis title before it.
-    across = f"{table.across} " if table.across not in ("", MIX.title) else ""
-    title = capitalise(table.title) + (f" by {by}" if by else "")
-    return TableView(
-        title=", ".join(text for text in (title, table.over) if text),
-        columns=(
-            *table.head[: table.labels],
-            *(across + head for head in table.head[table.labels :]),
-        ),
-        rows=tuple(
-            tuple(cell.text() if isinstance(cell, TableNumber) else cell for cell in row)
-            for row in table.rows
-        ),
-        labels=table.labels,
-        notes=table.notes,
-        links=tuple(
-            tuple(_address(cell, links) for cell in row[table.labels :]) for row in table.rows
-        ),
-        hints=tuple(
-            tuple(
-                cell.sure() if isinstance(cell, TableNumber) else "" for cell in row[table.labels :]
-            )
-            for row in table.rows
-        ),
-        heat=shade(table) if table.shaded else (),
-        folded=folded,
-        stepwise=table.stepwise,
-    )
-
-
-def _address(figure: str | TableNumber, links: Mapping[Workload, str]) -> str:
-    """Return the address of a figure's part and, for a latency, its mark; empty if nothing lies behind the figure."""
-    if not isinstance(figure, TableNumber) or figure.workload is None:
-        return ""
-    part = "" if figure.part is None else str(figure.part)
-    if 0 < figure.workload.read_percent < 100 and figure.direction is not Direction.ALL:
-        part = figure.direction.value
-    measure = figure.measure
-    mark = measure.short if isinstance(measure, Quantity) and measure in MARKABLE else ""
-    return address(links.get(figure.workload, ""), part, mark)

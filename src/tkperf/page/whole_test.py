@@ -20,7 +20,7 @@ from tkperf.page.figures.telemetry import align, show_course, show_course_below
 from tkperf.page.figures.timeline import FILL, Stretch, draw_test, stretches_by_section
 from tkperf.page.naming import capitalise, describe_quantities, list_words
 from tkperf.page.page import ChartView, CourseView, TableView, Views
-from tkperf.page.subject import SectionSubject, find_quantities, show_table
+from tkperf.page.subject import SectionSubject, find_quantities
 from tkperf.page.tables.sections import (
     build_section_tables,
     build_telemetry_table,
@@ -52,8 +52,7 @@ def build_test_figures(
     # Means of the rounds so far do not belong next to means of a window.
     complete = tuple(section for section in test.sections if section.complete)
     ended = _merge(replace(test, sections=complete), subjects)
-    links = {} if merged is None else merged.links
-    views = tuple(show_table(table, links) for table in build_section_tables(test))
+    views = tuple(build_section_tables(test, merged))
     telemetry = build_telemetry_table(test.telemetry)
     charts: list[ChartView] = []
     done: list[ChartView] = []
@@ -77,7 +76,7 @@ def build_test_figures(
         done += show_course(course, "the whole test")
     answers = join_charts(charts, test.name)
     below = CourseView(
-        tables=() if telemetry is None else (show_table(telemetry, {}, folded=True),),
+        tables=() if telemetry is None else (telemetry,),
         # One call joins both groups, so that keys are unique.
         charts=join_charts([*charts, *done], test.name)[len(answers) :],
     )

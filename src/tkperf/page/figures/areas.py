@@ -8,7 +8,7 @@ from tkperf.page.chart import Axis, Chart, Curve, Mark, Point, Scale
 from tkperf.page.figures.curves import build_curves, flag
 from tkperf.page.naming import capitalise, find_naming
 from tkperf.page.page import ChartView, Views
-from tkperf.page.subject import SectionSubject, find_quantities, show_table
+from tkperf.page.subject import SectionSubject, find_quantities
 from tkperf.page.tables.results import build_areas
 
 
@@ -18,7 +18,7 @@ def show_over_areas(subject: SectionSubject, figure: Figure) -> Views:
         return
     for quantity in find_quantities(figure.quantities):
         if section.cells:
-            yield show_table(build_areas(section, quantity), subject.links)
+            yield build_areas(subject, quantity)
         points = [
             (cell.workload, Point(area.number, cell.value(quantity), flag=flag(cell)))
             for area in section.rounds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from tkperf.analysis.axes import BLOCKS, DEPTH, JOBS, MIX, OFFERED, WorkloadAxis, find_axes
 from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED, Characteristic
@@ -36,22 +35,20 @@ from tkperf.page.figures.curves import (
 from tkperf.page.layout import arrange
 from tkperf.page.naming import Naming, capitalise, describe_axes, describe_curves, list_words
 from tkperf.page.page import ChartView, Views
-from tkperf.page.subject import SectionSubject, find_quantities, show_table
+from tkperf.page.subject import NO_LINKS, SectionSubject, find_quantities
 from tkperf.page.tables.results import build_listing, build_matrices
 
 OUTSTANDING = "Outstanding I/Os in total (TC x QD)"
 IDEAL = "ideal: all that is offered"
-NO_LINKS: Mapping[Workload, str] = MappingProxyType({})
 
 
 def show_matrix(subject: SectionSubject, figure: Figure) -> Views:
-    for table in build_matrices(subject.section, find_quantities(figure.quantities)):
-        yield show_table(table, subject.links)
+    yield from build_matrices(subject, find_quantities(figure.quantities))
 
 
 def show_listing(subject: SectionSubject, figure: Figure) -> Views:
     if subject.section.cells:
-        yield show_table(build_listing(subject.section, figure), subject.links)
+        yield build_listing(subject, figure)
 
 
 def show_over_axis(subject: SectionSubject, figure: Figure, *, bars: bool = False) -> Views:

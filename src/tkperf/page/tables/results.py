@@ -1,16 +1,12 @@
-"""Results as tables: plain data that every output renders in its own way.
-
-Numbers remain numbers, with their digits, marks and workload, so that a page can link them and a
-terminal can shorten them.
-"""
+"""Results of a section as tables."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from tkperf.analysis.axes import find_axes, place_of
+from tkperf.analysis.axes import MIX, find_axes, place_of
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.figures import Figure
@@ -20,7 +16,6 @@ from tkperf.model.quantity import (
     LATENCY_MAX,
     LATENCY_MEAN,
     PERCENTILES,
-    QUANTITIES,
     THROUGHPUT,
     Direction,
     Measure,
@@ -29,7 +24,9 @@ from tkperf.model.quantity import (
 from tkperf.model.units import NOT_MEASURED, format_exact, format_number, format_window
 from tkperf.model.workload import Workload
 from tkperf.page.layout import arrange
-from tkperf.page.naming import name_within
+from tkperf.page.naming import address, capitalise, describe_axes, name_within
+from tkperf.page.page import TableView
+from tkperf.page.subject import MARKABLE, NO_LINKS, SectionSubject, find_quantities
 from tkperf.page.words.flags import explain_marks, mark
 from tkperf.page.words.run import describe_stream
 from tkperf.page.words.uncertainty import MEANING, describe_value, summarise
@@ -76,42 +73,88 @@ class TableNumber:
         return describe_value(self.value, self.uncertainty, self.measure)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultTable:
-    """A table; its ``rows`` begin with ``labels`` texts each, and figures follow.
+def build_table(
+    title: str,
+    head: Sequence[str],
+    rows: Iterable[Sequence[str | TableNumber]],
+    *,
+    links: Mapping[Workload, str] = NO_LINKS,
+    labels: int = 1,
+    over: str = "",
+    across: str = "",
+    notes: Sequence[str] = (),
+    shaded: bool = False,
+    sure: bool = False,
+    stepwise: bool = False,
+    folded: bool = False,
+) -> TableView:
+    """Return a table of texts and numbers, each number with the link to the cell behind it.
 
-    Attributes:
+    Args:
         title: name of the quantity, with its unit.
+        head: head of each column, the labels first.
+        rows: ``labels`` texts each, and figures follow.
         over: basis of the numbers, such as rounds of a window; empty if the title has it.
         across: name of the field whose values head the columns, if there is one.
-        head: head of each column, the labels first.
         notes: meaning of the marks.
         shaded: all figures are of one quantity, so that colours can show their size.
-        stepwise: as in ``TableView``.
+        sure: a note gives the uncertainty of the figures.
+        stepwise, folded: as in ``TableView``.
     """
+    rows = [tuple(row) for row in rows]
+    figures = [
+        [
+            cell if isinstance(cell, TableNumber) else TableNumber(value=None)
+            for cell in row[labels:]
+        ]
+        for row in rows
+    ]
+    by = describe_axes((*head[:labels], across)) if across else ""
+    # A mix is clear by its stroke; a number needs the axis title before it.
+    before = f"{across} " if across not in ("", MIX.title) else ""
+    title = capitalise(title) + (f" by {by}" if by else "")
+    known = (
+        (one.measure, one.value, one.uncertainty)
+        for row in figures
+        for one in row
+        if sure and one.measure is not None
+    )
+    return TableView(
+        title=", ".join(text for text in (title, over) if text),
+        columns=(*head[:labels], *(before + text for text in head[labels:])),
+        rows=tuple(
+            tuple(cell.text() if isinstance(cell, TableNumber) else cell for cell in row)
+            for row in rows
+        ),
+        labels=labels,
+        notes=(*notes, *summarise(known)),
+        links=tuple(tuple(_address(one, links) for one in row) for row in figures),
+        hints=tuple(tuple(one.sure() for one in row) for row in figures),
+        heat=shade([[one.value for one in row] for row in figures]) if shaded else (),
+        folded=folded,
+        stepwise=stepwise,
+    )
 
-    title: str
-    over: str = ""
-    across: str = ""
-    head: tuple[str, ...]
-    labels: int = 1
-    rows: tuple[tuple[str | TableNumber, ...], ...]
-    notes: tuple[str, ...] = ()
-    shaded: bool = False
-    stepwise: bool = False
+
+def _address(figure: TableNumber, links: Mapping[Workload, str]) -> str:
+    """Return the address of a figure's part and, for a latency, its mark; empty if nothing lies behind the figure."""
+    if figure.workload is None:
+        return ""
+    part = "" if figure.part is None else str(figure.part)
+    if 0 < figure.workload.read_percent < 100 and figure.direction is not Direction.ALL:
+        part = figure.direction.value
+    measure = figure.measure
+    mark = measure.short if isinstance(measure, Quantity) and measure in MARKABLE else ""
+    return address(links.get(figure.workload, ""), part, mark)
 
 
-def shade(table: ResultTable) -> tuple[tuple[float | None, ...], ...]:
+def shade(rows: Sequence[Sequence[float | None]]) -> tuple[tuple[float | None, ...], ...]:
     """Return the position of each figure between the least (0) and the greatest (1).
 
     None: not measured, or all figures are equal. The scale is logarithmic if the greatest is more than
     ``WIDE_RANGE`` times the least. If the greatest is less than twice the least, its position is not 1 but
     its relative excess over the least: small differences remain pale.
     """
-    rows = [
-        [cell.value if isinstance(cell, TableNumber) else None for cell in row[table.labels :]]
-        for row in table.rows
-    ]
     known = [value for row in rows for value in row if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
     if low == high:
@@ -129,7 +172,10 @@ def shade(table: ResultTable) -> tuple[tuple[float | None, ...], ...]:
 
 
 def figure(
-    cell: CellResult | None, quantity: Quantity, direction: Direction, part: int | None = None
+    cell: CellResult | None,
+    quantity: Quantity,
+    direction: Direction = Direction.ALL,
+    part: int | None = None,
 ) -> TableNumber:
     """Return a quantity of a cell, with its marks; without a cell it is not measured."""
     if cell is None:
@@ -156,100 +202,94 @@ def describe_over(section: SectionResult, quantity: Quantity) -> str:
     return f"{quantity.over} of {window}"
 
 
-def build_matrix(
-    section: SectionResult, quantity: Quantity, direction: Direction = Direction.ALL
-) -> ResultTable:
+def build_matrix(subject: SectionSubject, quantity: Quantity) -> TableView:
     """Build a table of one quantity for all cells of a section, by the fields in which their workloads differ."""
+    section = subject.section
     layout = arrange(cell.workload for cell in section.cells)
     cells = {cell.workload: cell for cell in section.cells}
-    of = "" if direction is Direction.ALL else f" of {direction.value}s"
-    return with_sureness(
-        ResultTable(
-            title=f"{quantity.title}{of}",
-            over=describe_over(section, quantity),
-            across=layout.column_axis.title,
-            head=(
-                *layout.row_titles,
-                *(layout.column_axis.text(work) for work in layout.columns),
-            ),
-            labels=len(layout.row_axes),
-            rows=tuple(
-                (
-                    *layout.row_text(row),
-                    *(
-                        figure(None if work is None else cells[work], quantity, direction)
-                        for work in works
-                    ),
-                )
-                for row, works in zip(layout.rows, layout.at, strict=True)
-            ),
-            notes=_notes(section.cells, (quantity,)),
-            shaded=True,
-        )
+    return build_table(
+        quantity.title,
+        (*layout.row_titles, *(layout.column_axis.text(work) for work in layout.columns)),
+        (
+            (
+                *layout.row_text(row),
+                *(figure(None if work is None else cells[work], quantity) for work in works),
+            )
+            for row, works in zip(layout.rows, layout.at, strict=True)
+        ),
+        links=subject.links,
+        labels=len(layout.row_axes),
+        over=describe_over(section, quantity),
+        across=layout.column_axis.title,
+        notes=_notes(section.cells, (quantity,)),
+        shaded=True,
+        sure=True,
     )
 
 
 def build_matrices(
-    section: SectionResult, quantities: Iterable[Quantity]
-) -> tuple[ResultTable, ...]:
+    subject: SectionSubject, quantities: Iterable[Quantity]
+) -> tuple[TableView, ...]:
     """Build a matrix for each quantity that has a value."""
     return tuple(
-        build_matrix(section, quantity)
+        build_matrix(subject, quantity)
         for quantity in quantities
-        if any(cell.value(quantity) is not None for cell in section.cells)
+        if any(cell.value(quantity) is not None for cell in subject.section.cells)
     )
 
 
-def build_directions(section: SectionResult, quantity: Quantity) -> ResultTable | None:
-    """Build a table of reads, writes and both together for mixed workloads; None: reads have no values of their own."""
+def build_directions(subject: SectionSubject, quantity: Quantity) -> TableView | None:
+    """Build a folded table of reads, writes and both of mixed workloads; None: reads have no values of their own."""
+    section = subject.section
     mixed = [cell for cell in section.cells if cell.workload.read_percent not in (0, 100)]
     if all(cell.value(quantity, Direction.READ) is None for cell in mixed):
         return None
     axes = find_axes(cell.workload for cell in section.cells)
     directions = (Direction.READ, Direction.WRITE, Direction.ALL)
-    return with_sureness(
-        ResultTable(
-            title=f"{quantity.title} of mixed workloads, reads and writes apart",
-            over=describe_over(section, quantity),
-            head=("Workload", *directions),
-            rows=tuple(
-                (
-                    name_within(cell.workload, axes),
-                    *(figure(cell, quantity, direction) for direction in directions),
-                )
-                for cell in mixed
-            ),
-            stepwise=True,
-            notes=_notes(mixed, (quantity,)),
-        )
+    return build_table(
+        f"{quantity.title} of mixed workloads, reads and writes apart",
+        ("Workload", *directions),
+        (
+            (
+                name_within(cell.workload, axes),
+                *(figure(cell, quantity, direction) for direction in directions),
+            )
+            for cell in mixed
+        ),
+        links=subject.links,
+        over=describe_over(section, quantity),
+        notes=_notes(mixed, (quantity,)),
+        sure=True,
+        stepwise=True,
+        folded=True,
     )
 
 
-def build_listing(section: SectionResult, asked: Figure) -> ResultTable:
+def build_listing(subject: SectionSubject, asked: Figure) -> TableView:
     """Build a table with a row for each workload; with ``apart`` also rows for the reads and writes of a mix."""
-    quantities = [QUANTITIES[key] for key in asked.quantities if key in QUANTITIES]
+    section, quantities = subject.section, find_quantities(asked.quantities)
     axes = find_axes(cell.workload for cell in section.cells)
     cells = sorted(section.cells, key=lambda cell: place_of(cell.workload, axes))
-    rows = [
+    named = asked.apart or not axes
+    labels = (*(axis.title for axis in axes), *(("",) if named else ()))
+    return build_table(
+        asked.title or ", ".join(quantity.label for quantity in quantities),
+        (*labels, *(name_column(quantity) for quantity in quantities)),
         (
-            *(axis.text(cell.workload) for axis in axes),
-            *((words,) if asked.apart or not axes else ()),
-            *(figure(cell, quantity, direction) for quantity in quantities),
-        )
-        for cell in cells
-        for direction, words in directions_of(cell.workload, apart=asked.apart)
-    ]
-    labels = (*(axis.title for axis in axes), *(("",) if asked.apart or not axes else ()))
-    return with_sureness(
-        ResultTable(
-            title=asked.title or list_titles(quantities),
-            over="" if len(axes) else describe_over(section, quantities[0]),
-            head=(*labels, *(name_column(quantity) for quantity in quantities)),
-            labels=len(labels),
-            rows=tuple(rows),
-            stepwise=True,
-            notes=_notes(cells, quantities),
-        )
+            (
+                *(axis.text(cell.workload) for axis in axes),
+                *((words,) if named else ()),
+                *(figure(cell, quantity, direction) for quantity in quantities),
+            )
+            for cell in cells
+            for direction, words in directions_of(cell.workload, apart=asked.apart)
+        ),
+        links=subject.links,
+        labels=len(labels),
+        over="" if len(axes) else describe_over(section, quantities[0]),
+        notes=_notes(cells, quantities),
+        sure=True,
+        stepwise=True,
     )
 
 
@@ -266,18 +306,15 @@ def directions_of(workload: Workload, *, apart: bool) -> tuple[tuple[Direction, 
     )
 
 
-def list_titles(quantities: Sequence[Quantity]) -> str:
-    return ", ".join(quantity.label for quantity in quantities)
-
-
 def name_column(quantity: Quantity) -> str:
     """Return the head of a quantity's column: ``p99.9 (µs)``."""
     unit = quantity.unit
     return f"{quantity.short} ({unit})" if unit and unit != quantity.short else quantity.short
 
 
-def build_areas(section: SectionResult, quantity: Quantity) -> ResultTable:
+def build_areas(subject: SectionSubject, quantity: Quantity) -> TableView:
     """Build a table of a quantity over the areas of a disk: first, last, mean, slowest and fastest."""
+    section = subject.section
     axes = find_axes(cell.workload for cell in section.cells)
     rows: list[tuple[str | TableNumber, ...]] = []
     for cell in section.cells:
@@ -298,16 +335,18 @@ def build_areas(section: SectionResult, quantity: Quantity) -> ResultTable:
             for value, part, marks in (areas[0], areas[-1], mean, min(areas), max(areas))
         )
         rows.append((name_within(cell.workload, axes), *figures))
-    return ResultTable(
-        title=f"{quantity.title} over {len(section.window)} of {section.areas} areas of the disk",
-        head=("", "first area", "last area", "mean", "slowest", "fastest"),
-        rows=tuple(rows),
+    return build_table(
+        f"{quantity.title} over {len(section.window)} of {section.areas} areas of the disk",
+        ("", "first area", "last area", "mean", "slowest", "fastest"),
+        rows,
+        links=subject.links,
         notes=explain_marks(section.cells),
     )
 
 
-def build_stream(section: SectionResult) -> ResultTable:
+def build_stream(subject: SectionSubject) -> TableView:
     """Build a table of a stream's first slice, last slice, and whole or window."""
+    section = subject.section
     first, last = section.slices[0], section.slices[-1]
     lines: list[tuple[str, CellResult, int | None]] = []
     if last is not first or not section.cells:
@@ -318,22 +357,16 @@ def build_stream(section: SectionResult) -> ResultTable:
         over_window = bool(section.window) and len(section.slices) > 1
         of_window = "steady-state window" if section.verdict else "all slices"
         lines.append((of_window if over_window else "whole", section.cells[0], None))
-    return with_sureness(
-        ResultTable(
-            title=f"{section.workload}: {describe_stream(section)}; latencies in µs",
-            head=("", *(quantity.short for quantity in STREAM_QUANTITIES)),
-            rows=tuple(
-                (
-                    name,
-                    *(
-                        figure(cell, quantity, Direction.ALL, part)
-                        for quantity in STREAM_QUANTITIES
-                    ),
-                )
-                for name, cell, part in lines
-            ),
-            notes=_notes([cell for _, cell, _ in lines], STREAM_QUANTITIES),
-        )
+    return build_table(
+        f"{section.workload}: {describe_stream(section)}; latencies in µs",
+        ("", *(quantity.short for quantity in STREAM_QUANTITIES)),
+        (
+            (name, *(figure(cell, quantity, part=part) for quantity in STREAM_QUANTITIES))
+            for name, cell, part in lines
+        ),
+        links=subject.links,
+        notes=_notes([cell for _, cell, _ in lines], STREAM_QUANTITIES),
+        sure=True,
     )
 
 
@@ -355,15 +388,6 @@ def _notes(cells: Sequence[CellResult], shown: Sequence[Quantity]) -> tuple[str,
         None,
     )
     return (*explain_marks(cells), *(() if rare is None else (rare,)))
-
-
-def with_sureness(table: ResultTable) -> ResultTable:
-    """Return the table with a note on the uncertainty of its figures."""
-    figures = (cell for row in table.rows for cell in row if isinstance(cell, TableNumber))
-    sure = summarise(
-        (one.measure, one.value, one.uncertainty) for one in figures if one.measure is not None
-    )
-    return replace(table, notes=(*table.notes, *sure))
 
 
 def explain_intervals(result: RunResult) -> tuple[str, ...]:

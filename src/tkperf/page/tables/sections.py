@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.characteristics import (
@@ -20,14 +20,15 @@ from tkperf.model.quantity import (
     LATENCY_MAX,
     LATENCY_MEAN,
     LATENCY_WITH_WAIT,
-    QUANTITIES,
-    Direction,
     Measure,
     Quantity,
     percentile,
 )
 from tkperf.model.units import format_window
-from tkperf.page.tables.results import ResultTable, TableNumber, build_matrices, figure
+from tkperf.model.workload import Workload
+from tkperf.page.page import TableView
+from tkperf.page.subject import NO_LINKS, SectionSubject, find_quantities
+from tkperf.page.tables.results import TableNumber, build_matrices, build_table, figure
 
 _PEAKS = (LATENCY_MEAN, LATENCY_MAX)
 _FOUND = {
@@ -38,16 +39,22 @@ _FOUND = {
 _AT_LEVEL = (LATENCY_MEAN, LATENCY_WITH_WAIT, percentile(99.9), LATENCY_MAX)
 
 
-def build_section_tables(test: TestResult) -> Iterator[ResultTable]:
-    """Yield the tables that the test's plan asks for: shared matrices, streams side by side, offered rates."""
-    yield from build_shared_matrices(test)
+def build_section_tables(test: TestResult, merged: SectionSubject | None) -> Iterator[TableView]:
+    """Yield the tables that the test's plan asks for: shared matrices, streams side by side, offered rates.
+
+    Args:
+        merged: the sections of rounds as one (``merge_sections``); None: there is none.
+    """
+    links = NO_LINKS
+    if merged is not None:
+        links = merged.links
+        yield from _shared_matrices(test, merged)
     streams = [section for section in test.sections if section.slices and section.cells]
     for asked in test.figures:
         if asked.kind is FigureKind.SECTIONS and len(streams) > 1:
-            yield from (
-                _build(streams, QUANTITIES[key]) for key in asked.quantities if key in QUANTITIES
-            )
-    yield from _saturation(test)
+            for quantity in find_quantities(asked.quantities):
+                yield _build(streams, quantity, links)
+    yield from _saturation(test, links)
 
 
 def merge_sections(test: TestResult) -> SectionResult | None:
@@ -92,25 +99,21 @@ def _rounds(sections: list[SectionResult]) -> tuple[RoundResult, ...]:
     )
 
 
-def build_shared_matrices(test: TestResult) -> tuple[ResultTable, ...]:
-    """Build the tables that all sections share, if the test's plan asks for any."""
-    merged = merge_sections(test)
-    if merged is None:
-        return ()
-    quantities = [QUANTITIES[key] for key in matrix_keys(merged.plan) if key in QUANTITIES]
+def _shared_matrices(test: TestResult, merged: SectionSubject) -> Iterator[TableView]:
+    """Yield the tables that all sections share, if the test's plan asks for any."""
+    quantities = find_quantities(matrix_keys(merged.section.plan))
     measured = [section for section in test.sections if section.cells and not section.areas]
     notes = [
         f"{each.name} is not complete: its figures so far" for each in measured if not each.complete
     ]
-    if not merged.window:
+    if not merged.section.window:
         windows = (f"{each.name} {format_window(each.window)}" for each in measured if each.window)
         notes.append(f"Means over the window of each: {', '.join(windows)}")
-    return tuple(
-        replace(table, notes=(*table.notes, *notes)) for table in build_matrices(merged, quantities)
-    )
+    for table in build_matrices(merged, quantities):
+        yield replace(table, notes=(*table.notes, *notes))
 
 
-def _saturation(test: TestResult) -> Iterator[ResultTable]:
+def _saturation(test: TestResult, links: Mapping[Workload, str]) -> Iterator[TableView]:
     """Yield a table of each section's highest offered rate without a backlog, its latency, and the saturation rate."""
     rows: list[tuple[str | TableNumber, ...]] = []
     for section in test.sections:
@@ -122,20 +125,16 @@ def _saturation(test: TestResult) -> Iterator[ResultTable]:
             (
                 section.name,
                 _found(section, NO_BACKLOG),
-                *(figure(cell, quantity, Direction.ALL) for quantity in _AT_LEVEL),
+                *(figure(cell, quantity) for quantity in _AT_LEVEL),
                 _found(section, SATURATED),
             )
         )
     if rows:
-        yield ResultTable(
-            title="Offered IOPS of each section: the last level without a backlog, latency there, saturation",
-            head=(
-                "",
-                NO_BACKLOG.title,
-                *(quantity.title for quantity in _AT_LEVEL),
-                SATURATED.title,
-            ),
-            rows=tuple(rows),
+        yield build_table(
+            "Offered IOPS of each section: the last level without a backlog, latency there, saturation",
+            ("", NO_BACKLOG.title, *(quantity.title for quantity in _AT_LEVEL), SATURATED.title),
+            rows,
+            links=links,
             notes=(
                 "no backlog: the median number of I/Os that wait, over the second half of a level, is at most TC × QD and 10 ms of the "
                 "offered rate; saturates: mean rate of the levels that offered more than any level completed",
@@ -143,7 +142,9 @@ def _saturation(test: TestResult) -> Iterator[ResultTable]:
         )
 
 
-def _build(streams: Sequence[SectionResult], rate: Quantity) -> ResultTable:
+def _build(
+    streams: Sequence[SectionResult], rate: Quantity, links: Mapping[Workload, str]
+) -> TableView:
     """Build a table with a row for each section, in their order."""
     rows: list[tuple[str | TableNumber, ...]] = []
     recovers = any(find_characteristic(section, RECOVERY) for section in streams)
@@ -152,11 +153,9 @@ def _build(streams: Sequence[SectionResult], rate: Quantity) -> ResultTable:
         rows.append(
             (
                 section.name if section.complete else f"{section.name}, so far",
-                figure(section.cells[0], rate, Direction.ALL),
-                *(
-                    figure(slice_result.values, rate, Direction.ALL)
-                    for slice_result in (section.slices[0], section.slices[-1])
-                ),
+                figure(section.cells[0], rate),
+                figure(section.slices[0].values, rate),
+                figure(section.slices[-1].values, rate),
                 *(_peak(section.slices, quantity) for quantity in _PEAKS),
                 *(_found(section, measure) for measure in columns),
             )
@@ -170,11 +169,8 @@ def _build(streams: Sequence[SectionResult], rate: Quantity) -> ResultTable:
         LATENCY_MAX.title,
         *columns.values(),
     )
-    return ResultTable(
-        title=f"{rate.title} of each section",
-        head=head,
-        rows=tuple(rows),
-        notes=_notes(recovers),
+    return build_table(
+        f"{rate.title} of each section", head, rows, links=links, notes=_notes(recovers)
     )
 
 
@@ -241,19 +237,20 @@ _ROWS = (
 )  # fmt: skip
 
 
-def build_telemetry_table(telemetry: Sequence[DriveTelemetry]) -> ResultTable | None:
-    """Build a table with a line for each value that any drive reports, and a column for each drive."""
+def build_telemetry_table(telemetry: Sequence[DriveTelemetry]) -> TableView | None:
+    """Build a folded table with a line for each value that any drive reports, and a column for each drive."""
     if not telemetry:
         return None
-    lines: tuple[tuple[str | TableNumber, ...], ...] = tuple(
+    lines: Iterator[tuple[str | TableNumber, ...]] = (
         (label, *(_figure(getattr(drive, name), divisor, digits) for drive in telemetry))
         for name, label, divisor, digits in _ROWS
         if any(getattr(drive, name) is not None for drive in telemetry)
     )
-    return ResultTable(
-        title="The drive's own log" if len(telemetry) == 1 else "Each drive's own log",
-        head=("", *(drive.drive for drive in telemetry)),
-        rows=lines,
+    return build_table(
+        "The drive's own log" if len(telemetry) == 1 else "Each drive's own log",
+        ("", *(drive.drive for drive in telemetry)),
+        lines,
+        folded=True,
     )
 
 
