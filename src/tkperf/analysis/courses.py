@@ -32,7 +32,7 @@ from tkperf.analysis.uncertainty.estimate import (
 )
 from tkperf.analysis.uncertainty.means import uncertainty_of_levels, uncertainty_of_median
 from tkperf.model.figures import FigureKind
-from tkperf.model.quantity import BACKLOG, IOPS, IOS, QUANTITIES, Measure, Quantity
+from tkperf.model.quantity import BACKLOG, IOPS, IOS, QUANTITIES, Measure, Quantity, find_quantities
 from tkperf.model.workload import Arrival, Workload
 from tkperf.procedures.building_blocks import ARRIVALS_SPREAD
 
@@ -157,11 +157,11 @@ def _of_neighbours(test: TestResult) -> dict[str, tuple[Characteristic, ...]]:
     Only streams that the test's plan compares with each other have them.
     """
     asked = (figure for figure in test.figures if figure.kind is FigureKind.SECTIONS)
-    keys = [key for figure in asked for key in figure.quantities if key in QUANTITIES]
-    if not keys:
+    rates = find_quantities(key for figure in asked for key in figure.quantities)
+    if not rates:
         return {}
     streams = [section for section in test.sections if section.slices and section.cells]
-    return dict(_against_first(streams, QUANTITIES[keys[0]]))
+    return dict(_against_first(streams, rates[0]))
 
 
 def _against_first(

@@ -16,7 +16,7 @@ from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.figures import Figure, SectionPlan
 from tkperf.model.host_use import HostUse
 from tkperf.model.phases import SectionOutcome
-from tkperf.model.quantity import Direction, Figures, Quantity
+from tkperf.model.quantity import IOPS, THROUGHPUT, Direction, Figures, Quantity, find_quantities
 from tkperf.model.record import (
     LeftOut,
     PurgeRecord,
@@ -108,6 +108,10 @@ class SliceResult:
     total_written_bytes: int | None
     values: CellResult
 
+    @property
+    def end_s(self) -> float:
+        return self.start_s + self.duration_s
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionResult:
@@ -154,6 +158,17 @@ class SectionResult:
     """The section ended, though its test may not have; else its figures are those so far."""
     characteristics: tuple[Characteristic, ...] = ()
     """Characteristics of its course; one that the analysis did not look for is absent."""
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """Return the quantities of the section's plan, the main one first."""
+        return find_quantities(self.plan.quantities)
+
+    @property
+    def rate(self) -> Quantity:
+        """Return IOPS, or throughput if the section's plan names it first."""
+        rates = [quantity for quantity in self.quantities if quantity in (IOPS, THROUGHPUT)]
+        return rates[0] if rates else IOPS
 
     @property
     def is_as_new(self) -> bool:

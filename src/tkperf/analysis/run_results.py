@@ -212,7 +212,7 @@ def _test(
         else {code: disturbed[code] for code in find_codes(disturbed)},
         not_compared_steps=None
         if unwatched
-        else sum(not (alone or _is_compared(step)) for step in watched),
+        else sum(not alone and step.foreign_bytes is None for step in watched),
         steps=tuple(_host_of(step) for step in watched),
         under_way=test.under_way,
         not_measured=()
@@ -236,11 +236,6 @@ def _host_of(step: StepRecord) -> StepHost:
         disturbances=step.disturbances,
         host=step.host,
     )
-
-
-def _is_compared(step: StepRecord) -> bool:
-    """Return whether the I/O of others was distinguished from the step's own."""
-    return step.foreign_read_bytes is not None and step.foreign_write_bytes is not None
 
 
 def _resumption(record: RunRecord, resumption: Resumption) -> ResumptionResult:

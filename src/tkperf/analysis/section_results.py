@@ -146,11 +146,7 @@ def _build_cell(steps: Sequence[StepRecord], *, as_one: bool = False) -> CellRes
         )
     codes = find_codes(code for step in steps for code in step.disturbance_codes or ())
     watched = all(step.disturbances is not None for step in steps)
-    foreign = [
-        step.foreign_read_bytes + step.foreign_write_bytes
-        for step in steps
-        if step.foreign_read_bytes is not None and step.foreign_write_bytes is not None
-    ]
+    foreign = [foreign_bytes for step in steps if (foreign_bytes := step.foreign_bytes) is not None]
     return CellResult(
         workload=workload,
         all=whole,

@@ -10,7 +10,7 @@ counts from the time that an I/O was due.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -294,6 +294,11 @@ QUANTITIES: dict[str, Quantity] = {
         BACKLOG, BEHIND, LATENCY_WITH_WAIT,
     )
 }  # fmt: skip
+
+
+def find_quantities(keys: Iterable[str]) -> tuple[Quantity, ...]:
+    """Return quantities by their keys; a key that this version does not know is left out."""
+    return tuple(QUANTITIES[key] for key in keys if key in QUANTITIES)
 
 
 def percentile(percent: float) -> Quantity:

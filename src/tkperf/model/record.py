@@ -100,6 +100,13 @@ class StepRecord:
         return self.kind not in (StepKind.FILL, StepKind.WARM_UP)
 
     @property
+    def foreign_bytes(self) -> int | None:
+        """Return the bytes that others moved meanwhile; None: they could not be compared."""
+        if self.foreign_read_bytes is None or self.foreign_write_bytes is None:
+            return None
+        return self.foreign_read_bytes + self.foreign_write_bytes
+
+    @property
     def disturbance_codes(self) -> tuple[DisturbanceCode, ...] | None:
         """Return the kinds of disturbance; None: the step was not watched."""
         found = self.disturbances

@@ -70,7 +70,7 @@ class Cells:
 def _build_cell(subject: SectionSubject, detail: CellDetail) -> CellView:
     """Return the view of one cell of a section, or of one stream."""
     section = subject.section
-    rate = subject.rate.key
+    rate = section.rate.key
     buckets = find_buckets(detail.whole)
     seconds = detail.seconds
     scopes, apart = build_scopes(subject, detail)

@@ -50,7 +50,7 @@ def build_section_view(subject: SectionSubject) -> SectionView:
             *tables,
             *(
                 table
-                for quantity in subject.quantities
+                for quantity in section.quantities
                 if (table := build_directions(subject, quantity)) is not None
             ),
         ),
@@ -61,11 +61,11 @@ def build_section_view(subject: SectionSubject) -> SectionView:
 
 def _cut_off(subject: SectionSubject) -> Iterator[TableView]:
     """Yield a table of an unfinished first round."""
-    if not subject.section.rounds or not subject.quantities:
+    if not subject.section.rounds or not subject.section.quantities:
         return
     last = subject.section.rounds[-1]
     unfinished = replace(subject, section=replace(subject.section, cells=last.cells))
-    table = build_matrix(unfinished, subject.quantities[0])
+    table = build_matrix(unfinished, subject.section.quantities[0])
     yield replace(table, title=f"Round {last.number}, cut off before its end: {table.title}")
 
 

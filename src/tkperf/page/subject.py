@@ -10,14 +10,10 @@ from tkperf.analysis.details import CellDetail
 from tkperf.analysis.results import SectionResult, TestResult
 from tkperf.analysis.telemetry import TelemetryCourse
 from tkperf.model.quantity import (
-    IOPS,
     LATENCY_MAX,
     LATENCY_MEAN,
     LATENCY_MIN,
     PERCENTILES,
-    QUANTITIES,
-    THROUGHPUT,
-    Quantity,
 )
 from tkperf.model.workload import Workload
 from tkperf.page.naming import name_links
@@ -48,17 +44,6 @@ class SectionSubject:
     capacity_bytes: int | None = None
     course: TelemetryCourse | None = None
 
-    @property
-    def quantities(self) -> tuple[Quantity, ...]:
-        """Return the quantities of the section's plan, the main one first."""
-        return find_quantities(self.section.plan.quantities)
-
-    @property
-    def rate(self) -> Quantity:
-        """Return IOPS, or throughput if the section's plan names it first."""
-        rates = [quantity for quantity in self.quantities if quantity in (IOPS, THROUGHPUT)]
-        return rates[0] if rates else IOPS
-
 
 def build_subjects(
     test: TestResult,
@@ -86,8 +71,3 @@ def build_subjects(
             )
         )
     return tuple(subjects)
-
-
-def find_quantities(keys: Sequence[str]) -> tuple[Quantity, ...]:
-    """Return quantities by their keys; a key that this version does not know is left out."""
-    return tuple(QUANTITIES[key] for key in keys if key in QUANTITIES)

@@ -10,7 +10,7 @@ from tkperf.analysis.results import TestResult
 from tkperf.analysis.telemetry import TelemetryCourse
 from tkperf.model.figures import DONE, TABLE_KINDS, Figure, FigureKind
 from tkperf.model.measurement import TOO_FEW_IOS
-from tkperf.model.quantity import PERCENTILES, Quantity
+from tkperf.model.quantity import PERCENTILES, Quantity, find_quantities
 from tkperf.model.units import format_duration
 from tkperf.page.chart import Chart
 from tkperf.page.figures.build import BUILD, join_charts, name_views
@@ -20,7 +20,7 @@ from tkperf.page.figures.telemetry import align, show_course, show_course_below
 from tkperf.page.figures.timeline import FILL, Stretch, draw_test, stretches_by_section
 from tkperf.page.naming import capitalise, describe_quantities, list_words
 from tkperf.page.page import ChartView, CourseView, TableView, Views
-from tkperf.page.subject import SectionSubject, find_quantities
+from tkperf.page.subject import SectionSubject
 from tkperf.page.tables.sections import (
     build_section_tables,
     build_telemetry_table,

@@ -9,7 +9,7 @@ from tkperf.model.disturbance.codes import find_doubtful
 from tkperf.model.figures import TestPlan
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.phases import Round
-from tkperf.model.quantity import IOPS, QUANTITIES, Quantity, Window
+from tkperf.model.quantity import IOPS, Quantity, Window, find_quantities
 from tkperf.model.record import StepRecord, key_of, kind_of
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.units import drop_controls
@@ -146,7 +146,7 @@ class RunState:
         """Return the main quantity of a section that needs no histogram, as views get steps without one."""
         plan = None if self.plan is None else self.plan.section(section)
         keys = () if plan is None else plan.quantities
-        asked = (QUANTITIES[key] for key in keys if key in QUANTITIES)
+        asked = find_quantities(keys)
         return next((quantity for quantity in asked if quantity.of_rounds), IOPS)
 
     def _end_step(self, step: StepRecord) -> None:

@@ -128,7 +128,7 @@ def build_rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
 
 
 def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[ComparedRow]:
-    name, quantities = sections[0].name, _quantities(sections[0])
+    name, quantities = sections[0].name, sections[0].quantities
     phases, workloads = find_phases(sections), _workloads(sections)
     for part, of_phase in phases.items() if workloads else ():
         for quantity in quantities:
@@ -206,11 +206,6 @@ def _of_course(
 def _course_entry(found: Characteristic) -> Entry:
     not_found = found.text() if found.value is None else None
     return Entry(value=found.value, not_found=not_found, uncertainty=found.uncertainty)
-
-
-def _quantities(section: SectionResult) -> list[Quantity]:
-    """Quantities of the section by its plan; a plan of another version may have unknown ones."""
-    return [QUANTITIES[key] for key in section.plan.quantities if key in QUANTITIES]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

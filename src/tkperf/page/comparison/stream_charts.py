@@ -9,15 +9,14 @@ from statistics import fmean
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.results import SectionResult
 from tkperf.model.histogram import COARSE_WIDTH
-from tkperf.model.quantity import IOPS, Quantity
+from tkperf.model.quantity import IOPS, Quantity, find_quantities
 from tkperf.page.chart import DASH_COUNT, NEUTRAL, PALETTE, Axis, Chart, Curve, Point, Scale
 from tkperf.page.comparison.tables import MOST_ACROSS
 from tkperf.page.figures.curves import flag
 from tkperf.page.figures.response_times import exceedance_points
-from tkperf.page.figures.streams import TIME, Over, draw_stream, drive_fills, find_time_unit
+from tkperf.page.figures.streams import Over, draw_stream, drive_fills, over_time
 from tkperf.page.naming import capitalise, find_naming
 from tkperf.page.page import ChartView
-from tkperf.page.subject import find_quantities
 
 # Lower and upper edge in us, I/Os.
 Bucket = tuple[float, float, int]
@@ -40,9 +39,7 @@ def build_test_charts(comparison: Comparison, test: str) -> tuple[ChartView, ...
 
 def build_over_time(sections: Sections, key: str, title: str) -> ChartView:
     """Return the chart of IOPS over time of the runs' streams, all in one unit of time."""
-    lasts = [section.slices[-1] for section in sections.values()]
-    unit, unit_s = find_time_unit(max(last.start_s + last.duration_s for last in lasts))
-    time = Over(title=f"{TIME.title} ({unit})", at=lambda each: TIME.at(each) / unit_s)
+    time = over_time(max(section.slices[-1].end_s for section in sections.values()))
     return ChartView(
         key=key,
         text=f"{title}: IOPS of every slice over time, a curve for each run.",
@@ -124,7 +121,7 @@ def _draw_streams(sections: Sections, title: str, over: Mapping[str, Over]) -> C
     """Return IOPS of every slice, a curve for each run; ``over`` is the place of each run's slices."""
     called = shorten_names(sections)
     charts = {
-        called[run]: draw_stream(sections[run], (IOPS,), title, over=of) for run, of in over.items()
+        called[run]: draw_stream(sections[run], (IOPS,), title, of) for run, of in over.items()
     }
     curves = [
         replace(curve, name=name, dots=False)

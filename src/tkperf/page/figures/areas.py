@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from tkperf.analysis.axes import place_of
 from tkperf.model.figures import Figure
+from tkperf.model.quantity import find_quantities
 from tkperf.page.chart import Axis, Chart, Curve, Mark, Point, Scale
 from tkperf.page.figures.curves import build_curves, flag
 from tkperf.page.naming import capitalise, find_naming
 from tkperf.page.page import ChartView, Views
-from tkperf.page.subject import SectionSubject, find_quantities
+from tkperf.page.subject import SectionSubject
 from tkperf.page.tables.results import build_areas
 
 

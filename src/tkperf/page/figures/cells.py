@@ -9,7 +9,7 @@ from tkperf.analysis.axes import BLOCKS, DEPTH, JOBS, MIX, OFFERED, WorkloadAxis
 from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED, Characteristic
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.model.figures import Figure
-from tkperf.model.quantity import IOPS, Quantity
+from tkperf.model.quantity import IOPS, Quantity, find_quantities
 from tkperf.model.workload import Workload
 from tkperf.page import chart as charts
 from tkperf.page.chart import (
@@ -35,7 +35,7 @@ from tkperf.page.figures.curves import (
 from tkperf.page.layout import arrange
 from tkperf.page.naming import Naming, capitalise, describe_axes, describe_curves, list_words
 from tkperf.page.page import ChartView, Views
-from tkperf.page.subject import NO_LINKS, SectionSubject, find_quantities
+from tkperf.page.subject import NO_LINKS, SectionSubject
 from tkperf.page.tables.results import build_listing, build_matrices
 
 OUTSTANDING = "Outstanding I/Os in total (TC x QD)"

@@ -11,7 +11,15 @@ from tkperf.analysis.timeline.findings import Recorded, Timeline, preferred
 from tkperf.analysis.timeline.levels import LevelKind
 from tkperf.model.figures import Figure
 from tkperf.model.measurement import TOO_FEW_IOS
-from tkperf.model.quantity import IOPS, LATENCY_MEAN, PERCENTILES, QUANTITIES, Direction, Quantity
+from tkperf.model.quantity import (
+    IOPS,
+    LATENCY_MEAN,
+    PERCENTILES,
+    QUANTITIES,
+    Direction,
+    Quantity,
+    find_quantities,
+)
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.units import format_capacity, unit_for_people
 from tkperf.model.workload import Workload
@@ -33,12 +41,11 @@ from tkperf.page.figures.curves import build_curves, flag
 from tkperf.page.figures.seconds import draw_seconds, find_recorded
 from tkperf.page.figures.streams import (
     MOST_SLICES_DRAWN,
-    TIME,
     TOTAL_WRITTEN,
     Over,
     draw_stream,
     drive_fills,
-    stream_unit,
+    over_time,
 )
 from tkperf.page.figures.telemetry import align, show_course_below
 from tkperf.page.naming import (
@@ -51,7 +58,7 @@ from tkperf.page.naming import (
     list_words,
 )
 from tkperf.page.page import ChartView, Views
-from tkperf.page.subject import SectionSubject, find_quantities
+from tkperf.page.subject import SectionSubject
 from tkperf.page.tables.results import directions_of
 
 MOST_SPIKES = 2000
@@ -259,8 +266,10 @@ def _tracked_cells(section: SectionResult, verdict: SteadyStateVerdict) -> dict[
 
 
 def show_over_time(subject: SectionSubject, figure: Figure) -> Views:
-    if len(subject.section.slices) > 1:
-        yield _stream(subject, figure, "time", TIME, "over time", "over time")
+    slices = subject.section.slices
+    if len(slices) > 1:
+        over = over_time(slices[-1].end_s)
+        yield _stream(subject, figure, "time", over, "over time", "over time")
         asked = (each for each in subject.section.plan.figures if each.kind is figure.kind)
         if subject.course is not None and figure is next(asked):
             yield from show_course_below(subject.course)
@@ -310,18 +319,16 @@ def _stream(
         subject.section,
         quantities,
         title,
-        over=over,
+        over,
         log=figure.log,
         directions=directions,
         link=subject.links.get(workload, ""),
     )
-    if over is TIME:
+    if over.unit_s is not None:
         if subject.course is not None:
-            length_s, unit_s = subject.course.length_s, stream_unit(subject.section)[1]
-            chart = align(chart, length_s / unit_s)
+            chart = align(chart, subject.course.length_s / over.unit_s)
         timelines = preferred(subject.section.timelines)
-        unit_s = stream_unit(subject.section)[1]
-        marked = mark_found(chart, timelines, quantities, scale=1 / unit_s)
+        marked = mark_found(chart, timelines, quantities, scale=1 / over.unit_s)
         if marked is not chart:
             caption += ". Marked: what was found over time"
         chart = marked

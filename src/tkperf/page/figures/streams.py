@@ -23,38 +23,48 @@ MOST_DOTTED = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Over:
-    """An x axis of a stream's charts: ``at`` places a slice; the unit of time depends on the stream's length."""
+    """An x axis of a stream's charts: ``at`` places a slice, ``unit_s`` is the unit of time, if it is of time."""
 
     title: str
     at: Callable[[SliceResult], float]
+    unit_s: float | None = None
 
 
-TIME = Over(
-    title="Time", at=lambda slice_result: slice_result.start_s + slice_result.duration_s / 2
-)
-TOTAL_WRITTEN = Over(
-    title="Total written (GB)", at=lambda slice_result: _written_bytes(slice_result) / 1e9
-)
+def over_time(lasted_s: float) -> Over:
+    """Return the axis of time of a stream that lasted so long."""
+    unit, unit_s = find_time_unit(lasted_s)
+    return Over(
+        title=f"Time ({unit})",
+        at=lambda each: (each.start_s + each.duration_s / 2) / unit_s,
+        unit_s=unit_s,
+    )
+
+
+def over_written(title: str, unit_bytes: float) -> Over:
+    """Return the axis of the total amount written."""
+
+    def place(slice_result: SliceResult) -> float:
+        written_bytes = slice_result.total_written_bytes
+        assert written_bytes is not None, "nothing is drawn over what is not known"
+        return written_bytes / unit_bytes
+
+    return Over(title=title, at=place)
+
+
+TOTAL_WRITTEN = over_written("Total written (GB)", 1e9)
 
 
 def drive_fills(capacity_bytes: float) -> Over:
     """Return the axis of the amount written in multiples of the capacity."""
-    return Over(
-        title="Drive fills", at=lambda slice_result: _written_bytes(slice_result) / capacity_bytes
-    )
-
-
-def _written_bytes(slice_result: SliceResult) -> int:
-    assert slice_result.total_written_bytes is not None, "nothing is drawn over what is not known"
-    return slice_result.total_written_bytes
+    return over_written("Drive fills", capacity_bytes)
 
 
 def draw_stream(
     section: SectionResult,
     quantities: Sequence[Quantity],
     title: str,
+    over: Over,
     *,
-    over: Over = TIME,
     log: bool = False,
     directions: Sequence[tuple[Direction, str]] = ((Direction.ALL, ""),),
     link: str = "",
@@ -67,19 +77,15 @@ def draw_stream(
     """
     apart = len(directions) > 1
     several = apart or len(quantities) > 1
-    unit_s, x_title = 1.0, over.title
-    if over is TIME:
-        unit, unit_s = stream_unit(section)
-        x_title = f"{over.title} ({unit})"
     last = section.slices[-1]
-    end = last.start_s + last.duration_s if over is TIME else over.at(last)
+    end = over.at(last) if over.unit_s is None else last.end_s / over.unit_s
     curves = []
     for dash, (direction, words) in zip(cycle(range(DASH_COUNT)), directions, strict=False):
         for quantity in quantities:
             name = f"{quantity.short} of {words}" if apart else quantity.short
             points = tuple(
                 Point(
-                    over.at(each) / unit_s, value, link=address(link, str(each.number)),
+                    over.at(each), value, link=address(link, str(each.number)),
                     flag=flag(each.values), facts=(each.number,),
                 )
                 for each, value in _drawn_slices(section, quantity, direction)
@@ -92,7 +98,7 @@ def draw_stream(
             )  # fmt: skip
     return Chart(
         title=title,
-        x=Axis(title=x_title, includes=(end / unit_s,)),
+        x=Axis(title=over.title, includes=(end,)),
         y=Axis(title=describe_quantities(quantities), scale=Scale.LOG if log else Scale.LINEAR),
         curves=tuple(curves),
     )
@@ -111,12 +117,6 @@ def _drawn_slices(
     marked = (place for place, (each, _) in enumerate(measured) if is_flagged(each.values))
     for place in sorted({*extremes, *marked}):
         yield measured[place]
-
-
-def stream_unit(section: SectionResult) -> tuple[str, float]:
-    """Return the unit of the time axis of a stream's charts, and its length in seconds."""
-    last = section.slices[-1]
-    return find_time_unit(last.start_s + last.duration_s)
 
 
 def find_time_unit(total_s: float) -> tuple[str, float]:

@@ -13,7 +13,6 @@ from tkperf.model.units import format_number
 from tkperf.page.findings.choice import (
     choose_cells,
     find_peaks_of_demands,
-    find_rate,
     find_shared,
 )
 from tkperf.page.findings.data import Finding
@@ -103,7 +102,7 @@ def _describe_shares(test: TestResult, firsts: dict[str, str]) -> str:
     first = next((one for one in test.sections if one.name in firsts.values() and one.cells), None)
     if not shares or first is None:
         return ""
-    rate, cell = find_rate(first), first.cells[0]
+    rate, cell = first.rate, first.cells[0]
     least, most = (pick(shares, key=lambda name: shares[name]) for pick in (min, max))
     return capital(
         f"{name_ios(cell.workload)} run at {format_number(shares[least])} % ({least}) to "

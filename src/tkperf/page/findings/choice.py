@@ -12,7 +12,7 @@ from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.timeline.findings import Timeline
 from tkperf.model.figures import SectionPlan, matrix_keys
-from tkperf.model.quantity import IOPS, LATENCY_MEAN, QUANTITIES, THROUGHPUT, Quantity
+from tkperf.model.quantity import IOPS, LATENCY_MEAN, Quantity, find_quantities
 from tkperf.model.units import KIB
 from tkperf.model.workload import Workload
 from tkperf.procedures.demand_points import CellMeans, DemandPoint, choose_points
@@ -22,17 +22,6 @@ _BLOCK_SIZE_BYTES = 4 * KIB
 _MIXES = (0, 100, 65)
 
 
-def find_shown(section: SectionResult) -> tuple[Quantity, ...]:
-    """Return the section's quantities that this version knows, the main one first."""
-    return tuple(QUANTITIES[key] for key in section.plan.quantities if key in QUANTITIES)
-
-
-def find_rate(section: SectionResult) -> Quantity:
-    """Return IOPS, or throughput if the section's first rate is that."""
-    rates = [quantity for quantity in find_shown(section) if quantity in (IOPS, THROUGHPUT)]
-    return rates[0] if rates else IOPS
-
-
 def find_settled(section: SectionResult, cell: CellResult) -> float | None:
     """Return the rate at which a stream settled; None if it did not, or for other rates than IOPS.
 
@@ -40,7 +29,7 @@ def find_settled(section: SectionResult, cell: CellResult) -> float | None:
     """
     level = find_characteristic(section, STEADY)
     # Levels exist for IOPS only.
-    if level is None or level.value is None or find_rate(section) is not IOPS:
+    if level is None or level.value is None or section.rate is not IOPS:
         return None
     of_window = cell.value(IOPS) if section.steady else None
     return level.value if of_window is None else of_window
@@ -57,8 +46,7 @@ def find_rate_course(section: SectionResult, rate: Quantity) -> Timeline | None:
 def find_shared(test: TestResult) -> Quantity | None:
     """Return the quantity of the tables over all sections, such as the sizes of a throughput test."""
     plan = SectionPlan(name=test.title, quantities=(), figures=test.figures)
-    shared = [QUANTITIES[key] for key in matrix_keys(plan) if key in QUANTITIES]
-    return shared[0] if shared else None
+    return next(iter(find_quantities(matrix_keys(plan))), None)
 
 
 def is_grid(section: SectionResult) -> bool:
@@ -103,7 +91,7 @@ def choose_peaks(section: SectionResult) -> list[Peak]:
     The test itself chooses the same point (``choose_points``): the highest rate among the cells whose
     mean latency is below its ceiling, or among all cells without a ceiling.
     """
-    rate = find_rate(section)
+    rate = section.rate
     peaks = [_choose_peak(section, like, rate) for like in choose_cells(section.cells)[:2]]
     return [peak for peak in peaks if peak is not None]
 
@@ -158,7 +146,7 @@ def find_peaks_of_demands(sections: Sequence[SectionResult]) -> dict[Workload, W
         if section.slices or section.areas or is_grid(section):
             continue
         for cell in section.cells:
-            if (value := cell.value(find_rate(section))) is not None:
+            if (value := cell.value(section.rate)) is not None:
                 load = replace(cell.workload, jobs=1, io_depth=1)
                 by_load.setdefault(load, []).append((value, cell.workload))
     peaks: dict[Workload, Workload] = {}

@@ -24,11 +24,9 @@ from tkperf.page.findings.choice import (
     choose_cells,
     choose_peaks,
     find_peaks_of_demands,
-    find_rate,
     find_rate_course,
     find_settled,
     find_shared,
-    find_shown,
     is_grid,
 )
 from tkperf.page.findings.data import Headline
@@ -152,7 +150,7 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
 
 def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
     yield from _sought(test, section)
-    shown = find_shown(section)
+    shown = section.quantities
     if not section.cells or not shown or find_characteristic(section, NO_BACKLOG) is not None:
         return
     if section.slices:
@@ -160,7 +158,7 @@ def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate
             yield _with_state(one, section.plan.state)
         return
     grid = is_grid(section) and not section.areas
-    first = find_rate(section) if grid else shown[0]
+    first = section.rate if grid else shown[0]
     if grid:
         for number, peak in enumerate(choose_peaks(section)):
             at = f"at {name_demand(peak.cell.workload)}"

@@ -14,8 +14,6 @@ from tkperf.model.workload import Workload
 from tkperf.page.findings.choice import (
     choose_cells,
     choose_peaks,
-    find_rate,
-    find_shown,
     find_single,
     is_grid,
 )
@@ -42,7 +40,7 @@ def describe_section(section: SectionResult) -> str:
         return describe_stream_course(section) + (
             "; steady state was reached" if section.steady else ""
         )
-    if not section.cells or not find_shown(section):
+    if not section.cells or not section.quantities:
         return ""
     no_backlog = find_characteristic(section, NO_BACKLOG)
     if no_backlog is not None:
@@ -56,7 +54,7 @@ def describe_section(section: SectionResult) -> str:
 
 def _describe_cells(section: SectionResult) -> str:
     """Return ``Random 4 KiB writes run at 27,000 IOPS, reads at 98,000 IOPS``."""
-    shown = find_shown(section)
+    shown = section.quantities
     lead, *others = choose_cells(section.cells)
     words = say(lead, shown[0])
     if not words:
@@ -73,7 +71,7 @@ def _describe_cells(section: SectionResult) -> str:
 
 def _describe_grid(section: SectionResult) -> str:
     """Return ``Random 4 KiB writes reach 98,000 IOPS at TC32 QD32 (10.4 ms on average), and 9,800 IOPS with ...``."""
-    rate = find_rate(section)
+    rate = section.rate
     sentences = []
     for peak in choose_peaks(section):
         cell = peak.cell
@@ -125,7 +123,7 @@ def _describe_offered(section: SectionResult, found: Characteristic) -> str:
     if cell is None:
         return words
     takes = _with_wait(cell) or say(cell, LATENCY_MEAN)
-    there = ", ".join(filter(None, (takes, say_tail(cell, find_shown(section)))))
+    there = ", ".join(filter(None, (takes, say_tail(cell, section.quantities))))
     return f"{words}; at {reached:,.6g} IOPS they {there}" if takes else words
 
 
@@ -142,7 +140,7 @@ def _with_wait(cell: CellResult) -> str:
 
 def _describe_areas(section: SectionResult) -> str:
     """Return ``Random 64 KiB reads run at 180 IOPS on average over the disk (220 in its first area, ...), ...``."""
-    quantity = find_shown(section)[0]
+    quantity = section.quantities[0]
     words = ""
     for cell in choose_cells(section.cells):
         value, ends = cell.value(quantity), _ends(section, cell.workload, quantity)

@@ -10,13 +10,13 @@ from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded
 from tkperf.model.quantity import Quantity
 from tkperf.model.units import format_duration, format_number
-from tkperf.page.findings.choice import find_rate, find_rate_course, find_settled, find_shown
+from tkperf.page.findings.choice import find_rate_course, find_settled
 from tkperf.page.findings.words import capital, name_ios, say, say_tail, say_value
 
 
 def describe_stream_course(section: SectionResult) -> str:
     """Return ``Random 4 KiB writes settle after 41 min 00 s at 27,000 IOPS (median), 30.4 % of ...``."""
-    shown, rate = find_shown(section), find_rate(section)
+    shown, rate = section.quantities, section.rate
     cell = section.cells[0] if section.cells else section.slices[-1].values
     leads = shown[0] if shown else rate
     load = capital(name_ios(cell.workload))

@@ -20,13 +20,14 @@ from tkperf.model.quantity import (
     Direction,
     Measure,
     Quantity,
+    find_quantities,
 )
 from tkperf.model.units import NOT_MEASURED, format_exact, format_number, format_window
 from tkperf.model.workload import Workload
 from tkperf.page.layout import arrange
 from tkperf.page.naming import address, capitalise, describe_axes, name_within
 from tkperf.page.page import TableView
-from tkperf.page.subject import MARKABLE, NO_LINKS, SectionSubject, find_quantities
+from tkperf.page.subject import MARKABLE, NO_LINKS, SectionSubject
 from tkperf.page.words.flags import explain_marks, mark
 from tkperf.page.words.run import describe_stream
 from tkperf.page.words.uncertainty import MEANING, describe_value, summarise

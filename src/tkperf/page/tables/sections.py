@@ -22,12 +22,13 @@ from tkperf.model.quantity import (
     LATENCY_WITH_WAIT,
     Measure,
     Quantity,
+    find_quantities,
     percentile,
 )
 from tkperf.model.units import format_window
 from tkperf.model.workload import Workload
 from tkperf.page.page import TableView
-from tkperf.page.subject import NO_LINKS, SectionSubject, find_quantities
+from tkperf.page.subject import NO_LINKS, SectionSubject
 from tkperf.page.tables.results import TableNumber, build_matrices, build_table, figure
 
 _PEAKS = (LATENCY_MEAN, LATENCY_MAX)
