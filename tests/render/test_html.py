@@ -24,7 +24,7 @@ from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.html import render_view
 
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202eRTL"
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202eRTL\0\x1b[31m\x9b"
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def test_hostile_text_is_inert(tmp_path: Path) -> None:
     assert "<script>alert" not in page
     assert "<img src=x" not in page
     assert "&lt;script&gt;alert" in page
-    assert "\u202e" not in page
+    assert not set(page) & {"\u202e", "\0", "\x1b", "\x9b"}
 
 
 def test_half_a_surrogate_ends_no_page(run_file: Path, tmp_path: Path) -> None:

@@ -272,16 +272,20 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
             raise RunFileError(
                 f"{request.path}: damaged: option {name[:40]} is {fault}; the run cannot be resumed"
             )
-    run_request = RunRequest(
-        suite=info.suite,
-        device=request.device if request.device is not None else str(info.device.get("path")),
-        # Tests from workload files are tables of the profile.
-        tests=tuple(name for name in names if name in SUITES[info.suite]),
-        profile=read_stored_profile(info.profile),
-        ioengine=None if info.is_simulated else info.ioengine,
-        purge_command=request.purge_command,
-        **stored,  # type: ignore[arg-type]  # their types were checked
-    )
+    profile = read_stored_profile(info.profile)
+    try:
+        run_request = RunRequest(
+            suite=info.suite,
+            device=request.device if request.device is not None else str(info.device.get("path")),
+            # Tests from workload files are tables of the profile.
+            tests=tuple(name for name in names if name in SUITES[info.suite]),
+            profile=profile,
+            ioengine=None if info.is_simulated else info.ioengine,
+            purge_command=request.purge_command,
+            **stored,  # type: ignore[arg-type]  # their types were checked
+        )
+    except UsageError as error:
+        raise UsageError(f"{request.path}: {error}") from error
     return msgspec.structs.replace(run_request, strict=run_request.strict or request.strict)
 
 

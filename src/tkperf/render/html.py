@@ -35,8 +35,11 @@ _VL_CONVERT = metadata.version("vl-convert-python")
 # A cached file without it was cut short.
 _END_OF_BUNDLE = "\n/* end of Vega */\n"
 
-# Characters that turn the direction of the text after them: a name could pass for another.
-_DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Control characters, which HTML does not allow, and characters that turn the direction of the text after
+# them: a name could pass for another.
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
 
 
 def render_view(view: ReportView) -> str:
@@ -66,7 +69,7 @@ def render_view(view: ReportView) -> str:
         script=_chart_script(),
     )
     # At the end, so that it covers every text from outside, in JSON too.
-    return _DIRECTIONS.sub("", page)
+    return _CONTROLS.sub("", page)
 
 
 def _script_json(value: object) -> str:
