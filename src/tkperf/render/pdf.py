@@ -23,7 +23,7 @@ from tkperf.render.paper import Document, charts_of
 
 # Characters that neither Inter nor typst's own fonts have: all but Latin, Greek, Cyrillic, punctuation and a few signs.
 _OTHER_SCRIPT = re.compile(
-    r"[^\u0000-\u052f\u2000-\u206f\u2190-\u2195\u2212\u2248\u2260\u2264\u2265]"
+    r"[^\u0000-\u052f\u2000-\u209f\u2190-\u2195\u2212\u2248\u2260\u2264\u2265]"
 )
 
 
