@@ -98,6 +98,8 @@ def test_points_are_spread_by_their_place() -> None:
     assert spread_over(points, axis, 2) == [2.0, 5.0]
     assert spread_over([*points, Point(9.5, None)], axis, 3) == [2.0, None, 5.0]
     assert spread_over(points, axis, 3) == [1.0, 3.0, 5.0]
+    # As a damaged run file may have it.
+    assert spread_over([Point(-9e9, 1.0), *points[1:]], axis, 2) == [2.0, 5.0]
 
 
 def test_rounds_are_drawn_cell_by_cell(view: ReportView) -> None:

@@ -170,7 +170,8 @@ def _identify_file(real: Path, status: os.stat_result) -> DeviceIdentity:
     if status.st_nlink == 0:
         raise DeviceError(f"{real} was deleted")
     if status.st_size < FILE_BLOCK_BYTES:
-        raise DeviceError(f"{real} is an empty file: give --size for a new file of another name")
+        what = "smaller than a sector" if status.st_size else "an empty file"
+        raise DeviceError(f"{real} is {what}: give --size for a new file of another name")
     return DeviceIdentity(
         path=str(real),
         kind=TargetKind.FILE,

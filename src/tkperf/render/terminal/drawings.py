@@ -123,7 +123,8 @@ def spread_over(points: Sequence[Point], axis: Axis, bars: int) -> list[float | 
     parts: list[list[float]] = [[] for _ in range(bars)]
     for place, point in zip(at, points, strict=True):
         if point.y is not None:
-            parts[min(bars - 1, int(place / end * bars))].append(point.y)
+            # A damaged run file may place a point before the start.
+            parts[max(0, min(bars - 1, int(place / end * bars)))].append(point.y)
     return [sum(part) / len(part) if part else None for part in parts]
 
 
