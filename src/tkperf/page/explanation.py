@@ -12,7 +12,7 @@ from tkperf.page.words.timeline import describe_timelines
 
 UNITS = (
     "Latency is the time from submission to completion. Block sizes are binary (KiB), capacities and "
-    f"rates decimal (1 MB = 10⁶ bytes). A dash means not measured, or {TOO_FEW_IOS}."
+    f"rates decimal (1 MB = 10^6 bytes). A dash means not measured, or {TOO_FEW_IOS}."
 )
 
 OVER_TIME = (

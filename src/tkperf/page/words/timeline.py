@@ -15,7 +15,6 @@ from tkperf.page.naming import name_within
 
 MOST_SENTENCES = 8
 _SAME_PERIOD = 0.01  # share
-_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
@@ -149,7 +148,7 @@ def _describe_spikes(timeline: Timeline, spikes: PeriodicSpikes) -> str:
     return (
         f"{label[0].upper()}{label[1:]} spikes every {period}, first {first}: at {spikes.observed:,} of "
         f"{spikes.expected:,} places, typically {spikes.height:.3g} times the values around them; by "
-        f"chance in at most 1 of 10{str(power).translate(_SUPERSCRIPTS)} cases"
+        f"chance in at most 1 of 10^{power} cases"
     )
 
 
