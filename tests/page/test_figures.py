@@ -23,7 +23,7 @@ from tkperf.page import whole_test
 from tkperf.page.chart import Bars3D
 from tkperf.page.comparison.page import build_comparison_page
 from tkperf.page.figures import build as figures
-from tkperf.page.figures.cells import split_axes
+from tkperf.page.figures.cells import order_axes
 from tkperf.page.naming import Naming, name_links
 from tkperf.page.page import ChartView, ReportView
 from tkperf.page.view import build_view
@@ -200,8 +200,8 @@ def test_curves_are_told_apart_by_what_differs_alone() -> None:
         for size in (4096, 8192)
         for depth in (1, 8)
     ]
-    _, others = split_axes(loads)
-    naming = Naming(axes=others)
+    _, *others = order_axes(loads)
+    naming = Naming(axes=tuple(others))
     assert naming.title == "R/W %, QD"
     assert {naming.name_of(load) for load in loads} == {
         f"R/W {mix} QD{depth}" for mix in ("100/0", "0/100") for depth in (1, 8)

@@ -121,7 +121,7 @@ def _of_cell(
     within: dict[str, Spread | None] = {}
     if apart or len(steps) == 1:
         within = _within([seconds.get(id(step), Seconds()) for step in steps], as_one=whole)
-    directions = Direction if 0 < cell.workload.read_percent < 100 else (Direction.ALL,)
+    directions = Direction if cell.workload.is_mixed else (Direction.ALL,)
     level = not (whole and _changes(section, cell.workload))
     found: dict[str, Uncertainties] = {}
     for direction in directions:

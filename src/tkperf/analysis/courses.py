@@ -202,7 +202,7 @@ def _recovery(section: SectionResult, level: float, rate: Quantity) -> Iterator[
     """
     workload = section.cells[0].workload
     rates = [one.values.value(rate) for one in section.slices]
-    ends_s = [one.start_s + one.duration_s for one in section.slices]
+    ends_s = [one.end_s for one in section.slices]
     place = next((n for n, value in enumerate(rates) if value is not None and value >= level), None)
     if place is None:
         yield Characteristic(key=RECOVERY.key, workload=workload, value=None, at_least=ends_s[-1])

@@ -79,7 +79,7 @@ class CellResult:
         """Return a quantity's uncertainty; None: not measured, or not calculated."""
         if self.uncertainty is None:
             return None
-        mixed = 0 < self.workload.read_percent < 100
+        mixed = self.workload.is_mixed
         of: Uncertainties | None = getattr(self.uncertainty, direction if mixed else Direction.ALL)
         return (
             None if of is None or self.value(quantity, direction) is None else of.get(quantity.key)
@@ -169,6 +169,11 @@ class SectionResult:
         """Return IOPS, or throughput if the section's plan names it first."""
         rates = [quantity for quantity in self.quantities if quantity in (IOPS, THROUGHPUT)]
         return rates[0] if rates else IOPS
+
+    @property
+    def part_name(self) -> str:
+        """Return the name of what its cells were measured in: ``slice``, ``area`` or ``round``."""
+        return "slice" if self.slices else "area" if self.areas else "round"
 
     @property
     def is_as_new(self) -> bool:

@@ -113,7 +113,7 @@ def _without_counts(cell: CellResult) -> dict[str, Any]:
 
     The source had only rates of all I/Os together; the counts and directions were derived from them.
     """
-    mixed = cell.workload.read_percent not in (0, 100)
+    mixed = cell.workload.is_mixed
     return {
         direction: None
         if figures is None or (mixed and direction is not Direction.ALL)

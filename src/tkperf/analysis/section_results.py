@@ -140,7 +140,7 @@ def _build_cell(steps: Sequence[StepRecord], *, as_one: bool = False) -> CellRes
     measured = [_join(rounds)] if as_one else rounds
     whole = combine(measured, workload)
     read, write = whole, whole
-    if 0 < workload.read_percent < 100:
+    if workload.is_mixed:
         read, write = (
             combine(measured, workload, side) for side in (Direction.READ, Direction.WRITE)
         )

@@ -193,7 +193,7 @@ def _global_lines(
         "clat_percentiles=0",
         "slat_percentiles=0",
     ]
-    if 0 < workload.read_percent < 100:
+    if workload.is_mixed:
         lines.append(f"rwmixread={workload.read_percent}")
     if workload.compressible_percent is not None:
         lines.append(f"buffer_compress_percentage={workload.compressible_percent}")

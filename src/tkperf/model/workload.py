@@ -135,6 +135,11 @@ class Workload:
                 raise ValueError(f"the zones' {name} do not add up to 100")
 
     @property
+    def is_mixed(self) -> bool:
+        """Return whether the workload reads and writes."""
+        return 0 < self.read_percent < 100
+
+    @property
     def total_outstanding_ios(self) -> int:
         return self.jobs * self.io_depth
 

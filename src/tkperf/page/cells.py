@@ -24,7 +24,7 @@ from tkperf.page.figures.seconds import (
 )
 from tkperf.page.naming import capitalise, describe_quantities
 from tkperf.page.page import CellView, ScopeView, TableView
-from tkperf.page.scopes import ALL, IN_A_LINE, build_scopes, name_parts, pack
+from tkperf.page.scopes import ALL, IN_A_LINE, build_scopes, pack
 from tkperf.page.subject import SectionSubject
 from tkperf.page.tables.results import figure
 from tkperf.page.words.flags import describe_flags, explain_marks
@@ -104,7 +104,7 @@ def _build_cell(subject: SectionSubject, detail: CellDetail) -> CellView:
 
 def _words(subject: SectionSubject, detail: CellDetail, scopes: Sequence[ScopeView]) -> str:
     """Return the explanation of the plots, which holds for every part of the cell."""
-    name, parts = name_parts(subject), detail.parts
+    name, parts = subject.section.part_name, detail.parts
     several = "" if subject.section.slices or len(parts) < 2 else f", {name}s end to end"
     apart = any(len(scope.parts) > 1 for scope in scopes)
     between = " from the first to the last" if apart else ""

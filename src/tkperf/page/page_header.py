@@ -185,14 +185,9 @@ def build_parameters(test: TestResult) -> Facts:
             ("R/W mix", list_mixes(section)),
             ("Block size (KiB)", list_block_sizes(section)),
             (DEMAND, describe_run_demand(section)),
-            *((("Time", _describe_time(section)),) if section.slices else ()),
+            *((("Time", format_duration(section.slices[-1].end_s)),) if section.slices else ()),
             (_ROUNDS, describe_header_rounds(section)),
         ]
     if len(sections) > 2:
         facts.append(("Stimuli in all", str(len(sections))))
     return keep_known(facts)
-
-
-def _describe_time(section: SectionResult) -> str:
-    last = section.slices[-1]
-    return format_duration(last.start_s + last.duration_s)

@@ -71,12 +71,6 @@ class _Scope:
     rows: Stretches | None = None
 
 
-def name_parts(subject: SectionSubject) -> str:
-    """Return the name of a cell's parts: ``slice``, ``area`` or ``round``."""
-    section = subject.section
-    return "slice" if section.slices else "area" if section.areas else "round"
-
-
 def build_scopes(
     subject: SectionSubject, detail: CellDetail
 ) -> tuple[tuple[ScopeView, ...], PartsView | None]:
@@ -84,7 +78,7 @@ def build_scopes(
 
     The second is None for a single part without reads and writes apart.
     """
-    scopes = tuple(_scopes(subject, detail, name_parts(subject)))
+    scopes = tuple(_scopes(subject, detail))
     directions = [scope.stats for scope in scopes if scope.direction is not Direction.ALL]
     apart = len(detail.parts) > 1 or directions
     return (
@@ -99,11 +93,15 @@ def _view(scope: _Scope, subject: SectionSubject, detail: CellDetail) -> ScopeVi
         words=scope.words,
         facts=(
             (
-                f"{capitalise(name_parts(subject))}s",
+                f"{capitalise(subject.section.part_name)}s",
                 list_numbers(_parts_of(scope, detail)),
             ),
             *_values(scope),
-            *(() if scope.direction is not Direction.ALL else _apart(scope, detail)),
+            *(
+                _in_lines(scope.known, detail)
+                if scope.known is not None and scope.direction is Direction.ALL
+                else ()
+            ),
             *(() if scope.host is None else _host_facts(scope.host)),
         ),
         marks=find_marks(scope.stats),
@@ -113,13 +111,13 @@ def _view(scope: _Scope, subject: SectionSubject, detail: CellDetail) -> ScopeVi
     )
 
 
-def _scopes(subject: SectionSubject, detail: CellDetail, name: str) -> Iterator[_Scope]:
+def _scopes(subject: SectionSubject, detail: CellDetail) -> Iterator[_Scope]:
     section, parts = subject.section, detail.parts
     window_numbers = set(section.window)
     in_window = [part for part in parts if part.number in window_numbers]
     cell = _cell(subject, detail)
     if not in_window or len(in_window) == len(parts):
-        whole = _whole(subject, detail, name, cell)
+        whole = _whole(subject, detail, cell)
         if in_window:
             whole = replace(whole, words=f"{whole.words}, the window")
         yield whole
@@ -127,7 +125,7 @@ def _scopes(subject: SectionSubject, detail: CellDetail, name: str) -> Iterator[
         return
     window = _Scope(
         key=WINDOW,
-        words=f"{name}s {list_numbers(in_window)}, the window",
+        words=f"{section.part_name}s {list_numbers(in_window)}, the window",
         parts=_stretches(
             place for place, part in enumerate(parts) if part.number in window_numbers
         ),
@@ -137,15 +135,13 @@ def _scopes(subject: SectionSubject, detail: CellDetail, name: str) -> Iterator[
         host=cell,
     )
     yield window
-    yield _whole(subject, detail, name, None)
+    yield _whole(subject, detail, None)
     yield from _directions(detail, window)
 
 
-def _whole(
-    subject: SectionSubject, detail: CellDetail, name: str, known: CellResult | None
-) -> _Scope:
+def _whole(subject: SectionSubject, detail: CellDetail, known: CellResult | None) -> _Scope:
     """Return the scope of the whole cell; ``known``: the section's own figures, if they cover all of it."""
-    parts = detail.parts
+    parts, name = detail.parts, subject.section.part_name
     if subject.section.slices:
         figures = _whole_stream(subject.section.slices, detail)
     elif known is not None:
@@ -250,16 +246,12 @@ def _sure(scope: _Scope, quantity: Quantity) -> Uncertainty | None:
     return None if scope.known is None else scope.known.uncertainty_of(quantity, scope.direction)
 
 
-def _apart(scope: _Scope, detail: CellDetail) -> Facts:
-    """Return the reads and the writes of a mix, if the results keep them apart."""
-    return () if scope.known is None else _in_lines(scope.known, detail)
-
-
 def _in_lines(cell: CellResult, detail: CellDetail) -> Facts:
+    """Return the reads and the writes of a mix, if the results keep them apart."""
     return tuple(
         (name, _in_a_line(figures))
         for name, figures in (("Reads", cell.read), ("Writes", cell.write))
-        if figures is not None and 0 < detail.workload.read_percent < 100
+        if figures is not None and detail.workload.is_mixed
     )
 
 
@@ -300,7 +292,7 @@ def _build_parts(
         for cell in (cells.get(part.number) for part in parts)
     ]
     return PartsView(
-        name=name_parts(subject),
+        name=subject.section.part_name,
         numbers=tuple(part.number for part in parts),
         start_s=pack(np.array([part.start_s for part in parts])),
         end_s=pack(np.array([part.end_s for part in parts])),

@@ -21,7 +21,6 @@ from tkperf.page.naming import name_links
 MARKABLE = (LATENCY_MEAN, LATENCY_MIN, *PERCENTILES, LATENCY_MAX)
 """Quantities that a histogram of response times can mark."""
 
-NO_COURSES: Mapping[str, TelemetryCourse] = MappingProxyType({})
 NO_LINKS: Mapping[Workload, str] = MappingProxyType({})
 
 
@@ -49,7 +48,7 @@ def build_subjects(
     test: TestResult,
     details: Sequence[CellDetail],
     capacity_bytes: int | None,
-    courses: Mapping[str, TelemetryCourse] = NO_COURSES,
+    courses: Mapping[str, TelemetryCourse],
 ) -> tuple[SectionSubject, ...]:
     """Return the sections of a test with their details; ``courses`` by the sections' names."""
     subjects = []

@@ -89,17 +89,14 @@ def build_view(
         about=describe_run(result, user_facts),
         device=describe_measured_device(result, user_facts),
         tests=tuple(
-            replace(
-                _test(
-                    result,
-                    test,
-                    subjects[test.name],
-                    loads_of_tests.get(test.name),
-                    selected,
-                    telemetry,
-                ),
-                sheet=name_sheet(test),
-                header=build_page_header(result, user_facts, test),
+            _test(
+                result,
+                test,
+                subjects[test.name],
+                loads_of_tests.get(test.name),
+                selected,
+                telemetry,
+                user_facts,
             )
             for test in result.tests
         ),
@@ -145,6 +142,7 @@ def _test(
     loads: LoadsOfTest | None,
     selected: Sequence[SelectedPart],
     telemetry: Sequence[Reading],
+    user_facts: UserFacts,
 ) -> TestView:
     course = find_test_course(result, loads, telemetry)
     tables, charts, below = build_test_figures(test, subjects, loads, course)
@@ -179,4 +177,6 @@ def _test(
         tables=tables,
         charts=charts,
         course=below,
+        sheet=name_sheet(test),
+        header=build_page_header(result, user_facts, test),
     )

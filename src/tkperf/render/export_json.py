@@ -101,7 +101,7 @@ def u95_row(cell: CellResult, direction: Direction) -> Row:
 def uncertainty_rows(section: SectionResult) -> Iterator[Row]:
     """Yield a row for each figure that has an uncertainty, or a reason to have none."""
     for cell in section.cells:
-        mixed = 0 < cell.workload.read_percent < 100
+        mixed = cell.workload.is_mixed
         for direction in Direction if mixed else (Direction.ALL,):
             for quantity in QUANTITIES.values():
                 known = cell.uncertainty_of(quantity, direction)

@@ -207,7 +207,7 @@ def _place(result: RunResult, test: TestResult) -> Row:
 
 def _cell(cell: CellResult) -> Iterator[Row]:
     """Yield a row for all I/Os of a cell; for a mix also one for its reads and one for its writes."""
-    mixed = cell.workload.read_percent not in (0, 100)
+    mixed = cell.workload.is_mixed
     for direction in Direction if mixed else (Direction.ALL,):
         yield (
             *workload_row(cell.workload),

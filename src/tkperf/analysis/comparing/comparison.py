@@ -256,7 +256,7 @@ def find_day(result: RunResult) -> float | None:
 
 
 def _arrange(
-    results: Sequence[RunResult], wanted: Arrangement | None = None
+    results: Sequence[RunResult], wanted: Arrangement | None
 ) -> tuple[Arrangement, tuple[RunResult, ...]]:
     """Return the arrangement, and the runs in its order.
 

@@ -55,7 +55,7 @@ def show_over_axis(subject: SectionSubject, figure: Figure, *, bars: bool = Fals
     section = subject.section
     if len(section.cells) < 2:
         return
-    x, *others = _axes(section, figure.axis)
+    x, *others = order_axes((cell.workload for cell in section.cells), figure.axis)
     if x is OFFERED:
         yield from _over_offered(subject, figure)
         return
@@ -90,7 +90,7 @@ def _draw_over_axis(
 ) -> Chart:
     """Return a quantity over one axis of its workloads, a curve, or bars, for each value of the others."""
     cells = subject.section.cells
-    x, *others = _axes(subject.section, figure.axis)
+    x, *others = order_axes((cell.workload for cell in cells), figure.axis)
     naming = Naming(axes=tuple(others))
     places = dict(sorted({x.order(cell.workload): x.text(cell.workload) for cell in cells}.items()))
     points = (
@@ -114,14 +114,14 @@ def _scale(figure: Figure) -> Scale:
 
 def _over_offered(subject: SectionSubject, figure: Figure) -> Views:
     section = subject.section
-    naming = Naming(axes=_axes(section)[1:])
+    naming = Naming(axes=order_axes(cell.workload for cell in section.cells)[1:])
     curves = describe_curves(naming.axes)
     marks = tuple(
         found
         for found in section.characteristics
         if found.key in (NO_BACKLOG.key, SATURATED.key) and found.value is not None
     )
-    marked = f" Marked: {describe_marks(marks)}." if marks else ""
+    marked = f" Marked: {', '.join(map(_name_mark, marks))}." if marks else ""
     shown = [
         quantity
         for quantity in find_quantities(figure.quantities)
@@ -181,12 +181,8 @@ def _draw_over_offered(
     )
 
 
-def describe_marks(marks: Sequence[Characteristic]) -> str:
-    """Return the marks in words: ``no backlog up to 91,000 IOPS, saturates at 93,900 IOPS``."""
-    return ", ".join(map(_name_mark, marks))
-
-
 def _name_mark(mark: Characteristic) -> str:
+    """Return a mark in words: ``no backlog up to 91,000 IOPS``."""
     return f"{mark.measure.label} {mark.text()} {mark.measure.unit}"
 
 
@@ -318,23 +314,16 @@ def split_demand(workloads: Iterable[Workload]) -> tuple[WorkloadAxis, tuple[Wor
 
 def _name_by_axes(section: SectionResult, quantity: str, axis: str = "") -> str:
     """Return a title such as ``IOPS by block size and R/W mix``."""
-    axes = (axis.title for axis in _axes(section, axis))
+    axes = (axis.title for axis in order_axes((cell.workload for cell in section.cells), axis))
     return f"{capitalise(quantity)} by {describe_axes(axes)}"
 
 
-def _axes(section: SectionResult, axis: str = "") -> tuple[WorkloadAxis, ...]:
-    x, others = split_axes((cell.workload for cell in section.cells), axis)
-    return (x, *others)
+def order_axes(workloads: Iterable[Workload], axis: str = "") -> tuple[WorkloadAxis, ...]:
+    """Return the axes of a chart of cells, the x axis first.
 
-
-def split_axes(
-    workloads: Iterable[Workload], axis: str = ""
-) -> tuple[WorkloadAxis, tuple[WorkloadAxis, ...]]:
-    """Return the x axis of a chart of cells, and the other axes.
-
-    The x axis is the one with the requested key, otherwise the block size, or the first axis if that does not differ.
+    That is the one with the requested key, otherwise the block size, or the first axis if that does not differ.
     """
     axes = find_axes(workloads) or (BLOCKS,)
     asked = (candidate for candidate in axes if candidate.key == axis)
     x = next(asked, BLOCKS if BLOCKS in axes else axes[0])
-    return x, tuple(axis for axis in axes if axis is not x)
+    return (x, *(axis for axis in axes if axis is not x))

@@ -221,7 +221,7 @@ def _draw_window(subject: SectionSubject, verdict: SteadyStateVerdict, title: st
     return Chart(
         title=title,
         x=Axis(
-            title="Slice" if subject.section.slices else "Round",
+            title=capitalise(subject.section.part_name),
             domain=(verdict.rounds[0], verdict.rounds[-1]),
             ticks=tuple(verdict.rounds),
         ),

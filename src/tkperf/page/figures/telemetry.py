@@ -24,13 +24,13 @@ from tkperf.page.chart import (
     ShadeKind,
 )
 from tkperf.page.figures.streams import find_time_unit
+from tkperf.page.figures.timeline import MOST_DOTTED
 from tkperf.page.page import ChartView
 from tkperf.page.wording import NOT_KNOWN_TEXT
 
 _FLASH = "How much went to the flash?"
 # A drive of constant temperature has a level line, without magnification.
 LEAST_SPAN_C = 10.0
-MOST_DOTTED = 120
 
 
 def show_course(course: TelemetryCourse, of: str) -> Iterator[ChartView]:

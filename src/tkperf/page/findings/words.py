@@ -97,7 +97,7 @@ def _join(limits: Sequence[tuple[str, str, str]]) -> str:
 
 def _directions(cell: CellResult) -> tuple[Direction, ...]:
     apart = (Direction.READ, Direction.WRITE)
-    mixed = 0 < cell.workload.read_percent < 100
+    mixed = cell.workload.is_mixed
     known = all(cell.value(LATENCY_MEAN, direction) is not None for direction in apart)
     return apart if mixed and known else (Direction.ALL,)
 

@@ -142,7 +142,7 @@ def _address(figure: TableNumber, links: Mapping[Workload, str]) -> str:
     if figure.workload is None:
         return ""
     part = "" if figure.part is None else str(figure.part)
-    if 0 < figure.workload.read_percent < 100 and figure.direction is not Direction.ALL:
+    if figure.workload.is_mixed and figure.direction is not Direction.ALL:
         part = figure.direction.value
     measure = figure.measure
     mark = measure.short if isinstance(measure, Quantity) and measure in MARKABLE else ""
@@ -242,7 +242,7 @@ def build_matrices(
 def build_directions(subject: SectionSubject, quantity: Quantity) -> TableView | None:
     """Build a folded table of reads, writes and both of mixed workloads; None: reads have no values of their own."""
     section = subject.section
-    mixed = [cell for cell in section.cells if cell.workload.read_percent not in (0, 100)]
+    mixed = [cell for cell in section.cells if cell.workload.is_mixed]
     if all(cell.value(quantity, Direction.READ) is None for cell in mixed):
         return None
     axes = find_axes(cell.workload for cell in section.cells)
@@ -296,7 +296,7 @@ def build_listing(subject: SectionSubject, asked: Figure) -> TableView:
 
 def directions_of(workload: Workload, *, apart: bool) -> tuple[tuple[Direction, str], ...]:
     """Return the directions to show for a workload, with their names: all I/Os, and with ``apart`` a mix's own."""
-    if not 0 < workload.read_percent < 100:
+    if not workload.is_mixed:
         return ((Direction.ALL, "reads" if workload.read_percent else "writes"),)
     if not apart:
         return ((Direction.ALL, "reads and writes"),)

@@ -75,7 +75,7 @@ def describe_stream(section: SectionResult) -> str:
     """Return the length of a stream: ``62 slices, 1 h 02 min, 514.8 GB written``."""
     last = section.slices[-1]
     text = f"{format_count(len(section.slices), 'slice')}, "
-    text += format_duration(last.start_s + last.duration_s)
+    text += format_duration(last.end_s)
     if last.total_written_bytes is None:
         return text
     return f"{text}, {format_capacity(last.total_written_bytes)} written"
