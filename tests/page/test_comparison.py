@@ -265,5 +265,5 @@ def test_twenty_runs_fit_on_paper(arrangement: Arrangement) -> None:
     ]
     comparison = compare(runs, arrangement)
     view = build_comparison_page(comparison)
-    page = set_document(compose(view, footer=""))
+    page = set_document(compose(view))
     assert page.startswith(b"%PDF")

@@ -28,7 +28,7 @@ from tkperf.page.page import ChartView, ReportView, TableView
 from tkperf.page.view import build_view
 from tkperf.page.words.steady_state import format_verdict_value
 from tkperf.render import printing
-from tkperf.render.document import _lay_out, compose_run
+from tkperf.render.document import _lay_out, compose
 from tkperf.render.export_tkperf import render_tkperf_xml
 from tkperf.render.fonts import FAMILY
 from tkperf.render.pdf import set_document
@@ -63,7 +63,7 @@ def printed(run_file: Path) -> bytes:
 
 def render_pdf(run_file: Path) -> bytes:
     view = view_of(run_file, UserFacts(report_date="2026-01-02"))
-    return set_document(compose_run(view, tkperf.load(run_file)))
+    return set_document(compose(view))
 
 
 def charts_of(view: ReportView) -> list[ChartView]:
@@ -139,7 +139,7 @@ def test_long_notices_leave_the_header_whole(result: RunResult, tmp_path: Path) 
     """However much there is to say, each page has its title and number, the first every word."""
     notices = tuple(f"NOTICE {number}: " + "many words " * 40 + "end" for number in range(4))
     told = replace(result, info=replace(result.info, notices=notices))
-    found = text_of(set_document(compose_run(build_view(told), told)), tmp_path)
+    found = text_of(set_document(compose(build_view(told))), tmp_path)
     for number, page in enumerate(found, start=1):
         assert f"page {number} of {len(found)}" in page
         assert page.count("NOTICE") >= 4
@@ -152,7 +152,7 @@ def test_what_a_process_fails_to_make_is_made_all_the_same(
     """It costs time and nothing else."""
     view = view_of(run_file, UserFacts(report_date="2026-01-02"))
     with printing.Printer() as printer:
-        printer.start(compose_run(view, tkperf.load(run_file)))
+        printer.start(compose(view))
         assert printer.finish() == printed
 
 
@@ -170,7 +170,7 @@ def test_the_process_makes_all_of_it_and_loads_no_more_than_it_needs(
     view = view_of(run_file, UserFacts(report_date="2026-01-02"))
     done = subprocess.run(
         [sys.executable, "-P", "-c", PRINTED_ALONE],
-        input=pickle.dumps(compose_run(view, tkperf.load(run_file))),
+        input=pickle.dumps(compose(view)),
         capture_output=True,
         check=True,
         timeout=60,
@@ -184,7 +184,7 @@ def test_the_process_makes_all_of_it_and_loads_no_more_than_it_needs(
 def test_a_test_without_a_step_has_its_page(result: RunResult, tmp_path: Path) -> None:
     """A run that was cut off says of each test that was begun how far it came."""
     cut = replace(result, tests=(replace(result.tests[1], sections=()),))
-    found = text_of(set_document(compose_run(build_view(cut), cut)), tmp_path)
+    found = text_of(set_document(compose(build_view(cut))), tmp_path)
     (page,) = (each for each in found if "No step was finished." in each)
     assert "Latency" in page.splitlines()[0]
 
@@ -290,7 +290,7 @@ def test_facts_and_titles_never_stand_alone(run_file: Path, tmp_path: Path) -> N
     tests = tuple(
         replace(test, course=replace(test.course, tables=(facts,))) for test in view.tests
     )
-    printed = set_document(compose_run(replace(view, tests=tests), tkperf.load(run_file)))
+    printed = set_document(compose(replace(view, tests=tests)))
     pages = text_of(printed, tmp_path)
     told = [page for page in pages if "Drive told" in page]
     assert len(told) == len(tests)
@@ -313,7 +313,7 @@ def test_long_amounts_cover_no_names(run_file: Path, tmp_path: Path) -> None:
             replace(test, course=replace(test.course, tables=(facts,))) for test in view.tests
         )
         told = replace(view, tests=tests)
-        pages = text_of(set_document(compose_run(told, tkperf.load(run_file))), tmp_path)
+        pages = text_of(set_document(compose(told)), tmp_path)
         lines = [line for page in pages for line in page.splitlines() if name in line]
         assert lines
         assert len(re.findall(rf"{value}(?=\s|$)", "\n".join(lines))) == 9 * len(view.tests)

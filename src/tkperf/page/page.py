@@ -292,7 +292,8 @@ class ReportView:
         words: explain the figures.
         colours: explains the colours of tables, for an output that has them; empty: no table has any.
         about: appears at the top, and on top of printed pages.
-        device: vendor, model ...; appears with ``about`` on top of printed pages.
+        device: vendor, model ..., or the runs; appears with ``about`` on top of printed pages.
+        footer: appears at the bottom of printed pages.
         verdict: opens the page; None: nothing of the kind was judged.
         headlines: the answer, together with ``findings``.
         story: the chart that carries the story; it is one of a test's charts again.
@@ -315,6 +316,7 @@ class ReportView:
     colours: str = ""
     about: str = ""
     device: str = ""
+    footer: str = ""
     verdict: Verdict | None = None
     headlines: tuple[HeadlineView, ...] = ()
     story: ChartView | None = None

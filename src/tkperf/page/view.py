@@ -86,6 +86,7 @@ def build_view(
         warnings_line=summarise_warnings(groups),
         grouped_warnings=groups,
         disclosure=build_disclosure(result, user_facts),
+        footer=f"{result.info.software}, run {result.info.name}",
         about=describe_run(result, user_facts),
         device=describe_measured_device(result, user_facts),
         tests=tuple(

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from tkperf.analysis.results import RunResult
 from tkperf.model.units import drop_controls
 from tkperf.page.chart import Chart
 from tkperf.page.marking import find_level, list_stamp
@@ -34,19 +33,15 @@ CHART_SCALE, TIMELINE_SCALE, STORY_SCALE = 170 / 300, 90 / 300, 410 / 300
 _AXIS_PX, _ENTRY_PX, _LETTER_PX, _CAPITAL_PX = 60, 30, 7, 10
 
 
-def compose(view: ReportView, *, footer: str) -> Document:
-    """Return a view as a document for ``pdf.py``.
-
-    Args:
-        footer: the text at the bottom of every page.
-    """
+def compose(view: ReportView) -> Document:
+    """Return a view as a document for ``pdf.py``."""
     report: Document = msgspec.to_builtins(
         replace(view, story=None, overview_charts=(), tests=(), cells=(), cell_charts=None)
     )
     # Every page has these, so they must not fill it; the first pages have them in full.
     report["device"] = shorten(view.device, MOST_OF_ABOUT)
     report["about"] = shorten(view.about, MOST_OF_ABOUT)
-    report["footer"] = shorten(footer, MOST_OF_BANNER)
+    report["footer"] = shorten(view.footer, MOST_OF_BANNER)
     report["badges"] = list_stamp(view)
     report["banners"] = [(banner, find_level(banner)) for banner in view.banners]
     report["disclosure"] = [
@@ -75,11 +70,6 @@ def compose(view: ReportView, *, footer: str) -> Document:
     for chart, spec in zip(charts_of(document), specs, strict=True):
         chart["spec"] = spec
     return dict(document)
-
-
-def compose_run(view: ReportView, result: RunResult) -> Document:
-    """Return a run's view as a document with the PTS's header."""
-    return compose(view, footer=f"{result.info.software}, run {result.info.name}")
 
 
 def _without_charts(test: TestView) -> Document:

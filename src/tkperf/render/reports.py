@@ -91,19 +91,11 @@ def render_html(view: ReportView) -> str:
     return render_view(view)
 
 
-def print_run_pdf(view: ReportView, result: RunResult, printer: Printer) -> None:
-    """Start the PDF of a run's report."""
-    with _packages():
-        from tkperf.render.document import compose_run  # noqa: PLC0415
-    printer.start(compose_run(view, result))
-
-
-def print_comparison_pdf(view: ReportView, comparison: Comparison, printer: Printer) -> None:
-    """Start the PDF of a comparison."""
+def print_pdf(view: ReportView, printer: Printer) -> None:
+    """Start the PDF of a page."""
     with _packages():
         from tkperf.render.document import compose  # noqa: PLC0415
-    about = f"runs {', '.join(comparison.names)}"
-    printer.start(compose(replace(view, about=about), footer="tkperf compare"))
+    printer.start(compose(view))
 
 
 def render_tkperf_plots(comparison: Comparison) -> dict[str, bytes]:

@@ -138,7 +138,7 @@ def _render(
     from tkperf.render.export_markdown import render_markdown
     from tkperf.render.export_tables import build_comparison_table, render_csv
     from tkperf.render.reports import (
-        print_comparison_pdf,
+        print_pdf,
         render_html,
         render_tkperf_plots,
         start_printer,
@@ -157,7 +157,7 @@ def _render(
         printer = stack.enter_context(start_printer()) if "pdf" in kinds else None
         view = build_comparison_page(comparison)
         if printer is not None:
-            print_comparison_pdf(view, comparison, printer)
+            print_pdf(view, printer)
         if "html" in kinds:
             contents["html"] = render_html(view)
         if printer is not None:

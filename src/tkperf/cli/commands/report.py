@@ -100,7 +100,7 @@ def report(
     from tkperf.render.reports import (
         build_run_view,
         find_report_date,
-        print_run_pdf,
+        print_pdf,
         render_html,
         require_packages,
         start_printer,
@@ -170,7 +170,7 @@ def report(
             if markdown_file is not None:
                 outputs.write(markdown_file, (render_markdown(view),))
             if printer is not None:
-                print_run_pdf(view, result, printer)
+                print_pdf(view, printer)
             if html_file is not None:
                 outputs.write(html_file, render_html(view))
             if printer is not None and pdf_file is not None:
