@@ -25,7 +25,7 @@ from tkperf.model.units import (
 )
 from tkperf.page.naming import name_figure, name_load
 from tkperf.page.page import ReportView, TableView
-from tkperf.page.remarks import find_badges
+from tkperf.page.remarks import find_badges, leave_out_said
 from tkperf.page.verdict import NoteLevel, Verdict, count_passed, level_of, name_verdict
 from tkperf.page.words.conditions import find_cut_short, find_differences, find_remarks
 from tkperf.page.words.run import find_notices
@@ -394,7 +394,8 @@ def _build_page(
     return ReportView(
         title="Check of claims",
         subtitle=subtitle,
-        banners=banners,
+        banners=leave_out_said(banners, answer.words),
+        stamp=banners,
         disclosure=(),
         tests=(),
         words=words,

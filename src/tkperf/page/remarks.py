@@ -11,6 +11,7 @@ from tkperf.analysis.verdict import ReasonCode, judge_run
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.record import RunStatus, RunWarning
 from tkperf.model.units import format_count
+from tkperf.page.verdict import Verdict
 from tkperf.page.words.flags import count_disturbed
 from tkperf.page.words.run import find_notices, find_warnings
 
@@ -74,6 +75,12 @@ def find_banners(result: RunResult) -> tuple[str, ...]:
     said = {_BADGES[reason.code] for reason in verdict.reasons if reason.code in _BADGES}
     said |= {"SIMULATED"} if verdict.simulated else set()
     return tuple(badge for badge in find_badges(result) if badge.split(":")[0] not in said)
+
+
+def leave_out_said(banners: Sequence[str], verdict: Verdict) -> tuple[str, ...]:
+    """Return the banners of several runs without that of a model, if the verdict begins with it."""
+    said = verdict.title.startswith("SIMULATED")
+    return tuple(each for each in banners if not (said and each.startswith("SIMULATED: ")))
 
 
 def group_warnings(result: RunResult) -> tuple[WarningGroup, ...]:

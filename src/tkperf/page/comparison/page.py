@@ -30,7 +30,7 @@ from tkperf.page.comparison.words import RATIO_MARKS, describe_group, name_refer
 from tkperf.page.explanation import UNITS
 from tkperf.page.marking import mark_charts
 from tkperf.page.page import ChartView, Facts, ReportView, SectionView, TableView, TestView
-from tkperf.page.remarks import WarningGroup
+from tkperf.page.remarks import WarningGroup, leave_out_said
 from tkperf.page.wording import format_fact, format_known_capacity, format_moment
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.uncertainty import MEANING_OF_RATIO
@@ -58,13 +58,15 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
     )  # fmt: skip
     groups = find_conditions(comparison.names, comparison.results)
     counts = ", ".join(f"{len(group.texts)} {group.title.lower()}" for group in groups)
+    notices, verdict = find_common_notices(comparison), describe_comparison_verdict(comparison)
     view = ReportView(
         title=_title(comparison),
         device=f"runs {', '.join(comparison.names)}",
         footer="tkperf compare",
         subtitle=_subtitle(comparison),
-        banners=find_common_notices(comparison),
-        verdict=describe_comparison_verdict(comparison),
+        banners=leave_out_said(notices, verdict),
+        stamp=notices,
+        verdict=verdict,
         answer=tuple(find_findings(comparison)),
         warnings_line=f"Conditions that differ, and what the runs say of themselves: {counts}"
         if counts
