@@ -86,10 +86,19 @@ def test_text_from_outside_is_shown_and_not_obeyed(tmp_path: Path, text: str) ->
         assert text in shown.output
 
 
+def test_a_name_of_two_lines_forges_none(tmp_path: Path) -> None:
+    """Nor does a notice: each would look like a statement of tkperf's about another run."""
+    info = run_info(name="a\nb: passes", notices=("n\nValid",))
+    simulate(tmp_path, info)
+    shown = CliRunner().invoke(cli, ["show", str(tmp_path / "run.tkperf")])
+    assert shown.output.startswith("a b: passes  ")
+    assert "n Valid" in shown.output
+
+
 @given(st.one_of(st.text(), st.text(alphabet="[]/\\ab:=#@\n")))
 def test_text_from_outside_is_printed_as_it_is(text: str) -> None:
-    """Any text: what is printable, and line ends, nothing else; no markup is obeyed, none fails."""
-    printable = "".join(each for each in text if each.isprintable() or each == "\n")
+    """Any text: what is printable, line ends and no-break spaces, nothing else; no markup is obeyed, none fails."""
+    printable = "".join(each for each in text if each.isprintable() or each in "\n\u00a0")
     file = io.StringIO()
     Console(file=file, width=100_000).print(plain(text), emoji=False, end="", soft_wrap=True)
     # rich adds a backslash to one at the end, and takes one from a bracket that opens no tag.

@@ -347,6 +347,11 @@ def parse_run_facts(facts: Mapping[str, Any], *, name: str) -> tuple[RunInfo, di
         if key in reasons:
             continue
         readable[key] = msgspec.convert(value, type_)
+    # A name with a line end would forge a line of its own, such as the result of another run.
+    readable["name"] = readable["name"].replace("\n", " ")
+    for key in ("notices", "choices", "alterations"):
+        if key in readable:
+            readable[key] = tuple(text.replace("\n", " ") for text in readable[key])
     return RunInfo(**readable), unread
 
 
