@@ -11,7 +11,7 @@ import pytest
 
 from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tkperf.analysis.comparing.verdict import COMPARISON_SEVERITIES
-from tkperf.analysis.results import ResumptionResult, RunResult, StepHost
+from tkperf.analysis.results import END_LOST, ResumptionResult, RunResult, StepHost
 from tkperf.analysis.telemetry import DriveTelemetry
 from tkperf.analysis.verdict import (
     CHECK_SEVERITIES,
@@ -126,6 +126,12 @@ def test_the_gravest_reason_decides_and_comes_first() -> None:
         ReasonCode.NOT_STEADY,
         ReasonCode.MEDIA_ERRORS,
     ]
+
+
+def test_a_section_whose_end_is_lost_is_damage() -> None:
+    """Its rows may have been deleted, which no page of the file shows."""
+    (reason,) = judge_run(with_section(steady=None, ended_because=END_LOST)).reasons
+    assert (reason.code, reason.count) == (ReasonCode.DAMAGED, 1)
 
 
 def test_a_model_is_named_before_everything() -> None:

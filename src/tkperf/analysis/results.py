@@ -32,6 +32,9 @@ from tkperf.model.workload import Workload
 
 RESULTS_SCHEMA = "tkperf-results/2"
 
+END_LOST = "how it ended cannot be read"
+"""Why a section of a complete test ended, if the run file does not have it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellUncertainty:

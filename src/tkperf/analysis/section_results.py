@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
-from tkperf.analysis.results import CellResult, RoundResult, SectionResult, SliceResult
+from tkperf.analysis.results import END_LOST, CellResult, RoundResult, SectionResult, SliceResult
 from tkperf.analysis.timeline.findings import SEARCHED, Recorded, Timeline, find_timelines
 from tkperf.model.disturbance.codes import find_codes
 from tkperf.model.figures import SectionPlan
@@ -314,7 +314,7 @@ def _window(
     # Cut short: the last judged rounds are complete and give the results so far.
     window = verdicts[-1].rounds if verdicts else whole
     if test.status is RunStatus.COMPLETE:
-        return window, "how it ended cannot be read"
+        return window, END_LOST
     if test.status is RunStatus.RUNNING:
         return window, "it is going on"
     return window, f"the test did not end: {test.status.value}"

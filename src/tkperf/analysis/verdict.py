@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
 from tkperf.analysis.claim_findings import CheckedFile, ClaimFinding, ClaimKind, Doubt
-from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
+from tkperf.analysis.results import END_LOST, CellResult, RunResult, SectionResult, TestResult
 from tkperf.model.disturbance.codes import find_doubtful
 from tkperf.model.record import RunStatus, is_purged
 
@@ -219,8 +219,14 @@ def _reasons(result: RunResult) -> Iterator[VerdictReason]:
         yield from _of_steady_state(result)
     yield from _of_influences(result)
     yield from _of_conditions(result)
-    if result.left_out:
-        yield VerdictReason(code=ReasonCode.DAMAGED, count=len(result.left_out))
+    if damaged := len(result.left_out) or _count_lost_ends(result):
+        yield VerdictReason(code=ReasonCode.DAMAGED, count=damaged)
+
+
+def _count_lost_ends(result: RunResult) -> int:
+    """Count the sections of complete tests whose end is not in the run file."""
+    sections = (section for test in result.tests for section in test.sections)
+    return sum(section.ended_because == END_LOST for section in sections)
 
 
 def _of_its_end(result: RunResult) -> Iterator[VerdictReason]:
