@@ -61,6 +61,21 @@ def test_the_same_stands_before_a_run(tmp_path: Path) -> None:
         assert words in " ".join(done.stderr.split())
 
 
+def test_a_quiet_run_warns_of_its_cost_alone(tmp_path: Path) -> None:
+    """It may be confirmed beforehand and shows no other warning, so it promises neither a question nor warnings below."""
+    target = tmp_path / "target.img"
+    target.write_bytes(b"x" * (64 << 20))
+    done = tkperf(
+        "ssd", "n", target, "--profile", "quick", "-ssdt", "tp", "--output", tmp_path, "--quiet",
+        "--rated", "0.01TBW", "--yes-destroy", "another",
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    assert "warning  the run may write " in done.stderr
+    assert " of the rated endurance (0.01TBW, 10.0 GB), more than 5 %" in done.stderr
+    assert "you confirm" not in done.stderr
+    assert "below" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("argv", "says"),
     [

@@ -11,7 +11,7 @@ from tkperf.analysis.outlook import Outlook
 from tkperf.cli.run_options import RunOptions
 from tkperf.cli.streams import complain, in_whole_words
 from tkperf.page.facts import describe_device
-from tkperf.page.plan import describe_plan_verdict
+from tkperf.page.plan import warn_of_cost
 from tkperf.pipeline.consent import Consent, Question, confirmed_by, nobody_to_ask
 from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.subject import SAID_ALWAYS
@@ -27,8 +27,8 @@ def show_plan(options: RunOptions, outlook: Outlook) -> None:
     """Show on stderr what the run will do, before the question."""
     if options.quiet or options.progress == "json":
         print_plan_warnings(warning for warning in outlook.warnings if warning.code in SAID_ALWAYS)
-        if outlook.costs_much:
-            print_facts([("warning", describe_plan_verdict(outlook).text)], style="yellow")
+        if (cost := warn_of_cost(outlook)) is not None:
+            print_facts([("warning", cost)], style="yellow")
         return
     print_plan_on_stderr(replace(outlook, asks=False))  # the question follows
 

@@ -89,6 +89,16 @@ def _reasons(outlook: Outlook) -> Iterator[str]:
         yield "nothing is written before you confirm"
 
 
+def warn_of_cost(outlook: Outlook) -> str | None:
+    """Return the warning that the run may take much of a drive's life; None: it does not, or no rating is given."""
+    if outlook.shares is None or not outlook.costs_much:
+        return None
+    return (
+        f"the run may write {_percent(outlook.shares[1])} of the rated endurance ({outlook.rated_as}), "
+        f"more than {_percent(MUCH_OF_A_LIFE)}"
+    )
+
+
 def describe_time(outlook: Outlook) -> str:
     """Describe the duration: ``2 h 10 min to 3 h 05 min without purging``."""
     if outlook.simulated:
