@@ -35,6 +35,9 @@ def test_the_gravest_reason_decides() -> None:
     )
     known = RunWarning(code="preparation", text="block size 0.5 KiB left out")
     assert replace(outlook, warnings=(known,)).state is PlanState.CAN_RUN
+    slow = replace(outlook, device={**outlook.device, "link_downgraded": True})
+    assert slow.state is PlanState.CAUTIONS
+    assert "; its link runs below what it could do;" in describe_plan_verdict(slow).text
     dear = outlook_of("tp", rated="20TBW")
     assert dear.state is PlanState.CAUTIONS
     assert (

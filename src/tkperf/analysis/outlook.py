@@ -210,7 +210,13 @@ class Outlook:
         return tuple(one for one in self.warnings if one.code not in (REFUSAL, _PREPARATION))
 
     @property
+    def has_slow_link(self) -> bool:
+        """Return whether the device's link runs below what it could do."""
+        return bool(self.device.get("link_downgraded"))
+
+    @property
     def state(self) -> PlanState:
         if self.refusals:
             return PlanState.REFUSED
-        return PlanState.CAUTIONS if self.costs_much or self.cautions else PlanState.CAN_RUN
+        cautions = self.costs_much or self.cautions or self.has_slow_link
+        return PlanState.CAUTIONS if cautions else PlanState.CAN_RUN

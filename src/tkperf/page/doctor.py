@@ -8,7 +8,7 @@ from typing import Any
 
 from tkperf.analysis.host import ADVICE, DISTURBS, UNKNOWN, HostFinding, host_findings
 from tkperf.model.units import format_count
-from tkperf.page.facts import list_device_facts, word
+from tkperf.page.facts import SLOW_LINK, list_device_facts, word
 from tkperf.page.page import TableView
 from tkperf.page.verdict import NoteLevel, Verdict
 from tkperf.page.wording import NOT_KNOWN_TEXT
@@ -204,7 +204,7 @@ def _judge_device(found: Data, findings: Sequence[HostFinding]) -> Verdict:
         )
     cautions = [
         *([f"it holds {', '.join(found['data'])}"] if found["data"] else []),
-        *(["its link runs below what it could do"] if facts["link_downgraded"] else []),
+        *([SLOW_LINK] if facts["link_downgraded"] else []),
     ]
     return _judge(
         "Can be tested", cautions, findings, clean="nothing is seen that would disturb a run"

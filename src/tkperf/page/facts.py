@@ -11,6 +11,8 @@ from tkperf.model.user_facts import MANUFACTURER, NAND_TYPE
 from tkperf.page.page import Facts
 from tkperf.page.wording import NOT_KNOWN_TEXT
 
+SLOW_LINK = "its link runs below what it could do"
+
 MaybeFacts = Sequence[tuple[str, str | None]]
 
 

@@ -16,7 +16,7 @@ from tkperf.analysis.outlook import (
     sum_times_s,
 )
 from tkperf.model.units import NOT_MEASURED, format_capacity, format_count, format_durations
-from tkperf.page.facts import describe_device
+from tkperf.page.facts import SLOW_LINK, describe_device
 from tkperf.page.page import ReportView, TableView
 from tkperf.page.verdict import NoteLevel, Verdict
 from tkperf.page.wording import NOT_KNOWN_TEXT
@@ -83,6 +83,8 @@ def _reasons(outlook: Outlook) -> Iterator[str]:
         more = f" (more than {_percent(MUCH_OF_A_LIFE)})" if outlook.costs_much else ""
         sums.append(f"{_shares(outlook.shares)} of the rated endurance{more}")
     yield ", ".join(sums)
+    if outlook.has_slow_link:
+        yield SLOW_LINK
     if outlook.cautions:
         yield f"{format_count(len(outlook.cautions), 'warning')} below"
     if outlook.asks and not outlook.refusals:
