@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import textwrap
@@ -23,14 +24,20 @@ def complain(text: str) -> None:
         click.echo(in_whole_words(drop_controls(text)), err=True)
 
 
+_COMMAND = re.compile(r"[a-z ]+: +tkperf [a-z]")
+
+
 def in_whole_words(text: str) -> str:
-    """Return text with line ends between words where a terminal would break them; piped text stays as it is."""
+    """Return text with line ends between words where a terminal would break them; piped text stays as it is.
+
+    So does a line that is a command after its label, which a user copies as a whole.
+    """
     if not sys.stderr.isatty():
         return text
     width = os.get_terminal_size(sys.stderr.fileno()).columns
     return "\n".join(
         "\n".join(textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False))
-        if 0 < width < len(line)
+        if 0 < width < len(line) and not _COMMAND.match(line)
         else line
         for line in text.split("\n")
     )

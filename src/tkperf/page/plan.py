@@ -18,7 +18,7 @@ from tkperf.analysis.outlook import (
 from tkperf.model.units import NOT_MEASURED, format_capacity, format_count, format_durations
 from tkperf.page.facts import SLOW_LINK, describe_device
 from tkperf.page.page import ReportView, TableView
-from tkperf.page.verdict import NoteLevel, Verdict
+from tkperf.page.verdict import NoteLevel, Verdict, name_verdict
 from tkperf.page.wording import NOT_KNOWN_TEXT
 from tkperf.procedures import Circumstances
 
@@ -64,10 +64,9 @@ def build_plan_page(outlook: Outlook) -> ReportView:
 
 def describe_plan_verdict(outlook: Outlook) -> Verdict:
     """Return the answer: whether the run could begin, its time, the amount written and its share of a life."""
-    state = outlook.state.value
     return Verdict(
         level=_LEVELS[outlook.state],
-        title=f"{'SIMULATED. ' if outlook.simulated else ''}{state[0].upper()}{state[1:]}",
+        title=name_verdict(outlook.state, simulated=outlook.simulated),
         reasons=tuple(_reasons(outlook)),
     )
 

@@ -49,7 +49,7 @@ def build_status(runs: Sequence[RunOverview], *, unreadable: int = 0) -> StatusV
             for title, cell, priority, numeric in _COLUMNS
         ),
         levels=levels,
-        notes=("so many runs are not judged: name some of them",) if without else (),
+        notes=("with so many runs none is judged: name those to judge",) if without else (),
     )
 
 

@@ -51,7 +51,7 @@ _LEVELS: dict[VerdictState | None, NoteLevel] = {
 _MOST_NAMED = 3
 
 
-def name_verdict(state: VerdictState, *, simulated: bool) -> str:
+def name_verdict(state: StrEnum, *, simulated: bool) -> str:
     """Return the title of a verdict: ``Valid with cautions``, ``SIMULATED. Valid``."""
     words = state.value
     return f"{'SIMULATED. ' if simulated else ''}{words[0].upper()}{words[1:]}"

@@ -52,7 +52,7 @@ def attach(run_file: Path, progress: str, verbose: bool) -> None:
 
 
 # A verdict needs all steps of a run: more runs take too long, unless they are named.
-_MOST_JUDGED = 50
+_MOST_JUDGED = 24
 
 
 @click.command(cls=Command)

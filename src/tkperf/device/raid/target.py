@@ -166,7 +166,7 @@ def _purge_in_parallel(
                     reported = [share for share in shares.values() if share is not None]
                     on_progress(min(reported) if len(reported) == len(members) else None)
                 except BaseException as error:
-                    stopped_by = error
+                    stopped_by = stopped_by or error  # a later one must not hide Ctrl-C
         finally:
             left.set()
     if stopped_by is not None:
