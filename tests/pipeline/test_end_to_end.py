@@ -329,7 +329,7 @@ def test_a_run_ends_with_its_verdict_and_headlines_which_show_has_with_the_table
     assert "a file was measured, not a device" in verdict
     for line in (verdict, *headlines[:7]):
         assert line in shown.splitlines()
-    for words in ("IOPS", "Latency", "Throughput", "Write Saturation", "65/35", "maximum latency"):
+    for words in ("IOPS", "Latency", "Throughput", "Write Saturation", "65/35", "Maximum latency"):
         assert words in shown
 
 

@@ -148,7 +148,9 @@ purges = st.builds(
 outcomes = st.builds(
     SectionOutcome,
     section=text,
-    window=st.lists(st.integers(min_value=1, max_value=99), max_size=5).map(tuple),
+    window=st.lists(st.integers(min_value=1, max_value=99), max_size=5, unique=True)
+    .map(sorted)
+    .map(tuple),
     verdict=st.none() | verdicts,
     verdicts=st.lists(verdicts, max_size=2).map(tuple),
     ended_because=text,
