@@ -252,7 +252,7 @@ def test_exit_statuses_are_known_whatever_was_handed_down() -> None:
     handed_down = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
     main = (
         "import sys; from tkperf.cli import main; from tkperf.system.process import run_command;"
-        "main.cli.main = lambda **_: run_command(['false'], timeout_s=60).status; main.main()"
+        "main.cli.main = lambda **_: run_command(['false'], timeout_s=60).exit_status; main.main()"
     )
     argv = [sys.executable, "-c", handed_down, sys.executable, "-c", main]
     done = subprocess.run(argv, env=ENV, timeout=300, check=False)

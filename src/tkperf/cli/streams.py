@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import textwrap
@@ -15,7 +14,7 @@ from typing import TextIO
 import click
 
 from tkperf.model.errors import reason_of
-from tkperf.model.units import drop_controls
+from tkperf.model.units import drop_controls, is_copied
 
 
 def complain(text: str) -> None:
@@ -24,20 +23,17 @@ def complain(text: str) -> None:
         click.echo(in_whole_words(drop_controls(text)), err=True)
 
 
-_COMMAND = re.compile(r"[a-z ]+: +tkperf [a-z]")
-
-
 def in_whole_words(text: str) -> str:
     """Return text with line ends between words where a terminal would break them; piped text stays as it is.
 
-    So does a line that is a command after its label, which a user copies as a whole.
+    So does a line that a user copies.
     """
     if not sys.stderr.isatty():
         return text
     width = os.get_terminal_size(sys.stderr.fileno()).columns
     return "\n".join(
         "\n".join(textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False))
-        if 0 < width < len(line) and not _COMMAND.match(line)
+        if 0 < width < len(line) and not is_copied(line)
         else line
         for line in text.split("\n")
     )

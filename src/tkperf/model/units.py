@@ -120,6 +120,14 @@ def spaced(size: str) -> str:
     return re.sub(r"(?<=\d)(?=[A-Za-z%])", " ", size.strip())
 
 
+_COPIED = re.compile(r"\s*[a-z ]+: +(tkperf [a-z].*|\S+)$")
+
+
+def is_copied(line: str) -> bool:
+    """Return whether a line is a label with a command or a path, which users copy as a whole."""
+    return _COPIED.match(line) is not None
+
+
 def drop_controls(text: str) -> str:
     """Return text from outside without control and direction characters; line ends and no-break spaces stay."""
     if text.replace("\n", "").isprintable():  # as nearly all is

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
-from tkperf.model.units import drop_controls
+from tkperf.model.units import drop_controls, is_copied
 
 if TYPE_CHECKING:
     from tkperf.page.verdict import Verdict
@@ -70,7 +70,8 @@ def print_lines(*lines: str) -> None:
     console = OutputConsole(stderr=True)
     with suppress(OSError):
         for line in lines:
-            console.print(line, highlight=False, soft_wrap=not console.is_terminal)
+            whole = not console.is_terminal or is_copied(line)
+            console.print(line, highlight=False, soft_wrap=whole)
 
 
 # Width of the labels before facts.
