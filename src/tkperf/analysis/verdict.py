@@ -41,6 +41,7 @@ class ReasonCode(StrEnum):
     NOTHING_MEASURED = "nothing-measured"
     RUNNING = "running"
     INTERRUPTED = "interrupted"
+    SPANS_INTERRUPTION = "spans-interruption"
     IMPORTED = "imported"
     SHORT_PROFILE = "short-profile"
     NOT_STEADY = "not-steady"
@@ -51,9 +52,8 @@ class ReasonCode(StrEnum):
     MEDIA_ERRORS = "media-errors"
     NOT_PURGED = "not-purged"
     ALTERED = "altered"
-    SPANS_INTERRUPTION = "spans-interruption"
-    DAMAGED = "damaged"
     FILE_TARGET = "file-target"
+    DAMAGED = "damaged"
 
 
 SEVERITIES: dict[ReasonCode, VerdictState] = dict.fromkeys(ReasonCode, VerdictState.CAUTIONS) | {
@@ -113,6 +113,9 @@ class VerdictReason:
 
 class _Reason(Protocol):
     @property
+    def code(self) -> StrEnum: ...
+
+    @property
     def severity(self) -> VerdictState: ...
 
 
@@ -131,8 +134,15 @@ class Judgement(Generic[Reason]):
 def judge_by_gravest(
     reasons: Iterable[Reason], best: VerdictState, *, simulated: bool
 ) -> Judgement[Reason]:
-    """Return the verdict: the gravest state of its reasons; without any the best."""
-    ordered = tuple(sorted(reasons, key=lambda reason: _ORDER.index(reason.severity)))
+    """Return the verdict: the gravest state of its reasons; without any the best.
+
+    Reasons of one severity are in the order of their codes.
+    """
+
+    def gravity(reason: Reason) -> tuple[int, int]:
+        return _ORDER.index(reason.severity), list(type(reason.code)).index(reason.code)
+
+    ordered = tuple(sorted(reasons, key=gravity))
     state = ordered[0].severity if ordered else best
     return Judgement(state=state, reasons=ordered, simulated=simulated)
 
@@ -177,7 +187,6 @@ def judge_check(files: Sequence[CheckedFile], *, by_value: bool = False) -> Judg
         )
         for alike in found.values()
     ]
-    reasons.sort(key=lambda reason: tuple(CheckCode).index(reason.code))
     simulated = any(one.checked and one.checked.result.info.is_simulated for one in files)
     return judge_by_gravest(reasons, VerdictState.PASS, simulated=simulated)
 

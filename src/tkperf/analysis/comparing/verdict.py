@@ -67,11 +67,7 @@ def judge_comparison(
         differing: names of the conditions that differ.
         not_known: names of those that may differ, because they are not known of every run.
     """
-    order = tuple(ComparisonCode)
-    reasons = sorted(
-        _reasons(comparison, tuple(differing), tuple(not_known)),
-        key=lambda reason: order.index(reason.code),
-    )
+    reasons = _reasons(comparison, tuple(differing), tuple(not_known))
     simulated = any(result.info.is_simulated for result in comparison.results)
     return judge_by_gravest(reasons, VerdictState.COMPARABLE, simulated=simulated)
 
