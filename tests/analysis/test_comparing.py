@@ -30,6 +30,7 @@ from tkperf.page.comparison.findings import (
     describe_days,
     find_common_notices,
     find_findings,
+    find_verdict,
 )
 from tkperf.page.comparison.page import build_comparison_page
 from tkperf.page.comparison.tables import (
@@ -46,7 +47,7 @@ from tkperf.page.comparison.words import (
     format_ratio,
     name_headlines,
 )
-from tkperf.page.verdict import NoteLevel
+from tkperf.page.verdict import NoteLevel, Verdict
 from tkperf.page.words.conditions import ConditionGroup, find_conditions
 from tkperf.render.export_comparison import render_comparison_json
 from tkperf.render.export_markdown import render_markdown
@@ -62,6 +63,13 @@ def telemetry_differences(runs: Sequence[RunResult]) -> list[str]:
 
 def conditions_of(comparison: Comparison) -> tuple[ConditionGroup, ...]:
     return find_conditions(comparison.names, comparison.results)
+
+
+def worded(comparison: Comparison) -> Verdict:
+    """The verdict on a comparison, in words."""
+    return describe_comparison_verdict(
+        comparison, find_verdict(comparison, conditions_of(comparison))
+    )
 
 
 def drive(serial: str | None, firmware: str = "1.0", **changes: object) -> dict[str, object]:
@@ -211,7 +219,7 @@ def test_the_same_slowdown_is_worse_as_iops_and_as_latency() -> None:
 
 
 def verdict_of(*runs: RunResult) -> str:
-    return describe_comparison_verdict(compare(runs)).text
+    return worded(compare(runs)).text
 
 
 def test_a_comparison_of_alike_measurements_is_comparable() -> None:
@@ -230,7 +238,7 @@ def test_a_model_with_a_device_is_not_comparable() -> None:
     assert verdict_of(measured, model) == text
     third = iops_run("D4", around(100), device=drive("S3"))
     cohort = compare([measured, model, third], Arrangement.COHORT)
-    assert describe_comparison_verdict(cohort).level is NoteLevel.FAILURE
+    assert worded(cohort).level is NoteLevel.FAILURE
     assert verdict_of(model, model) == "SIMULATED. Comparable"
 
 
@@ -264,7 +272,7 @@ def test_conditions_that_differ_are_one_line_and_grouped_below() -> None:
     ]
     both = compare(runs)
     text = "different profile, fio; A: the profile quick is too short to judge a drive"
-    assert describe_comparison_verdict(both).text == f"Comparable with cautions: {text}"
+    assert worded(both).text == f"Comparable with cautions: {text}"
     assert [(group.title, group.texts) for group in conditions_of(both)] == [
         ("Specification", ("profile differs (A: quick, B: pts-e-1.1)",)),
         ("Drive and host", ("fio differs (A: fio-3.33, B: fio-3.36)",)),
@@ -278,7 +286,7 @@ def test_what_is_not_known_of_a_run_is_not_said_to_differ() -> None:
     runs = [iops_run(f"{v}", around(100), fio_version=v, device=drive(None)) for v in versions]
     both = compare(runs[:2])
     text = "Comparable with cautions: not known of every run: fio"
-    assert describe_comparison_verdict(both).text == text
+    assert worded(both).text == text
     (group,) = conditions_of(both)
     assert (group.names, group.not_known) == ((), ("fio",))
     assert group.texts == ("fio is not known of every run (fio-3.33: fio-3.33, None: not known)",)
@@ -755,7 +763,7 @@ def test_a_new_firmware_is_marked() -> None:
     )
     assert history.history is not None
     assert [change.after for change in history.history.firmware] == ["1.2"]
-    assert "different firmware" in describe_comparison_verdict(history).reasons
+    assert "different firmware" in worded(history).reasons
     each = build_runs_table(history)
     assert each is not None
     assert [row[2] for row in each.rows] == ["1.0", "1.0", "1.2", "1.2"]

@@ -394,7 +394,7 @@ def _build_page(
     return ReportView(
         title="Check of claims",
         subtitle=subtitle,
-        banners=leave_out_said(banners, answer.words),
+        banners=leave_out_said(banners, simulated=answer.verdict.simulated),
         stamp=banners,
         disclosure=(),
         tests=(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from tkperf.analysis.results import RunResult
@@ -11,7 +11,6 @@ from tkperf.analysis.verdict import ReasonCode, judge_run
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.record import RunStatus, RunWarning
 from tkperf.model.units import format_count
-from tkperf.page.verdict import Verdict
 from tkperf.page.words.flags import count_disturbed
 from tkperf.page.words.run import find_notices, find_warnings
 
@@ -73,14 +72,15 @@ def find_banners(result: RunResult) -> tuple[str, ...]:
     """Return the badges that the verdict does not say."""
     verdict = judge_run(result)
     said = {_BADGES[reason.code] for reason in verdict.reasons if reason.code in _BADGES}
-    said |= {"SIMULATED"} if verdict.simulated else set()
-    return tuple(badge for badge in find_badges(result) if badge.split(":")[0] not in said)
+    return leave_out_said(find_badges(result), said, simulated=verdict.simulated)
 
 
-def leave_out_said(banners: Sequence[str], verdict: Verdict) -> tuple[str, ...]:
-    """Return the banners of several runs without that of a model, if the verdict begins with it."""
-    said = verdict.title.startswith("SIMULATED")
-    return tuple(each for each in banners if not (said and each.startswith("SIMULATED: ")))
+def leave_out_said(
+    banners: Sequence[str], said: Collection[str] = (), *, simulated: bool
+) -> tuple[str, ...]:
+    """Return the banners that a verdict does not say: others than these keywords, and than that of a model."""
+    keywords = {*said, *(["SIMULATED"] if simulated else [])}
+    return tuple(banner for banner in banners if banner.split(":")[0] not in keywords)
 
 
 def group_warnings(result: RunResult) -> tuple[WarningGroup, ...]:

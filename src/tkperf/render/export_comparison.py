@@ -8,7 +8,9 @@ from dataclasses import asdict
 from tkperf.analysis.comparing.arrangements import Cohort, History
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.comparing.entries import ComparedRow, Entry
+from tkperf.analysis.comparing.verdict import ComparisonReason
 from tkperf.analysis.results import RunResult
+from tkperf.analysis.verdict import Judgement
 from tkperf.page.comparison.findings import (
     describe_comparison_reason,
     describe_comparison_verdict,
@@ -31,11 +33,12 @@ def render_comparison_json(comparison: Comparison) -> str:
     """Return the whole comparison. "Not measured" is null; headline figures give the number of their row."""
     loads = describe_loads(comparison)
     titles = {test.name: test.title for test in comparison.results[0].tests}
+    conditions = find_conditions(comparison.names, comparison.results)
     document = {
         "schema": COMPARISON_SCHEMA,
         "arrangement": comparison.arrangement.value,
         "ratios_to": name_reference(comparison),
-        "verdict": _verdict(comparison),
+        "verdict": _verdict(comparison, find_verdict(comparison, conditions)),
         "findings": tuple(find_findings(comparison)),
         "notices": find_common_notices(comparison),
         "runs": [
@@ -52,9 +55,7 @@ def render_comparison_json(comparison: Comparison) -> str:
         ],
         "cohort": comparison.cohort and _cohort(comparison.cohort, comparison.rows),
         "history": comparison.history and _history(comparison.history, comparison.rows),
-        "conditions": [
-            asdict(group) for group in find_conditions(comparison.names, comparison.results)
-        ],
+        "conditions": [asdict(group) for group in conditions],
         "telemetry": [
             asdict(difference)
             for difference in find_telemetry_differences(comparison.names, comparison.results)
@@ -64,12 +65,11 @@ def render_comparison_json(comparison: Comparison) -> str:
     return json.dumps(finite(document), indent=2, allow_nan=False)
 
 
-def _verdict(comparison: Comparison) -> dict[str, object]:
-    verdict = find_verdict(comparison)
+def _verdict(comparison: Comparison, verdict: Judgement[ComparisonReason]) -> dict[str, object]:
     return {
         "state": verdict.state.value,
         "simulated": verdict.simulated,
-        "text": describe_comparison_verdict(comparison).text,
+        "text": describe_comparison_verdict(comparison, verdict).text,
         "reasons": [
             {
                 "code": reason.code.value,

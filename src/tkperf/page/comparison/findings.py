@@ -35,7 +35,7 @@ from tkperf.page.comparison.words import (
     name_headlines,
 )
 from tkperf.page.verdict import Verdict, describe_reason, level_of, name_verdict
-from tkperf.page.words.conditions import find_conditions
+from tkperf.page.words.conditions import ConditionGroup
 from tkperf.page.words.run import find_notices
 from tkperf.page.words.uncertainty import two_digits
 
@@ -78,9 +78,10 @@ def find_common_notices(comparison: Comparison) -> tuple[str, ...]:
 # ---- the verdict
 
 
-def describe_comparison_verdict(comparison: Comparison) -> Verdict:
+def describe_comparison_verdict(
+    comparison: Comparison, verdict: Judgement[ComparisonReason]
+) -> Verdict:
     """Return the verdict on a comparison in words; runs with the same reason are named together."""
-    verdict = find_verdict(comparison)
     names: dict[str, list[str]] = {}
     for reason in verdict.reasons:
         of = reason.names if reason.of_run else ()
@@ -92,8 +93,10 @@ def describe_comparison_verdict(comparison: Comparison) -> Verdict:
     )
 
 
-def find_verdict(comparison: Comparison) -> Judgement[ComparisonReason]:
-    groups = find_conditions(comparison.names, comparison.results)
+def find_verdict(
+    comparison: Comparison, groups: Sequence[ConditionGroup]
+) -> Judgement[ComparisonReason]:
+    """Return the verdict on a comparison, whose conditions are known."""
     return judge_comparison(
         comparison,
         differing=[name for group in groups for name in group.names],

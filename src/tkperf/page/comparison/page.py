@@ -14,6 +14,7 @@ from tkperf.page.comparison.findings import (
     describe_comparison_verdict,
     find_common_notices,
     find_findings,
+    find_verdict,
 )
 from tkperf.page.comparison.headline_charts import build_headline_charts
 from tkperf.page.comparison.stream_charts import build_test_charts
@@ -58,15 +59,15 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
     )  # fmt: skip
     groups = find_conditions(comparison.names, comparison.results)
     counts = ", ".join(f"{len(group.texts)} {group.title.lower()}" for group in groups)
-    notices, verdict = find_common_notices(comparison), describe_comparison_verdict(comparison)
+    notices, verdict = find_common_notices(comparison), find_verdict(comparison, groups)
     view = ReportView(
         title=_title(comparison),
         device=f"runs {', '.join(comparison.names)}",
         footer="tkperf compare",
         subtitle=_subtitle(comparison),
-        banners=leave_out_said(notices, verdict),
+        banners=leave_out_said(notices, simulated=verdict.simulated),
         stamp=notices,
-        verdict=verdict,
+        verdict=describe_comparison_verdict(comparison, verdict),
         answer=tuple(find_findings(comparison)),
         warnings_line=f"Conditions that differ, and what the runs say of themselves: {counts}"
         if counts
