@@ -67,10 +67,11 @@ def squeeze(values: Values, width: int) -> list[float | None]:
     if len(values) <= width:
         return list(values)
     edges = [round(place * len(values) / width) for place in range(width + 1)]
-    return [_mean(values[first:last]) for first, last in pairwise(edges)]
+    return [mean(values[first:last]) for first, last in pairwise(edges)]
 
 
-def _mean(values: Values) -> float | None:
+def mean(values: Values) -> float | None:
+    """Return the mean of the measured values; None without any."""
     measured = [value for value in values if value is not None]
     return sum(measured) / len(measured) if measured else None
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from tkperf.model.figures import FigureKind
 from tkperf.page.chart import Axis, Chart, Curve, Distribution, Point
 from tkperf.page.page import ChartView
-from tkperf.render.terminal.blocks import BlockLetters, blocks_for, columns, sparkline
+from tkperf.render.terminal.blocks import BlockLetters, blocks_for, columns, mean, sparkline
 from tkperf.render.terminal.histories import Grid, draw_grid, format_short
 
 WIDEST = 100
@@ -120,12 +120,11 @@ def spread_over(points: Sequence[Point], axis: Axis, bars: int) -> list[float | 
         return [point.y for point in points]
     at = [float(point.x) for point in points]
     end = max((*at, *axis.includes)) or 1.0
-    parts: list[list[float]] = [[] for _ in range(bars)]
+    parts: list[list[float | None]] = [[] for _ in range(bars)]
     for place, point in zip(at, points, strict=True):
-        if point.y is not None:
-            # A damaged run file may place a point before the start.
-            parts[max(0, min(bars - 1, int(place / end * bars)))].append(point.y)
-    return [sum(part) / len(part) if part else None for part in parts]
+        # A damaged run file may place a point before the start.
+        parts[max(0, min(bars - 1, int(place / end * bars)))].append(point.y)
+    return [mean(part) for part in parts]
 
 
 def draw_histogram(charts: Sequence[ChartView], width: int, blocks: BlockLetters) -> Iterator[Text]:
