@@ -120,6 +120,11 @@ def spaced(size: str) -> str:
     return re.sub(r"(?<=\d)(?=[A-Za-z%])", " ", size.strip())
 
 
+def capital(text: str) -> str:
+    """Return the text with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
 _COPIED = re.compile(r"\s*[a-z ]+: +(tkperf [a-z].*|\S+)$")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tkperf.analysis.host import UNKNOWN, host_findings, tuned_settings
 from tkperf.analysis.results import RunResult
 from tkperf.model.run_info import RunInfo
-from tkperf.model.units import format_count
+from tkperf.model.units import capital, format_count
 from tkperf.model.user_facts import (
     MOTHERBOARD,
     NO_USER_FACTS,
@@ -172,7 +172,7 @@ def _host_audit(host: dict[str, object]) -> FactBlocks:
 def _capital(title: str) -> str:
     """Return the title with a capital, like the other facts; a name of a program or interface keeps its form."""
     is_name = title.partition(" ")[0] in ("io_uring", "irqbalance", "smartd", "udisksd")
-    return title if is_name else title[:1].upper() + title[1:]
+    return title if is_name else capital(title)
 
 
 def _members(device: dict[str, object]) -> FactBlocks:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tkperf.analysis.axes import ACCESS, BLOCKS, MIX, WorkloadAxis, find_axes
 from tkperf.model.quantity import Quantity
-from tkperf.model.units import format_block_size_kib
+from tkperf.model.units import capital, format_block_size_kib
 from tkperf.model.workload import Access, Workload
 
 _NOT_IN_A_LINK = re.compile(r"[^a-z0-9.]+")
@@ -17,7 +17,7 @@ _NOT_IN_A_LINK = re.compile(r"[^a-z0-9.]+")
 def capitalise(text: str) -> str:
     """Return the text with a capital if it begins with a word: ``p99 latency`` stays."""
     first = text.split(" ", maxsplit=1)[0].rstrip(",")
-    return text[:1].upper() + text[1:] if first.isalpha() else text
+    return capital(text) if first.isalpha() else text
 
 
 def list_words(words: Sequence[str]) -> str:

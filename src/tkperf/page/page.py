@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tkperf.model.figures import Figure
+from tkperf.model.units import capital
 from tkperf.page.chart import AnyChart, Chart, Marked, Rule, Shade
 from tkperf.page.remarks import WarningGroup
 from tkperf.page.verdict import NoteLevel, Verdict
@@ -17,7 +18,7 @@ Stretches = tuple[tuple[int, int], ...]
 """Stretches of places: the first place of each, and the place after its last."""
 
 MOST_ROWS, FEW_MORE = 10, 4
-"""Steps of a long table that are shown first; none is left out for a few more."""
+"""A long table of steps shows so many at first; one with only a few more shows all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +93,7 @@ class ChartView:
     def caption(self) -> str:
         """Return the description without the chart's title, below which it is shown."""
         rest = self.text.removeprefix(f"{self.chart.title}: ")
-        return rest if rest == self.text else rest[:1].upper() + rest[1:]
+        return rest if rest == self.text else capital(rest)
 
     @property
     def aligned(self) -> bool:

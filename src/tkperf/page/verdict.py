@@ -9,7 +9,7 @@ from enum import StrEnum
 from tkperf.analysis.claim_findings import Checked, ClaimKind
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.verdict import NO_PURGE, ReasonCode, VerdictReason, VerdictState, judge_run
-from tkperf.model.units import format_count
+from tkperf.model.units import capital, format_count
 
 
 class NoteLevel(StrEnum):
@@ -53,8 +53,7 @@ _MOST_NAMED = 3
 
 def name_verdict(state: StrEnum, *, simulated: bool) -> str:
     """Return the title of a verdict: ``Valid with cautions``, ``SIMULATED. Valid``."""
-    words = state.value
-    return f"{'SIMULATED. ' if simulated else ''}{words[0].upper()}{words[1:]}"
+    return f"{'SIMULATED. ' if simulated else ''}{capital(state.value)}"
 
 
 def level_of(state: VerdictState | None) -> NoteLevel:

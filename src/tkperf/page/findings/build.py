@@ -9,7 +9,7 @@ from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.model.quantity import Quantity
 from tkperf.model.record import RunStatus
-from tkperf.model.units import format_number
+from tkperf.model.units import capital, format_number
 from tkperf.page.findings.choice import (
     choose_cells,
     find_peaks_of_demands,
@@ -18,7 +18,7 @@ from tkperf.page.findings.choice import (
 from tkperf.page.findings.data import Finding
 from tkperf.page.findings.sections import describe_section
 from tkperf.page.findings.streams import describe_recovery
-from tkperf.page.findings.words import capital, name_direction, name_ios
+from tkperf.page.findings.words import name_direction, name_ios
 from tkperf.page.naming import name_blocks
 from tkperf.page.words.flags import describe_counts
 from tkperf.page.words.run import describe_progress

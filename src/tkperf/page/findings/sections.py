@@ -9,7 +9,7 @@ from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED, Characteristi
 from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.model.quantity import LATENCY_MEAN, LATENCY_WITH_WAIT, Quantity
-from tkperf.model.units import format_latency, format_number
+from tkperf.model.units import capital, format_latency, format_number
 from tkperf.model.workload import Workload
 from tkperf.page.findings.choice import (
     choose_cells,
@@ -19,7 +19,6 @@ from tkperf.page.findings.choice import (
 )
 from tkperf.page.findings.streams import describe_stream_course
 from tkperf.page.findings.words import (
-    capital,
     name_demand,
     name_direction,
     name_ios,

@@ -9,9 +9,9 @@ from tkperf.analysis.courses import find_characteristic
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded
 from tkperf.model.quantity import Quantity
-from tkperf.model.units import format_duration, format_number
+from tkperf.model.units import capital, format_duration, format_number
 from tkperf.page.findings.choice import find_rate_course, find_settled
-from tkperf.page.findings.words import capital, name_ios, say, say_tail, say_value
+from tkperf.page.findings.words import name_ios, say, say_tail, say_value
 
 
 def describe_stream_course(section: SectionResult) -> str:

@@ -112,7 +112,3 @@ def _within(cell: CellResult, direction: Direction, of: str) -> tuple[str, str, 
             share = quantity.short.removeprefix("p") + " %"
             return share, f" of {apart}" if apart else "", format_latency(value)
     return None
-
-
-def capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

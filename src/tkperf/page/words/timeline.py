@@ -10,7 +10,7 @@ from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline, prefer
 from tkperf.analysis.timeline.levels import Drop, LevelKind, RateLevel
 from tkperf.analysis.timeline.spikes import PeriodicSpikes
 from tkperf.model.quantity import LATENCY_MAX, QUANTITIES
-from tkperf.model.units import format_count, format_duration, format_number
+from tkperf.model.units import capital, format_count, format_duration, format_number
 from tkperf.page.naming import name_within
 
 MOST_SENTENCES = 8
@@ -88,7 +88,7 @@ def _describe_levels(timeline: Timeline) -> str:
         else:
             words.append(f"{level.kind} {value} {_for(level, in_rounds)}")
     sentence = ", ".join(words)
-    return sentence[0].upper() + sentence[1:]
+    return capital(sentence)
 
 
 def _for(level: RateLevel, in_rounds: bool) -> str:
@@ -146,7 +146,7 @@ def _describe_spikes(timeline: Timeline, spikes: PeriodicSpikes) -> str:
     label = QUANTITIES[timeline.quantity].label
     power = max(3, int(-log10(max(spikes.chance, 1e-300))))
     return (
-        f"{label[0].upper()}{label[1:]} spikes every {period}, first {first}: at {spikes.observed:,} of "
+        f"{capital(label)} spikes every {period}, first {first}: at {spikes.observed:,} of "
         f"{spikes.expected:,} places, typically {spikes.height:.3g} times the values around them; by "
         f"chance in at most 1 of 10^{power} cases"
     )

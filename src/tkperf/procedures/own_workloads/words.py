@@ -20,7 +20,7 @@ from tkperf.model.figures import (
 )
 from tkperf.model.purposes import prepares
 from tkperf.model.quantity import QUANTITIES
-from tkperf.model.units import format_count, format_duration, format_mix
+from tkperf.model.units import capital, format_count, format_duration, format_mix
 from tkperf.model.workload import Arrival
 from tkperf.procedures import wording
 from tkperf.procedures.descriptor import Circumstances
@@ -211,7 +211,7 @@ def _plan_rounds(phase: RoundsPhase, table: OwnWorkloadTable) -> SectionPlan:
         SETTLED,
         *(
             over_rounds(
-                key, f"{_capitalized(QUANTITIES[key].label)} over rounds",
+                key, f"{capital(QUANTITIES[key].label)} over rounds",
                 log=bool(phase.loops), view=(QUANTITIES[key].label,), printed=True,
             )
             for key in (tracked or ("iops",))
@@ -269,7 +269,3 @@ def _plan_stream(phase: StreamPhase, table: OwnWorkloadTable) -> SectionPlan:
         ),
         prepares=prepares(phase.section),
     )  # fmt: skip
-
-
-def _capitalized(label: str) -> str:
-    return label[0].upper() + label[1:]
