@@ -1,0 +1,123 @@
+"""A batch of drives: what was shown of each before consent, and how far each has come."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from enum import StrEnum
+
+import msgspec
+
+BATCH_SUFFIX = ".batch"
+
+
+class DriveStage(StrEnum):
+    """How far a drive of a batch has come."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    """An error ended its run, or it could not begin."""
+    STOPPED = "stopped"
+    """The user stopped its run, which can be resumed."""
+    KILLED = "killed"
+    """Its process has gone without a word; its run can be resumed."""
+    CONSENT_ENDED = "consent ended"
+    """It waited its turn when its process or the batch's ended: it is asked about again."""
+
+
+class JudgedBy(StrEnum):
+    """How it was judged whether drives that are measured at once disturb each other."""
+
+    READS = "reads alone and together"
+    BUDGETS = "budgets of links"
+    NOT_JUDGED = "not judged"
+
+
+class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
+    """A drive as its own process found it, and as the user sees it before consent.
+
+    Attributes:
+        number: its place in the batch, from 1.
+        name: the run's name.
+        host: the host that it is attached to; None: this one.
+        slot: where it sits, as the user says or the host reports.
+        data: what was recognised on it.
+        confirm_id: the text that confirms its erasure; None: nothing is lost.
+        link: its link, in words, such as ``PCIe 4.0 x4``.
+    """
+
+    number: int
+    name: str
+    path: str
+    capacity_bytes: int
+    host: str | None = None
+    slot: str | None = None
+    model: str | None = None
+    serial: str | None = None
+    wwn: str | None = None
+    firmware: str | None = None
+    link: str | None = None
+    data: tuple[str, ...] = ()
+    confirm_id: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """Digest of everything shown: the answer carries it, and the drive's process compares it."""
+        shown = json.dumps(msgspec.to_builtins(self), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(shown.encode()).hexdigest()
+
+
+class DriveState(msgspec.Struct, frozen=True, kw_only=True):
+    """A drive of a batch and its run.
+
+    Attributes:
+        run_file: path of its run file, which exists once the run has begun.
+        pid: its process; None: none is known.
+        exit_code, text: how its process ended, and why; None and empty before.
+        others: most other drives of the batch that were measured at the same time; None: it has not begun.
+        others_judged: how it was judged whether these disturb it.
+        cpus: the CPUs of its own; empty: it shares them.
+    """
+
+    shown: DriveShown
+    run_file: str
+    stage: DriveStage = DriveStage.WAITING
+    pid: int | None = None
+    exit_code: int | None = None
+    text: str = ""
+    started_utc: str | None = None
+    ended_utc: str | None = None
+    others: int | None = None
+    others_judged: JudgedBy = JudgedBy.NOT_JUDGED
+    cpus: tuple[int, ...] = ()
+
+
+class BatchState(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch as its book has it.
+
+    Attributes:
+        path: the book, NAME.batch.
+        began_utc: when the drives were confirmed.
+        supervisor: the process that begins drives; None: none runs.
+        claims: text of the claims file; None: the batch has none.
+        notes: what the whole batch says: budgets, drives that were read alone and together.
+    """
+
+    name: str
+    path: str
+    drives: tuple[DriveState, ...]
+    began_utc: str | None = None
+    supervisor: int | None = None
+    claims: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_under_way(self) -> bool:
+        """Return whether a drive is measured, or waits for its turn under a supervisor."""
+        return any(
+            drive.stage is DriveStage.RUNNING
+            or (drive.stage is DriveStage.WAITING and self.supervisor is not None)
+            for drive in self.drives
+        )

@@ -1,0 +1,75 @@
+"""Request for a batch, before anything is looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from tkperf.model.errors import UsageError
+from tkperf.pipeline.request import RunRequest, require_name
+
+AtOnce = Literal["auto", "all"] | int
+
+
+class BatchDrive(msgspec.Struct, frozen=True, kw_only=True):
+    """One drive of a batch and the run on it.
+
+    Attributes:
+        name: the run's name, so that its file is NAME.tkperf.
+        request: what is measured, with the drive's path as the device.
+        given: the drive as the user named it: a path, a link in /dev/disk/by-id, a serial number, ``sim:PRESET``.
+        slot: where the drive sits, as the user says or the host reports; None: not known.
+    """
+
+    name: str
+    request: RunRequest
+    given: str
+    slot: str | None = None
+
+
+class BatchRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch as the user asks for it.
+
+    Attributes:
+        name: its queue and answers are in NAME.batch.
+        drives: in the order of the file, which is the order in which they begin.
+        parallel: how many drives are measured at once; ``auto``: as many as share no link over its budget.
+        stagger_s: least time between the beginnings of two drives on one link, in seconds.
+        strict: refuse a batch that is over budget, rather than measure fewer drives at once.
+        compare_reads: read each drive alone and all together before the first purge, and compare.
+        alone_again: measure a drive again alone if the others slowed it down.
+        own_cpus: give each drive its own CPUs, near it, if there are enough.
+        claims: text of a claims file; None: no claims.
+        claims_path: the file, for messages.
+
+    Raises:
+        UsageError: no drive, or a name twice.
+    """
+
+    name: str
+    drives: tuple[BatchDrive, ...]
+    parallel: AtOnce = "auto"
+    stagger_s: float = 0.0
+    strict: bool = False
+    compare_reads: bool = True
+    alone_again: bool = False
+    own_cpus: bool = True
+    claims: str | None = None
+    claims_path: str | None = None
+
+    def __post_init__(self) -> None:
+        require_name(self.name)
+        if not self.drives:
+            raise UsageError("a batch needs at least one drive")
+        seen: set[str] = set()
+        for drive in self.drives:
+            require_name(drive.name)
+            if drive.name in seen:
+                raise UsageError(f"two drives of the batch have the name {drive.name}")
+            seen.add(drive.name)
+
+    def run_path(self, drive: BatchDrive, folder: Path) -> Path:
+        """Return the run file of a drive."""
+        return folder / f"{drive.name}.tkperf"
