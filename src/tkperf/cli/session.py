@@ -86,7 +86,7 @@ def run_session(request: RunRequest, options: RunOptions) -> None:
                 equipment,
                 destination,
                 title,
-                watch=partial(_watch, options, plan),
+                watch=partial(watch, options, plan),
                 began=departure.report_start,
                 ended=partial(ending.ran, options),
             )
@@ -108,7 +108,7 @@ def resume_session(request: ResumeRequest, options: RunOptions) -> None:
                 equipment,
                 destination,
                 options.command_line,
-                watch=partial(_watch, options, plan),
+                watch=partial(watch, options, plan),
                 began=departure.report_start,
                 ended=partial(ending.ran, options),
             )
@@ -131,7 +131,7 @@ def _require_log(options: RunOptions) -> None:
 
 
 @contextmanager
-def _watch(options: RunOptions, plan: RunPlan, on_note: Observer) -> Iterator[Sequence[Observer]]:
+def watch(options: RunOptions, plan: RunPlan, on_note: Observer) -> Iterator[Sequence[Observer]]:
     """Open the log and the chosen view, and keep the host awake."""
     simulated = plan.subject.identity.kind is TargetKind.SIMULATED
     with ExitStack() as stack:

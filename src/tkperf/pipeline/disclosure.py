@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
@@ -190,12 +190,13 @@ def _of_load(before: Workload, after: Workload) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTitle:
-    """Title of a result: its name, the user's texts, and the command line."""
+    """Title of a result: its name, the user's texts, the command line, and facts about the batch that it belongs to."""
 
     name: str
     command_line: tuple[str, ...] = ()
     description: str | None = None
     feature_matrix: str | None = None
+    batch: Mapping[str, object] | None = None
 
 
 def build_run_info(
@@ -231,7 +232,14 @@ def build_run_info(
             "other_io": OTHER_IO[kind],
             "telemetry": [asdict(drive) for drive in equipment.drives],
         },
-        hosts=({**read_host(), **host.facts(), "fio_clock": equipment.engine.io_clock},),
+        hosts=(
+            {
+                **read_host(),
+                **host.facts(),
+                "fio_clock": equipment.engine.io_clock,
+                **({} if title.batch is None else {"batch": dict(title.batch)}),
+            },
+        ),
         active_range_offset_bytes=fitted.active_range.offset_bytes,
         active_range_length_bytes=fitted.active_range.length_bytes,
         seed=equipment.seed,

@@ -1,0 +1,276 @@
+"""The process of one drive of a batch: it looks at its drive, holds it, waits for consent and its turn, and measures it.
+
+Until the word to begin it lives only as long as the batch's process: when that is gone, consent is gone, too. Afterwards it
+needs no other process, and no terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+from tkperf.analysis.outlook import Outlook
+from tkperf.cli.output import open_log
+from tkperf.cli.run_options import RunOptions, outlook_of
+from tkperf.cli.session import watch
+from tkperf.cli.streams import ended_by_signals
+from tkperf.device.identity import DeviceIdentity
+from tkperf.engine.fio_setup import read_bytes_per_s
+from tkperf.model.batch import DriveShown
+from tkperf.model.errors import ExitCode, RefusedError, TkperfError, reason_of
+from tkperf.model.units import drop_controls
+from tkperf.pipeline.batch.book import DriveEnded, append_end, now_utc
+from tkperf.pipeline.batch.protocol import Begun, Channel, Ended, Go, Held, Read, ReadsDone
+from tkperf.pipeline.batch.request import BatchDrive
+from tkperf.pipeline.consent import Consent, Question
+from tkperf.pipeline.disclosure import RunTitle
+from tkperf.pipeline.fitting import choose_profile
+from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
+from tkperf.pipeline.resume import ResumePlan, ResumeRequest, make_resume_plan
+from tkperf.pipeline.run_plan import RunPlan, plan_run
+from tkperf.pipeline.subject import Equipment
+
+# Each reading of a comparison, so that several show how steady they are.
+READING_S = 2
+# What a message carries at most, of texts from outside.
+_MOST_WARNINGS, _LONGEST_TEXT = 20, 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriveTask:
+    """What a drive's process is to do; ``book`` is the batch's, ``resumes`` whether its run file goes on."""
+
+    number: int
+    drive: BatchDrive
+    options: RunOptions
+    book: Path
+    resumes: bool
+
+
+def run_drive_process(task: DriveTask, channel: Channel) -> NoReturn:
+    """Do everything for one drive, and end this process. Call it in a new process, first of all."""
+    # A session of its own: signals of the terminal reach the batch, which passes on what concerns the drives.
+    os.setsid()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _point_streams_to(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC), (0, 1, 2))
+    gate = _Gate(task, channel)
+    code: int = ExitCode.DEFECT
+    text = ""
+    try:
+        with ended_by_signals(once=True):
+            _measure(task, gate)
+        code = ExitCode.DONE
+    except KeyboardInterrupt:
+        code, text = ExitCode.STOPPED, "stopped by the user"
+    except TkperfError as error:
+        code, text = error.exit_code, str(error)
+    except BaseException as error:  # a defect; the log has it, too
+        text = f"this is a defect of tkperf: {reason_of(error)}"
+        with suppress(OSError):
+            sys.stderr.write(traceback.format_exc())
+            sys.stderr.flush()
+    finally:
+        text = _short(text)
+        if gate.has_begun:
+            ended = DriveEnded(
+                number=task.number, utc=now_utc(), pid=os.getpid(), exit_code=code, text=text
+            )
+            append_end(task.book, ended)
+        channel.send(Ended(exit_code=code, text=text))
+        # Nothing of the process that it was forked from is cleaned up here.
+        os._exit(code)
+
+
+def _measure(task: DriveTask, gate: _Gate) -> None:
+    options, drive = task.options, task.drive
+    destination = Destination(
+        name=options.name, folder=options.folder, other_files=(options.log_path,)
+    )
+    resumed: ResumePlan | None = None
+    if task.resumes:
+        asked = ResumeRequest(
+            path=options.run_path,
+            device=drive.request.device,
+            purge_command=drive.request.purge_command,
+        )
+        resumed = make_resume_plan(asked)
+        plan = resumed.plan
+    else:
+        profile = choose_profile(drive.request)
+        destination.require_free(drive.request.device)
+        plan = plan_run(drive.request, profile=profile)
+    destination.require_space(plan.fitted)
+    outlook = outlook_of(options, plan)
+    gate.show = partial(_held, task, plan, outlook, resumed)
+    gate.reads = partial(_read, plan.subject.identity)
+    with plan.subject.open(plan.fitted, Consent(ask=gate.ask)) as equipment:
+        gate.wait_for_turn()
+        _point_streams_to(_open_log(options), (1, 2))
+        _keep(task, gate, plan, resumed, equipment, destination)
+
+
+def _keep(
+    task: DriveTask,
+    gate: _Gate,
+    plan: RunPlan,
+    resumed: ResumePlan | None,
+    equipment: Equipment,
+    destination: Destination,
+) -> None:
+    options = task.options
+    views = partial(watch, options, plan)
+    if resumed is not None:
+        keep_resumed(
+            resumed, equipment, destination, options.command_line, watch=views, began=gate.report_start
+        )  # fmt: skip
+        return
+    title = RunTitle(
+        name=options.name,
+        command_line=options.command_line,
+        description=options.description,
+        feature_matrix=options.feature_matrix,
+        batch=gate.facts(),
+    )
+    keep_run(plan, equipment, destination, title, watch=views, began=gate.report_start)
+
+
+class _Gate:
+    """The place where a drive's process waits, its drive held, until the batch gives it the word to begin."""
+
+    def __init__(self, task: DriveTask, channel: Channel) -> None:
+        self._task = task
+        self._channel = channel
+        self._go: Go | None = None
+        self.show: Callable[[Question | None], Held]
+        self.reads: Callable[[int], ReadsDone]
+
+    @property
+    def has_begun(self) -> bool:
+        """Return whether the word was given."""
+        return self._go is not None
+
+    def ask(self, question: Question) -> str:
+        """Show the batch what this drive is and holds, and wait for the user's answer.
+
+        Raises:
+            RefusedError: the batch has ended, or the answer is for another drive than the one shown.
+        """
+        return self._wait(question).answer or ""
+
+    def wait_for_turn(self) -> None:
+        """Wait for the word if nothing had to be asked: a simulated drive, a new file."""
+        if self._go is None:
+            self._wait(None)
+
+    def report_start(self) -> None:
+        self._channel.send(Begun())
+
+    def facts(self) -> dict[str, object]:
+        """Return the facts about the batch for the result."""
+        assert self._go is not None
+        return {
+            "name": self._go.batch,
+            "number": self._task.number,
+            "slot": self._task.drive.slot,
+            "others": self._go.others,
+            "judged": self._go.judged.value,
+            "cpus": list(self._go.cpus),
+        }
+
+    def _wait(self, question: Question | None) -> Go:
+        held = self.show(question)
+        where = held.shown.path
+        self._channel.send(held)
+        while True:
+            message = self._channel.receive_from_batch()
+            if message is None:
+                raise RefusedError(
+                    f"{where}: the batch has ended before this drive's turn, and consent with it. "
+                    "Nothing was touched"
+                )
+            if isinstance(message, Read):
+                self._channel.send(self.reads(message.seconds))
+                continue
+            if message.digest != held.shown.digest:
+                raise RefusedError(
+                    f"{where} is not the drive that was confirmed. Nothing was touched"
+                )
+            self._go = message
+            if message.cpus:
+                os.sched_setaffinity(0, message.cpus)
+            return message
+
+
+def _held(
+    task: DriveTask,
+    plan: RunPlan,
+    outlook: Outlook,
+    resumed: ResumePlan | None,
+    question: Question | None,
+) -> Held:
+    identity, facts = plan.subject.identity, plan.subject.facts.values
+    again = "" if resumed is None else resumed.replayed.again or "goes on where it stopped"
+    link = facts.get("link")
+    return Held(
+        shown=DriveShown(
+            number=task.number,
+            name=task.options.name,
+            path=identity.path,
+            capacity_bytes=identity.capacity_bytes,
+            slot=task.drive.slot,
+            model=_short(identity.model) or None,
+            serial=_short(identity.serial) or None,
+            wwn=_short(identity.wwn) or None,
+            firmware=_short(identity.firmware) or None,
+            link=_short(str(link or "")) or None,
+            data=tuple(map(_short, question.data)) if question is not None else (),
+            confirm_id=None if question is None else question.expected,
+        ),
+        asks=question is not None,
+        shortest_s=outlook.shortest_s,
+        longest_s=outlook.longest_s,
+        written_bytes=(round(outlook.least_bytes), round(outlook.most_bytes)),
+        jobs=max(load.jobs for test in plan.tests for load in test.workloads),
+        resumed=_short(again),
+        warnings=tuple(_short(one.text) for one in plan.warnings[:_MOST_WARNINGS]),
+    )
+
+
+def _read(identity: DeviceIdentity, seconds: int) -> ReadsDone:
+    """Read the start of a drive in several short readings."""
+    try:
+        rates = [
+            read_bytes_per_s(identity.path, identity.capacity_bytes, seconds=READING_S)
+            for _ in range(max(1, seconds // READING_S))
+        ]
+    except TkperfError as error:
+        return ReadsDone(text=_short(str(error)))
+    return ReadsDone(bytes_per_s=tuple(rates))
+
+
+def _open_log(options: RunOptions) -> int:
+    try:
+        return open_log(options.log_path)
+    except Exception:  # of any kind: views report a log that cannot be written
+        return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+
+
+def _point_streams_to(descriptor: int, numbers: Sequence[int]) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    for number in numbers:
+        os.dup2(descriptor, number)
+    os.close(descriptor)
+
+
+def _short(text: str | None) -> str:
+    return drop_controls(text or "")[:_LONGEST_TEXT]

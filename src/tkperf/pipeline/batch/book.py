@@ -1,0 +1,369 @@
+"""The book of a batch, NAME.batch: its drives, their consent, and how each has come, a JSON document a line.
+
+Each line is appended by one write and is durable then. The batch's process holds the file's lock as long as it lives and
+writes what concerns all drives; a drive's process writes the beginning and the end of its own run, so that nothing is lost
+when the batch's process dies. A torn line costs itself alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from tkperf.model.batch import (
+    BATCH_SUFFIX,
+    BatchState,
+    DriveShown,
+    DriveStage,
+    DriveState,
+    JudgedBy,
+)
+from tkperf.model.errors import ExitCode, RunFileError, UsageError, reason_of
+from tkperf.model.input_files import read_input
+from tkperf.model.record import RunStatus
+from tkperf.model.version import __version__
+from tkperf.pipeline.batch.request import BatchRequest
+from tkperf.pipeline.following import outline_first
+from tkperf.runfile.writers import find_writer, is_being_written, require_own
+
+FORMAT = 1
+MOST_BYTES = 64 << 20
+_MODE = 0o600
+
+
+class BatchBegun(msgspec.Struct, frozen=True, kw_only=True, tag="batch"):
+    """First line: the batch as it was asked for."""
+
+    format: int
+    tkperf_version: str
+    command_line: tuple[str, ...]
+    request: BatchRequest
+
+
+class DrivesConfirmed(msgspec.Struct, frozen=True, kw_only=True, tag="confirmed"):
+    """The user has seen these drives and agreed; also when the batch is resumed."""
+
+    utc: str
+    drives: tuple[DriveShown, ...]
+
+
+class Noted(msgspec.Struct, frozen=True, kw_only=True, tag="note"):
+    """Something that concerns the whole batch: budgets, reads alone and together."""
+
+    text: str
+
+
+class DriveBegan(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
+    """A drive was given the word to begin."""
+
+    number: int
+    utc: str
+    pid: int
+    others: int
+    judged: JudgedBy
+    cpus: tuple[int, ...] = ()
+
+
+class DriveEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
+    """A drive's process has ended."""
+
+    number: int
+    utc: str
+    pid: int
+    exit_code: int
+    text: str = ""
+
+
+Line: TypeAlias = BatchBegun | DrivesConfirmed | Noted | DriveBegan | DriveEnded
+_DECODER = msgspec.json.Decoder(Line)
+
+
+def now_utc() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class Book:
+    """The book of a batch that this process writes."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    @classmethod
+    def create(cls, path: Path, request: BatchRequest, command_line: tuple[str, ...]) -> Book:
+        """Create the book and lock it.
+
+        Raises:
+            RunFileError: there is a file of that name, or it cannot be written.
+        """
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            descriptor = os.open(path, flags, _MODE)
+        except FileExistsError:
+            raise RunFileError(
+                f"{path} exists: it goes on with 'tkperf resume {path}'; for a new batch choose another NAME"
+            ) from None
+        except OSError as error:
+            raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error
+        book = cls(path, descriptor)
+        book._lock()
+        book.write(
+            BatchBegun(
+                format=FORMAT,
+                tkperf_version=__version__,
+                command_line=command_line,
+                request=request,
+            )
+        )
+        return book
+
+    @classmethod
+    def open(cls, path: Path) -> Book:
+        """Open an existing book to go on with it, and lock it.
+
+        Raises:
+            RefusedError: another user can have written it.
+            RunFileError: its batch is under way, or it cannot be written.
+        """
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            raise RunFileError(f"cannot open {path}: {reason_of(error)}") from error
+        book = cls(path, descriptor)
+        try:
+            require_own(path, os.fstat(descriptor))
+            book._lock()
+        except BaseException:
+            book.close()
+            raise
+        return book
+
+    def write(self, line: Line) -> None:
+        """Append a line, durably.
+
+        Raises:
+            RunFileError: it cannot be written.
+        """
+        try:
+            append(self._descriptor, line)
+        except OSError as error:
+            raise RunFileError(f"cannot write {self.path}: {reason_of(error)}") from error
+
+    def read(self) -> BatchLog:
+        """Return the lines so far, from this very file.
+
+        Raises:
+            RunFileError: it is no book, or of a later tkperf.
+        """
+        size_bytes = min(os.fstat(self._descriptor).st_size, MOST_BYTES)
+        return _read(self.path, os.pread(self._descriptor, size_bytes, 0))
+
+    def discard(self) -> None:
+        """Remove the book of a batch in which nothing has begun."""
+        with suppress(OSError):
+            self.path.unlink()
+        self.close()
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunFileError(
+                f"{self.path}: its batch is under way: watch it with 'tkperf attach {self.path}'"
+            ) from None
+
+
+def append(descriptor: int, line: Line) -> None:
+    """Append a line by one write. It begins with a line end, as the line before may be torn."""
+    os.write(descriptor, b"\n" + msgspec.json.encode(line) + b"\n")
+    os.fsync(descriptor)
+
+
+def append_end(path: Path, ended: DriveEnded) -> None:
+    """Append the end of a drive's run, from its own process. Never raises: its run file has it as well."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            append(descriptor, ended)
+        finally:
+            os.close(descriptor)
+
+
+@dataclass(slots=True)
+class BatchLog:
+    """The lines of a book."""
+
+    begun: BatchBegun
+    confirmed: list[DrivesConfirmed] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    began: dict[int, DriveBegan] = field(default_factory=dict)
+    ended: dict[int, DriveEnded] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> Mapping[int, DriveShown]:
+        """The drives by number, as they were last confirmed."""
+        return {drive.number: drive for lot in self.confirmed for drive in lot.drives}
+
+
+def read_log(path: Path) -> BatchLog:
+    """Read a book.
+
+    Raises:
+        RunFileError: it cannot be read, is no book, or of a later tkperf.
+    """
+    try:
+        content = read_input(path, what="batch", limit_bytes=MOST_BYTES)
+    except UsageError as error:
+        raise RunFileError(str(error)) from error
+    return _read(path, content)
+
+
+def _read(path: Path, content: bytes) -> BatchLog:
+    lines = _parse(content)
+    first = next(lines, None)
+    if not isinstance(first, BatchBegun):
+        raise RunFileError(f"{path} is no batch of tkperf, or its first line is damaged")
+    if first.format > FORMAT:
+        raise RunFileError(
+            f"{path} is a batch of tkperf {first.tkperf_version}, which is newer than this one: {__version__}"
+        )
+    log = BatchLog(begun=first)
+    for line in lines:
+        match line:
+            case DrivesConfirmed():
+                log.confirmed.append(line)
+            case Noted():
+                log.notes.append(line.text)
+            case DriveBegan():
+                log.began[line.number] = line
+                log.ended.pop(line.number, None)
+            case DriveEnded():
+                log.ended[line.number] = line
+    return log
+
+
+def _parse(content: bytes) -> Iterator[Line]:
+    """Yield the lines that can be read: a torn one is left out."""
+    for line in content.split(b"\n"):
+        if line.strip():
+            with suppress(msgspec.DecodeError):  # also of a value that does not fit
+                yield _DECODER.decode(line)
+
+
+def read_batch(path: Path) -> BatchState:
+    """Return the state of a batch by its book, its run files and the processes that write them.
+
+    Raises:
+        RunFileError: the book cannot be read.
+    """
+    log = read_log(path)
+    request = log.begun.request
+    supervisor = None
+    with suppress(OSError):
+        writer = find_writer(path)
+        supervisor = None if writer is None else (writer.pid or 0)
+    shown = log.shown
+    drives = tuple(
+        _find_state(
+            log,
+            number,
+            shown.get(number) or DriveShown(
+                number=number, name=drive.name, path=drive.request.device, capacity_bytes=0, slot=drive.slot
+            ),
+            request.run_path(drive, path.parent),
+            waits=supervisor is not None,
+        )
+        for number, drive in enumerate(request.drives, start=1)
+    )  # fmt: skip
+    return BatchState(
+        name=request.name,
+        path=str(path),
+        drives=drives,
+        began_utc=log.confirmed[0].utc if log.confirmed else None,
+        supervisor=supervisor,
+        claims=request.claims,
+        notes=tuple(log.notes),
+    )
+
+
+def _find_state(
+    log: BatchLog, number: int, shown: DriveShown, run_path: Path, *, waits: bool
+) -> DriveState:
+    began, ended = log.began.get(number), log.ended.get(number)
+    stage, code, text = _find_stage(began, ended, run_path, waits=waits)
+    return DriveState(
+        shown=shown,
+        run_file=str(run_path),
+        stage=stage,
+        pid=None if began is None else began.pid,
+        exit_code=code,
+        text=text,
+        started_utc=None if began is None else began.utc,
+        ended_utc=None if ended is None else ended.utc,
+        others=None if began is None else began.others,
+        others_judged=JudgedBy.NOT_JUDGED if began is None else began.judged,
+        cpus=() if began is None else began.cpus,
+    )
+
+
+def _find_stage(
+    began: DriveBegan | None, ended: DriveEnded | None, run_path: Path, *, waits: bool
+) -> tuple[DriveStage, int | None, str]:
+    """Return stage, exit code and reason. A run that someone goes on with by itself counts as well."""
+    if _is_written(run_path):
+        return DriveStage.RUNNING, None, ""
+    status = _status_of(run_path)
+    if status is RunStatus.COMPLETE:
+        return DriveStage.DONE, ExitCode.DONE, ""
+    if ended is not None:
+        stopped = ended.exit_code == ExitCode.STOPPED
+        return (
+            DriveStage.STOPPED if stopped else DriveStage.FAILED,
+            ended.exit_code,
+            ended.text,
+        )
+    if began is None:
+        return (DriveStage.WAITING if waits else DriveStage.CONSENT_ENDED), None, ""
+    if _is_alive(began.pid) and status is None:
+        return DriveStage.RUNNING, None, ""
+    return DriveStage.KILLED, None, "its process has gone without a word"
+
+
+def _is_written(run_path: Path) -> bool:
+    try:
+        return is_being_written(run_path)
+    except OSError:
+        return False
+
+
+def _status_of(run_path: Path) -> RunStatus | None:
+    try:
+        return outline_first(run_path).record.status
+    except RunFileError:
+        return None
+
+
+def _is_alive(pid: int) -> bool:
+    """Return whether a process that was given the word may still prepare its run."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return any(b"tkperf" in word for word in words[:4])
+
+
+def batch_path(folder: Path, name: str) -> Path:
+    return folder / f"{name}{BATCH_SUFFIX}"

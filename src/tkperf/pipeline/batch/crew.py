@@ -1,0 +1,195 @@
+"""The processes of a batch's drives, as the batch's own process sees them."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NoReturn
+
+import msgspec
+
+from tkperf.model.batch import DriveShown
+from tkperf.model.errors import ExitCode
+from tkperf.pipeline.batch.protocol import (
+    Begun,
+    Channel,
+    Ended,
+    Go,
+    Held,
+    Read,
+    ReadsDone,
+    make_channels,
+)
+from tkperf.system.process import fork_early
+
+# Longest look at a drive before consent: a drive may have to wake up, and a purge left behind to be cleared.
+LOOK_LIMIT_S = 180.0
+# After the end of a channel its process is at its end, too.
+_LAST_MOMENT_S = 10.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """A drive's process. ``held``: what it found; ``ended``: how it ended; ``begun``: its run is in its run file."""
+
+    number: int
+    channel: Channel
+    pid: int
+    held: Held | None = None
+    ended: Ended | None = None
+    reads: ReadsDone | None = None
+    has_gone: bool = False
+    begun: bool = False
+
+    @property
+    def shown(self) -> DriveShown:
+        assert self.held is not None, "the drive was looked at"
+        return self.held.shown
+
+    @property
+    def waits(self) -> bool:
+        """Return whether it holds its drive and has not got the word to begin."""
+        return self.held is not None and not self.has_gone and self.ended is None
+
+
+class Crew:
+    """The processes of a batch's drives, one each.
+
+    Args:
+        work: what a process does with its number and channel; it never returns.
+    """
+
+    def __init__(self, numbers: Sequence[int], work: Callable[[int, Channel], NoReturn]) -> None:
+        """Fork them all, before this process has threads, files or views that they would inherit."""
+        self.members: list[Member] = []
+        self._poll = select.poll()
+        self._by_descriptor: dict[int, Member] = {}
+        for number in numbers:
+            ours, theirs = make_channels()
+            pid = fork_early()
+            if pid == 0:
+                # With a copy of another one's channel here, its process would not notice the end of the batch.
+                ours.close()
+                for member in self.members:
+                    member.channel.close()
+                work(number, theirs)
+            theirs.close()
+            member = Member(number=number, channel=ours, pid=pid)
+            self.members.append(member)
+            self._by_descriptor[ours.fileno()] = member
+            self._poll.register(ours.fileno(), select.POLLIN)
+
+    def gather(self, on_wait: Callable[[Sequence[Member]], None] = lambda _: None) -> None:
+        """Wait until every process holds its drive or has ended; ``on_wait`` gets those still looking, each second."""
+        until_s = time.monotonic() + LOOK_LIMIT_S
+        while looking := [one for one in self.members if one.held is None and not one.has_gone]:
+            if not self.listen(1.0):
+                on_wait(looking)
+            if time.monotonic() > until_s:
+                for member in looking:
+                    self._give_up(member, f"no answer within {LOOK_LIMIT_S:.0f} s")
+
+    @property
+    def faults(self) -> list[Member]:
+        """Members that have ended before the word to begin."""
+        return [one for one in self.members if one.has_gone and not one.begun]
+
+    def read(self, members: Iterable[Member], seconds: int) -> None:
+        """Have these drives read at the same time; each one's ``reads`` has the result."""
+        asked = [one for one in members if one.waits]
+        for member in asked:
+            member.reads = None
+            member.channel.send(Read(seconds=seconds))
+        until_s = time.monotonic() + seconds + 60
+        while any(one.reads is None and not one.has_gone for one in asked):
+            self.listen(1.0)
+            if time.monotonic() > until_s:
+                break
+
+    def begin(self, member: Member, go: Go) -> None:
+        """Give a process the word to begin. If it has gone, its end is found by ``listen``."""
+        member.channel.send(go)
+
+    def listen(self, timeout_s: float) -> list[Member]:
+        """Wait for messages, at most so long. Return the members from which something came."""
+        heard = []
+        for descriptor, _ in self._poll.poll(timeout_s * 1000):
+            member = self._by_descriptor[descriptor]
+            self._take(member)
+            heard.append(member)
+        return heard
+
+    def _take(self, member: Member) -> None:
+        try:
+            message = member.channel.receive_from_drive()
+        except msgspec.DecodeError:  # cut, or not of this version
+            return
+        match message:
+            case Held():
+                member.held = message
+            case Begun():
+                member.begun = True
+            case ReadsDone():
+                member.reads = message
+            case Ended():
+                member.ended = message
+            case None:
+                self._see_off(member)
+
+    def _see_off(self, member: Member) -> None:
+        """Note the end of a process, which has closed its channel."""
+        descriptor = member.channel.fileno()
+        self._poll.unregister(descriptor)
+        del self._by_descriptor[descriptor]
+        member.channel.close()
+        member.has_gone = True
+        status = _wait_for(member.pid)
+        if member.ended is None:
+            how = "its process has gone"
+            if status is not None and status < 0:
+                how = f"its process was killed by signal {-status}"
+            member.ended = Ended(exit_code=ExitCode.DEFECT, text=how)
+
+    def _give_up(self, member: Member, text: str) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(member.pid, signal.SIGKILL)
+        member.ended = Ended(exit_code=ExitCode.DEVICE, text=text)
+        self._see_off(member)
+
+    def dismiss(self) -> None:
+        """End the processes that have not begun: their consent ends with their channels. Waits for them."""
+        for member in self.members:
+            if not member.begun and not member.has_gone:
+                with suppress(ProcessLookupError):
+                    os.kill(member.pid, signal.SIGINT)
+        until_s = time.monotonic() + _LAST_MOMENT_S
+        while any(not one.has_gone and not one.begun for one in self.members):
+            self.listen(0.2)
+            if time.monotonic() > until_s:
+                break
+
+    def stop(self) -> None:
+        """Ask all processes to end in order, as Ctrl-C would."""
+        for member in self.members:
+            if not member.has_gone:
+                with suppress(ProcessLookupError):
+                    os.kill(member.pid, signal.SIGINT)
+
+
+def _wait_for(pid: int) -> int | None:
+    """Return the exit code of a child that is at its end, negative for a signal; None if it does not end."""
+    until_s = time.monotonic() + _LAST_MOMENT_S
+    while time.monotonic() < until_s:
+        with suppress(ChildProcessError):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.01)
+            continue
+        return None
+    return None

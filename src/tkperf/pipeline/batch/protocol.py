@@ -1,0 +1,131 @@
+"""Messages between a batch and the processes of its drives, over a pair of sockets that ends with either side."""
+
+from __future__ import annotations
+
+import socket
+from typing import ClassVar, TypeAlias
+
+import msgspec
+
+from tkperf.model.batch import DriveShown, JudgedBy
+
+# Less than what a socket takes at once; a message with more is cut by its sender.
+MOST_BYTES = 150_000
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A drive's process has looked at its drive and holds it: what it found, before consent.
+
+    Attributes:
+        asks: data would be lost, so that consent has to be asked for.
+        resumed: how its run goes on; empty for a new run.
+        shortest_s, longest_s: bounds of the run's length.
+        written_bytes: bounds of the amount that it writes.
+        jobs: most threads of fio in a step.
+        warnings: warnings that the user sees before consent.
+    """
+
+    shown: DriveShown
+    asks: bool
+    shortest_s: float
+    longest_s: float
+    jobs: int
+    written_bytes: tuple[int, int] | None = None
+    resumed: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+class Begun(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The drive's run is in its run file: it needs the batch no more."""
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The drive's process ends, with this exit code and reason; empty: its run is done."""
+
+    exit_code: int
+    text: str = ""
+
+
+class ReadsDone(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Bytes per second of reads, second by second; ``text``: why there are none."""
+
+    bytes_per_s: tuple[float, ...] = ()
+    text: str = ""
+
+
+class Read(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Read the held drive for some seconds."""
+
+    seconds: int
+
+
+class Go(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The user's consent for one drive, and the word to begin.
+
+    Attributes:
+        digest: digest of what the user was shown of this drive.
+        answer: the text that confirms its erasure; None: nothing is lost.
+        batch: name of the batch, for the result.
+        others: most other drives of the batch that are measured at the same time.
+        judged: how it was judged whether they disturb this one.
+        cpus: CPUs for this drive alone; empty: it shares all.
+        siblings: processes of the batch's other drives.
+    """
+
+    digest: str
+    answer: str | None
+    batch: str
+    others: int
+    judged: JudgedBy
+    cpus: tuple[int, ...] = ()
+    siblings: tuple[int, ...] = ()
+
+
+FromDrive: TypeAlias = Held | Begun | Ended | ReadsDone
+ToDrive: TypeAlias = Read | Go
+
+
+class Channel:
+    """One end of the pair of sockets between a batch and a drive's process."""
+
+    _from_drive: ClassVar = msgspec.json.Decoder(FromDrive)
+    _to_drive: ClassVar = msgspec.json.Decoder(ToDrive)
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+
+    def fileno(self) -> int:
+        return self._end.fileno()
+
+    def send(self, message: FromDrive | ToDrive) -> bool:
+        """Send a message; return False if the other side has gone."""
+        try:
+            self._end.send(msgspec.json.encode(message))
+        except OSError:
+            return False
+        return True
+
+    def receive_from_drive(self) -> FromDrive | None:
+        """Wait for the next message of a drive's process; None: it has gone."""
+        content = self._receive()
+        return None if content is None else self._from_drive.decode(content)
+
+    def receive_from_batch(self) -> ToDrive | None:
+        """Wait for the next message of the batch; None: it has gone."""
+        content = self._receive()
+        return None if content is None else self._to_drive.decode(content)
+
+    def close(self) -> None:
+        self._end.close()
+
+    def _receive(self) -> bytes | None:
+        try:
+            return self._end.recv(MOST_BYTES) or None
+        except ConnectionError:
+            return None
+
+
+def make_channels() -> tuple[Channel, Channel]:
+    """Return the batch's end and the drive's end of a new pair; programs inherit neither."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
+    return Channel(ours), Channel(theirs)
