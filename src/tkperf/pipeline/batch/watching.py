@@ -1,0 +1,89 @@
+"""A batch as its book and its run files show it, looked at again and again: with or without its process."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tkperf.model.batch import BatchState, DriveStage
+from tkperf.model.errors import RunFileError
+from tkperf.pipeline.batch.book import read_batch
+from tkperf.pipeline.following import FollowedFile
+from tkperf.pipeline.run_state import RunState
+
+# Looks at run files a second, over all drives: a look costs some milliseconds, also where much has happened.
+LOOKS_A_SECOND = 4.0
+# The book says when drives begin and end; a process that was killed says nothing.
+_LOOK_AT_ALL_S = 10.0
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A run that is followed by its file; ``run`` is its state so far."""
+
+    run: RunState = field(default_factory=RunState)
+    file: FollowedFile | None = None
+
+
+class WatchedBatch:
+    """A batch and the state of each run under way.
+
+    Raises:
+        RunFileError: the book cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.state: BatchState = read_batch(path)
+        self._followed: dict[int, _Followed] = {}
+        self._next = 0
+        self._seen = self._stamp()
+        self._looked_s = self._began_s = time.monotonic()
+        self._looks = 0
+
+    @property
+    def runs(self) -> Mapping[int, RunState]:
+        """The state of each run that was seen under way, by the drive's number."""
+        return {number: one.run for number, one in self._followed.items() if one.file is not None}
+
+    def look(self) -> bool:
+        """Look at what may have changed, at no more than ``LOOKS_A_SECOND`` files; return whether the batch did."""
+        now_s = time.monotonic()
+        stamp = self._stamp()
+        changed = stamp != self._seen or now_s - self._looked_s > _LOOK_AT_ALL_S
+        if changed:
+            self._seen, self._looked_s = stamp, now_s
+            self.state = read_batch(self.path)
+        running = [one for one in self.state.drives if one.stage is DriveStage.RUNNING]
+        due = (now_s - self._began_s) * LOOKS_A_SECOND - self._looks
+        for _ in range(min(len(running), max(0, int(due)))):
+            drive = running[self._next % len(running)]
+            self._next += 1
+            self._looks += 1
+            self._follow(drive.shown.number, Path(drive.run_file))
+        if due > LOOKS_A_SECOND:  # time in which nothing was looked at is not made up for
+            self._looks += int(due)
+        return changed
+
+    def _follow(self, number: int, run_file: Path) -> None:
+        one = self._followed.setdefault(number, _Followed())
+        try:
+            if one.file is None:
+                one.file = FollowedFile(run_file)
+                events = one.file.first_events()
+            else:
+                events = one.file.new_events()
+        except RunFileError:  # not yet begun, or moved away: the batch goes on
+            return
+        for event in events:
+            one.run.take(event)
+
+    def _stamp(self) -> tuple[int, int]:
+        try:
+            status = os.stat(self.path)  # noqa: PTH116
+        except OSError as error:
+            raise RunFileError(f"{self.path} can no longer be read: {error.strerror}") from error
+        return status.st_size, status.st_mtime_ns
