@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.cli.run_options import RunOptions
+from tkperf.cli.session import Leaving
 from tkperf.model.batch import BATCH_SUFFIX
 from tkperf.model.errors import UsageError
 from tkperf.pipeline.batch.request import BatchDrive
@@ -57,6 +58,17 @@ class BatchOptions:
     @property
     def report_path(self) -> Path:
         return self.folder / f"{self.name}.html"
+
+    @property
+    def leaving(self) -> Leaving:
+        return Leaving(
+            name=self.name,
+            kind="batch",
+            path=self.path,
+            log_path=self.log_path,
+            wanted=self.detach,
+            quiet=self.quiet,
+        )
 
     def of_run(self, drive: BatchDrive) -> RunOptions:
         """Return the options of the run on one drive: it has no terminal, and its report is written with the batch's."""

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -44,7 +45,7 @@ from tkperf.system.process import (
 @contextmanager
 def _session(options: RunOptions) -> Iterator[tuple[Departure, Ending]]:
     """Conclude a run when it is over, and show its results, also if it was stopped or failed."""
-    departure = depart(options)
+    departure = depart(_leaving(options))
     try:
         with concluded() as ending, ended_by_signals(once=True):
             yield departure, ending
@@ -177,9 +178,32 @@ class Departure:
         """Report that the run is in its run file: no process has to wait for it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """What leaves a terminal if ``wanted``: a run or a batch, kept in the file ``path``, ``kind`` in words."""
+
+    name: str
+    kind: str
+    path: Path
+    log_path: Path
+    wanted: bool
+    quiet: bool
+
+
+def _leaving(options: RunOptions) -> Leaving:
+    return Leaving(
+        name=options.name,
+        kind="run file",
+        path=options.run_path,
+        log_path=options.log_path,
+        wanted=options.detach,
+        quiet=options.quiet,
+    )
+
+
 class _Leaving(Departure):
-    def __init__(self, options: RunOptions, begun: int) -> None:
-        self._options = options
+    def __init__(self, leaving: Leaving, begun: int) -> None:
+        self._leaving = leaving
         self._begun = begun
 
     def leave_terminal(self) -> None:
@@ -194,7 +218,7 @@ class _Leaving(Departure):
             with suppress(OSError, ValueError):
                 stream.flush()
         try:
-            log = open_log(self._options.log_path)
+            log = open_log(self._leaving.log_path)
         except Exception:  # of any kind: the run has begun
             log = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         os.dup2(log, 1)
@@ -204,7 +228,7 @@ class _Leaving(Departure):
         os.close(self._begun)
 
 
-def depart(options: RunOptions) -> Departure:
+def depart(leaving: Leaving) -> Departure:
     """Start a second process if ``--detach`` is given, and return only there (docs/adr/0029).
 
     There are two processes from the very beginning. The first one waits. The second one does everything, so that no
@@ -215,7 +239,7 @@ def depart(options: RunOptions) -> Departure:
         click.exceptions.Exit: in the first process, with 0 when the run has begun, or with the exit code of
             a run that ended before.
     """
-    if not options.detach:
+    if not leaving.wanted:
         return Departure()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -223,12 +247,12 @@ def depart(options: RunOptions) -> Departure:
     child = fork_early()
     if child == 0:
         os.close(reader)
-        return _Leaving(options, begun)
+        return _Leaving(leaving, begun)
     os.close(begun)
-    raise click.exceptions.Exit(_wait(options, child, reader))
+    raise click.exceptions.Exit(_wait(leaving, child, reader))
 
 
-def _wait(options: RunOptions, child: int, reader: int) -> int:
+def _wait(leaving: Leaving, child: int, reader: int) -> int:
     """Wait until the run has begun or ended, and return the exit code."""
     stopped = False
 
@@ -242,7 +266,7 @@ def _wait(options: RunOptions, child: int, reader: int) -> int:
     for number in _PASSED_ON:
         signal.signal(number, pass_on)
     if os.read(reader, len(_BEGUN)) == _BEGUN and not stopped:
-        _print_where(options, child)
+        _print_where(leaving, child)
         return 0
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
@@ -252,16 +276,16 @@ def _wait(options: RunOptions, child: int, reader: int) -> int:
     return code
 
 
-def _print_where(options: RunOptions, child: int) -> None:
-    if options.quiet:
+def _print_where(leaving: Leaving, child: int) -> None:
+    if leaving.quiet:
         return
-    run_path = plain(options.run_path)
+    path = plain(leaving.path)
     print_lines(
-        f"\n{plain(options.name)} runs without this terminal now, as process {child}",
-        f"run file: {run_path}",
-        f"log:      {plain(options.log_path)}",
-        f"watch:    tkperf attach {run_path}",
-        f"stop:     tkperf stop {run_path}",
+        f"\n{plain(leaving.name)} runs without this terminal now, as process {child}",
+        f"{leaving.kind}:".ljust(10) + path,
+        f"log:      {plain(leaving.log_path)}",
+        f"watch:    tkperf attach {path}",
+        f"stop:     tkperf stop {path}",
     )
 
 

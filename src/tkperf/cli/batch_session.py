@@ -1,0 +1,421 @@
+"""One batch from the command line: look at all drives, ask once, let them begin in turn, give the answer."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+import click
+
+from tkperf.cli.batch_drive import DriveTask, run_drive_process
+from tkperf.cli.batch_options import BatchOptions
+from tkperf.cli.batch_view import open_batch_view, print_answer
+from tkperf.cli.session import depart
+from tkperf.cli.streams import complain, ended_by_signals, in_whole_words
+from tkperf.model.batch import DriveStage, JudgedBy
+from tkperf.model.errors import (
+    DeviceError,
+    EngineError,
+    ExitCode,
+    Interrupted,
+    RefusedError,
+    RunFileError,
+    TkperfError,
+    UsageError,
+)
+from tkperf.model.units import format_count, format_durations
+from tkperf.page.batch_consent import build_consent_table
+from tkperf.pipeline.batch.book import (
+    Book,
+    DriveBegan,
+    DriveEnded,
+    DrivesConfirmed,
+    now_utc,
+    read_batch,
+)
+from tkperf.pipeline.batch.consent_file import confirm_by_file
+from tkperf.pipeline.batch.crew import Crew, Member
+from tkperf.pipeline.batch.protocol import Channel, Go, Held
+from tkperf.pipeline.batch.request import BatchRequest
+from tkperf.pipeline.batch.turns import Turns
+from tkperf.pipeline.batch.watching import WatchedBatch
+from tkperf.pipeline.keeping import Destination
+from tkperf.render.terminal.console import open_console, print_facts, print_lines
+from tkperf.render.terminal.page import print_table
+
+LOOK_EVERY_S = 0.5
+_ASKED_AGAIN = 2
+_KINDS: Mapping[int, type[TkperfError]] = {
+    kind.exit_code: kind
+    for kind in (UsageError, RefusedError, DeviceError, EngineError, RunFileError, Interrupted)
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lot:
+    """The drives that one call begins: all of a new batch, or the rest of one that goes on.
+
+    Attributes:
+        numbers: their places in the request.
+        resumed: those whose run file goes on.
+        running: drives that another process of the batch still measures.
+    """
+
+    request: BatchRequest
+    options: BatchOptions
+    numbers: tuple[int, ...]
+    resumed: frozenset[int] = frozenset()
+    running: frozenset[int] = frozenset()
+
+    def task(self, number: int) -> DriveTask:
+        drive = self.request.drives[number - 1]
+        return DriveTask(
+            number=number,
+            drive=drive,
+            options=self.options.of_run(drive),
+            book=self.options.path.absolute(),
+            resumes=number in self.resumed,
+        )
+
+
+def run_batch(request: BatchRequest, options: BatchOptions) -> int:
+    """Run ``tkperf batch``: return its exit code.
+
+    Raises:
+        TkperfError: nothing has begun; the message names every drive with a fault.
+    """
+    numbers = tuple(range(1, len(request.drives) + 1))
+    _require_free(request, options)
+    lot = Lot(request=request, options=options, numbers=numbers)
+    return _conduct(lot, lambda: Book.create(options.path, request, options.command_line))
+
+
+def resume_batch(options: BatchOptions, *, without: Sequence[str] = ()) -> int:
+    """Run ``tkperf resume NAME.batch``: begin or go on with every drive that is not done, after consent.
+
+    Raises:
+        RefusedError: another user can have written the book.
+        RunFileError: it cannot be read, or its batch is under way.
+        UsageError: nothing is left to do.
+    """
+    # Read by the descriptor that is locked, so that nobody else goes on with it meanwhile.
+    book = Book.open(options.path)
+    try:
+        request = book.read().begun.request
+        state = read_batch(options.path)
+    finally:
+        # The drives' processes must not inherit it.
+        book.close()
+    names = {drive.name for drive in request.drives}
+    if unknown := sorted(set(without) - names):
+        raise UsageError(f"--without {unknown[0]}: the batch has no such run")
+    rest = [
+        drive
+        for drive in state.drives
+        if drive.stage not in (DriveStage.DONE, DriveStage.RUNNING)
+        and drive.shown.name not in without
+    ]
+    if not rest:
+        raise UsageError(
+            f"{options.path}: no drive is left to measure; see tkperf show {options.path}"
+        )
+    lot = Lot(
+        request=request,
+        options=options,
+        numbers=tuple(drive.shown.number for drive in rest),
+        resumed=frozenset(
+            drive.shown.number
+            for drive in rest
+            if os.path.exists(drive.run_file)  # noqa: PTH110
+        ),
+        running=frozenset(
+            drive.shown.number for drive in state.drives if drive.stage is DriveStage.RUNNING
+        ),
+    )
+    return _conduct(lot, lambda: Book.open(options.path))
+
+
+def _require_free(request: BatchRequest, options: BatchOptions) -> None:
+    """Raise RunFileError if a name is taken or the folder cannot be written to: all names at once."""
+    faults = []
+    if os.path.lexists(options.path):
+        faults.append(
+            f"{options.path} exists: go on with 'tkperf resume {options.path}', or choose another NAME"
+        )
+    for drive in request.drives:
+        try:
+            Destination(name=drive.name, folder=options.folder).require_free(drive.request.device)
+        except RunFileError as error:
+            faults.append(str(error))
+    if faults:
+        raise RunFileError("; ".join(faults))
+
+
+def _conduct(lot: Lot, open_book: Callable[[], Book]) -> int:
+    options = lot.options
+    departure = depart(options.leaving)
+    # The processes of the drives share the memory of all that is loaded by now.
+    gc.freeze()
+
+    def work(number: int, channel: Channel) -> NoReturn:
+        run_drive_process(lot.task(number), channel)
+
+    crew = Crew(lot.numbers, work)
+    book: Book | None = None
+    try:
+        with ended_by_signals(once=False):
+            _gather(crew, options)
+            _refuse_faults(crew)
+            turns = _take_turns(lot)
+            _show(lot, crew, turns)
+            _ask(lot, crew)
+            # The drives hold still: each answers for itself from here on.
+            book = open_book()
+            book.write(
+                DrivesConfirmed(utc=now_utc(), drives=tuple(one.shown for one in crew.members))
+            )
+    except BaseException as error:
+        crew.dismiss()
+        if book is not None:
+            book.close()
+        if isinstance(error, KeyboardInterrupt):
+            raise Interrupted(
+                "stopped by the user before the batch began: nothing was touched"
+            ) from None
+        raise
+    departure.leave_terminal()
+    # A lost terminal ends nothing that 24 drives measure for a day.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    departure.report_start()
+    try:
+        with ended_by_signals(once=False):
+            _measure(lot, crew, turns, book)
+    except KeyboardInterrupt:
+        _stop(crew, lot)
+    finally:
+        _note_ends(crew, book)
+        book.close()
+    return print_answer(read_batch(options.path))
+
+
+def _gather(crew: Crew, options: BatchOptions) -> None:
+    """Wait until each drive is held or has a fault."""
+    began_s = time.monotonic()
+    said_s = 0.0
+
+    def say(looking: Sequence[Member]) -> None:
+        nonlocal said_s
+        passed_s = time.monotonic() - began_s
+        if not options.quiet and passed_s > said_s + 10:
+            said_s = passed_s
+            print_lines(f"still looking at {format_count(len(looking), 'drive')}")
+
+    crew.gather(say)
+
+
+def _refuse_faults(crew: Crew) -> None:
+    """Refuse the whole batch if one drive has a fault.
+
+    Raises:
+        TkperfError: of the kind of the gravest fault; the message has all of them.
+    """
+    faults = [(one, one.ended) for one in crew.faults if one.ended is not None]
+    if not faults:
+        return
+    gravest = max((ended for _, ended in faults), key=lambda ended: _gravity(ended.exit_code))
+    text = "; ".join(ended.text for _, ended in faults)
+    kind = _KINDS.get(gravest.exit_code, RefusedError)
+    count = len(crew.members)
+    raise kind(
+        f"{len(faults)} of {format_count(count, 'drive')} cannot be measured, so none is: {text}. No drive was touched"
+    )
+
+
+def _gravity(code: int) -> int:
+    order = (ExitCode.WRONG_USE, ExitCode.RUN_FILE, ExitCode.FIO, ExitCode.DEVICE, ExitCode.REFUSED)
+    return order.index(ExitCode(code)) if code in order else len(order)
+
+
+def _take_turns(lot: Lot) -> Turns:
+    parallel = lot.request.parallel
+    return Turns(
+        most=parallel if isinstance(parallel, int) else None,
+        fits=lambda _: True,
+        parts={},
+        stagger_s=lot.request.stagger_s,
+    )
+
+
+def _show(lot: Lot, crew: Crew, turns: Turns) -> None:
+    """Show on stderr what each drive's process found, before the question. Warnings are said once."""
+    held = [one.held for one in crew.members if one.held is not None]
+    if lot.options.quiet or lot.options.progress == "json":
+        return
+    asked = sum(one.asks for one in held)
+    print_table(
+        build_consent_table([one.shown for one in held], asked=asked), open_console(stderr=True)
+    )
+    facts = [("time", _describe_time(held, turns))]
+    facts += [(each.shown.name, each.resumed) for each in held if each.resumed]
+    print_facts(facts)
+    counts = Counter(text for each in held for text in each.warnings)
+    print_facts(
+        [
+            ("warning", text if count == len(held) else f"{text} ({format_count(count, 'drive')})")
+            for text, count in counts.items()
+        ],
+        style="yellow",
+    )
+
+
+def _describe_time(held: Sequence[Held], turns: Turns) -> str:
+    numbers = [one.shown.number for one in held]
+    at_once = 1 + max(turns.most_others(number, numbers) for number in numbers)
+    longest = max(one.longest_s for one in held)
+    shortest = max(one.shortest_s for one in held)
+    turns_needed = -(-len(held) // at_once)
+    words = "all at once" if at_once >= len(held) else f"at most {at_once} at once"
+    return f"{format_durations(shortest * turns_needed, longest * turns_needed)}, {words}"
+
+
+def _ask(lot: Lot, crew: Crew) -> None:
+    """Ask once for all drives.
+
+    Raises:
+        RefusedError: no terminal to ask on, or the answer does not confirm.
+    """
+    shown = [one.shown for one in crew.members if one.held is not None and one.held.asks]
+    if not shown:
+        return
+    name, path = lot.options.name, lot.options.yes_destroy_file
+    if path is not None:
+        confirm_by_file(path, shown)
+        return
+    expected = f"{name} {len(shown)}"
+    if not sys.stdin.isatty():
+        raise RefusedError(
+            f"all data on {format_count(len(shown), 'drive')} will be destroyed, and there is no terminal to ask "
+            "on: confirm with --yes-destroy-file FILE, a file with a line for each drive: its serial number, or "
+            "its path where it has none. Nothing was touched"
+        )
+    asked = (
+        f"ALL DATA on these {format_count(len(shown), 'drive')} will be destroyed. Type the batch's name and the "
+        f"number of drives ({expected}) to go on"
+    )
+    for _ in range(1 + _ASKED_AGAIN):
+        answer = _type_in(asked)
+        if answer.split() == expected.split():
+            return
+        given = f"'{answer[:40]}' does not confirm it" if answer else "nothing was typed"
+        asked = f"{given}. Type {expected} to go on, Ctrl-C to leave it"
+    raise RefusedError(
+        f"'{answer[:40]}' does not confirm: expected '{expected}'. Nothing was touched"
+    )
+
+
+def _type_in(asked: str) -> str:
+    try:
+        return str(
+            click.prompt(in_whole_words(asked), err=True, default="", show_default=False)
+        ).strip()
+    except click.Abort:
+        raise KeyboardInterrupt from None
+
+
+def _measure(lot: Lot, crew: Crew, turns: Turns, book: Book) -> None:
+    """Let drives begin in turn until all have ended."""
+    members = {one.number: one for one in crew.members}
+    waiting = list(members)
+    strangers = set(lot.running)
+    watched = WatchedBatch(lot.options.path)
+    everyone = [*members, *strangers]
+    began_s = time.monotonic()
+    with open_batch_view(lot.options) as show:
+        while True:
+            running = frozenset(
+                number
+                for number, one in members.items()
+                if number not in waiting and not one.has_gone
+            )
+            waiting = [number for number in waiting if not members[number].has_gone]
+            number = turns.choose(waiting, running | strangers, time.monotonic() - began_s)
+            if number is not None:
+                waiting.remove(number)
+                _begin(lot, crew, members[number], turns.most_others(number, everyone), book)
+                turns.begin(number, time.monotonic() - began_s)
+                continue
+            if not waiting and not running:
+                break
+            crew.listen(LOOK_EVERY_S)
+            watched.look()
+            strangers = {
+                drive.shown.number
+                for drive in watched.state.drives
+                if drive.shown.number in lot.running and drive.stage is DriveStage.RUNNING
+            }
+            show(watched)
+        watched.look()
+        show(watched)
+
+
+def _begin(lot: Lot, crew: Crew, member: Member, others: int, book: Book) -> None:
+    cpus: tuple[int, ...] = ()
+    judged = JudgedBy.NOT_JUDGED
+    book.write(
+        DriveBegan(
+            number=member.number,
+            utc=now_utc(),
+            pid=member.pid,
+            others=others,
+            judged=judged,
+            cpus=cpus,
+        )
+    )
+    crew.begin(
+        member,
+        Go(
+            digest=member.shown.digest,
+            answer=member.shown.confirm_id,
+            batch=lot.request.name,
+            others=others,
+            judged=judged,
+            cpus=cpus,
+            siblings=(os.getpid(), *(one.pid for one in crew.members if one is not member)),
+        ),
+    )
+
+
+def _stop(crew: Crew, lot: Lot) -> None:
+    """End the runs in order after Ctrl-C; a second one ends only the waiting for them."""
+    crew.stop()
+    complain("\ntkperf: the runs are asked to end; Ctrl-C again ends only this waiting")
+    try:
+        with ended_by_signals(once=False):
+            while not all(one.has_gone for one in crew.members):
+                crew.listen(LOOK_EVERY_S)
+    except KeyboardInterrupt:
+        complain(f"tkperf: they end without this terminal: see tkperf status {lot.options.path}")
+
+
+def _note_ends(crew: Crew, book: Book) -> None:
+    """Note the ends that a killed process could not note itself."""
+    known = book.read().ended
+    for member in crew.members:
+        ended = member.ended
+        if member.has_gone and ended is not None and member.number not in known:
+            book.write(
+                DriveEnded(
+                    number=member.number,
+                    utc=now_utc(),
+                    pid=member.pid,
+                    exit_code=ended.exit_code,
+                    text=ended.text,
+                )
+            )
