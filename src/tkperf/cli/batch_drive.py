@@ -113,6 +113,7 @@ def _measure(task: DriveTask, gate: _Gate) -> None:
     gate.reads = partial(_read, plan.subject.identity)
     with plan.subject.open(plan.fitted, Consent(ask=gate.ask)) as equipment:
         gate.wait_for_turn()
+        equipment.siblings = gate.siblings
         _point_streams_to(_open_log(options), (1, 2))
         _keep(task, gate, plan, resumed, equipment, destination)
 
@@ -156,6 +157,10 @@ class _Gate:
     def has_begun(self) -> bool:
         """Return whether the word was given."""
         return self._go is not None
+
+    @property
+    def siblings(self) -> tuple[int, ...]:
+        return () if self._go is None else self._go.siblings
 
     def ask(self, question: Question) -> str:
         """Show the batch what this drive is and holds, and wait for the user's answer.

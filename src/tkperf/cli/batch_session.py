@@ -37,6 +37,7 @@ from tkperf.pipeline.batch.book import (
     DriveBegan,
     DriveEnded,
     DrivesConfirmed,
+    find_start,
     now_utc,
     read_batch,
 )
@@ -373,6 +374,7 @@ def _begin(lot: Lot, crew: Crew, member: Member, others: int, book: Book) -> Non
             number=member.number,
             utc=now_utc(),
             pid=member.pid,
+            pid_started=find_start(member.pid),
             others=others,
             judged=judged,
             cpus=cpus,

@@ -14,6 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from tkperf.cli.calling import offer
+from tkperf.model.batch import BATCH_SUFFIX
 from tkperf.model.choices import PRESETS, RUN_FILE_SUFFIX, SIMULATED
 from tkperf.model.errors import UsageError
 from tkperf.model.input_files import TEXT_BYTES, read_input
@@ -95,7 +96,7 @@ class RunFileArgument(click.ParamType[Path]):
         return find_run_file(os.fspath(value))
 
     def shell_complete(self, ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
-        return offer_files(incomplete, (RUN_FILE_SUFFIX,))
+        return offer_files(incomplete, (RUN_FILE_SUFFIX, BATCH_SUFFIX))
 
 
 class Device(click.ParamType[str]):
@@ -159,6 +160,8 @@ def _candidates(given: str) -> Iterator[str]:
         yield given
     if os.path.isfile(f"{given}{RUN_FILE_SUFFIX}"):  # noqa: PTH113
         yield f"{given}{RUN_FILE_SUFFIX}"
+    elif os.path.isfile(f"{given}{BATCH_SUFFIX}"):  # noqa: PTH113
+        yield f"{given}{BATCH_SUFFIX}"
     if os.path.isdir(given):  # noqa: PTH112
         with suppress(OSError):
             yield from sorted(map(str, Path(given).glob(f"*{RUN_FILE_SUFFIX}")))

@@ -144,12 +144,30 @@ def permitted(
             holds.append(hold_target(identity))
             held.callback(holds[-1].release)
         answers = obtain(ask_about(holds, empty=empty, given_as=given_as), consent)
+        if consent.confirm is None and not empty:
+            _require_same_data(holds)
         permits = tuple(
             grant_permit(hold, confirmed_id=answer)
             for hold, answer in zip(holds, answers, strict=True)
         )
         # Releasing twice does no harm: a permit and its hold are one.
         yield tuple(permit.redeem() for permit in permits)
+
+
+def _require_same_data(holds: Sequence[Hold]) -> None:
+    """Look at the data once more, as the answer may have taken hours.
+
+    Raises:
+        RefusedError: a device now holds other data than the user was shown.
+    """
+    for hold in holds:
+        now = hold.find_data()
+        if now != hold.data:
+            found = ", ".join(map(str, now)) or "no data"
+            raise RefusedError(
+                f"{hold.identity.path} was written to since it was shown: it holds {found} now. "
+                "Nothing was touched"
+            )
 
 
 def ask_about(holds: Sequence[Hold], *, empty: bool = False, given_as: str = "") -> Question:

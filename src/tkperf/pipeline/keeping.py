@@ -263,7 +263,7 @@ def _looking_at_host(equipment: Equipment) -> Iterator[HostLooks | None]:
         yield None
         return
     log = KernelLog([identity.major_minor] if identity.major_minor else [])
-    looks = ProcHostLooks(log.read)
+    looks = ProcHostLooks(log.read, siblings=equipment.siblings)
     try:
         yield looks
     finally:

@@ -51,6 +51,7 @@ class Equipment:
         counters: look at the device; ``fill_counters`` look at the members of a set during a fill.
         telemetry: reads the drives' own logs; ``drives``: facts about these logs from before the run.
         began: whether a run file was begun: a device made for the run then stays.
+        siblings: processes that measure other drives of the same batch.
     """
 
     engine: Engine
@@ -66,6 +67,7 @@ class Equipment:
     began: bool = False
     telemetry: Telemetry | None = None
     drives: tuple[DriveFacts, ...] = ()
+    siblings: tuple[int, ...] = ()
 
     @property
     def seed(self) -> int | None:

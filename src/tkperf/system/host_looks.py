@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -29,6 +29,9 @@ FREQUENCY_EVERY_S = 10.0
 # Prefix of kinds of pressure, for the own control group.
 OWN = "own"
 HEAT_COUNTS = ("core_throttle_count", "package_throttle_count")
+SIBLINGS = "the batch's other drives"
+# fio's processes are three below tkperf's at most.
+_MOST_ANCESTORS = 8
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD, include/linux/sched.h
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _NS, _US = 1e-9, 1e-6
@@ -40,16 +43,19 @@ Otherwise = TypeVar("Otherwise")
 class ProcHostLooks:
     """Looks at the host through /proc and /sys.
 
-    ``read_kernel_lines`` returns the kernel's log lines about the device since the last call.
+    ``read_kernel_lines`` returns the kernel's log lines about the device since the last call. ``siblings`` are processes
+    that measure other drives of the same batch: with all that they started they are one program.
     """
 
     def __init__(
         self,
         read_kernel_lines: Callable[[], tuple[str, ...] | None] = lambda: None,
         *,
+        siblings: Collection[int] = (),
         root: Path = ROOT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._siblings = frozenset(siblings)
         self._root, self._clock, self._read_kernel_lines = root, clock, read_kernel_lines
         self._pid = os.getpid()
         # A text, as a look makes hundreds of paths from it.
@@ -198,6 +204,7 @@ class ProcHostLooks:
             return None
         began_s = time.thread_time()
         used: dict[int, Program] = {}
+        parents: dict[int, int] = {}
         try:
             names = os.listdir(self._proc)  # noqa: PTH208 - of thousands
         except OSError:
@@ -207,12 +214,35 @@ class ProcHostLooks:
                 stat = self._read_once(f"{name}/stat")
                 times = _times_of(stat)
                 if times is not None and not times.flags & _KERNEL_THREAD:
+                    parents[int(name)] = times.parent
                     used[int(name)] = Program(
                         name=_name_of(stat),
                         with_children_s=_TICK_S * times.all,
                     )
+        if self._siblings:
+            used = self._put_siblings_together(used, parents)
         self._walk_again_s = now_s + (time.thread_time() - began_s) / WALK_SHARE
         return used
+
+    def _put_siblings_together(
+        self, used: Mapping[int, Program], parents: Mapping[int, int]
+    ) -> dict[int, Program]:
+        """Make one program of those that measure the batch's other drives, and of all that they started."""
+        family = {pid for pid in used if self._is_of_sibling(pid, parents)}
+        others = {pid: program for pid, program in used.items() if pid not in family}
+        if family:
+            with_children_s = sum(used[pid].with_children_s for pid in family)
+            others[min(family)] = Program(name=SIBLINGS, with_children_s=with_children_s)
+        return others
+
+    def _is_of_sibling(self, pid: int, parents: Mapping[int, int]) -> bool:
+        for _ in range(_MOST_ANCESTORS):
+            if pid in self._siblings:
+                return True
+            if pid not in parents:
+                return False
+            pid = parents[pid]
+        return False
 
     def _stalls(self) -> Iterator[tuple[str, float]]:
         """Yield the totals of pressure by kind, in s; files have ``some avg10=0.00 ... total=123``, in us.
@@ -326,6 +356,7 @@ def _add_up(rows: Sequence[Sequence[bytes]]) -> CpuTimes | None:
 class _Times(NamedTuple):
     """Ticks of a process, and of its children that ended."""
 
+    parent: int
     flags: int
     user: int
     system: int
@@ -340,7 +371,9 @@ class _Times(NamedTuple):
 def _times_of(stat: bytes) -> _Times | None:
     """Parse proc(5), pid/stat; None if the process is gone."""
     fields = stat.rpartition(b")")[2].split()
-    return _Times(*(int(fields[place]) for place in (6, 11, 12, 13, 14))) if fields[14:] else None
+    return (
+        _Times(*(int(fields[place]) for place in (1, 6, 11, 12, 13, 14))) if fields[14:] else None
+    )
 
 
 def _name_of(stat: bytes) -> str:

@@ -6,13 +6,14 @@ import os
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from tkperf.cli.calling import Command
-from tkperf.cli.kinds import RUN_FILE, Device
-from tkperf.cli.options import CONSENT, STRICT, VIEWS, on_test, purge_command
+from tkperf.cli.kinds import RUN_FILE, Device, InputFile
+from tkperf.cli.options import CONSENT, STRICT, VIEWS, on_target, on_test, purge_command
+from tkperf.model.batch import BATCH_SUFFIX
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import UsageError
 
@@ -36,6 +37,16 @@ _TESTS = (
         help="Measure another test, too, by the run's own profile and options.",
     ),
 )  # fmt: skip
+_WITHOUT = on_target(
+    "--without", metavar="NAME", multiple=True,
+    help="For a batch: leave out the drive of this run.",
+)  # fmt: skip
+_YES_DESTROY_FILE = on_target(
+    "--yes-destroy-file",
+    metavar="FILE",
+    type=InputFile(),
+    help="For a batch: confirm beforehand, by a file with a line for each drive.",
+)
 
 
 @click.command(
@@ -43,8 +54,8 @@ _TESTS = (
     params=[
         click.Argument(["run_file"], type=RUN_FILE),
         click.Argument(["device"], required=False, type=Device()),
-        *_TESTS, STRICT, purge_command("Repeat the run's --purge-command; none is taken from its file."),
-        *CONSENT, *VIEWS,
+        *_TESTS, _WITHOUT, STRICT, purge_command("Repeat the run's --purge-command; none is taken from its file."),
+        *CONSENT, _YES_DESTROY_FILE, *VIEWS,
     ],
 )  # fmt: skip
 def resume(run_file: Path, **options: Any) -> None:
@@ -55,17 +66,26 @@ def resume(run_file: Path, **options: Any) -> None:
     confirmed again. The interrupted part is measured again, as far as its test needs it to be valid: a round, or
     everything from the last purge on; tkperf names it before the question.
 
+    For a batch, RUN_FILE is NAME.batch: every drive that is not done begins, or goes on, after one question.
+
     \b
     Examples:
       tkperf resume D3-S4510.tkperf
       tkperf resume D3-S4510.tkperf /dev/sdc --yes-destroy PHYH850500YA960L
       tkperf resume D3-S4510.tkperf --repeat lat
       tkperf resume D3-S4510.tkperf --test hir,xsr
+      tkperf resume rack7.batch --without rack7-PHYH850500YA960L
     """
     from tkperf.cli.run_options import RunOptions
     from tkperf.cli.session import resume_session
     from tkperf.pipeline.resume import ResumeRequest
 
+    if run_file.suffix == BATCH_SUFFIX:
+        _resume_batch(run_file, options)
+    if options.pop("without") or options.pop("yes_destroy_file"):
+        raise UsageError(
+            "--without and --yes-destroy-file are for a batch: RUN_FILE is NAME.batch then"
+        )
     if run_file.suffix != RUN_FILE_SUFFIX and os.path.exists(run_file):  # noqa: PTH110 # False also for names too long
         raise UsageError(f"RUN_FILE {run_file}: a run goes on in its run file, NAME.tkperf")
     asked = {
@@ -77,3 +97,31 @@ def resume(run_file: Path, **options: Any) -> None:
         name=run_file.stem, folder=run_file.parent, command_line=tuple(sys.argv), **options
     )
     resume_session(ResumeRequest(path=run_file, **asked), run_options)
+
+
+def _resume_batch(path: Path, options: dict[str, Any]) -> NoReturn:
+    """Go on with a batch.
+
+    Raises:
+        UsageError: an option is for a single run.
+        click.exceptions.Exit: with the batch's exit code.
+    """
+    from tkperf.cli.batch_options import BatchOptions
+    from tkperf.cli.batch_session import resume_batch
+
+    own = {field.name for field in fields(BatchOptions)}
+    ctx = click.get_current_context()
+    for param in ctx.command.params:
+        name = str(param.name)
+        if name in ("run_file", "without") or name in own:
+            continue
+        if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise UsageError(
+                f"{param.opts[-1]} is for a single run: resume the drive's own run file with it"
+            )
+    without = options.pop("without")
+    asked = {name: value for name, value in options.items() if name in own}
+    batch_options = BatchOptions(
+        name=path.stem, folder=path.parent, command_line=tuple(sys.argv), **asked
+    )
+    raise click.exceptions.Exit(resume_batch(batch_options, without=without))

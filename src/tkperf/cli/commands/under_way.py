@@ -15,6 +15,7 @@ from tkperf.cli.calling import Command
 from tkperf.cli.kinds import RUN_FILE
 from tkperf.cli.options import PROGRESS, VERBOSE, json_option
 from tkperf.cli.streams import complain
+from tkperf.model.batch import BATCH_SUFFIX
 from tkperf.model.errors import RunFileError, reason_of
 
 if TYPE_CHECKING:
@@ -39,6 +40,11 @@ def attach(run_file: Path, progress: str, verbose: bool) -> None:
     from tkperf.pipeline.following import FollowedFile
     from tkperf.render.terminal.console import plain, print_lines
 
+    if run_file.suffix == BATCH_SUFFIX:
+        from tkperf.cli.batch_view import follow_batch
+
+        follow_batch(run_file, progress, verbose=verbose)
+        return
     followed = FollowedFile(run_file)
     if followed.is_running:
         try:
@@ -135,6 +141,9 @@ def stop(run_file: Path, no_wait: bool) -> None:
     from tkperf.pipeline.following import find_writing, interrupt, look_first
     from tkperf.render.terminal.console import plain, print_lines
 
+    if run_file.suffix == BATCH_SUFFIX:
+        _stop_batch(run_file, no_wait=no_wait)
+        return
     record = look_first(run_file).record
     writer = find_writing(run_file)
     if writer is None:
@@ -146,6 +155,40 @@ def stop(run_file: Path, no_wait: bool) -> None:
         return
     _wait(run_file, writer)
     print_lines(*describe_ended(run_file, look_first(run_file).record))
+
+
+def _stop_batch(path: Path, *, no_wait: bool) -> None:
+    """Ask the batch's process to end, which ends all its runs; without one, each run itself."""
+    from tkperf.cli.batch_view import describe_batch_end
+    from tkperf.model.batch import DriveStage
+    from tkperf.pipeline.batch.book import read_batch
+    from tkperf.pipeline.following import find_writing, interrupt
+    from tkperf.render.terminal.console import plain, print_lines
+
+    state = read_batch(path)
+    if not state.is_under_way:
+        print_lines(*describe_batch_end(state))
+        return
+    writer = find_writing(path)
+    if writer is not None:
+        interrupt(path, writer)
+    else:
+        for drive in state.drives:
+            run_file = Path(drive.run_file)
+            if drive.stage is DriveStage.RUNNING and (one := find_writing(run_file)) is not None:
+                interrupt(run_file, one)
+    if no_wait:
+        print_lines(f"{plain(state.name)} was asked to end")
+        return
+    try:
+        while (state := read_batch(path)).is_under_way:
+            time.sleep(1.0)
+    except KeyboardInterrupt:
+        print_lines(
+            f"{plain(state.name)} was asked to end and has not ended yet: see tkperf status {plain(path)}"
+        )
+        raise
+    print_lines(*describe_batch_end(state))
 
 
 def _wait(run_file: Path, writer: Writer) -> None:

@@ -18,8 +18,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from tkperf.device.sysfs import process_fields
 from tkperf.model.batch import (
-    BATCH_SUFFIX,
     BatchState,
     DriveShown,
     DriveStage,
@@ -37,6 +37,8 @@ from tkperf.runfile.writers import find_writer, is_being_written, require_own
 FORMAT = 1
 MOST_BYTES = 64 << 20
 _MODE = 0o600
+# starttime in proc(5), after pid and name.
+_STARTED = 19
 
 
 class BatchBegun(msgspec.Struct, frozen=True, kw_only=True, tag="batch"):
@@ -62,11 +64,12 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True, tag="note"):
 
 
 class DriveBegan(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
-    """A drive was given the word to begin."""
+    """A drive was given the word to begin; ``pid_started`` distinguishes its process from a later one of that number."""
 
     number: int
     utc: str
     pid: int
+    pid_started: str | None
     others: int
     judged: JudgedBy
     cpus: tuple[int, ...] = ()
@@ -94,8 +97,10 @@ class Book:
     """The book of a batch that this process writes."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
+        """Keep the open file, and open it once more for the lock, by which others find this process."""
         self.path = path
         self._descriptor = descriptor
+        self._locked = os.open(f"/proc/self/fd/{descriptor}", os.O_RDWR | os.O_CLOEXEC)
 
     @classmethod
     def create(cls, path: Path, request: BatchRequest, command_line: tuple[str, ...]) -> Book:
@@ -173,13 +178,13 @@ class Book:
         self.close()
 
     def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-        self._descriptor = -1
+        for descriptor in {self._descriptor, self._locked} - {-1}:
+            os.close(descriptor)
+        self._descriptor = self._locked = -1
 
     def _lock(self) -> None:
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RunFileError(
                 f"{self.path}: its batch is under way: watch it with 'tkperf attach {self.path}'"
@@ -337,7 +342,11 @@ def _find_stage(
         )
     if began is None:
         return (DriveStage.WAITING if waits else DriveStage.CONSENT_ENDED), None, ""
-    if _is_alive(began.pid) and status is None:
+    if (
+        status is None
+        and began.pid_started is not None
+        and find_start(began.pid) == began.pid_started
+    ):
         return DriveStage.RUNNING, None, ""
     return DriveStage.KILLED, None, "its process has gone without a word"
 
@@ -356,14 +365,7 @@ def _status_of(run_path: Path) -> RunStatus | None:
         return None
 
 
-def _is_alive(pid: int) -> bool:
-    """Return whether a process that was given the word may still prepare its run."""
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return False
-    return any(b"tkperf" in word for word in words[:4])
-
-
-def batch_path(folder: Path, name: str) -> Path:
-    return folder / f"{name}{BATCH_SUFFIX}"
+def find_start(pid: int) -> str | None:
+    """Return when a process started, in the kernel's clock ticks; None: there is none."""
+    fields = process_fields(Path(f"/proc/{pid}"))
+    return fields[_STARTED] if len(fields) > _STARTED else None
