@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
-from tkperf.analysis.comparing.verdict import COMPARISON_SEVERITIES
+from tkperf.analysis.comparing.verdict import ComparisonCode
 from tkperf.analysis.results import END_LOST, ResumptionResult, RunResult, StepHost
 from tkperf.analysis.telemetry import DriveTelemetry
 from tkperf.analysis.verdict import (
-    CHECK_SEVERITIES,
-    SEVERITIES,
+    CheckCode,
     ReasonCode,
+    VerdictCode,
     VerdictState,
     judge_run,
 )
@@ -26,6 +26,7 @@ from tkperf.model.run_info import IMPORTED
 from tkperf.model.steady_state import judge
 from tkperf.page.verdict import describe_verdict
 
+KINDS: tuple[type[VerdictCode], ...] = (ReasonCode, CheckCode, ComparisonCode)
 METHOD = Path(__file__).parents[2] / "docs/method.md"
 STEADY = made_up_section("IOPS", {FOUR_KIB_WRITES: (100.0,) * 5})
 STEP = StepHost(
@@ -112,7 +113,7 @@ def test_each_reason_alone_leads_to_its_state(code: ReasonCode) -> None:
     run = MADE[code]()
     verdict = judge_run(run)
     assert [reason.code for reason in verdict.reasons] == [code]
-    assert verdict.state is SEVERITIES[code]
+    assert verdict.state is code.severity
     (said,) = describe_verdict(run).reasons
     assert said
 
@@ -142,10 +143,7 @@ def test_a_model_is_named_before_everything() -> None:
 def test_the_method_has_the_table_of_severities() -> None:
     text = METHOD.read_text(encoding="utf-8")
     table = text[text.index("## The verdict") :].split("\n## ")[0]
-    listed = dict(re.findall(r"^\| `([a-z-]+)` \| ([a-z ]+) \|", table, re.M))
-    severities = (
-        *SEVERITIES.items(),
-        *COMPARISON_SEVERITIES.items(),
-        *CHECK_SEVERITIES.items(),
-    )
-    assert listed == {str(code): state.value for code, state in severities}
+    listed = re.findall(r"^\|.* `([a-z-]+)` \| ([a-z ]+) \|", table, re.M)
+    codes = [code for kind in KINDS for code in kind]
+    assert listed == [(code.value, code.severity.value) for code in codes]
+    assert set(KINDS) == set(VerdictCode.__subclasses__())

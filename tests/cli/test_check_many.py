@@ -19,7 +19,7 @@ from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.results import RunResult
 from tkperf.cli.main import cli
-from tkperf.model.errors import ClaimsNotMetError
+from tkperf.model.errors import ClaimsNotMetError, ExitCode
 from tkperf.model.record import LeftOut, RunStatus
 from tkperf.page.check import build_check_page, describe_cells, name_columns
 from tkperf.page.marking import list_badges
@@ -186,17 +186,16 @@ def test_columns_are_in_words(good: RunResult) -> None:
 
 
 def test_a_single_run_has_a_row_for_each_claim(folder: Path, tmp_path: Path) -> None:
-    """Its values alone decide; a doubtful one is a caution."""
+    """The rule is that of many: a doubtful value is not judged, so nothing passes by it."""
     page, words = tmp_path / "c.html", tmp_path / "c.md"
     done = check(
         folder, "slow.tkperf", "low.toml", "--html", str(page), "--markdown", str(words)
     )  # fmt: skip
-    assert done.exit_code == 0, done.output
-    verdict = (
-        "SIMULATED. Pass with cautions: 1 of 1 claim passes; "
-        "1 claim met by a doubtful value (not steady)"
-    )
+    assert done.exit_code == ExitCode.CLAIMS_NOT_MET, done.output
+    answer = "0 of 1 claim passes; 1 claim not judged (not steady)"
+    verdict = f"SIMULATED. Not judged: {answer}"
     assert done.stdout.startswith(verdict)
+    assert str(done.exception).endswith(answer)
     assert f"\n**{verdict}**\n" in words.read_text()
     for text in (done.stdout, words.read_text(), page.read_text()):
         assert "4 KiB random read IOPS" in text

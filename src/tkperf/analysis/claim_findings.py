@@ -123,15 +123,17 @@ class Checked:
     not_checked: int = 0
 
     @property
-    def unmet(self) -> tuple[ClaimFinding, ...]:
-        """Claims that are not met, or about which nothing can be said."""
-        return tuple(one for one in self.findings if one.state is not ClaimState.MET)
+    def not_passed(self) -> tuple[ClaimFinding, ...]:
+        """Claims that do not pass: not met, or not judged."""
+        return tuple(one for one in self.findings if self.judge(one) is not ClaimKind.MET)
 
     @property
     def unconfirmed(self) -> tuple[ClaimFinding, ...]:
-        """Claims that are met, but not beyond the uncertainty."""
+        """Claims that pass, but not beyond the uncertainty."""
         return tuple(
-            one for one in self.findings if one.state is ClaimState.MET and not one.is_confirmed
+            one
+            for one in self.findings
+            if self.judge(one) is ClaimKind.MET and not one.is_confirmed
         )
 
     def find_doubts(self, finding: ClaimFinding) -> tuple[Doubt, ...]:
@@ -169,9 +171,7 @@ class CheckedFile:
     def passes(self) -> bool:
         """Return whether the drive meets every claim."""
         checked = self.checked
-        return checked is not None and all(
-            checked.judge(finding) is ClaimKind.MET for finding in checked.findings
-        )
+        return checked is not None and not checked.not_passed
 
 
 def fold_copies(files: Iterable[CheckedFile]) -> tuple[CheckedFile, ...]:

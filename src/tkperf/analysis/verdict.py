@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 from tkperf.analysis.claim_findings import CheckedFile, ClaimFinding, ClaimKind, Doubt
 from tkperf.analysis.results import END_LOST, CellResult, RunResult, SectionResult, TestResult
@@ -18,13 +18,26 @@ from tkperf.model.record import RunStatus, is_purged
 
 
 class VerdictState(StrEnum):
-    """States of a verdict, from the best to the gravest."""
+    """States of a verdict; of those that one verdict can have, the later is the graver."""
 
+    CAN_RUN = "can run"
+    CAN_RUN_WITH_CAUTIONS = "can run with cautions"
+    REFUSED = "would be refused"
+    CAN_BE_TESTED = "can be tested"
+    CAN_BE_TESTED_WITH_CAUTIONS = "can be tested with cautions"
+    CANNOT_BE_TESTED = "cannot be tested"
+    CAN_MEASURE = "can measure"
+    CAN_MEASURE_WITH_CAUTIONS = "can measure with cautions"
+    CANNOT_MEASURE = "cannot measure"
+    TUNED = "tuned"
+    TUNED_IN_PART = "tuned in part"
+    PUT_BACK = "put back"
+    PUT_BACK_IN_PART = "put back in part"
+    NOT_PUT_BACK = "not put back"
     COMPARABLE = "comparable"
     COMPARABLE_WITH_CAUTIONS = "comparable with cautions"
     NOT_COMPARABLE = "not comparable"
     PASS = "pass"  # noqa: S105
-    PASS_WITH_CAUTIONS = "pass with cautions"  # noqa: S105
     VALID = "valid"
     CAUTIONS = "valid with cautions"
     NOT_JUDGED = "not judged"
@@ -34,67 +47,72 @@ class VerdictState(StrEnum):
     NOT_VALID = "not valid"
 
 
-class ReasonCode(StrEnum):
-    """Reasons for a verdict, the gravest first."""
+class VerdictCode(StrEnum):
+    """Reasons for a verdict, in the order in which those of one severity are named.
 
-    FAILED = "failed"
-    NOTHING_MEASURED = "nothing-measured"
-    RUNNING = "running"
-    INTERRUPTED = "interrupted"
-    SPANS_INTERRUPTION = "spans-interruption"
-    IMPORTED = "imported"
-    SHORT_PROFILE = "short-profile"
-    NOT_STEADY = "not-steady"
-    STEADY_STATE_NOT_JUDGED = "steady-state-not-judged"
-    DISTURBED = "disturbed"
-    HOST_LIMITED = "host-limited"
-    THROTTLED = "throttled"
-    MEDIA_ERRORS = "media-errors"
-    NOT_PURGED = "not-purged"
-    ALTERED = "altered"
-    FILE_TARGET = "file-target"
-    DAMAGED = "damaged"
+    Attributes:
+        severity: the state that the reason alone leads to.
+    """
+
+    severity: VerdictState
+
+    def __new__(cls, value: str, severity: VerdictState) -> Self:
+        code = str.__new__(cls, value)
+        code._value_ = value
+        code.severity = severity
+        return code
 
 
-SEVERITIES: dict[ReasonCode, VerdictState] = dict.fromkeys(ReasonCode, VerdictState.CAUTIONS) | {
-    ReasonCode.FAILED: VerdictState.NOT_VALID,
-    ReasonCode.NOTHING_MEASURED: VerdictState.NOT_VALID,
-    ReasonCode.RUNNING: VerdictState.RUNNING,
-    ReasonCode.INTERRUPTED: VerdictState.INTERRUPTED,
-    ReasonCode.IMPORTED: VerdictState.NOT_JUDGED,
-    ReasonCode.SHORT_PROFILE: VerdictState.NOT_JUDGED,
-}
-"""The state that each reason alone leads to."""
+class ReasonCode(VerdictCode):
+    """Reasons for the verdict on a run."""
+
+    FAILED = "failed", VerdictState.NOT_VALID
+    NOTHING_MEASURED = "nothing-measured", VerdictState.NOT_VALID
+    RUNNING = "running", VerdictState.RUNNING
+    INTERRUPTED = "interrupted", VerdictState.INTERRUPTED
+    SPANS_INTERRUPTION = "spans-interruption", VerdictState.CAUTIONS
+    IMPORTED = "imported", VerdictState.NOT_JUDGED
+    SHORT_PROFILE = "short-profile", VerdictState.NOT_JUDGED
+    NOT_STEADY = "not-steady", VerdictState.CAUTIONS
+    STEADY_STATE_NOT_JUDGED = "steady-state-not-judged", VerdictState.CAUTIONS
+    DISTURBED = "disturbed", VerdictState.CAUTIONS
+    HOST_LIMITED = "host-limited", VerdictState.CAUTIONS
+    THROTTLED = "throttled", VerdictState.CAUTIONS
+    MEDIA_ERRORS = "media-errors", VerdictState.CAUTIONS
+    NOT_PURGED = "not-purged", VerdictState.CAUTIONS
+    ALTERED = "altered", VerdictState.CAUTIONS
+    FILE_TARGET = "file-target", VerdictState.CAUTIONS
+    DAMAGED = "damaged", VerdictState.CAUTIONS
 
 
-class CheckCode(StrEnum):
-    """Reasons for the verdict of a check, the gravest first."""
+class CheckCode(VerdictCode):
+    """Reasons for the verdict of a check."""
 
-    CLAIM_FAILED = "claim-failed"
-    CLAIM_NOT_JUDGED = "claim-not-judged"
-    NOT_CHECKED = "not-checked"
-    CLAIM_DOUBTFUL = "claim-doubtful"
+    CLAIM_FAILED = "claim-failed", VerdictState.FAIL
+    CLAIM_NOT_JUDGED = "claim-not-judged", VerdictState.NOT_JUDGED
+    NOT_CHECKED = "not-checked", VerdictState.NOT_JUDGED
 
-
-CHECK_SEVERITIES: dict[CheckCode, VerdictState] = {
-    CheckCode.CLAIM_FAILED: VerdictState.FAIL,
-    CheckCode.CLAIM_NOT_JUDGED: VerdictState.NOT_JUDGED,
-    CheckCode.NOT_CHECKED: VerdictState.NOT_JUDGED,
-    CheckCode.CLAIM_DOUBTFUL: VerdictState.PASS_WITH_CAUTIONS,
-}
 
 QUICK = "quick"
 """The shipped profile that is too short to judge a drive."""
 
 # As purges word it.
 NO_PURGE = "purge -> none"
-# A run has the first of these that a reason leads to: the gravest.
+# A verdict has the first of these that a reason leads to: the gravest.
 _ORDER = tuple(reversed(VerdictState))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamedReason:
+    """A reason for a verdict, and the names of what it is about; empty: of nothing in particular."""
+
+    code: VerdictCode
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictReason:
-    """A reason for a verdict.
+    """A reason for the verdict on a run.
 
     Attributes:
         sections: titles of the tests or sections that it is about; empty: the whole run.
@@ -105,18 +123,10 @@ class VerdictReason:
     sections: tuple[str, ...] = ()
     count: int | None = None
 
-    @property
-    def severity(self) -> VerdictState:
-        """Return the state that the reason alone leads to."""
-        return SEVERITIES[self.code]
-
 
 class _Reason(Protocol):
     @property
-    def code(self) -> StrEnum: ...
-
-    @property
-    def severity(self) -> VerdictState: ...
+    def code(self) -> VerdictCode: ...
 
 
 Reason = TypeVar("Reason", bound=_Reason)
@@ -140,10 +150,10 @@ def judge_by_gravest(
     """
 
     def gravity(reason: Reason) -> tuple[int, int]:
-        return _ORDER.index(reason.severity), list(type(reason.code)).index(reason.code)
+        return _ORDER.index(reason.code.severity), list(type(reason.code)).index(reason.code)
 
     ordered = tuple(sorted(reasons, key=gravity))
-    state = ordered[0].severity if ordered else best
+    state = ordered[0].code.severity if ordered else best
     return Judgement(state=state, reasons=ordered, simulated=simulated)
 
 
@@ -163,21 +173,12 @@ class CheckReason:
     claims: tuple[str, ...] = ()
     doubts: tuple[Doubt, ...] = ()
 
-    @property
-    def severity(self) -> VerdictState:
-        """Return the state that the reason alone leads to."""
-        return CHECK_SEVERITIES[self.code]
 
-
-def judge_check(files: Sequence[CheckedFile], *, by_value: bool = False) -> Judgement[CheckReason]:
-    """Return the verdict of a check.
-
-    Args:
-        by_value: the values alone decide, and doubts are cautions; otherwise a doubtful value is not judged.
-    """
+def judge_check(files: Sequence[CheckedFile]) -> Judgement[CheckReason]:
+    """Return the verdict of a check of one run or many; a doubtful value is not judged."""
     found: dict[tuple[CheckCode, tuple[str, ...]], list[CheckReason]] = {}
     for one in files:
-        for reason in _of_check(one, by_value=by_value):
+        for reason in _of_check(one):
             found.setdefault((reason.code, reason.claims), []).append(reason)
     reasons = [
         replace(
@@ -191,18 +192,14 @@ def judge_check(files: Sequence[CheckedFile], *, by_value: bool = False) -> Judg
     return judge_by_gravest(reasons, VerdictState.PASS, simulated=simulated)
 
 
-def _of_check(one: CheckedFile, *, by_value: bool) -> Iterator[CheckReason]:
+def _of_check(one: CheckedFile) -> Iterator[CheckReason]:
     checked = one.checked
     if checked is None:
         yield CheckReason(code=CheckCode.NOT_CHECKED, files=(one.file,))
         return
     found: dict[CheckCode, list[ClaimFinding]] = {}
-    for finding in checked.findings:
-        kind = finding.state.kind if by_value else checked.judge(finding)
-        if kind is not ClaimKind.MET:
-            found.setdefault(_CODES[kind], []).append(finding)
-        elif checked.find_doubts(finding):
-            found.setdefault(CheckCode.CLAIM_DOUBTFUL, []).append(finding)
+    for finding in checked.not_passed:
+        found.setdefault(_CODES[checked.judge(finding)], []).append(finding)
     for code, findings in found.items():
         yield CheckReason(
             code=code,

@@ -1,7 +1,7 @@
 """Every error that tkperf raises on purpose, with its exit code.
 
 TkperfError
-├── ClaimsNotMetError   1   tkperf check: a claim is not met, not measured or cannot be decided
+├── ClaimsNotMetError   1   tkperf check: a claim is not met or not judged
 ├── UsageError          2   the command line or an input file asks for something impossible
 │   └── InputFileError  2   an input file is wrong: names file, key and reason; the call itself was right
 │       └── ProfileError 2  a profile
@@ -56,7 +56,7 @@ class TkperfError(Exception):
 
 
 class ClaimsNotMetError(TkperfError):
-    """A claim checked against a run is not met, not measured or cannot be decided."""
+    """A claim checked against a run is not met or not judged."""
 
     exit_code = ExitCode.CLAIMS_NOT_MET
 

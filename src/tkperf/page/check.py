@@ -10,7 +10,14 @@ from typing import NamedTuple
 
 from tkperf.analysis.axes import ACCESS, AXES, BLOCKS, MIX
 from tkperf.analysis.characteristics import CHARACTERISTICS
-from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimFinding, ClaimKind, limit_of
+from tkperf.analysis.claim_findings import (
+    Checked,
+    CheckedFile,
+    ClaimFinding,
+    ClaimKind,
+    Doubt,
+    limit_of,
+)
 from tkperf.analysis.verdict import CheckCode, CheckReason, Judgement, judge_check
 from tkperf.model.quantity import QUANTITIES, Direction, Measure
 from tkperf.model.units import (
@@ -26,7 +33,14 @@ from tkperf.model.units import (
 from tkperf.page.naming import name_figure, name_load
 from tkperf.page.page import ReportView, TableView
 from tkperf.page.remarks import find_badges, leave_out_said
-from tkperf.page.verdict import NoteLevel, Verdict, count_passed, level_of, name_verdict
+from tkperf.page.verdict import (
+    CLAIM_LEVELS,
+    NoteLevel,
+    Verdict,
+    count_passed,
+    level_of,
+    name_verdict,
+)
 from tkperf.page.words.conditions import find_cut_short, find_differences, find_remarks
 from tkperf.page.words.run import find_notices
 from tkperf.page.words.uncertainty import INTERVAL
@@ -39,15 +53,14 @@ _WITHIN_UNCERTAINTY = "within the uncertainty"
 _MOST_REASONS = 5
 _MOST_CLAIMS = 3
 _NOT_CHECKED = "could not be checked"
-_LEVELS = {ClaimKind.FAILED: NoteLevel.FAILURE, ClaimKind.NOT_JUDGED: NoteLevel.CAUTION}
 _MEANING = (
     "Only a claim that is met passes. Not judged, and no failure of the drive: what was not measured, a value that did "
-    "not reach steady state, a run that has not ended or whose file is damaged. A single run is judged by its values alone; "
-    "among several, a run passes by its least margin."
+    "not reach steady state, a run that has not ended or whose file is damaged. Among several runs, a run passes by its "
+    "least margin."
 )
 _MARGIN = (
     "Margin: distance to the limit on its good side, in percent of the limit, and in standard "
-    f"uncertainties (sigma). Values alone decide; within the uncertainty: its {INTERVAL} "
+    f"uncertainties (sigma). It decides nothing; within the uncertainty: its {INTERVAL} "
     "contains the limit, with a baseline that of the difference of both levels."
 )
 
@@ -156,14 +169,15 @@ def _describe_margin(margin: float | None) -> str:
 def build_claims_table(checked: Checked) -> TableView:
     """Return the findings as a report shows them."""
     names = name_claims(checked.findings)
-    states = Counter(finding.state.value for finding in checked.findings)
+    kinds = Counter(map(checked.judge, checked.findings))
     rows, levels = [], []
     for finding in checked.findings:
         limit, measured, margin, state = describe_claim(finding)
         more = (finding.note or "", finding.source or "")
+        state = ", ".join((*_doubts(checked, finding), state))
         rows.append((names[finding.claim], state, margin, measured, limit, *more))
-        doubtful = checked.find_doubts(finding) or finding.certain is False
-        level = _LEVELS.get(finding.state.kind, NoteLevel.CAUTION if doubtful else None)
+        doubtful = NoteLevel.CAUTION if finding.certain is False else None
+        level = CLAIM_LEVELS.get(checked.judge(finding), doubtful)
         levels.append((level, *(None,) * 5))
     return TableView(
         title="Claims",
@@ -171,7 +185,7 @@ def build_claims_table(checked: Checked) -> TableView:
         rows=tuple(rows),
         levels=tuple(levels),
         notes=(
-            ", ".join(f"{count} {state}" for state, count in states.items()),
+            ", ".join(f"{count} {kind}" for kind, count in kinds.items()),
             _MARGIN,
             *find_check_warnings(checked),
         ),
@@ -224,11 +238,10 @@ def answer_check(files: Sequence[CheckedFile]) -> CheckAnswer:
 
 
 def answer_claims(checked: Checked) -> CheckAnswer:
-    """Return the answer for a single run, whose values alone decide."""
+    """Return the answer for a single run."""
     name = checked.result.info.name
     files = (CheckedFile(file=name, checked=checked),)
-    verdict = judge_check(files, by_value=True)
-    return _answer(verdict, count_passed(checked), {name: ""}, name_columns(files))
+    return _answer(judge_check(files), count_passed(checked), {name: ""}, name_columns(files))
 
 
 def _answer(
@@ -279,8 +292,6 @@ def _describe_reason(
             return f"{names} {fails} {claims} ({'; '.join(failed)})".lstrip()
         case CheckCode.CLAIM_NOT_JUDGED:
             return f"{of}{claims} not judged ({doubts})"
-        case CheckCode.CLAIM_DOUBTFUL:
-            return f"{of}{claims} met by a doubtful value ({doubts})"
         case CheckCode.NOT_CHECKED:
             return f"{names} {_NOT_CHECKED}"
 
@@ -295,10 +306,14 @@ def describe_cells(checked: Checked | None) -> list[tuple[str, ClaimKind]]:
 
 def _describe_cell(checked: Checked, finding: ClaimFinding) -> str:
     state = finding.state.value
-    doubts = [doubt for doubt in checked.find_doubts(finding) if doubt != state]
     if finding.margin_percent is not None:
         state += f" {_describe_margin(finding.margin_percent)}"
-    return ", ".join((*doubts, state))
+    return ", ".join((*_doubts(checked, finding), state))
+
+
+def _doubts(checked: Checked, finding: ClaimFinding) -> Iterator[Doubt]:
+    """Yield the reasons not to judge by a claim's value, without those that its state says."""
+    return (doubt for doubt in checked.find_doubts(finding) if doubt != finding.state.value)
 
 
 def _describe_outcome(checked: Checked | None) -> tuple[str, NoteLevel | None]:
@@ -358,7 +373,7 @@ def build_check_page(files: Sequence[CheckedFile]) -> ReportView:
         outcome, level = _describe_outcome(one.checked)
         cells = describe_cells(one.checked) or [("", ClaimKind.MET)] * len(columns)
         rows.append((runs[one.file], outcome, *(text for text, _ in cells)))
-        levels.append((level, *(_LEVELS.get(kind) for _, kind in cells)))
+        levels.append((level, *(CLAIM_LEVELS.get(kind) for _, kind in cells)))
     table = TableView(
         title="Runs and claims",
         columns=("Run", "Result", *columns.values()),

@@ -42,10 +42,13 @@ class Verdict:
 _LEVELS: dict[VerdictState | None, NoteLevel] = {
     VerdictState.COMPARABLE_WITH_CAUTIONS: NoteLevel.CAUTION,
     VerdictState.NOT_COMPARABLE: NoteLevel.FAILURE,
-    VerdictState.PASS_WITH_CAUTIONS: NoteLevel.CAUTION,
     VerdictState.CAUTIONS: NoteLevel.CAUTION,
     VerdictState.FAIL: NoteLevel.FAILURE,
     VerdictState.NOT_VALID: NoteLevel.FAILURE,
+}
+CLAIM_LEVELS = {
+    ClaimKind.FAILED: NoteLevel.FAILURE,
+    ClaimKind.NOT_JUDGED: NoteLevel.CAUTION,
 }
 # More names make no reason clearer.
 _MOST_NAMED = 3
@@ -72,19 +75,19 @@ def describe_verdict(result: RunResult, checked: Checked | None = None) -> Verdi
     level = level_of(verdict.state)
     if checked is not None:
         title = f"{title}; {count_passed(checked)}"
-        if any(finding.state.kind is ClaimKind.FAILED for finding in checked.findings):
-            level = NoteLevel.FAILURE
-        elif checked.unmet and level is NoteLevel.INFORMATION:
-            level = NoteLevel.CAUTION
+        kinds = {checked.judge(finding) for finding in checked.findings}
+        level = find_gravest(
+            (level, *(CLAIM_LEVELS[kind] for kind in kinds if kind in CLAIM_LEVELS))
+        )
     reasons = tuple(describe_reason(reason, result) for reason in verdict.reasons)
     return Verdict(level=level, title=title, reasons=reasons)
 
 
 def count_passed(checked: Checked) -> str:
-    """Return ``3 of 4 claims pass``, by their values alone."""
+    """Return ``3 of 4 claims pass``."""
     claims = format_count(len(checked.findings), "claim")
     verb = "passes" if len(checked.findings) == 1 else "pass"
-    return f"{len(checked.findings) - len(checked.unmet)} of {claims} {verb}"
+    return f"{len(checked.findings) - len(checked.not_passed)} of {claims} {verb}"
 
 
 def describe_reason(reason: VerdictReason, result: RunResult) -> str:

@@ -6,12 +6,12 @@ Both carry the run's notices, such as SIMULATED. ``docs/claims.md`` has the layo
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 import msgspec
 
-from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimFinding, ClaimKind
+from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimKind
 from tkperf.model.units import drop_controls
 from tkperf.page.check import (
     CheckAnswer,
@@ -67,7 +67,7 @@ def render_matrix_junit(files: Sequence[CheckedFile], *, confirmed: bool = False
     suites = ET.Element("testsuites", name="tkperf check")
     for one in files:
         if one.checked is not None:
-            suites.append(_build_suite(one.checked, one.checked.judge, confirmed=confirmed))
+            suites.append(_build_suite(one.checked, confirmed=confirmed))
             continue
         file = drop_controls(one.file)
         suite = ET.SubElement(
@@ -84,7 +84,7 @@ def render_junit(checked: Checked, *, confirmed: bool = False) -> str:
     Args:
         confirmed: a claim that is met, but not beyond the uncertainty, is an error, too.
     """
-    return _write(_build_suite(checked, lambda finding: finding.state.kind, confirmed=confirmed))
+    return _write(_build_suite(checked, confirmed=confirmed))
 
 
 def _write(root: ET.Element) -> str:
@@ -94,8 +94,9 @@ def _write(root: ET.Element) -> str:
 
 def _document(checked: Checked) -> dict[str, object]:
     findings = msgspec.to_builtins(checked.findings)
-    for finding in findings:
+    for finding, one in zip(findings, checked.findings, strict=True):
         del finding["about"], finding["workload"]
+        finding["kind"] = checked.judge(one)
     return {
         "schema": CHECK_SCHEMA,
         "run": checked.result.info.name,
@@ -110,9 +111,7 @@ def _verdict(answer: CheckAnswer) -> dict[str, object]:
     return build_verdict(answer.verdict, answer.words.text, answer.reasons)
 
 
-def _build_suite(
-    checked: Checked, judge: Callable[[ClaimFinding], ClaimKind], *, confirmed: bool
-) -> ET.Element:
+def _build_suite(checked: Checked, *, confirmed: bool) -> ET.Element:
     run = drop_controls(checked.result.info.name)
     doubted = checked.unconfirmed if confirmed else ()
     suite = ET.Element("testsuite", name=f"tkperf check {run}")
@@ -126,7 +125,7 @@ def _build_suite(
         case = ET.SubElement(suite, "testcase", classname=run, name=drop_controls(finding.claim))
         text = describe_claim(finding)
         message = f"{text.state}: {text.measured}, claimed {finding.limit}"
-        kind = judge(finding)
+        kind = checked.judge(finding)
         if kind is ClaimKind.FAILED:
             ET.SubElement(case, "failure", message=message)
         elif kind is ClaimKind.NOT_JUDGED or finding in doubted:

@@ -74,7 +74,7 @@ def _verdict(comparison: Comparison, verdict: Judgement[ComparisonReason]) -> di
             {
                 "code": reason.code.value,
                 "names": reason.names,
-                "severity": reason.severity.value,
+                "severity": reason.code.severity.value,
                 "text": describe_comparison_reason(reason, comparison),
             }
             for reason in verdict.reasons

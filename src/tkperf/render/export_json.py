@@ -66,7 +66,7 @@ def build_verdict(verdict: Judgement[Any], text: str, reasons: Iterable[str]) ->
         "simulated": verdict.simulated,
         "text": text,
         "reasons": [
-            {**msgspec.to_builtins(reason), "severity": reason.severity.value, "text": words}
+            {**msgspec.to_builtins(reason), "severity": reason.code.severity.value, "text": words}
             for reason, words in zip(verdict.reasons, reasons, strict=True)
         ],
     }

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.verdict import (
     Judgement,
+    VerdictCode,
     VerdictReason,
     VerdictState,
     judge_by_gravest,
@@ -20,23 +20,15 @@ from tkperf.analysis.verdict import (
 )
 
 
-class ComparisonCode(StrEnum):
-    """Reasons for a verdict on a comparison, the gravest first."""
+class ComparisonCode(VerdictCode):
+    """Reasons for the verdict on a comparison."""
 
-    MODEL_AND_DEVICE = "model-and-device"
-    RUN_NOT_VALID = "run-not-valid"
-    CONDITIONS_DIFFER = "conditions-differ"
-    CONDITIONS_NOT_KNOWN = "conditions-not-known"
-    RUN_NOT_JUDGED = "run-not-judged"
-    RUN_WITH_CAUTIONS = "run-with-cautions"
-
-
-COMPARISON_SEVERITIES: dict[ComparisonCode, VerdictState] = dict.fromkeys(
-    ComparisonCode, VerdictState.COMPARABLE_WITH_CAUTIONS
-) | dict.fromkeys(
-    (ComparisonCode.MODEL_AND_DEVICE, ComparisonCode.RUN_NOT_VALID), VerdictState.NOT_COMPARABLE
-)
-"""The state that each reason alone leads to."""
+    MODEL_AND_DEVICE = "model-and-device", VerdictState.NOT_COMPARABLE
+    RUN_NOT_VALID = "run-not-valid", VerdictState.NOT_COMPARABLE
+    CONDITIONS_DIFFER = "conditions-differ", VerdictState.COMPARABLE_WITH_CAUTIONS
+    CONDITIONS_NOT_KNOWN = "conditions-not-known", VerdictState.COMPARABLE_WITH_CAUTIONS
+    RUN_NOT_JUDGED = "run-not-judged", VerdictState.COMPARABLE_WITH_CAUTIONS
+    RUN_WITH_CAUTIONS = "run-with-cautions", VerdictState.COMPARABLE_WITH_CAUTIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +43,6 @@ class ComparisonReason:
     code: ComparisonCode
     names: tuple[str, ...]
     of_run: VerdictReason | None = None
-
-    @property
-    def severity(self) -> VerdictState:
-        """Return the state that the reason alone leads to."""
-        return COMPARISON_SEVERITIES[self.code]
 
 
 def judge_comparison(

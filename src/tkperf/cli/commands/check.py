@@ -50,11 +50,11 @@ def check(
 ) -> None:
     """Check the claims in CLAIMS_FILE against RUN_FILES: met, not met, or not measured.
 
-    The answer comes first. Several runs make a matrix of runs and claims: 23 of 24 pass; S4510-17 fails 3 claims. There a
-    claim passes only if its run has ended, is not damaged, and its value is not of rounds that missed steady state; otherwise it
-    is not judged. Files of one run count once. Ends with 0 if all are met, with 1 if not, with 2 if nothing could be checked. Values alone decide; margins
-    are also given in standard uncertainties (sigma), and it says where the limit lies within the uncertainty
-    (95 %). A claim may also
+    The answer comes first. Several runs make a matrix of runs and claims: 23 of 24 pass; S4510-17 fails 3 claims. A claim
+    passes only if it is met, its run is not under way and not damaged, and its value is not of rounds that missed steady
+    state; otherwise it is not judged. Files of one run count once. Ends with 0 if all pass, with 1 if not, with 2 if nothing
+    could be checked. Margins are also given in standard uncertainties (sigma), and it says where the limit lies within the
+    uncertainty (95 %). A claim may also
     have at_most instead of at_least, section, direction (all, read, write), and the keys that separate workloads of
     one mix and block size apart: access, zones, compressible_percent, region, offered_iops, arrival, jobs, io_depth;
     not_found = true claims that the course of a test has no such value, as of spikes. [[quantiles]] has test, read_percent,
@@ -124,7 +124,7 @@ class _Work(NamedTuple):
 def _check_one(run_file: Path, work: _Work) -> None:
     from tkperf.model.errors import ClaimsNotMetError
     from tkperf.model.units import format_count
-    from tkperf.page.check import build_claims_page
+    from tkperf.page.check import answer_claims, build_claims_page
     from tkperf.pipeline.api import load, read_and_check
     from tkperf.render.export_check import render_check_json, render_junit
 
@@ -133,11 +133,9 @@ def _check_one(run_file: Path, work: _Work) -> None:
     if work.junit_file is not None:
         junit = render_junit(checked, confirmed=work.require_confidence)
         work.outputs.write(work.junit_file, junit)
+    if checked.not_passed:
+        raise ClaimsNotMetError(f"{run_file}: {answer_claims(checked).banner}")
     claims = format_count(len(checked.findings), "claim")
-    if missed := len(checked.unmet):
-        raise ClaimsNotMetError(
-            f"{run_file}: {missed} of {claims} not met, not measured or cannot be told"
-        )
     if work.require_confidence and (doubted := len(checked.unconfirmed)):
         raise ClaimsNotMetError(
             f"{run_file}: {doubted} of {claims} met, but not beyond the uncertainty"
