@@ -11,6 +11,9 @@ import pytest
 
 from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tkperf.analysis.comparing.verdict import ComparisonCode
+from tkperf.analysis.outlook import PlanCode
+from tkperf.analysis.overview import StatusCode
+from tkperf.analysis.readiness import DeviceCode, HostCode, RestoreCode, TuneCode
 from tkperf.analysis.results import END_LOST, ResumptionResult, RunResult, StepHost
 from tkperf.analysis.telemetry import DriveTelemetry
 from tkperf.analysis.verdict import (
@@ -26,7 +29,9 @@ from tkperf.model.run_info import IMPORTED
 from tkperf.model.steady_state import judge
 from tkperf.page.verdict import describe_verdict
 
-KINDS: tuple[type[VerdictCode], ...] = (ReasonCode, CheckCode, ComparisonCode)
+KINDS: tuple[type[VerdictCode], ...] = (
+    ReasonCode, CheckCode, ComparisonCode, PlanCode, DeviceCode, HostCode, TuneCode, RestoreCode, StatusCode,
+)  # fmt: skip
 METHOD = Path(__file__).parents[2] / "docs/method.md"
 STEADY = made_up_section("IOPS", {FOUR_KIB_WRITES: (100.0,) * 5})
 STEP = StepHost(

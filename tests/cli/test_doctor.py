@@ -24,6 +24,7 @@ from tkperf.page.doctor import (
 )
 from tkperf.page.verdict import NoteLevel
 from tkperf.pipeline.diagnosis import TOOLS, HostDiagnosis
+from tkperf.render.export_json import build_verdict
 from tkperf.render.terminal.doctor import print_host_page
 
 OK = AuditFinding(subject="CPU governor", level=AuditLevel.OK, found="performance", why="clocks")
@@ -201,3 +202,35 @@ def test_lines_have_whole_words_and_commands_can_be_copied() -> None:
     assert lines[ended].endswith(" \\")
     joined = lines[ended].removesuffix("\\") + lines[ended + 1]
     assert joined.split() == command.split()
+
+
+@pytest.mark.parametrize(
+    ("call", "state"),
+    [
+        (["doctor", "sim:client-tlc"], "can be tested"),
+        (["plan", "ssd", "x", "sim:client-tlc"], "can run"),
+        (["status"], "valid"),
+    ],
+)
+def test_each_document_has_its_verdict(
+    call: list[str], state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under one key, with the same parts as a run's."""
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, [*call, "--json"])
+    assert done.exit_code == 0, done.output
+    verdict = json.loads(done.stdout)["verdict"]
+    assert set(verdict) == {"state", "simulated", "text", "reasons"}
+    assert verdict["state"] == state or call == ["status"]
+
+
+def test_reasons_have_codes() -> None:
+    """Those of a device, with what they are about, as JSON has them."""
+    page = build_device_page(a_device(ADVICE, DISTURBS, data=["ext4"]))
+    verdict = build_verdict(page.verdict)
+    assert verdict["state"] == "can be tested with cautions"
+    assert [(one["code"], one["names"]) for one in verdict["reasons"]] == [
+        ("holds-data", ("ext4",)),
+        ("would-disturb", ("link",)),
+        ("may-disturb", ("idle states",)),
+    ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import tkperf
-from tkperf.analysis.outlook import REFUSAL, Outlook, PlanState
+from tkperf.analysis.outlook import REFUSAL, Outlook, judge_plan
+from tkperf.analysis.verdict import VerdictState
 from tkperf.model.record import RunWarning
 from tkperf.page.plan import build_plan_page, describe_plan_verdict
 from tkperf.pipeline.outlook import ASSUMED, look_out, parse_rating
@@ -29,17 +30,17 @@ def test_the_gravest_reason_decides() -> None:
     """A refusal precedes everything; a warning or a high cost is a caution; a dropped block size is none."""
     outlook = replace(outlook_of("tp"), simulated=False, asks=True)
     confirm = "; nothing is written before you confirm"
-    assert outlook.state is PlanState.CAN_RUN
+    assert judge_plan(outlook).state is VerdictState.CAN_RUN
     assert describe_plan_verdict(outlook).text.endswith(
         f" without purging, writes 960.2 GB to 2.5 TB{confirm}"
     )
     known = RunWarning(code="preparation", text="block size 0.5 KiB left out")
-    assert replace(outlook, warnings=(known,)).state is PlanState.CAN_RUN
+    assert judge_plan(replace(outlook, warnings=(known,))).state is VerdictState.CAN_RUN
     slow = replace(outlook, device={**outlook.device, "link_downgraded": True})
-    assert slow.state is PlanState.CAUTIONS
+    assert judge_plan(slow).state is VerdictState.CAN_RUN_WITH_CAUTIONS
     assert "; its link runs below what it could do;" in describe_plan_verdict(slow).text
     dear = outlook_of("tp", rated="20TBW")
-    assert dear.state is PlanState.CAUTIONS
+    assert judge_plan(dear).state is VerdictState.CAN_RUN_WITH_CAUTIONS
     assert (
         "4.8 % to 12 % of the rated endurance (more than 5 %)" in describe_plan_verdict(dear).text
     )

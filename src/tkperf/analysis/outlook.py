@@ -7,6 +7,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from operator import attrgetter
 
+from tkperf.analysis.verdict import (
+    Judgement,
+    NamedReason,
+    VerdictCode,
+    VerdictState,
+    judge_by_gravest,
+)
 from tkperf.model.record import RunWarning
 from tkperf.model.workload import Workload
 from tkperf.procedures import Profile, Test
@@ -122,12 +129,13 @@ def _count_alike(stages: Sequence[Stage], at: int, size: int) -> int:
 _key = attrgetter("test", "section", "longest_s", "most_bytes")
 
 
-class PlanState(StrEnum):
-    """States of a plan, the gravest last."""
+class PlanCode(VerdictCode):
+    """Reasons for the verdict on a plan."""
 
-    CAN_RUN = "can run"
-    CAUTIONS = "can run with cautions"
-    REFUSED = "would be refused"
+    REFUSED = "would-be-refused", VerdictState.REFUSED
+    COSTS_MUCH = "costs-much", VerdictState.CAN_RUN_WITH_CAUTIONS
+    SLOW_LINK = "slow-link", VerdictState.CAN_RUN_WITH_CAUTIONS
+    WARNINGS = "warnings", VerdictState.CAN_RUN_WITH_CAUTIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,23 +208,37 @@ class Outlook:
         return self.shares is not None and self.shares[1] >= MUCH_OF_A_LIFE
 
     @property
-    def refusals(self) -> tuple[str, ...]:
-        """Reasons for which a run would be refused now."""
-        return tuple(one.text for one in self.warnings if one.code == REFUSAL)
-
-    @property
-    def cautions(self) -> tuple[RunWarning, ...]:
-        """Warnings of what would make the result doubtful, or the run fail."""
-        return tuple(one for one in self.warnings if one.code not in (REFUSAL, _PREPARATION))
-
-    @property
     def has_slow_link(self) -> bool:
         """Return whether the device's link runs below what it could do."""
         return bool(self.device.get("link_downgraded"))
 
     @property
-    def state(self) -> PlanState:
-        if self.refusals:
-            return PlanState.REFUSED
-        cautions = self.costs_much or self.cautions or self.has_slow_link
-        return PlanState.CAUTIONS if cautions else PlanState.CAN_RUN
+    def refusals(self) -> tuple[str, ...]:
+        """Reasons for which a run would be refused now."""
+        return tuple(one.text for one in self.warnings if one.code == REFUSAL)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Warnings of what would make the result doubtful, or the run fail."""
+        return tuple(one.text for one in self.warnings if one.code not in (REFUSAL, _PREPARATION))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Facts about the device and the profile that are no cautions."""
+        return tuple(one.text for one in self.warnings if one.code == _PREPARATION)
+
+
+def judge_plan(outlook: Outlook) -> Judgement[NamedReason]:
+    """Return whether the run could begin, and with which cautions."""
+    found = {
+        PlanCode.REFUSED: outlook.refusals,
+        PlanCode.COSTS_MUCH: outlook.costs_much,
+        PlanCode.SLOW_LINK: outlook.has_slow_link,
+        PlanCode.WARNINGS: outlook.cautions,
+    }
+    reasons = [
+        NamedReason(code=code, names=of if isinstance(of, tuple) else ())
+        for code, of in found.items()
+        if of
+    ]
+    return judge_by_gravest(reasons, VerdictState.CAN_RUN, simulated=outlook.simulated)

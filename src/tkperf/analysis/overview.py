@@ -6,12 +6,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tkperf.analysis.run_results import analyse
-from tkperf.analysis.verdict import VerdictState, judge_run
+from tkperf.analysis.verdict import (
+    Judgement,
+    NamedReason,
+    VerdictCode,
+    VerdictState,
+    judge_by_gravest,
+    judge_run,
+)
 from tkperf.model.record import LogEntry, RunRecord, RunStatus
 from tkperf.runner.progress import Progress, describe_place, find_progress
 
 KILLED_STATE, IMPORTED_STATE = "killed", "imported"
 """States of a run that its file does not name: its process was killed; another tool measured."""
+
+
+class StatusCode(VerdictCode):
+    """Reasons for the verdict on a list of runs."""
+
+    NOT_VALID = "run-not-valid", VerdictState.NOT_VALID
+    RUNNING = "run-under-way", VerdictState.RUNNING
+    INTERRUPTED = "run-interrupted", VerdictState.INTERRUPTED
+    NOT_JUDGED = "run-not-judged", VerdictState.NOT_JUDGED
+    CAUTIONS = "run-with-cautions", VerdictState.CAUTIONS
+    NOT_READ = "file-not-read", VerdictState.CAUTIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +111,33 @@ def build_overview(
         disturbed_steps=disturbed_steps,
         verdict=_judge(record) if judged else None,
     )
+
+
+def judge_runs(runs: Sequence[RunOverview], not_read: Sequence[str] = ()) -> Judgement[NamedReason]:
+    """Return the gravest verdict of several runs; ``not_read``: files that cannot be read."""
+    found: dict[StatusCode, list[str]] = {StatusCode.NOT_READ: list(not_read)}
+    for run in runs:
+        code = _CODES.get(_STATES.get(run.state, run.verdict))
+        if code is not None:
+            found.setdefault(code, []).append(run.run_file)
+    reasons = [NamedReason(code=code, names=tuple(names)) for code, names in found.items() if names]
+    simulated = any(run.simulated for run in runs)
+    return judge_by_gravest(reasons, VerdictState.VALID, simulated=simulated)
+
+
+# Verdicts of runs that were not judged.
+_STATES: dict[str, VerdictState | None] = {
+    RunStatus.FAILED: VerdictState.NOT_VALID,
+    RunStatus.RUNNING: VerdictState.RUNNING,
+}
+_CODES: dict[VerdictState | None, StatusCode] = {
+    VerdictState.NOT_VALID: StatusCode.NOT_VALID,
+    VerdictState.RUNNING: StatusCode.RUNNING,
+    VerdictState.INTERRUPTED: StatusCode.INTERRUPTED,
+    VerdictState.NOT_JUDGED: StatusCode.NOT_JUDGED,
+    VerdictState.CAUTIONS: StatusCode.CAUTIONS,
+    None: StatusCode.NOT_JUDGED,
+}
 
 
 def _judge(record: RunRecord) -> VerdictState:

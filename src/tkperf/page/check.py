@@ -38,8 +38,7 @@ from tkperf.page.verdict import (
     NoteLevel,
     Verdict,
     count_passed,
-    level_of,
-    name_verdict,
+    word_verdict,
 )
 from tkperf.page.words.conditions import find_cut_short, find_differences, find_remarks
 from tkperf.page.words.run import find_notices
@@ -227,8 +226,7 @@ class CheckAnswer:
     @property
     def words(self) -> Verdict:
         """Return the verdict as pages show it."""
-        title = name_verdict(self.verdict.state, simulated=self.verdict.simulated)
-        return Verdict(level=level_of(self.verdict.state), title=title, reasons=(self.banner,))
+        return word_verdict(self.verdict, self.reasons, reasons=(self.banner,))
 
 
 def answer_check(files: Sequence[CheckedFile]) -> CheckAnswer:

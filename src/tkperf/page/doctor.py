@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tkperf.analysis.host import ADVICE, DISTURBS, UNKNOWN, HostFinding, host_findings
+from tkperf.analysis.readiness import (
+    SIMULATED_DRIVE,
+    Data,
+    DeviceCode,
+    HostCode,
+    TuneCode,
+    find_changes,
+    find_not_tuned,
+    find_settings,
+    is_changed,
+    judge_device,
+    judge_host,
+    judge_restored,
+    judge_tuning,
+)
+from tkperf.analysis.verdict import NamedReason
 from tkperf.model.units import format_count
 from tkperf.page.facts import SLOW_LINK, list_device_facts, word
 from tkperf.page.page import TableView
-from tkperf.page.verdict import NoteLevel, Verdict
+from tkperf.page.verdict import NoteLevel, Verdict, word_verdict
 from tkperf.page.wording import NOT_KNOWN_TEXT
-
-Data = Mapping[str, Any]
-"""A document of ``--json``, or a part of one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +53,8 @@ class HostPage:
     blocks: tuple[TableView | ItemList, ...] = ()
 
 
-# Kinds of targets.
-_BLOCK, _SIMULATED = "block device", "simulated drive"
+# Kind of a target with all facts.
+_BLOCK = "block device"
 # Facts that a run's page has as the platform's.
 _NEAR = {
     "host_adapter": "Host adapter", "numa_node": "NUMA node", "rotation_rate_rpm": "Rotation rate (1/min)",
@@ -56,11 +68,11 @@ def build_device_page(found: Data) -> HostPage:
     """Build the page of a device: its facts, purges, telemetry, and the host."""
     facts, objections = found["facts"], found["objections"]
     findings = host_findings({"audit": found["host"]})
-    confirmed = not objections and facts["kind"] != _SIMULATED
+    confirmed = not objections and facts["kind"] != SIMULATED_DRIVE
     against = [objection["text"] for objection in objections] if len(objections) > 1 else []
     consent = Item(text="", command=f"--yes-destroy {found['confirm_id']}")
     return HostPage(
-        verdict=_judge_device(found, findings),
+        verdict=_word_device(found),
         blocks=(
             _list("Objections", map(_item, against)),
             _list("To confirm its erasure", [consent] if confirmed else []),
@@ -116,13 +128,13 @@ def build_host_page(found: Data) -> HostPage:
     """Build the page of the host: whether it can measure, the programs that tkperf uses, and what disturbs."""
     findings = host_findings({"audit": found["audit"]})
     programs = found["programs"]
-    missing = [program["name"] for program in programs if program["state"] is None]
     install = f"sudo apt-get install {' '.join(found['packages'])}"
     return HostPage(
-        verdict=_judge_host(found, missing, findings),
+        verdict=_word_host(found),
         blocks=(
             _list(
-                "To install what is missing", [Item(text="", command=install)] if missing else []
+                "To install what is missing",
+                [Item(text="", command=install)] if found["missing"] else [],
             ),
             TableView(
                 title="Programs that tkperf uses",
@@ -139,30 +151,26 @@ def build_host_page(found: Data) -> HostPage:
 
 def build_tune_page(found: Data, *, applied: bool, is_file: bool) -> HostPage:
     """Build the page of the host's settings for measuring a device; ``applied``: they were set."""
-    settings = [row for row in found["settings"] if row["wanted"] is not None]
-    own = {row["subject"] for row in settings}
-    rest = [
-        one
-        for one in _by_gravity(host_findings({"audit": found["host"]}))
-        if one.level in _REMARKABLE and one.title not in own
-    ]
-    changes = found["changed"] if applied else [row for row in settings if _is_changed(row)]
+    settings = find_settings(found)
+    changes = found["changed"] if applied else find_changes(found)
     outcome = "changed and verified" if applied else "would be changed, nothing was set"
     what = f"{format_count(len(changes), 'setting')} {outcome}"
-    disturbed = any(one.level == DISTURBS for one in rest) or (changes and not applied)
+    judged = judge_tuning(found, applied=applied)
+    texts = {reason.code: _word(reason) for reason in judged.reasons}
     queue = "the queue of a file's drive is left alone: it has other users"
     return HostPage(
-        verdict=Verdict(
-            level=NoteLevel.CAUTION if disturbed else NoteLevel.INFORMATION,
+        verdict=word_verdict(
+            judged,
+            texts.values(),
             title=what if changes else f"Nothing to {'change' if settings else 'set here'}",
-            reasons=tuple(_count(rest)),
+            reasons=(text for code, text in texts.items() if code is not TuneCode.WOULD_CHANGE),
         ),
         blocks=(
             _list("Set", map(_item, found["changed"])),
             _list("To put it back", [_RESTORE] if found["changed"] else []),
             _list("Settings", () if applied else _setting_items(settings)),
             _list("Not set", [_item(queue)] if is_file else []),
-            _list("For you to change", map(_finding_item, rest)),
+            _list("For you to change", map(_finding_item, _by_gravity(find_not_tuned(found)))),
         ),
     )
 
@@ -175,9 +183,9 @@ def build_restored_page(found: Data) -> HostPage:
         title = "Nothing to put back: this host was rebooted since"
     elif not (put_back or left or kept_for or found["failed"]):
         title = "Nothing to put back"
-    level = NoteLevel.CAUTION if left else NoteLevel.INFORMATION
+    judged = judge_restored(found)
     return HostPage(
-        verdict=Verdict(level=NoteLevel.FAILURE if found["failed"] else level, title=title),
+        verdict=word_verdict(judged, map(_word, judged.reasons), title=title, reasons=()),
         blocks=(
             _list("Put back", map(_item, put_back)),
             _list("Left unchanged", (Item(text=text, level=NoteLevel.CAUTION) for text in left)),
@@ -186,66 +194,45 @@ def build_restored_page(found: Data) -> HostPage:
     )
 
 
-def _judge_device(found: Data, findings: Sequence[HostFinding]) -> Verdict:
-    facts, objections = found["facts"], found["objections"]
-    if objections:
-        several = f"{len(objections)} objections"
-        reason = objections[0]["text"] if len(objections) == 1 else several
-        return Verdict(
-            level=NoteLevel.FAILURE, title="Cannot be tested", reasons=(reason.rstrip("."),)
-        )
-    if facts["kind"] == _SIMULATED:
-        return Verdict(
-            level=NoteLevel.INFORMATION,
-            title="SIMULATED. Can be tested",
-            reasons=(
-                f"a model, no device; 'tkperf ssd NAME {facts['path']}' rehearses a run on it",
-            ),
-        )
-    cautions = [
-        *([f"it holds {', '.join(found['data'])}"] if found["data"] else []),
-        *([SLOW_LINK] if facts["link_downgraded"] else []),
-    ]
-    return _judge(
-        "Can be tested", cautions, findings, clean="nothing is seen that would disturb a run"
-    )
+def _word_device(found: Data) -> Verdict:
+    judged = judge_device(found)
+    texts = [_word(reason) for reason in judged.reasons]
+    if judged.simulated and not texts:
+        path = found["facts"]["path"]
+        reasons = [f"a model, no device; 'tkperf ssd NAME {path}' rehearses a run on it"]
+    elif len(found["objections"]) > 1:
+        reasons = [f"{len(texts)} objections"]
+    else:
+        reasons = texts or ["nothing is seen that would disturb a run"]
+    return word_verdict(judged, texts, reasons=reasons)
 
 
-def _judge_host(found: Data, missing: Sequence[str], findings: Sequence[HostFinding]) -> Verdict:
-    named = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
-    if not found["could_measure"]:
-        return Verdict(
-            level=NoteLevel.FAILURE,
-            title="Cannot measure",
-            # Words instead of a version say why fio cannot be used.
-            reasons=(found["fio"] if " " in found["fio"] else named,),
-        )
-    return _judge(
-        "Can measure",
-        [*([named] if missing else []), *found["remarks"]],
-        findings,
-        clean="nothing is missing, and nothing is seen that would disturb a run",
-    )
+def _word_host(found: Data) -> Verdict:
+    judged = judge_host(found)
+    texts = [_word(reason) for reason in judged.reasons]
+    clean = "nothing is missing, and nothing is seen that would disturb a run"
+    return word_verdict(judged, texts, reasons=texts or [clean])
 
 
-def _judge(
-    title: str, cautions: Sequence[str], findings: Sequence[HostFinding], *, clean: str
-) -> Verdict:
-    """Return the verdict on what can be used: with cautions if there are any, or if something would disturb."""
-    with_cautions = bool(cautions) or any(one.level == DISTURBS for one in findings)
-    return Verdict(
-        level=NoteLevel.CAUTION if with_cautions else NoteLevel.INFORMATION,
-        title=f"{title} with cautions" if with_cautions else title,
-        reasons=(*cautions, *_count(findings)) or (clean,),
-    )
-
-
-def _count(findings: Sequence[HostFinding]) -> Iterator[str]:
-    """Yield ``2 things would disturb a run (CPU governor, link)``, ``1 thing may disturb a run (swap)``."""
-    for level, verb in ((DISTURBS, "would"), (ADVICE, "may")):
-        of_level = dict.fromkeys(one.title for one in findings if one.level == level)
-        if of_level:
-            yield f"{format_count(len(of_level), 'thing')} {verb} disturb a run ({', '.join(of_level)})"
+def _word(reason: NamedReason) -> str:
+    """Return a reason in words: ``2 things would disturb a run (CPU governor, link)``, ``fio is missing``."""
+    names = ", ".join(reason.names)
+    things = format_count(len(reason.names), "thing")
+    match reason.code:
+        case DeviceCode.HOLDS_DATA:
+            return f"it holds {names}"
+        case DeviceCode.SLOW_LINK:
+            return SLOW_LINK
+        case HostCode.NEEDED | HostCode.MISSING:
+            return f"{names} {'is' if len(reason.names) == 1 else 'are'} missing"
+        case DeviceCode.WOULD_DISTURB | HostCode.WOULD_DISTURB | TuneCode.WOULD_DISTURB:
+            return f"{things} would disturb a run ({names})"
+        case DeviceCode.MAY_DISTURB | HostCode.MAY_DISTURB | TuneCode.MAY_DISTURB:
+            return f"{things} may disturb a run ({names})"
+        case TuneCode.WOULD_CHANGE:
+            return f"{format_count(len(reason.names), 'setting')} would be changed"
+        case _:
+            return names.rstrip(".")
 
 
 def _host_lists(findings: Sequence[HostFinding]) -> tuple[ItemList, ItemList]:
@@ -287,21 +274,17 @@ def _setting_items(settings: Iterable[Data]) -> Iterator[Item]:
     for rows in alike.values():
         first, more = rows[0], len(rows) - 1
         now = first["now"] or NOT_KNOWN_TEXT
-        change = f"{now} -> {first['wanted']}" if _is_changed(first) else f"{now}, stays"
+        change = f"{now} -> {first['wanted']}" if is_changed(first) else f"{now}, stays"
         if first["offered"] is False:
             change = f"{now}, stays ({first['wanted']} is not offered)"
         yield Item(
             text=f"{first['subject']}: {change}",
-            level=NoteLevel.CAUTION if _is_changed(first) else NoteLevel.INFORMATION,
+            level=NoteLevel.CAUTION if is_changed(first) else NoteLevel.INFORMATION,
             details=(
                 f"why: {first['why']}",
                 f"{first['path']} and {more} more" if more else first["path"],
             ),
         )
-
-
-def _is_changed(row: Data) -> bool:
-    return row["now"] is not None and row["now"] != row["wanted"] and row["offered"] is not False
 
 
 def _describe_telemetry(found: Data) -> Iterator[str]:

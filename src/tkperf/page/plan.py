@@ -8,25 +8,21 @@ from tkperf.analysis.outlook import (
     MUCH_OF_A_LIFE,
     PURGE,
     Outlook,
-    PlanState,
+    PlanCode,
     Repeated,
     Stage,
     fold,
+    judge_plan,
     sum_bytes,
     sum_times_s,
 )
+from tkperf.analysis.verdict import VerdictCode
 from tkperf.model.units import NOT_MEASURED, format_capacity, format_count, format_durations
 from tkperf.page.facts import SLOW_LINK, describe_device
 from tkperf.page.page import ReportView, TableView
-from tkperf.page.verdict import NoteLevel, Verdict, name_verdict
+from tkperf.page.verdict import Verdict, word_verdict
 from tkperf.page.wording import NOT_KNOWN_TEXT
 from tkperf.procedures import Circumstances
-
-_LEVELS = {
-    PlanState.CAN_RUN: NoteLevel.INFORMATION,
-    PlanState.CAUTIONS: NoteLevel.CAUTION,
-    PlanState.REFUSED: NoteLevel.FAILURE,
-}
 
 
 def build_plan_page(outlook: Outlook) -> ReportView:
@@ -64,30 +60,29 @@ def build_plan_page(outlook: Outlook) -> ReportView:
 
 def describe_plan_verdict(outlook: Outlook) -> Verdict:
     """Return the answer: whether the run could begin, its time, the amount written and its share of a life."""
-    return Verdict(
-        level=_LEVELS[outlook.state],
-        title=name_verdict(outlook.state, simulated=outlook.simulated),
-        reasons=tuple(_reasons(outlook)),
-    )
-
-
-def _reasons(outlook: Outlook) -> Iterator[str]:
-    yield from outlook.refusals
+    judged = judge_plan(outlook)
+    cost = f"more than {_percent(MUCH_OF_A_LIFE)}"
+    words: dict[VerdictCode, str] = {
+        PlanCode.COSTS_MUCH: f"it may write {cost} of the rated endurance",
+        PlanCode.SLOW_LINK: SLOW_LINK,
+    }
     sums = [
         format_count(len(outlook.tests), "test"),
         describe_time(outlook),
         f"writes {_amounts(outlook.stages)}",
     ]
     if outlook.shares is not None:
-        more = f" (more than {_percent(MUCH_OF_A_LIFE)})" if outlook.costs_much else ""
+        more = f" ({cost})" if outlook.costs_much else ""
         sums.append(f"{_shares(outlook.shares)} of the rated endurance{more}")
-    yield ", ".join(sums)
+    reasons = [*outlook.refusals, ", ".join(sums)]
     if outlook.has_slow_link:
-        yield SLOW_LINK
+        reasons.append(SLOW_LINK)
     if outlook.cautions:
-        yield f"{format_count(len(outlook.cautions), 'warning')} below"
+        reasons.append(f"{format_count(len(outlook.cautions), 'warning')} below")
     if outlook.asks and not outlook.refusals:
-        yield "nothing is written before you confirm"
+        reasons.append("nothing is written before you confirm")
+    texts = ("; ".join(reason.names) or words[reason.code] for reason in judged.reasons)
+    return word_verdict(judged, texts, reasons=reasons)
 
 
 def warn_of_cost(outlook: Outlook) -> str | None:
@@ -173,6 +168,7 @@ def _conditions(outlook: Outlook) -> Iterator[tuple[str, str]]:
     if outlook.shares is not None:
         yield "life", f"{_shares(outlook.shares)} of its rating ({outlook.rated_as})"
     yield from outlook.conditions
+    yield from (("note", text) for text in outlook.remarks)
     cache = profile.write_cache.setting
     if cache != "keep" and outlook.device.get("kind") != "file" and not raid:
         yield "cache", f"volatile write cache {cache} during the run"

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from tkperf.analysis.overview import RunOverview
-from tkperf.analysis.verdict import VerdictState
+from tkperf.analysis.overview import RunOverview, StatusCode, judge_runs
+from tkperf.analysis.verdict import VerdictCode, VerdictState
 from tkperf.model.record import RunStatus
 from tkperf.model.units import NOT_MEASURED, format_count, format_duration, format_durations
-from tkperf.page.verdict import NoteLevel, Verdict, find_gravest, level_of, name_verdict
+from tkperf.page.verdict import (
+    NoteLevel,
+    Verdict,
+    find_gravest,
+    level_of,
+    name_verdict,
+    word_verdict,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,53 +39,62 @@ class StatusView:
     notes: tuple[str, ...]
 
 
-def build_status(runs: Sequence[RunOverview], *, unreadable: int = 0) -> StatusView:
-    """Build the list of runs; ``unreadable`` counts files that could not be read."""
-    levels = tuple(_level_of(run) for run in runs)
-    without = any(run.verdict is None for run in runs)
+def build_status(runs: Sequence[RunOverview], *, not_read: Sequence[str] = ()) -> StatusView:
+    """Build the list of runs; ``not_read``: files that could not be read."""
     return StatusView(
-        verdict=Verdict(
-            level=find_gravest((*levels, *[NoteLevel.CAUTION] * bool(unreadable))),
-            title=format_count(len(runs), "run"),
-            reasons=(", ".join(_count(runs, unreadable)),),
-        ),
+        verdict=describe_runs_verdict(runs, not_read),
         columns=tuple(
             StatusColumn(
                 title=title, cells=tuple(map(cell, runs)), priority=priority, numeric=numeric
             )
             for title, cell, priority, numeric in _COLUMNS
         ),
-        levels=levels,
-        notes=("with so many runs none is judged: name those to judge",) if without else (),
+        levels=tuple(level_of(judge_runs((run,)).state) for run in runs),
+        notes=("with so many runs none is judged: name those to judge",)
+        if any(run.verdict is None for run in runs)
+        else (),
     )
 
 
-def _is_not_valid(run: RunOverview) -> bool:
-    return run.verdict is VerdictState.NOT_VALID or run.state == RunStatus.FAILED
+def describe_runs_verdict(runs: Sequence[RunOverview], not_read: Sequence[str] = ()) -> Verdict:
+    """Return the verdict on several runs in words: ``3 runs: 1 running, 2 ended, 1 of them not valid``."""
+    judged = judge_runs(runs, not_read)
+    counts = {reason.code: len(reason.names) for reason in judged.reasons}
+    running = counts.get(StatusCode.RUNNING, 0)
+    verdict = word_verdict(
+        judged,
+        (f"{count} {_WORDS[code]}" for code, count in counts.items()),
+        title=format_count(len(runs), "run"),
+        reasons=(", ".join(_count(counts, running, len(runs) - running)),),
+    )
+    # A run under way hides no other.
+    levels = (level_of(reason.code.severity) for reason in judged.reasons)
+    return replace(verdict, level=find_gravest(levels))
 
 
-def _level_of(run: RunOverview) -> NoteLevel:
-    return NoteLevel.FAILURE if _is_not_valid(run) else level_of(run.verdict)
+_WORDS: dict[VerdictCode, str] = {
+    StatusCode.NOT_VALID: "not valid",
+    StatusCode.RUNNING: "running",
+    StatusCode.INTERRUPTED: "interrupted",
+    StatusCode.NOT_JUDGED: "not judged",
+    StatusCode.CAUTIONS: "valid with cautions",
+    StatusCode.NOT_READ: "cannot be read",
+}
 
 
-def _count(runs: Sequence[RunOverview], unreadable: int) -> Iterator[str]:
+def _count(counts: Mapping[VerdictCode, int], running: int, ended: int) -> Iterator[str]:
     """Yield ``1 running``, ``6 ended``, ``1 of them not valid``, ``2 interrupted``."""
-    ended = [run for run in runs if run.state != RunStatus.RUNNING]
-    if running := len(runs) - len(ended):
+    if running:
         yield f"{running} running"
     if ended:
-        yield f"{len(ended)} ended"
+        yield f"{ended} ended"
     of_them = " of them"
-    for count, words in (
-        (sum(map(_is_not_valid, ended)), VerdictState.NOT_VALID),
-        (sum(one.verdict is VerdictState.INTERRUPTED for one in ended), VerdictState.INTERRUPTED),
-        (sum(one.verdict is VerdictState.CAUTIONS for one in ended), VerdictState.CAUTIONS),
-    ):
-        if count:
-            yield words if count == len(ended) else f"{count}{of_them} {words}"
+    for code in (StatusCode.NOT_VALID, StatusCode.INTERRUPTED, StatusCode.CAUTIONS):
+        if count := counts.get(code):
+            yield _WORDS[code] if count == ended else f"{count}{of_them} {_WORDS[code]}"
             of_them = ""
-    if unreadable:
-        yield f"{format_count(unreadable, 'more file')} cannot be read"
+    if not_read := counts.get(StatusCode.NOT_READ):
+        yield f"{format_count(not_read, 'more file')} cannot be read"
 
 
 def _result(run: RunOverview) -> str:

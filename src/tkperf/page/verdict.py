@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from tkperf.analysis.claim_findings import Checked, ClaimKind
 from tkperf.analysis.results import RunResult
-from tkperf.analysis.verdict import NO_PURGE, ReasonCode, VerdictReason, VerdictState, judge_run
+from tkperf.analysis.verdict import (
+    NO_PURGE,
+    Judgement,
+    ReasonCode,
+    VerdictReason,
+    VerdictState,
+    judge_run,
+)
 from tkperf.model.units import capital, format_count
 
 
@@ -27,11 +35,15 @@ class Verdict:
     Attributes:
         title: the state: ``Valid with cautions``; ``SIMULATED`` precedes it if a model was measured.
         reasons: sentences without full stops, the gravest first.
+        judged: what it says in words.
+        texts: a text for each reason of ``judged``.
     """
 
     level: NoteLevel
     title: str
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[str, ...]
+    judged: Judgement[Any]
+    texts: tuple[str, ...]
 
     @property
     def text(self) -> str:
@@ -40,11 +52,30 @@ class Verdict:
 
 
 _LEVELS: dict[VerdictState | None, NoteLevel] = {
-    VerdictState.COMPARABLE_WITH_CAUTIONS: NoteLevel.CAUTION,
-    VerdictState.NOT_COMPARABLE: NoteLevel.FAILURE,
-    VerdictState.CAUTIONS: NoteLevel.CAUTION,
-    VerdictState.FAIL: NoteLevel.FAILURE,
-    VerdictState.NOT_VALID: NoteLevel.FAILURE,
+    **dict.fromkeys(
+        (
+            VerdictState.CAN_RUN_WITH_CAUTIONS,
+            VerdictState.CAN_BE_TESTED_WITH_CAUTIONS,
+            VerdictState.CAN_MEASURE_WITH_CAUTIONS,
+            VerdictState.TUNED_IN_PART,
+            VerdictState.PUT_BACK_IN_PART,
+            VerdictState.COMPARABLE_WITH_CAUTIONS,
+            VerdictState.CAUTIONS,
+        ),
+        NoteLevel.CAUTION,
+    ),
+    **dict.fromkeys(
+        (
+            VerdictState.REFUSED,
+            VerdictState.CANNOT_BE_TESTED,
+            VerdictState.CANNOT_MEASURE,
+            VerdictState.NOT_PUT_BACK,
+            VerdictState.NOT_COMPARABLE,
+            VerdictState.FAIL,
+            VerdictState.NOT_VALID,
+        ),
+        NoteLevel.FAILURE,
+    ),
 }
 CLAIM_LEVELS = {
     ClaimKind.FAILED: NoteLevel.FAILURE,
@@ -54,7 +85,31 @@ CLAIM_LEVELS = {
 _MOST_NAMED = 3
 
 
-def name_verdict(state: StrEnum, *, simulated: bool) -> str:
+def word_verdict(
+    judged: Judgement[Any],
+    texts: Iterable[str],
+    *,
+    title: str | None = None,
+    reasons: Iterable[str] | None = None,
+) -> Verdict:
+    """Return a verdict in words.
+
+    Args:
+        texts: a text for each of its reasons.
+        title: other words than those of the state.
+        reasons: the sentences that a page shows; None: the texts.
+    """
+    said = tuple(texts)
+    return Verdict(
+        level=level_of(judged.state),
+        title=name_verdict(judged.state, simulated=judged.simulated) if title is None else title,
+        reasons=said if reasons is None else tuple(reasons),
+        judged=judged,
+        texts=said,
+    )
+
+
+def name_verdict(state: VerdictState, *, simulated: bool) -> str:
     """Return the title of a verdict: ``Valid with cautions``, ``SIMULATED. Valid``."""
     return f"{'SIMULATED. ' if simulated else ''}{capital(state.value)}"
 
@@ -70,17 +125,18 @@ def find_gravest(levels: Iterable[NoteLevel]) -> NoteLevel:
 
 def describe_verdict(result: RunResult, checked: Checked | None = None) -> Verdict:
     """Return the verdict on a run's measurement in words, with the count of the claims that pass."""
-    verdict = judge_run(result)
-    title = name_verdict(verdict.state, simulated=verdict.simulated)
-    level = level_of(verdict.state)
-    if checked is not None:
-        title = f"{title}; {count_passed(checked)}"
-        kinds = {checked.judge(finding) for finding in checked.findings}
-        level = find_gravest(
-            (level, *(CLAIM_LEVELS[kind] for kind in kinds if kind in CLAIM_LEVELS))
-        )
-    reasons = tuple(describe_reason(reason, result) for reason in verdict.reasons)
-    return Verdict(level=level, title=title, reasons=reasons)
+    judged = judge_run(result)
+    verdict = word_verdict(judged, (describe_reason(reason, result) for reason in judged.reasons))
+    if checked is None:
+        return verdict
+    kinds = {checked.judge(finding) for finding in checked.findings}
+    return replace(
+        verdict,
+        level=find_gravest(
+            (verdict.level, *(CLAIM_LEVELS.get(kind, NoteLevel.INFORMATION) for kind in kinds))
+        ),
+        title=f"{verdict.title}; {count_passed(checked)}",
+    )
 
 
 def count_passed(checked: Checked) -> str:

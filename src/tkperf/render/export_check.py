@@ -14,7 +14,6 @@ import msgspec
 from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimKind
 from tkperf.model.units import drop_controls
 from tkperf.page.check import (
-    CheckAnswer,
     answer_check,
     answer_claims,
     build_check_page,
@@ -40,7 +39,7 @@ def render_matrix_json(files: Sequence[CheckedFile]) -> str:
     page, answer = build_check_page(files), answer_check(files)
     document = {
         "schema": MATRIX_SCHEMA,
-        "verdict": _verdict(answer),
+        "verdict": build_verdict(answer.words),
         "banner": answer.banner,
         "passes": all(one.passes for one in files),
         "claims": tuple(name_columns(files)),
@@ -100,15 +99,11 @@ def _document(checked: Checked) -> dict[str, object]:
     return {
         "schema": CHECK_SCHEMA,
         "run": checked.result.info.name,
-        "verdict": _verdict(answer_claims(checked)),
+        "verdict": build_verdict(answer_claims(checked).words),
         "notices": find_notices(checked.result),
         "warnings": tuple(find_check_warnings(checked)),
         "findings": findings,
     }
-
-
-def _verdict(answer: CheckAnswer) -> dict[str, object]:
-    return build_verdict(answer.verdict, answer.words.text, answer.reasons)
 
 
 def _build_suite(checked: Checked, *, confirmed: bool) -> ET.Element:

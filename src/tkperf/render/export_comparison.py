@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import Any
 
 from tkperf.analysis.comparing.arrangements import Cohort, History
 from tkperf.analysis.comparing.comparison import Comparison
@@ -12,7 +13,6 @@ from tkperf.analysis.comparing.verdict import ComparisonReason
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.verdict import Judgement
 from tkperf.page.comparison.findings import (
-    describe_comparison_reason,
     describe_comparison_verdict,
     find_common_notices,
     find_findings,
@@ -22,7 +22,7 @@ from tkperf.page.comparison.telemetry import find_telemetry_differences
 from tkperf.page.comparison.words import describe_loads, name_reference
 from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import find_notices
-from tkperf.render.export_json import finite
+from tkperf.render.export_json import build_verdict, finite
 from tkperf.render.export_workload import WORKLOAD, workload_row
 
 COMPARISON_SCHEMA = "tkperf-comparison/1"
@@ -65,21 +65,11 @@ def render_comparison_json(comparison: Comparison) -> str:
     return json.dumps(finite(document), indent=2, allow_nan=False)
 
 
-def _verdict(comparison: Comparison, verdict: Judgement[ComparisonReason]) -> dict[str, object]:
-    return {
-        "state": verdict.state.value,
-        "simulated": verdict.simulated,
-        "text": describe_comparison_verdict(comparison, verdict).text,
-        "reasons": [
-            {
-                "code": reason.code.value,
-                "names": reason.names,
-                "severity": reason.code.severity.value,
-                "text": describe_comparison_reason(reason, comparison),
-            }
-            for reason in verdict.reasons
-        ],
-    }
+def _verdict(comparison: Comparison, judged: Judgement[ComparisonReason]) -> dict[str, Any]:
+    verdict = build_verdict(describe_comparison_verdict(comparison, judged))
+    for reason in verdict["reasons"]:
+        del reason["of_run"]
+    return verdict
 
 
 def _run(name: str, result: RunResult) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +12,10 @@ import msgspec
 
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
-from tkperf.analysis.verdict import Judgement, judge_run
 from tkperf.model.quantity import IOS, QUANTITIES, Direction, Measure
 from tkperf.model.workload import Workload
 from tkperf.page.findings import findings, headlines
-from tkperf.page.verdict import describe_reason, describe_verdict
+from tkperf.page.verdict import Verdict, describe_verdict
 from tkperf.page.words.run import (
     describe_progress,
     describe_resumption,
@@ -42,12 +41,7 @@ def _with_words(result: RunResult) -> dict[str, Any]:
     del plain["left_out"]
     plain["info"]["notices"] = find_notices(result)
     plain["warnings"] = msgspec.to_builtins(find_warnings(result))
-    verdict = judge_run(result)
-    plain["verdict"] = build_verdict(
-        verdict,
-        describe_verdict(result).text,
-        (describe_reason(reason, result) for reason in verdict.reasons),
-    )
+    plain["verdict"] = build_verdict(describe_verdict(result))
     plain["headlines"] = msgspec.to_builtins(headlines(result))
     plain["findings"] = msgspec.to_builtins(findings(result))
     for resumption, of_plain in zip(result.resumptions, plain["resumptions"], strict=True):
@@ -59,15 +53,16 @@ def _with_words(result: RunResult) -> dict[str, Any]:
     return plain
 
 
-def build_verdict(verdict: Judgement[Any], text: str, reasons: Iterable[str]) -> dict[str, Any]:
-    """Return a verdict as plain data, with its text and that of each reason."""
+def build_verdict(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict as plain data, as each document has it."""
+    judged = verdict.judged
     return {
-        "state": verdict.state.value,
-        "simulated": verdict.simulated,
-        "text": text,
+        "state": judged.state.value,
+        "simulated": judged.simulated,
+        "text": verdict.text,
         "reasons": [
-            {**msgspec.to_builtins(reason), "severity": reason.code.severity.value, "text": words}
-            for reason, words in zip(verdict.reasons, reasons, strict=True)
+            {**msgspec.to_builtins(reason), "severity": reason.code.severity.value, "text": text}
+            for reason, text in zip(judged.reasons, verdict.texts, strict=True)
         ],
     }
 

@@ -8,6 +8,7 @@ import msgspec
 
 from tkperf.analysis.outlook import Outlook
 from tkperf.page.plan import describe_plan_verdict
+from tkperf.render.export_json import build_verdict
 
 
 def render_plan_json(outlook: Outlook, audit: list[dict[str, object]]) -> str:
@@ -15,11 +16,7 @@ def render_plan_json(outlook: Outlook, audit: list[dict[str, object]]) -> str:
     shares = outlook.shares
     document = {
         "schema": "tkperf-plan/1",
-        "verdict": {
-            "state": outlook.state,
-            "simulated": outlook.simulated,
-            "text": describe_plan_verdict(outlook).text,
-        },
+        "verdict": build_verdict(describe_plan_verdict(outlook)),
         "device": outlook.device,
         "profile": outlook.profile.name,
         "choices": outlook.choices,

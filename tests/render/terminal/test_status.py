@@ -116,7 +116,7 @@ def test_it_opens_with_a_verdict(runs: Sequence[RunOverview], says: str, level: 
 
 
 def test_a_file_that_cannot_be_read_is_counted() -> None:
-    verdict = build_status((VALID,), unreadable=2).verdict
+    verdict = build_status((VALID,), not_read=("a", "b")).verdict
     assert verdict.text == "1 run: 1 ended, 2 more files cannot be read"
     assert verdict.level is NoteLevel.CAUTION
 

@@ -59,14 +59,17 @@ def _show(
     *,
     as_json: bool,
 ) -> None:
-    """Print a document, or the page that it makes."""
+    """Print a document with its verdict, or the page that it makes."""
+    page = build_page(document)
     if as_json:
-        click.echo(json.dumps(document, indent=2))
+        from tkperf.render.export_json import build_verdict
+
+        click.echo(json.dumps({**document, "verdict": build_verdict(page.verdict)}, indent=2))
         return
     from tkperf.render.terminal.console import open_console
     from tkperf.render.terminal.doctor import print_host_page
 
-    print_host_page(build_page(document), open_console())
+    print_host_page(page, open_console())
 
 
 @click.command(cls=Command)

@@ -74,13 +74,15 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
       tkperf status
       tkperf status D3-S4510.tkperf --json | jq '.runs[0].remaining_longest_s'
     """
-    from tkperf.page.status import build_status
+    from tkperf.page.status import build_status, describe_runs_verdict
     from tkperf.pipeline.following import find_run_files, read_overview
+    from tkperf.render.export_json import build_verdict
     from tkperf.render.terminal.console import open_console
     from tkperf.render.terminal.status import print_status
 
     states: list[RunOverview] = []
     failed: list[RunFileError] = []
+    not_read: list[str] = []
     unseen: list[Writer] = []
     paths = list(run_files)
     if not paths:
@@ -91,10 +93,12 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
             states.append(read_overview(path, judged=judged))
         except RunFileError as error:
             failed.append(error)
+            not_read.append(str(path))
     if as_json:
-        click.echo(json.dumps(_as_json(states, unseen), indent=2))
+        verdict = build_verdict(describe_runs_verdict(states, not_read))
+        click.echo(json.dumps({"verdict": verdict, **_as_json(states, unseen)}, indent=2))
     elif states:
-        print_status(build_status(states, unreadable=len(failed)), open_console())
+        print_status(build_status(states, not_read=not_read), open_console())
     for writer in unseen:
         why = (
             "only that user and root see which run that is"

@@ -34,7 +34,7 @@ from tkperf.page.comparison.words import (
     format_ratio,
     name_headlines,
 )
-from tkperf.page.verdict import Verdict, describe_reason, level_of, name_verdict
+from tkperf.page.verdict import Verdict, describe_reason, word_verdict
 from tkperf.page.words.conditions import ConditionGroup
 from tkperf.page.words.run import find_notices
 from tkperf.page.words.uncertainty import two_digits
@@ -86,10 +86,10 @@ def describe_comparison_verdict(
     for reason in verdict.reasons:
         of = reason.names if reason.of_run else ()
         names.setdefault(describe_comparison_reason(reason, comparison), []).extend(of)
-    return Verdict(
-        level=level_of(verdict.state),
-        title=name_verdict(verdict.state, simulated=verdict.simulated),
-        reasons=tuple(f"{list_names(of)}: {text}" if of else text for text, of in names.items()),
+    return word_verdict(
+        verdict,
+        (describe_comparison_reason(reason, comparison) for reason in verdict.reasons),
+        reasons=(f"{list_names(of)}: {text}" if of else text for text, of in names.items()),
     )
 
 
