@@ -27,7 +27,9 @@ from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.record import LeftOut, PurgeRecord, RunStatus, StepKind
 from tkperf.model.run_info import IMPORTED
 from tkperf.model.steady_state import judge
-from tkperf.page.verdict import describe_verdict
+from tkperf.page.marking import find_level
+from tkperf.page.remarks import BADGES
+from tkperf.page.verdict import NoteLevel, describe_verdict, level_of
 
 KINDS: tuple[type[VerdictCode], ...] = (
     ReasonCode, CheckCode, ComparisonCode, PlanCode, DeviceCode, HostCode, TuneCode, RestoreCode, StatusCode,
@@ -152,3 +154,11 @@ def test_the_method_has_the_table_of_severities() -> None:
     codes = [code for kind in KINDS for code in kind]
     assert listed == [(code.value, code.severity.value) for code in codes]
     assert set(KINDS) == set(VerdictCode.__subclasses__())
+
+
+@pytest.mark.parametrize("code", BADGES)
+def test_a_badge_has_the_weight_of_its_reason(code: ReasonCode) -> None:
+    """A file target is a caution in both: its file system is part of the figures."""
+    said = find_level(f"{BADGES[code]}: why")
+    assert said is level_of(code.severity)
+    assert code is not ReasonCode.FILE_TARGET or said is NoteLevel.CAUTION

@@ -8,13 +8,15 @@ from typing import NamedTuple
 
 from tkperf.page.chart import AnyChart
 from tkperf.page.page import ChartView, ReportView
-from tkperf.page.verdict import NoteLevel
+from tkperf.page.remarks import BADGES
+from tkperf.page.verdict import NoteLevel, level_of
 from tkperf.page.wording import shorten
 
 _MOST_CHARACTERS = 40
-_INFORMATION = (
-    "SIMULATED", "FILE TARGET", "QUICK PROFILE", "IMPORTED", "OWN WORKLOAD", "REPEATED", "ADDED", "RUN RUNNING",
-)  # fmt: skip
+# Badges that say what was done, and badges that say a reason of the verdict, whose weight they have.
+_LEVELS = dict.fromkeys(
+    ("SIMULATED", "IMPORTED", "OWN WORKLOAD", "REPEATED", "ADDED"), NoteLevel.INFORMATION
+) | {keyword: level_of(code.severity) for code, keyword in BADGES.items()}
 
 
 def mark_charts(view: ReportView) -> ReportView:
@@ -79,7 +81,6 @@ def list_badges(banners: Sequence[str]) -> tuple[Badge, ...]:
 
 
 def find_level(banner: str) -> NoteLevel:
-    """Return the weight of a banner: information if it says what was done, not that anything is wrong."""
-    if banner.startswith(_INFORMATION):
-        return NoteLevel.INFORMATION
-    return NoteLevel.FAILURE if banner.startswith("RUN FAILED") else NoteLevel.CAUTION
+    """Return the weight of a banner; one that is no reason of the verdict, and not only what was done, is a caution."""
+    levels = (level for keyword, level in _LEVELS.items() if banner.startswith(keyword))
+    return next(levels, NoteLevel.CAUTION)

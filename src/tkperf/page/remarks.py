@@ -34,8 +34,7 @@ _GROUPS = {
     **dict.fromkeys(("preparation", "no-room", "not-as-new", "never-written", "would-be-refused"), _BEFORE),
 }  # fmt: skip
 
-# Keywords of badges that say the same as a reason of the verdict.
-_BADGES = {
+BADGES = {
     **{code: f"RUN {code.value.upper()}" for code in (ReasonCode.FAILED, ReasonCode.INTERRUPTED, ReasonCode.RUNNING)},
     ReasonCode.SHORT_PROFILE: "QUICK PROFILE",
     ReasonCode.DISTURBED: "DISTURBED",
@@ -46,6 +45,7 @@ _BADGES = {
     ReasonCode.DAMAGED: "DAMAGED",
     ReasonCode.FILE_TARGET: "FILE TARGET",
 }  # fmt: skip
+"""Keywords of badges that say the same as a reason of the verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ def find_badges(result: RunResult) -> tuple[str, ...]:
 def find_banners(result: RunResult) -> tuple[str, ...]:
     """Return the badges that the verdict does not say."""
     verdict = judge_run(result)
-    said = {_BADGES[reason.code] for reason in verdict.reasons if reason.code in _BADGES}
+    said = {BADGES[reason.code] for reason in verdict.reasons if reason.code in BADGES}
     return leave_out_said(find_badges(result), said, simulated=verdict.simulated)
 
 
