@@ -204,7 +204,7 @@ def _identify_block_device(descriptor: int, real: Path, status: os.stat_result) 
         logical_block_bytes=logical_bytes,
         physical_block_bytes=number(disk / "queue/physical_block_size"),
         model=text(disk / "device/model") or properties.get("ID_MODEL"),
-        serial=_serial(disk, properties),
+        serial=read_serial(disk, properties),
         wwn=text(disk / "wwid") or text(disk / "device/wwid") or properties.get("ID_WWN"),
         firmware=text(disk / "device/firmware_rev")
         or text(disk / "device/rev")
@@ -248,7 +248,7 @@ def _interface(disk: Path, properties: dict[str, str]) -> str | None:
     return "virtio" if any(component.startswith("virtio") for component in above) else None
 
 
-def _serial(disk: Path, properties: dict[str, str]) -> str | None:
+def read_serial(disk: Path, properties: dict[str, str]) -> str | None:
     """Return the serial number: from NVMe, virtio, the SCSI unit serial number page, udev, or an MD set's UUID."""
     page = binary(disk / "device/vpd_pg80")[4:]
     return (

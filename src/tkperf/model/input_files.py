@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from tkperf.model.errors import InputFileError, UsageError, reason_of
@@ -32,12 +33,18 @@ def is_toml_path(name_or_path: str) -> bool:
 
 
 def read_input(
-    path: Path, *, what: str, limit_bytes: int, error: type[UsageError] = InputFileError
+    path: Path,
+    *,
+    what: str,
+    limit_bytes: int,
+    error: type[UsageError] = InputFileError,
+    check: Callable[[os.stat_result], object] = lambda _: None,
 ) -> bytes:
     """Return the whole content of a regular file or a pipe.
 
     Args:
         what: the kind of file in the user's words, for errors: ``profile``, ``claims``.
+        check: gets the status of the opened file before it is read, and raises an error if that is not trusted.
 
     Raises:
         InputFileError: or ``error``: the path is of another kind, too large, endless or unreadable.
@@ -51,6 +58,7 @@ def read_input(
             _require_readable_kind(status.st_mode)
             if status.st_size > limit_bytes:
                 raise _UnfitError(_too_large(limit_bytes))
+            check(status)
             return _read_to_end(descriptor, limit_bytes, is_pipe=stat.S_ISFIFO(status.st_mode))
         finally:
             os.close(descriptor)
@@ -64,10 +72,15 @@ def read_input(
 
 
 def read_text_input(
-    path: Path, *, what: str, limit_bytes: int, error: type[UsageError] = InputFileError
+    path: Path,
+    *,
+    what: str,
+    limit_bytes: int,
+    error: type[UsageError] = InputFileError,
+    check: Callable[[os.stat_result], object] = lambda _: None,
 ) -> str:
     """Return the content as text in UTF-8; otherwise like ``read_input``."""
-    content = read_input(path, what=what, limit_bytes=limit_bytes, error=error)
+    content = read_input(path, what=what, limit_bytes=limit_bytes, error=error, check=check)
     try:
         return content.decode()
     except UnicodeDecodeError as trouble:

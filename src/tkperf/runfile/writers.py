@@ -220,8 +220,13 @@ def read_own(path: Path) -> tuple[bytes, FileStamp]:
         os.close(descriptor)
 
 
-def require_own(path: Path, status: os.stat_result) -> None:
-    """Refuse to act on a run file, open with this status, that another user can have written.
+def require_own(
+    path: Path, status: os.stat_result, *, refused: str = "is shown, but not resumed"
+) -> None:
+    """Refuse to act on a file, open with this status, that another user can have written.
+
+    Args:
+        refused: what is not done with the file, for the message.
 
     Raises:
         RefusedError: the file, or a file that SQLite reads next to it, belongs to another user than root and the
@@ -231,8 +236,7 @@ def require_own(path: Path, status: os.stat_result) -> None:
     reason = next(_reasons(real, status), None)
     if reason is not None:
         raise RefusedError(
-            f"{path} is shown, but not resumed: {reason}; what it says may be a stranger's. "
-            "Nothing was touched"
+            f"{path} {refused}: {reason}; what it says may be a stranger's. Nothing was touched"
         )
 
 
@@ -246,13 +250,13 @@ def _reasons(real: Path, status: os.stat_result) -> Iterator[str]:
     for folder in real.parents:
         mode = folder.stat().st_mode
         if mode & _OTHERS_WRITE and not mode & stat.S_ISVTX:
-            yield f"others can write to the folder {folder}: chmod go-w, or move the run file away"
+            yield f"others can write to the folder {folder}: chmod go-w, or move the file away"
 
 
 def _of_file(path: Path, status: os.stat_result) -> Iterator[str]:
     if status.st_uid not in (0, os.geteuid()):
         yield (
-            f"{path} belongs to uid {status.st_uid}: resume it as that user, or chown it if you "
+            f"{path} belongs to uid {status.st_uid}: run tkperf as that user, or chown it if you "
             "know who wrote it"
         )
     # An access list for others shows in the group's bits, so no group is an exception.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import msgspec
 
@@ -11,6 +12,8 @@ from tkperf.model.errors import UsageError
 from tkperf.pipeline.request import RunRequest, require_name
 
 AtOnce = Literal["auto", "all"] | int
+LONGEST_STAGGER_S = 86_400
+_SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 class BatchDrive(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +48,7 @@ class BatchRequest(msgspec.Struct, frozen=True, kw_only=True):
         claims_path: the file, for messages.
 
     Raises:
-        UsageError: no drive, or a name twice.
+        UsageError: no drive, a name twice, or a number that is impossible.
     """
 
     name: str
@@ -69,7 +72,41 @@ class BatchRequest(msgspec.Struct, frozen=True, kw_only=True):
             if drive.name in seen:
                 raise UsageError(f"two drives of the batch have the name {drive.name}")
             seen.add(drive.name)
+        if self.name in seen:
+            # Log and report of the batch have its name, too.
+            raise UsageError(f"a drive of the batch has the batch's own name, {self.name}")
+        if isinstance(self.parallel, int) and self.parallel < 1:
+            raise UsageError(f"parallel: {self.parallel} drives at once; at least 1")
+        if not 0 <= self.stagger_s <= LONGEST_STAGGER_S:
+            raise UsageError(
+                f"stagger: {self.stagger_s:g} s is not within 0 to {LONGEST_STAGGER_S:,}"
+            )
 
     def run_path(self, drive: BatchDrive, folder: Path) -> Path:
         """Return the run file of a drive."""
         return folder / f"{drive.name}.tkperf"
+
+
+def parse_seconds(text: str) -> float:
+    """Parse a time as ``30s``, ``5min``, ``1h`` or ``30``.
+
+    Raises:
+        UsageError: the text is no time.
+    """
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)\s*([a-z]*)", text.strip(), re.ASCII)
+    if match is None or match[2] not in _SECONDS:
+        raise UsageError(f"'{text[:40]}' is no time: write for example 30s or 5min")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def parse_parallel(text: str) -> AtOnce:
+    """Parse ``auto``, ``all`` or a number of drives.
+
+    Raises:
+        UsageError: the text is none of these.
+    """
+    if text in ("auto", "all"):
+        return cast("AtOnce", text)
+    if re.fullmatch("[0-9]{1,4}", text, re.ASCII) is None:
+        raise UsageError(f"'{text[:40]}': choose from auto, all, or a number of drives")
+    return int(text)

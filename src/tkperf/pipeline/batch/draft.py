@@ -1,0 +1,178 @@
+"""A batch as it was asked for, in a file or on the command line, before its drives are found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tkperf.analysis.claims_file import parse_claims
+from tkperf.model.errors import DeviceError, InputFileError, TkperfError, UsageError
+from tkperf.model.input_files import CLAIMS_BYTES, is_toml_path, read_text_input
+from tkperf.pipeline.batch.drives import DriveFinder, FoundDrive
+from tkperf.pipeline.batch.request import AtOnce, BatchDrive, BatchRequest
+from tkperf.pipeline.fitting import choose_profile
+from tkperf.pipeline.request import LONGEST_NAME, RunRequest
+
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._+-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftedDrive:
+    """A drive as the user named it. ``size``: it is a file that is created; ``facts``: added to those of all drives."""
+
+    given: str
+    slot: str | None = None
+    name: str | None = None
+    size: str | None = None
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """A batch whose drives were looked for; ``faults`` by the drive's number, from 1."""
+
+    request: BatchRequest
+    faults: Mapping[int, TkperfError]
+
+    def require_sound(self) -> BatchRequest:
+        """Return the request if no drive has a fault.
+
+        Raises:
+            DeviceError: drives are missing.
+            UsageError: a drive was given twice, or its name could be several.
+        """
+        if not self.faults:
+            return self.request
+        faults = list(self.faults.values())
+        gravest = next((one for one in faults if isinstance(one, DeviceError)), faults[0])
+        raise type(gravest)("; ".join(map(str, faults)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchDraft:
+    """A batch as it was asked for.
+
+    Attributes:
+        common: fields of ``RunRequest`` for all drives, without the device.
+        drives: in their order.
+        source: where it is from, for messages: ``batch lab.toml``; empty: the command line.
+        folder: the folder that relative paths of drives begin in.
+        claims_path: a claims file.
+
+    The others are those of ``BatchRequest``.
+    """
+
+    common: Mapping[str, Any]
+    drives: tuple[DraftedDrive, ...]
+    source: str = ""
+    folder: Path = Path()
+    parallel: AtOnce = "auto"
+    stagger_s: float = 0.0
+    strict: bool = False
+    compare_reads: bool = True
+    alone_again: bool = False
+    own_cpus: bool = True
+    claims_path: Path | None = None
+
+    def settle(self, name: str, finder: DriveFinder | None = None) -> Settled:
+        """Find the drives and give each its run.
+
+        Raises:
+            UsageError: something that concerns all drives is wrong, or the names of runs.
+        """
+        # Whatever concerns all drives is said once, not for each drive.
+        with self._naming():
+            claims = None if self.claims_path is None else read_claims(self.claims_path)
+            common = self._place_files()
+            asked = [
+                (drive.given, (drive.size or common.get("size")) is not None)
+                for drive in self.drives
+            ]
+            found = (finder or DriveFinder(folder=self.folder)).find(asked)
+            choose_profile(RunRequest(device=asked[0][0], **common))
+        drives = []
+        faults: dict[int, TkperfError] = {}
+        for number, (drive, one) in enumerate(zip(self.drives, found, strict=True), start=1):
+            where = f"{'drives' if self.source else 'drive'} {number}"
+            own: dict[str, Any] = {"facts": {**common.get("facts", {}), **drive.facts}}
+            if drive.size is not None:
+                own["size"] = drive.size
+            with self._naming(where):
+                run = RunRequest(device=one.path, **{**common, **own})
+            if one.fault is not None:
+                faults[number] = self._place(where, one.fault)
+            name_of_run = drive.name or _name_run(name, number, one)
+            drives.append(
+                BatchDrive(name=name_of_run, request=run, given=drive.given, slot=drive.slot)
+            )
+        with self._naming():
+            request = BatchRequest(
+                name=name,
+                drives=tuple(drives),
+                parallel=self.parallel,
+                stagger_s=self.stagger_s,
+                strict=self.strict,
+                compare_reads=self.compare_reads,
+                alone_again=self.alone_again,
+                own_cpus=self.own_cpus,
+                claims=claims,
+                claims_path=None if self.claims_path is None else str(self.claims_path.absolute()),
+            )
+        return Settled(request=request, faults=faults)
+
+    def _place_files(self) -> dict[str, Any]:
+        """Return the common fields with the paths of profile and workload files as they are from any folder."""
+        common = {**self.common, "strict": self.strict or self.common.get("strict", False)}
+        if isinstance(profile := common.get("profile"), str):
+            common["profile"] = self._from_here(profile)
+        common["tests"] = tuple(map(self._from_here, common.get("tests", ())))
+        return common
+
+    def _from_here(self, name_or_path: str) -> str:
+        if not is_toml_path(name_or_path):
+            return name_or_path
+        return str(self.folder.absolute() / name_or_path)
+
+    @contextmanager
+    def _naming(self, where: str = "") -> Iterator[None]:
+        """Add the batch file and the place in it to an error; its own text names files that are read for it."""
+        try:
+            yield
+        except UsageError as error:
+            if isinstance(error, InputFileError) or not (self.source or where):
+                raise
+            raise self._place(where, error) from error
+
+    def _place(self, where: str, fault: TkperfError) -> TkperfError:
+        """Return a fault with its place; the call itself is right if that is a file."""
+        is_call = isinstance(fault, UsageError) and not self.source
+        kind = (
+            UsageError
+            if is_call
+            else DeviceError
+            if isinstance(fault, DeviceError)
+            else InputFileError
+        )
+        return kind(f"{', '.join(filter(None, (self.source, where)))}: {fault}")
+
+
+def read_claims(path: Path) -> str:
+    """Return the text of a claims file that has no mistake.
+
+    Raises:
+        InputFileError: it cannot be read, or has a mistake.
+    """
+    text = read_text_input(path, what="claims", limit_bytes=CLAIMS_BYTES)
+    parse_claims(text, file=str(path))
+    return text
+
+
+def _name_run(batch: str, number: int, drive: FoundDrive) -> str:
+    """Return the name of a run: the batch's with the serial number, or with the place where there is none."""
+    serial = _NOT_IN_A_NAME.sub("-", drive.serial or "").strip("-")
+    name = f"{batch}-{serial}"
+    return name if serial and len(name) <= LONGEST_NAME else f"{batch}-{number:02}"
