@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tkperf.device.identity import DeviceIdentity, TargetKind, is_same_device
-from tkperf.device.inspection import inspect_device, read_link
+from tkperf.device.inspection import inspect_device
+from tkperf.device.links import read_link
 from tkperf.device.usage.mounts import EFI_GLOBAL_VARIABLES, find_system_disks, read_mounts
 from tkperf.model.errors import EngineError
 from tkperf.system.process import Completed

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tkperf.device.inspection import find_narrower_bridge, read_link
 from tkperf.device.kernel_watch import parse_stat
+from tkperf.device.links import find_narrower_bridge, read_link
 from tkperf.device.sysfs import SECTOR_BYTES, binary, find_selected, number, text
 from tkperf.host.audit.site import (
     MATTERS,

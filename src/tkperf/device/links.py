@@ -1,0 +1,188 @@
+"""Links of drives and bridges as the kernel shows them: what was negotiated, what is possible, what it carries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tkperf.device.sysfs import binary, find_nvme_controller, find_pci_function, number, text
+
+# PCIe by the transfer rate of a lane in GT/s: generation, and the share of bits that are data after line encoding
+# (PCI Express base specifications: 8b/10b, 128b/130b, flits of 256 bytes with 236 of packets).
+PCIE_GENERATIONS = {
+    "2.5": (1, 8 / 10),
+    "5.0": (2, 8 / 10),
+    "8.0": (3, 128 / 130),
+    "16.0": (4, 128 / 130),
+    "32.0": (5, 128 / 130),
+    "64.0": (6, 236 / 256),
+}
+# Where a link is not known, some bridges show 0, 63 or 255 lanes.
+_PCIE_WIDTHS = (1, 2, 4, 8, 12, 16, 32)
+# SATA and SAS use 8b/10b; SAS at 22.5 Gbit/s 128b/150b (SAS-4, SPL-4).
+_SAS_4_GBPS = 22.5
+# Offset of the identify data in the ATA information VPD page (89h, SAT-3).
+IDENTIFY_OFFSET = 60
+# Identify word 76, bits 1-3: SATA generations that the drive supports (ACS-3).
+SATA_CAPABILITIES_WORD = 76
+SATA_SPEEDS_GBPS = (1.5, 3.0, 6.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A link; ``fastest`` is the best that the drive itself supports. None means not known.
+
+    ``bytes_per_s``: what it carries in one direction after line encoding, headers of packets included.
+    """
+
+    negotiated: str
+    fastest: str | None
+    downgraded: bool | None
+    source: str
+    bytes_per_s: int | None = None
+
+
+def read_link(disk: Path) -> Link | None:
+    """Return the link of a whole disk, given its sysfs folder; None if the kernel reports none."""
+    controller = find_nvme_controller(disk)
+    if controller is not None:
+        function = find_pci_function(controller)
+        return None if function is None else read_pcie_link(function)
+    for folder in disk.resolve().parents:
+        if folder.name.startswith("end_device-"):
+            return read_sas_link(folder)
+        if folder.name.startswith("ata") and folder.name[3:].isdigit():
+            return _sata(folder, disk)
+        if (folder / "bDeviceClass").exists():
+            return read_usb_link(folder)
+    return None
+
+
+def find_narrower_bridge(disk: Path) -> Link | None:
+    """Return the narrowest PCIe link upstream that carries less than the link of the drive or its adapter.
+
+    ``source`` names its bridge. None: there is none, or the kernel does not report it.
+    """
+    function = find_pci_function(find_nvme_controller(disk) or disk)
+    if function is None:
+        return None
+    least = _carried(function)
+    narrowest: Link | None = None
+    for bridge in function.parents:
+        carried = _carried(bridge)
+        if least and carried and carried < least:
+            link = read_pcie_link(bridge)
+            least, narrowest = carried, link and replace(link, source=f"bridge {bridge.name}")
+    return narrowest
+
+
+def _carried(function: Path) -> float:
+    """Return the transfer rate of all lanes together, in GT/s; 0 means not known."""
+    width = text(function / "current_link_width") or ""
+    return _gts(text(function / "current_link_speed")) * (int(width) if width.isdigit() else 0)
+
+
+def read_pcie_link(function: Path) -> Link | None:
+    """Return the PCIe link of a function or bridge; None if the kernel reports none."""
+    speed, width = (text(function / f"current_link_{what}") for what in ("speed", "width"))
+    fastest_speed, widest = (text(function / f"max_link_{what}") for what in ("speed", "width"))
+    negotiated, fastest = _pcie_name(speed, width), _pcie_name(fastest_speed, widest)
+    if negotiated is None:
+        return None
+    downgraded = None
+    if fastest is not None:
+        downgraded = (_gts(speed), int(width or 0)) != (_gts(fastest_speed), int(widest or 0))
+    source = f"sysfs {function.name}/current_link_speed"
+    return Link(
+        negotiated=negotiated,
+        fastest=fastest,
+        downgraded=downgraded,
+        source=source,
+        bytes_per_s=_pcie_bytes_per_s(speed, width),
+    )
+
+
+def _pcie_name(speed: str | None, width: str | None) -> str | None:
+    """Return ``PCIe gen 4 x4`` for ``16.0 GT/s PCIe`` and ``4``."""
+    if speed is None or width is None or not width.isdigit() or int(width) == 0:
+        return None
+    known = PCIE_GENERATIONS.get(f"{_gts(speed):.1f}")
+    return f"PCIe gen {known[0]} x{width}" if known else f"PCIe {speed} x{width}"
+
+
+def _pcie_bytes_per_s(speed: str | None, width: str | None) -> int | None:
+    known = PCIE_GENERATIONS.get(f"{_gts(speed):.1f}")
+    lanes = int(width) if width is not None and width.isdigit() else 0
+    if known is None or lanes not in _PCIE_WIDTHS:
+        return None
+    return round(_gts(speed) * 1e9 * known[1] / 8) * lanes
+
+
+def _gts(speed: str | None) -> float:
+    try:
+        return float((speed or "").split()[0])
+    except (IndexError, ValueError):
+        return 0.0
+
+
+def _sata(port: Path, disk: Path) -> Link | None:
+    """Return a SATA link; the kernel names the n-th port ata<n> and its link link<n>."""
+    speed = text(port / f"link{port.name[3:]}/ata_link/link{port.name[3:]}/sata_spd")
+    if speed is None or not speed[0].isdigit():
+        return None
+    identify = binary(disk / "device/vpd_pg89")[IDENTIFY_OFFSET:]
+    word = identify[2 * SATA_CAPABILITIES_WORD : 2 * SATA_CAPABILITIES_WORD + 2]
+    bits = int.from_bytes(word, "little")
+    is_valid = len(word) == 2 and bits not in (0x0000, 0xFFFF)
+    able = [gbps for bit, gbps in enumerate(SATA_SPEEDS_GBPS, 1) if is_valid and bits >> bit & 1]
+    return Link(
+        negotiated=f"SATA {_gts(speed):g} Gbit/s",
+        fastest=f"SATA {max(able):g} Gbit/s" if able else None,
+        downgraded=_gts(speed) < max(able) if able else None,
+        source=f"sysfs ata_link {speed}",
+        bytes_per_s=_serial_bytes_per_s(_gts(speed)),
+    )
+
+
+def _serial_bytes_per_s(gbps: float) -> int | None:
+    """Return what a SATA link or a SAS phy carries; None: the rate is not known."""
+    encoded = 128 / 150 if gbps == _SAS_4_GBPS else 8 / 10
+    return round(gbps * 1e9 * encoded / 8) or None
+
+
+def read_sas_link(device: Path) -> Link | None:
+    """Return the SAS link of an end device or expander, with all phys of its port: a wide port has several."""
+    phys = sorted(device.parent.glob("phy-*/sas_phy/phy-*"))
+    rates = [_gts(text(phy / "negotiated_linkrate")) for phy in phys]
+    fastest = [_gts(text(phy / "maximum_linkrate")) for phy in phys]
+    if not rates or not min(rates):
+        return None
+    able = max(fastest, default=0.0)
+    return Link(
+        negotiated=f"SAS {min(rates):g} Gbit/s x{len(rates)}",
+        fastest=f"SAS {able:g} Gbit/s x{len(rates)}" if able else None,
+        downgraded=min(rates) < able if able else None,
+        source=f"sysfs {phys[0].name}/negotiated_linkrate",
+        bytes_per_s=sum(_serial_bytes_per_s(rate) or 0 for rate in rates),
+    )
+
+
+def read_usb_link(device: Path) -> Link | None:
+    """Return the link of a USB device or hub; None if the kernel reports none."""
+    mbps = number(device / "speed")
+    if mbps is None:
+        return None
+    version = text(device / "version")
+    return Link(
+        negotiated=f"USB {mbps / 1000:g} Gbit/s",
+        fastest=None if version is None else f"USB {version}",
+        downgraded=None if version is None else version.startswith("3") and mbps < 5000,
+        source=f"sysfs {device.name}/speed",
+        bytes_per_s=_usb_bytes_per_s(mbps),
+    )
+
+
+def _usb_bytes_per_s(mbps: int) -> int:
+    """Return what a USB link carries: to 480 Mbit/s without line encoding, 8b/10b at 5 Gbit/s, above it 128b/132b."""
+    encoded = 1.0 if mbps < 5000 else 8 / 10 if mbps == 5000 else 128 / 132
+    return round(mbps * 1e6 * encoded / 8)
