@@ -16,6 +16,7 @@ from tkperf.host.audit.site import (
     find_place_on_bus,
     format_list,
     parse_list,
+    read_nodes,
 )
 
 # A wake-up of this many microseconds is no longer small compared with the latency of a fast drive.
@@ -168,10 +169,7 @@ def _counted(counts: Counter[str | None]) -> str:
 def audit_numa(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
     """Yield the distance between the drive and the CPUs that tkperf may run on."""
     folder = site.sys / "devices/system/node"
-    nodes = {
-        int(node.name.removeprefix("node")): parse_list(text(node / "cpulist"))
-        for node in folder.glob("node[0-9]*")
-    }
+    nodes = read_nodes(site.sys)
     if len(nodes) == 1:
         yield _NUMA.ok("the host has one")
         return

@@ -11,6 +11,7 @@ from tkperf.device.links import find_narrower_bridge, read_link
 from tkperf.device.sysfs import SECTOR_BYTES, binary, find_selected, number, text
 from tkperf.host.audit.site import (
     MATTERS,
+    USB_HUB_CLASS,
     AuditedDrive,
     AuditFinding,
     AuditLevel,
@@ -25,7 +26,6 @@ LARGEST_IO_KIB = 1024
 _NO_LIMIT_KIB = 1 << 24
 # From so much on, the I/O of neighbours takes a part of the controller or link that shows in results.
 BUSY_MB_S, BUSY_IOPS = 1.0, 100.0
-_HUB_CLASS = "09"
 _SCHEDULER = Topic(
     "I/O scheduler",
     "a scheduler may reorder, merge and delay what the drive is to be measured with",
@@ -233,7 +233,7 @@ def _find_shared(place: Path, other: Path) -> str | None:
         if folder.name.startswith("expander-"):
             return f"the SAS expander {folder.name}"
         if (folder / "bDeviceClass").exists():
-            is_hub = text(folder / "bDeviceClass") == _HUB_CLASS
+            is_hub = text(folder / "bDeviceClass") == USB_HUB_CLASS
             return f"the USB {'hub' if is_hub else 'device'} {folder.name}"
         if (folder / "class").exists() and (folder / "subsystem").resolve().name == "pci":
             is_bridge = (text(folder / "class") or "").startswith("0x0604")

@@ -15,6 +15,7 @@ from tkperf.system.process import Completed, run_command
 
 # A longer value is no setting but rubbish: only its beginning is shown.
 _LONGEST = 300
+USB_HUB_CLASS = "09"
 
 
 class AuditLevel(StrEnum):
@@ -237,6 +238,14 @@ def find_drive(
 def find_place_on_bus(disk: Path) -> Path:
     """Return the place of a disk in the tree of devices; for an NVMe drive its controller's place."""
     return find_nvme_controller(disk) or disk.resolve()
+
+
+def read_nodes(sys_root: Path) -> dict[int, frozenset[int]]:
+    """Return the CPUs of each NUMA node; empty if the kernel shows none."""
+    return {
+        int(node.name.removeprefix("node")): parse_list(text(node / "cpulist"))
+        for node in (sys_root / "devices/system/node").glob("node[0-9]*")
+    }
 
 
 def parse_list(words: str | None) -> frozenset[int]:
