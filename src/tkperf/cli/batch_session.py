@@ -44,6 +44,7 @@ from tkperf.pipeline.batch.book import (
 from tkperf.pipeline.batch.consent_file import confirm_by_file
 from tkperf.pipeline.batch.crew import Crew, Member
 from tkperf.pipeline.batch.protocol import Channel, Go, Held
+from tkperf.pipeline.batch.question import BatchQuestion
 from tkperf.pipeline.batch.request import BatchRequest
 from tkperf.pipeline.batch.turns import Turns
 from tkperf.pipeline.batch.watching import WatchedBatch
@@ -295,30 +296,18 @@ def _ask(lot: Lot, crew: Crew) -> None:
     shown = [one.shown for one in crew.members if one.held is not None and one.held.asks]
     if not shown:
         return
-    name, path = lot.options.name, lot.options.yes_destroy_file
-    if path is not None:
-        confirm_by_file(path, shown)
+    if lot.options.yes_destroy_file is not None:
+        confirm_by_file(lot.options.yes_destroy_file, shown)
         return
-    expected = f"{name} {len(shown)}"
+    question = BatchQuestion(name=lot.options.name, count=len(shown))
     if not sys.stdin.isatty():
-        raise RefusedError(
-            f"all data on {format_count(len(shown), 'drive')} will be destroyed, and there is no terminal to ask "
-            "on: confirm with --yes-destroy-file FILE, a file with a line for each drive: its serial number, or "
-            "its path where it has none. Nothing was touched"
-        )
-    asked = (
-        f"ALL DATA on these {format_count(len(shown), 'drive')} will be destroyed. Type the batch's name and the "
-        f"number of drives ({expected}) to go on"
-    )
-    for _ in range(1 + _ASKED_AGAIN):
-        answer = _type_in(asked)
-        if answer.split() == expected.split():
-            return
-        given = f"'{answer[:40]}' does not confirm it" if answer else "nothing was typed"
-        asked = f"{given}. Type {expected} to go on, Ctrl-C to leave it"
-    raise RefusedError(
-        f"'{answer[:40]}' does not confirm: expected '{expected}'. Nothing was touched"
-    )
+        raise question.refuse_without_terminal()
+    answer = _type_in(question.text)
+    for _ in range(_ASKED_AGAIN):
+        if not question.is_confirmed_by(answer):
+            answer = _type_in(question.ask_again(answer))
+    if not question.is_confirmed_by(answer):
+        raise question.refuse(answer)
 
 
 def _type_in(asked: str) -> str:
