@@ -37,7 +37,7 @@ def test_each_link_of_a_switch_counts_once(tmp_path: Path) -> None:
         ("drive's link", "PCIe gen 4 x4", pytest.approx(7876.9, abs=0.1)),
         ("PCIe switch", "PCIe gen 4 x8", pytest.approx(15753.8, abs=0.1)),
     ]
-    assert [part.key for part in path.parts] == ["pci 0000:04:00.0", "pci 0000:01:00.0"]
+    assert [part.key for part in path.parts] == ["pci 0000:04", "pci 0000:01"]
     assert path.gap is None
     assert (path.numa_node, path.near_cpus) == (0, tuple(range(8)))
 
@@ -112,6 +112,20 @@ def test_what_was_negotiated_counts(
     else:
         assert part.gap is None
         assert path.link_bytes_per_s == pytest.approx(mb_s * 1e6, rel=1e-3)
+
+
+def test_functions_of_one_card_share_its_link(tmp_path: Path) -> None:
+    """An adapter with two functions has one link."""
+    fake = FakeDrives(tmp_path)
+    port = fake.bridge(f"{ROOT_BUS}/0000:00:03.0", "8.0 GT/s PCIe", 8)
+    keys = set()
+    for number in (0, 1):
+        card = fake.pci(f"{port}/0000:05:00.{number}", "0x010700", "8.0 GT/s PCIe", 8)
+        path = read_path(
+            fake.scsi(f"{card}/host{number}", f"{number}:0:0:0", f"sd{number}"), sys_root=tmp_path
+        )
+        keys.add(path.parts[-1].key)
+    assert keys == {"pci 0000:05"}
 
 
 def test_slots_of_pcie(tmp_path: Path) -> None:

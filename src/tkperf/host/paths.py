@@ -40,9 +40,8 @@ def read_path(identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT) -> DrivePa
         gap = PathGap.FILE if is_file else PathGap.SIMULATED
         return DrivePath(drive=identity.path, gap=gap)
     node = find_node(identity.major_minor, sys_root)
-    gap = _find_gap(node, sys_root)
-    if gap is not None:
-        return DrivePath(drive=identity.path, gap=gap)
+    if (missing := _find_gap(node, sys_root)) is not None:
+        return DrivePath(drive=identity.path, gap=missing)
     disk = find_disk(node)
     parts = tuple(_read_parts(disk))
     numa_node, near = _read_cpus(disk, sys_root)
@@ -99,7 +98,7 @@ def _read_parts(disk: Path) -> Iterator[Part]:
         yield from _read_expanders_and_hubs(disk)
     if function is None:
         return
-    key = f"pci {function.name}"
+    key = _key_of_link(function)
     if is_virtual:
         # What the links above it show is emulated, too.
         yield _build(PartKind.CONTROLLER, key, _name_controller(function), None, gap)
@@ -112,7 +111,7 @@ def _read_parts(disk: Path) -> Iterator[Part]:
         yield _build(PartKind.CONTROLLER, key, _name_controller(function), link, gap)
     for switch, link, _ in above:
         name = f"PCIe switch {switch.name}"
-        yield _build(PartKind.PCIE_SWITCH, f"pci {switch.name}", name, link)
+        yield _build(PartKind.PCIE_SWITCH, _key_of_link(switch), name, link)
 
 
 def _read_pcie_links(function: Path | None) -> Iterator[tuple[Path, Link | None, bool]]:
@@ -128,6 +127,12 @@ def _read_pcie_links(function: Path | None) -> Iterator[tuple[Path, Link | None,
             link = read_pcie_link(upper) or link
         yield function, link, upper is None
         function = None if upper is None else _bridge_above(upper)
+
+
+def _key_of_link(function: Path) -> str:
+    """Return the key of a function's link: below a bridge all functions of one bus share it."""
+    is_below = _bridge_above(function) is not None
+    return f"pci {function.name.rpartition(':')[0] if is_below else function.name}"
 
 
 def _bridge_above(function: Path) -> Path | None:
