@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
@@ -28,10 +29,12 @@ class DriveStage(StrEnum):
 
 
 class JudgedBy(StrEnum):
-    """How it was judged whether drives that are measured at once disturb each other."""
+    """How it was judged whether drives that are measured at once disturb each other, and the result."""
 
-    READS = "reads alone and together"
-    BUDGETS = "budgets of links"
+    READS_ALIKE = "reads alone and together are alike"
+    READS_SLOWER = "reads together are slower"
+    WITHIN_BUDGETS = "within the budgets of links"
+    OVER_BUDGET = "over the budget of a link"
     NOT_JUDGED = "not judged"
 
 
@@ -92,6 +95,34 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
     others: int | None = None
     others_judged: JudgedBy = JudgedBy.NOT_JUDGED
     cpus: tuple[int, ...] = ()
+
+
+class BatchPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """The place of a run in its batch, as its run file has it among the facts of its host.
+
+    Attributes:
+        name: the batch's name.
+        number: the drive's place in it, from 1.
+        others: most other drives that were measured at the same time.
+        judged: how it was judged whether they disturb this one.
+        cpus: the CPUs of its own; empty: it shared them.
+    """
+
+    name: str
+    number: int
+    others: int
+    judged: JudgedBy
+    slot: str | None = None
+    cpus: tuple[int, ...] = ()
+
+
+def find_place(host: Mapping[str, object]) -> BatchPlace | None:
+    """Return the place of a run in its batch by the facts of its host; None: it was measured by itself, or it is not known."""
+    kept = host.get("batch")
+    try:
+        return None if kept is None else msgspec.convert(kept, BatchPlace)
+    except msgspec.ValidationError:  # of a damaged file
+        return None
 
 
 class BatchState(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tkperf.analysis.host import UNKNOWN, host_findings, tuned_settings
 from tkperf.analysis.results import RunResult
+from tkperf.model.batch import find_place
 from tkperf.model.run_info import RunInfo
 from tkperf.model.units import capital, format_count
 from tkperf.model.user_facts import (
@@ -34,6 +35,7 @@ from tkperf.page.figures.telemetry import describe_telemetry
 from tkperf.page.page import FactBlocks
 from tkperf.page.page_header import build_parameters, build_preconditioning
 from tkperf.page.wording import NOT_KNOWN_TEXT, format_moment
+from tkperf.page.words.run import describe_place
 from tkperf.procedures import SUITES, read_stored_profile
 
 NOT_KNOWN_AT_ALL = "Not known"
@@ -98,6 +100,7 @@ def _run(result: RunResult, user_facts: UserFacts) -> MaybeFacts:
         ("Test software", word(info.software)),
         ("Load generator", describe_load_generator(info)),
         *((("Clock of fio", str(info.host["fio_clock"])),) if info.host.get("fio_clock") else ()),
+        *((("Batch", describe_place(place)),) if (place := find_place(info.host)) else ()),
         *(((NOTE, user_facts.of(NOTE)),) if user_facts.of(NOTE) else ()),
         *((("Given by the operator", ", ".join(user_facts.facts)),) if user_facts.facts else ()),
     )

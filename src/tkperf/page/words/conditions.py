@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
+from tkperf.model.batch import find_place
 from tkperf.model.disturbance.codes import HOST_LIMITED, describe_disturbed, find_codes
 from tkperf.model.record import RunStatus
 from tkperf.model.units import format_count, list_names
@@ -256,6 +257,24 @@ _SPECIFICATION: dict[str, Of] = {
     "suite": lambda result: result.info.suite,
     "active range": _share,
 }
+
+
+def _find_drives_at_once(result: RunResult) -> int | None:
+    if result.info.imported:
+        return None
+    place = find_place(result.info.host)
+    return 1 if place is None else 1 + place.others
+
+
+def _find_own_cpus(result: RunResult) -> str | None:
+    if result.info.imported:
+        return None
+    place = find_place(result.info.host)
+    if place is None or not place.others:
+        return "no other drive"
+    return f"{len(place.cpus)} of its own" if place.cpus else "shared with other drives"
+
+
 _SURROUNDINGS: dict[str, Of] = {
     "kind of target": lambda result: result.info.device.get("kind"),
     "write cache": lambda result: _first_word(result.info.device.get("write_cache_in_run")),
@@ -264,7 +283,11 @@ _SURROUNDINGS: dict[str, Of] = {
     "link": lambda result: result.info.device.get("link"),
     "CPU": lambda result: result.info.host.get("cpu_model"),
     "kernel": lambda result: result.info.host.get("kernel"),
+    "drives at once": _find_drives_at_once,
+    "CPUs": _find_own_cpus,
 }
+
+
 _OF_ONE_MODEL: dict[str, Of] = {"firmware": lambda result: result.info.device.get("firmware")}
 
 

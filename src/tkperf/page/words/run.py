@@ -11,6 +11,7 @@ from tkperf.analysis.results import (
     SectionResult,
     TestResult,
 )
+from tkperf.model.batch import BatchPlace, JudgedBy
 from tkperf.model.record import GoesOn, LeftOut, RunStatus, RunWarning
 from tkperf.model.units import (
     format_capacity,
@@ -33,6 +34,23 @@ def find_notices(result: RunResult) -> tuple[str, ...]:
         *_of_resumptions(result.resumptions),
         *_of_drives(result),
         *_of_damage(result.left_out),
+    )
+
+
+def describe_place(place: BatchPlace) -> str:
+    """Return ``drive 7 of batch rack7 (slot 12), measured with up to 11 others at once; within the budgets of links; ...``."""
+    slot = f" (slot {place.slot})" if place.slot else ""
+    text = f"drive {place.number} of batch {place.name}{slot}, "
+    if not place.others:
+        return f"{text}measured alone"
+    judged = (
+        "whether they disturb each other was not judged"
+        if place.judged is JudgedBy.NOT_JUDGED
+        else place.judged.value
+    )
+    own = "CPUs of its own" if place.cpus else "CPUs shared with them"
+    return (
+        f"{text}measured with up to {format_count(place.others, 'other')} at once; {judged}; {own}"
     )
 
 

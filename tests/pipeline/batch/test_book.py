@@ -1,0 +1,186 @@
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tkperf.model.batch import DriveShown, DriveStage, JudgedBy
+from tkperf.model.errors import RefusedError, RunFileError
+from tkperf.pipeline.batch.book import (
+    Book,
+    DriveBegan,
+    DriveEnded,
+    DrivesConfirmed,
+    Noted,
+    append_end,
+    find_start,
+    read_batch,
+    read_log,
+)
+from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
+from tkperf.pipeline.request import RunRequest
+
+
+def request_of(count: int = 3) -> BatchRequest:
+    return BatchRequest(
+        name="rack",
+        claims="[[claim]]",
+        drives=tuple(
+            BatchDrive(
+                name=f"rack-{number:02}",
+                request=RunRequest(suite="ssd", device=f"/dev/sd{'abcdef'[number]}", jobs=4),
+                given=f"SERIAL{number}",
+                slot=f"bay {number}",
+            )
+            for number in range(1, count + 1)
+        ),
+    )
+
+
+def shown(number: int) -> DriveShown:
+    return DriveShown(
+        number=number, name=f"rack-{number:02}", path=f"/dev/sd{'abcdef'[number]}", capacity_bytes=10**9,
+        serial=f"SERIAL{number}", confirm_id=f"SERIAL{number}",
+    )  # fmt: skip
+
+
+def began(number: int, pid: int = 1, pid_started: str | None = "never") -> DriveBegan:
+    return DriveBegan(
+        number=number, utc="2026-11-24T10:00:00+00:00", pid=pid, pid_started=pid_started, others=2,
+        judged=JudgedBy.WITHIN_BUDGETS, cpus=(2, 3),
+    )  # fmt: skip
+
+
+def ended(number: int, code: int, text: str = "") -> DriveEnded:
+    return DriveEnded(
+        number=number, utc="2026-11-24T11:00:00+00:00", pid=1, exit_code=code, text=text
+    )
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Book:
+    made = Book.create(tmp_path / "rack.batch", request_of(), ("tkperf", "batch"))
+    made.write(
+        DrivesConfirmed(utc="2026-11-24T09:59:00+00:00", drives=tuple(map(shown, (1, 2, 3))))
+    )
+    return made
+
+
+def test_the_book_is_for_its_owner_alone_and_keeps_the_request(book: Book) -> None:
+    assert stat.S_IMODE(book.path.stat().st_mode) == 0o600
+    assert read_log(book.path).begun.request == request_of()
+
+
+def test_a_second_batch_of_the_name_is_refused(book: Book) -> None:
+    with pytest.raises(RunFileError, match="tkperf resume"):
+        Book.create(book.path, request_of(), ())
+
+
+def test_only_one_process_goes_on_with_a_batch(book: Book) -> None:
+    with pytest.raises(RunFileError, match="under way"):
+        Book.open(book.path)
+    book.close()
+    Book.open(book.path).close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_strangers_book_is_not_gone_on_with(book: Book) -> None:
+    """It may name a command that purges, which root would run."""
+    book.close()
+    os.chown(book.path, 12345, -1)
+    with pytest.raises(RefusedError, match="12345"):
+        Book.open(book.path)
+    assert read_batch(book.path).name == "rack"
+
+
+def test_a_book_that_others_can_write_is_not_gone_on_with(book: Book) -> None:
+    book.close()
+    book.path.chmod(0o622)
+    with pytest.raises(RefusedError, match="others can write"):
+        Book.open(book.path)
+
+
+def test_stages_while_the_batch_s_process_lives(book: Book) -> None:
+    book.write(began(1, os.getpid(), find_start(os.getpid())))
+    book.write(began(2))
+    append_end(book.path, ended(2, 4, "the drive has gone"))
+    state = read_batch(book.path)
+    assert [drive.stage for drive in state.drives] == [
+        DriveStage.RUNNING,
+        DriveStage.FAILED,
+        DriveStage.WAITING,
+    ]
+    assert state.drives[1].text == "the drive has gone"
+    assert state.drives[1].exit_code == 4
+    assert state.drives[0].cpus == (2, 3)
+    assert state.supervisor == os.getpid()
+    assert state.is_under_way
+
+
+def test_without_the_batch_s_process_consent_has_ended_for_drives_that_waited(book: Book) -> None:
+    book.write(began(1))
+    book.write(ended(1, 130, "stopped by the user"))
+    book.write(began(2, os.getpid(), "another start"))
+    book.close()
+    state = read_batch(book.path)
+    assert [drive.stage for drive in state.drives] == [
+        DriveStage.STOPPED,
+        DriveStage.KILLED,
+        DriveStage.CONSENT_ENDED,
+    ]
+    assert state.supervisor is None
+    assert not state.is_under_way
+
+
+def test_a_drive_that_begins_again_has_not_ended(book: Book) -> None:
+    book.write(began(1))
+    book.write(ended(1, 130))
+    book.write(began(1, os.getpid(), find_start(os.getpid())))
+    assert read_batch(book.path).drives[0].stage is DriveStage.RUNNING
+
+
+@pytest.mark.parametrize("torn", [1, 5, 60, 1000])
+def test_a_torn_line_costs_itself_alone(book: Book, torn: int) -> None:
+    book.write(Noted(text="x" * 2000))
+    content = book.path.read_bytes()
+    book.path.write_bytes(content[:-torn])
+    append_end(book.path, ended(1, 5, "fio failed"))
+    log = read_log(book.path)
+    assert log.ended[1].text == "fio failed"
+    assert len(log.shown) == 3
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\0\xff", b"{}", b'{"type":"note","text":"a"}\n', b'{"type":"batch"}', b"[" * 9999]
+)  # fmt: skip
+def test_a_file_that_is_no_book_is_an_error_with_its_name(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.batch"
+    path.write_bytes(content)
+    with pytest.raises(RunFileError, match=r"x\.batch"):
+        read_batch(path)
+
+
+def test_a_book_of_a_later_format_is_refused(book: Book) -> None:
+    book.path.write_text(book.path.read_text().replace('"format":1', '"format":2'))
+    with pytest.raises(RunFileError, match="newer"):
+        read_log(book.path)
+
+
+def test_a_missing_or_endless_book_is_an_error(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.batch", Path("/dev/zero"), tmp_path):
+        with pytest.raises(RunFileError, match="cannot read"):
+            read_batch(path)
+
+
+def test_the_digest_covers_everything_shown() -> None:
+    import msgspec
+
+    plain = shown(1)
+    digests = {plain.digest}
+    for change in (
+        {"path": "/dev/sdz"}, {"serial": "other"}, {"capacity_bytes": 1}, {"model": "M"}, {"wwn": "0x5"},
+        {"data": ("ext4",)}, {"confirm_id": "other"}, {"number": 2}, {"slot": "9"}, {"firmware": "F"},
+        {"name": "n"}, {"link": "x4"}, {"host": "h"},
+    ):  # fmt: skip
+        digests.add(msgspec.structs.replace(plain, **change).digest)
+    assert len(digests) == 14
