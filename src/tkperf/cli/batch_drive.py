@@ -17,6 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
+
 from tkperf.analysis.outlook import Outlook
 from tkperf.cli.output import open_log
 from tkperf.cli.run_options import RunOptions, outlook_of
@@ -24,6 +26,7 @@ from tkperf.cli.session import watch
 from tkperf.cli.streams import ended_by_signals
 from tkperf.device.identity import DeviceIdentity
 from tkperf.engine.fio_setup import read_bytes_per_s
+from tkperf.host.paths import read_path
 from tkperf.model.batch import DriveShown
 from tkperf.model.errors import ExitCode, RefusedError, TkperfError, reason_of
 from tkperf.model.units import drop_controls
@@ -150,6 +153,7 @@ class _Gate:
         self._task = task
         self._channel = channel
         self._go: Go | None = None
+        self._slot: str | None = None
         self.show: Callable[[Question | None], Held]
         self.reads: Callable[[int], ReadsDone]
 
@@ -184,15 +188,15 @@ class _Gate:
         return {
             "name": self._go.batch,
             "number": self._task.number,
-            "slot": self._task.drive.slot,
+            "slot": self._slot,
             "others": self._go.others,
-            "judged": self._go.judged.value,
+            "sharing": self._go.sharing.value,
             "cpus": list(self._go.cpus),
         }
 
     def _wait(self, question: Question | None) -> Go:
         held = self.show(question)
-        where = held.shown.path
+        where, self._slot = held.shown.path, held.shown.slot
         self._channel.send(held)
         while True:
             message = self._channel.receive_from_batch()
@@ -224,13 +228,14 @@ def _held(
     identity, facts = plan.subject.identity, plan.subject.facts.values
     again = "" if resumed is None else resumed.replayed.again or "goes on where it stopped"
     link = facts.get("link")
+    way = msgspec.structs.replace(read_path(identity), drive=task.options.name)
     return Held(
         shown=DriveShown(
             number=task.number,
             name=task.options.name,
             path=identity.path,
             capacity_bytes=identity.capacity_bytes,
-            slot=task.drive.slot,
+            slot=task.drive.slot or way.slot,
             model=_short(identity.model) or None,
             serial=_short(identity.serial) or None,
             wwn=_short(identity.wwn) or None,
@@ -244,6 +249,7 @@ def _held(
         longest_s=outlook.longest_s,
         written_bytes=(round(outlook.least_bytes), round(outlook.most_bytes)),
         jobs=max(load.jobs for test in plan.tests for load in test.workloads),
+        way=way,
         resumed=_short(again),
         warnings=tuple(_short(one.text) for one in plan.warnings[:_MOST_WARNINGS]),
     )

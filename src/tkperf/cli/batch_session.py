@@ -19,7 +19,8 @@ from tkperf.cli.batch_options import BatchOptions
 from tkperf.cli.batch_view import open_batch_view, print_answer
 from tkperf.cli.session import depart
 from tkperf.cli.streams import complain, ended_by_signals, in_whole_words
-from tkperf.model.batch import DriveStage, JudgedBy
+from tkperf.host.paths import read_cores
+from tkperf.model.batch import DriveStage
 from tkperf.model.errors import (
     DeviceError,
     EngineError,
@@ -30,20 +31,23 @@ from tkperf.model.errors import (
     TkperfError,
     UsageError,
 )
-from tkperf.model.units import format_count, format_durations
-from tkperf.page.batch_consent import build_consent_table
+from tkperf.model.sharing import Sharing
+from tkperf.model.units import format_count, format_duration, format_durations
+from tkperf.page.batch_consent import build_consent_table, describe_sharing
 from tkperf.pipeline.batch.book import (
     Book,
     DriveBegan,
     DriveEnded,
     DrivesConfirmed,
+    Noted,
     find_start,
     now_utc,
     read_batch,
 )
 from tkperf.pipeline.batch.consent_file import confirm_by_file
 from tkperf.pipeline.batch.crew import Crew, Member
-from tkperf.pipeline.batch.protocol import Channel, Go, Held
+from tkperf.pipeline.batch.neighbours import Neighbours
+from tkperf.pipeline.batch.protocol import Channel, Go
 from tkperf.pipeline.batch.question import BatchQuestion
 from tkperf.pipeline.batch.request import BatchRequest
 from tkperf.pipeline.batch.turns import Turns
@@ -53,6 +57,8 @@ from tkperf.render.terminal.console import open_console, print_facts, print_line
 from tkperf.render.terminal.page import print_table
 
 LOOK_EVERY_S = 0.5
+# Length of each reading of a comparison.
+READS_S = 10
 _ASKED_AGAIN = 2
 _KINDS: Mapping[int, type[TkperfError]] = {
     kind.exit_code: kind
@@ -175,8 +181,8 @@ def _conduct(lot: Lot, open_book: Callable[[], Book]) -> int:
         with ended_by_signals(once=False):
             _gather(crew, options)
             _refuse_faults(crew)
-            turns = _take_turns(lot)
-            _show(lot, crew, turns)
+            neighbours = _find_neighbours(lot, crew)
+            _show(lot, neighbours)
             _ask(lot, crew)
             # The drives hold still: each answers for itself from here on.
             book = open_book()
@@ -198,7 +204,7 @@ def _conduct(lot: Lot, open_book: Callable[[], Book]) -> int:
     departure.report_start()
     try:
         with ended_by_signals(once=False):
-            _measure(lot, crew, turns, book)
+            _measure(lot, crew, neighbours, book)
     except KeyboardInterrupt:
         _stop(crew, lot)
     finally:
@@ -245,28 +251,32 @@ def _gravity(code: int) -> int:
     return order.index(ExitCode(code)) if code in order else len(order)
 
 
-def _take_turns(lot: Lot) -> Turns:
-    parallel = lot.request.parallel
-    return Turns(
-        most=parallel if isinstance(parallel, int) else None,
-        fits=lambda _: True,
-        parts={},
-        stagger_s=lot.request.stagger_s,
+def _find_neighbours(lot: Lot, crew: Crew) -> Neighbours:
+    neighbours = Neighbours(
+        request=lot.request,
+        held=[one.held for one in crew.members if one.held is not None],
+        allowed=os.sched_getaffinity(0),
+        cores=read_cores(),
     )
+    neighbours.require_within()
+    return neighbours
 
 
-def _show(lot: Lot, crew: Crew, turns: Turns) -> None:
+def _show(lot: Lot, neighbours: Neighbours) -> None:
     """Show on stderr what each drive's process found, before the question. Warnings are said once."""
-    held = [one.held for one in crew.members if one.held is not None]
+    held = neighbours.held
     if lot.options.quiet or lot.options.progress == "json":
         return
     asked = sum(one.asks for one in held)
-    print_table(
-        build_consent_table([one.shown for one in held], asked=asked), open_console(stderr=True)
+    table = build_consent_table([one.shown for one in held], asked=asked)
+    print_table(table, open_console(stderr=True))
+    print_facts(
+        [
+            ("time", _describe_time(neighbours)),
+            *((each.shown.name, each.resumed) for each in held if each.resumed),
+            *(("at once", text) for text in describe_sharing(neighbours.groups, neighbours.cpus)),
+        ]
     )
-    facts = [("time", _describe_time(held, turns))]
-    facts += [(each.shown.name, each.resumed) for each in held if each.resumed]
-    print_facts(facts)
     counts = Counter(text for each in held for text in each.warnings)
     print_facts(
         [
@@ -277,14 +287,19 @@ def _show(lot: Lot, crew: Crew, turns: Turns) -> None:
     )
 
 
-def _describe_time(held: Sequence[Held], turns: Turns) -> str:
-    numbers = [one.shown.number for one in held]
-    at_once = 1 + max(turns.most_others(number, numbers) for number in numbers)
-    longest = max(one.longest_s for one in held)
-    shortest = max(one.shortest_s for one in held)
-    turns_needed = -(-len(held) // at_once)
-    words = "all at once" if at_once >= len(held) else f"at most {at_once} at once"
-    return f"{format_durations(shortest * turns_needed, longest * turns_needed)}, {words}"
+def _describe_time(neighbours: Neighbours) -> str:
+    """Return the bounds of the whole batch's length: that of each group is its longest run's."""
+    by_name = {one.way.drive: one for one in neighbours.held}
+    groups = [[by_name[name] for name in group.drives] for group in neighbours.groups]
+    shortest_s = sum(max(one.shortest_s for one in group) for group in groups)
+    longest_s = sum(max(one.longest_s for one in group) for group in groups)
+    sizes = ", ".join(str(len(group)) for group in groups)
+    words = (
+        "all at once"
+        if len(groups) == 1
+        else f"in {len(groups)} groups, one after the other ({sizes})"
+    )
+    return f"{format_durations(shortest_s, longest_s)}, {words}"
 
 
 def _ask(lot: Lot, crew: Crew) -> None:
@@ -319,45 +334,91 @@ def _type_in(asked: str) -> str:
         raise KeyboardInterrupt from None
 
 
-def _measure(lot: Lot, crew: Crew, turns: Turns, book: Book) -> None:
+def _measure(lot: Lot, crew: Crew, neighbours: Neighbours, book: Book) -> None:
     """Let drives begin in turn until all have ended."""
+    if lot.request.compare_reads and not lot.resumed:
+        _compare_reads(crew, neighbours, book, lot.options)
+    sharing = neighbours.sharing()
+    turns = Turns(
+        groups=neighbours.numbers, parts=neighbours.parts, stagger_s=lot.request.stagger_s
+    )
     members = {one.number: one for one in crew.members}
     waiting = list(members)
-    strangers = set(lot.running)
     watched = WatchedBatch(lot.options.path)
-    everyone = [*members, *strangers]
     began_s = time.monotonic()
     with open_batch_view(lot.options) as show:
         while True:
-            running = frozenset(
+            waiting = [number for number in waiting if not members[number].has_gone]
+            running = {
                 number
                 for number, one in members.items()
                 if number not in waiting and not one.has_gone
-            )
-            waiting = [number for number in waiting if not members[number].has_gone]
-            number = turns.choose(waiting, running | strangers, time.monotonic() - began_s)
-            if number is not None:
-                waiting.remove(number)
-                _begin(lot, crew, members[number], turns.most_others(number, everyone), book)
-                turns.begin(number, time.monotonic() - began_s)
-                continue
+            }
             if not waiting and not running:
                 break
-            crew.listen(LOOK_EVERY_S)
-            watched.look()
+            # Drives that a former process of the batch gave the word still run.
             strangers = {
                 drive.shown.number
                 for drive in watched.state.drives
                 if drive.shown.number in lot.running and drive.stage is DriveStage.RUNNING
             }
+            now_s = time.monotonic() - began_s
+            number = turns.choose(waiting, frozenset(running | strangers), now_s)
+            if number is not None:
+                waiting.remove(number)
+                turns.begin(number, now_s)
+                _begin(lot, crew, members[number], sharing, book)
+                continue
+            crew.listen(LOOK_EVERY_S)
+            watched.look()
             show(watched)
         watched.look()
         show(watched)
 
 
-def _begin(lot: Lot, crew: Crew, member: Member, others: int, book: Book) -> None:
-    cpus: tuple[int, ...] = ()
-    judged = JudgedBy.NOT_JUDGED
+def _compare_reads(crew: Crew, neighbours: Neighbours, book: Book, options: BatchOptions) -> None:
+    """Have the drives of each group read alone and together, if all of them hold data: empty places are not read."""
+    by_name = {one.shown.name: one for one in crew.members if one.waits}
+    for group in neighbours.groups:
+        members = [by_name[name] for name in group.drives if name in by_name]
+        if len(members) < 2:
+            continue
+        if not all(one.shown.data for one in members):
+            continue
+        seconds = READS_S * (len(members) + 1)
+        if not options.quiet:
+            print_lines(
+                f"reading {len(members)} drives alone and together for {format_duration(seconds)}"
+            )
+        alone: dict[str, tuple[float, ...]] = {}
+        for member in members:
+            crew.read([member], READS_S)
+            alone |= _rates([member])
+        crew.read(members, READS_S)
+        neighbours.add_reads(alone, _rates(members))
+    for one in neighbours.slowed:
+        book.write(
+            Noted(
+                text=f"{one.drive} reads {1 - (one.ratio or 0):.0%} slower together with the others than alone"
+            )
+        )
+
+
+def _rates(members: Sequence[Member]) -> dict[str, tuple[float, ...]]:
+    """Return the rates of drives that could be read, by their runs' names."""
+    return {
+        one.shown.name: one.reads.bytes_per_s
+        for one in members
+        if one.reads is not None and one.reads.bytes_per_s
+    }
+
+
+def _begin(
+    lot: Lot, crew: Crew, member: Member, sharing: Mapping[str, Sharing], book: Book
+) -> None:
+    mine = sharing[member.shown.name]
+    cpus = mine.cpus.cpus if mine.cpus is not None and not mine.cpus.is_shared else ()
+    others = len(mine.others)
     book.write(
         DriveBegan(
             number=member.number,
@@ -365,7 +426,7 @@ def _begin(lot: Lot, crew: Crew, member: Member, others: int, book: Book) -> Non
             pid=member.pid,
             pid_started=find_start(member.pid),
             others=others,
-            judged=judged,
+            sharing=mine.state,
             cpus=cpus,
         )
     )
@@ -376,7 +437,7 @@ def _begin(lot: Lot, crew: Crew, member: Member, others: int, book: Book) -> Non
             answer=member.shown.confirm_id,
             batch=lot.request.name,
             others=others,
-            judged=judged,
+            sharing=mine.state,
             cpus=cpus,
             siblings=(os.getpid(), *(one.pid for one in crew.members if one is not member)),
         ),

@@ -9,6 +9,8 @@ from enum import StrEnum
 
 import msgspec
 
+from tkperf.model.sharing import SharingState
+
 BATCH_SUFFIX = ".batch"
 
 
@@ -26,16 +28,6 @@ class DriveStage(StrEnum):
     """Its process has gone without a word; its run can be resumed."""
     CONSENT_ENDED = "consent ended"
     """It waited its turn when its process or the batch's ended: it is asked about again."""
-
-
-class JudgedBy(StrEnum):
-    """How it was judged whether drives that are measured at once disturb each other, and the result."""
-
-    READS_ALIKE = "reads alone and together are alike"
-    READS_SLOWER = "reads together are slower"
-    WITHIN_BUDGETS = "within the budgets of links"
-    OVER_BUDGET = "over the budget of a link"
-    NOT_JUDGED = "not judged"
 
 
 class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +72,7 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
         pid: its process; None: none is known.
         exit_code, text: how its process ended, and why; None and empty before.
         others: most other drives of the batch that were measured at the same time; None: it has not begun.
-        others_judged: how it was judged whether these disturb it.
+        sharing: what is known of their effect.
         cpus: the CPUs of its own; empty: it shares them.
     """
 
@@ -93,7 +85,7 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
     started_utc: str | None = None
     ended_utc: str | None = None
     others: int | None = None
-    others_judged: JudgedBy = JudgedBy.NOT_JUDGED
+    sharing: SharingState | None = None
     cpus: tuple[int, ...] = ()
 
 
@@ -103,15 +95,15 @@ class BatchPlace(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: the batch's name.
         number: the drive's place in it, from 1.
-        others: most other drives that were measured at the same time.
-        judged: how it was judged whether they disturb this one.
+        others: drives that were measured at the same time, at most.
+        sharing: what is known of their effect.
         cpus: the CPUs of its own; empty: it shared them.
     """
 
     name: str
     number: int
     others: int
-    judged: JudgedBy
+    sharing: SharingState
     slot: str | None = None
     cpus: tuple[int, ...] = ()
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tkperf.model.batch import DriveShown
+from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup
 from tkperf.model.units import format_capacity, format_count
 from tkperf.page.page import TableView
 
@@ -33,3 +34,23 @@ def build_consent_table(drives: Sequence[DriveShown], *, asked: int) -> TableVie
             for drive in drives
         ),
     )  # fmt: skip
+
+
+def describe_sharing(groups: Sequence[DriveGroup], cpus: Sequence[CpuPlan | None]) -> Iterator[str]:
+    """Yield a sentence for each link whose budget is exceeded, for what is not known, and for CPUs that are shared."""
+    for group in groups:
+        for budget in group.budgets:
+            if budget.state is BudgetState.OVER:
+                yield (
+                    f"{len(budget.drives)} drives at once are over the budget of {budget.part.name}: their links carry "
+                    f"{budget.demand_bytes_per_s / 1e9:.1f} GB/s, it carries "
+                    f"{(budget.part.bytes_per_s or 0) / 1e9:.1f} GB/s"
+                )
+    unknown = [
+        group for group in groups if len(group.drives) > 1 and group.state is BudgetState.NOT_KNOWN
+    ]
+    if unknown:
+        count = format_count(sum(len(group.drives) for group in unknown), "drive")
+        yield f"whether they slow each other down is not known: the links of {count} are not all known"
+    if any(one.is_shared for plan in cpus if plan is not None for one in plan.assignments):
+        yield "too few CPUs for each drive to have its own: they share them"

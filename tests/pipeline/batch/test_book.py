@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.model.batch import DriveShown, DriveStage, JudgedBy
+from tkperf.model.batch import DriveShown, DriveStage
 from tkperf.model.errors import RefusedError, RunFileError
+from tkperf.model.sharing import SharingState
 from tkperf.pipeline.batch.book import (
     Book,
     DriveBegan,
@@ -47,7 +48,7 @@ def shown(number: int) -> DriveShown:
 def began(number: int, pid: int = 1, pid_started: str | None = "never") -> DriveBegan:
     return DriveBegan(
         number=number, utc="2026-11-24T10:00:00+00:00", pid=pid, pid_started=pid_started, others=2,
-        judged=JudgedBy.WITHIN_BUDGETS, cpus=(2, 3),
+        sharing=SharingState.WITHIN_BUDGET, cpus=(2, 3),
     )  # fmt: skip
 
 

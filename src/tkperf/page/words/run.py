@@ -11,8 +11,9 @@ from tkperf.analysis.results import (
     SectionResult,
     TestResult,
 )
-from tkperf.model.batch import BatchPlace, JudgedBy
+from tkperf.model.batch import BatchPlace
 from tkperf.model.record import GoesOn, LeftOut, RunStatus, RunWarning
+from tkperf.model.sharing import SharingState
 from tkperf.model.units import (
     format_capacity,
     format_count,
@@ -37,17 +38,23 @@ def find_notices(result: RunResult) -> tuple[str, ...]:
     )
 
 
+_SHARING = {
+    SharingState.NOT_SLOWED: "reads alone and together do not differ",
+    SharingState.SLOWED: "reads were slower together than alone",
+    SharingState.WITHIN_BUDGET: "within the budgets of the links that they share",
+    SharingState.OVER_BUDGET: "over the budget of a link that they share",
+    SharingState.NOT_KNOWN: "not known whether they slow each other down",
+    SharingState.ALONE: "alone",
+}
+
+
 def describe_place(place: BatchPlace) -> str:
-    """Return ``drive 7 of batch rack7 (slot 12), measured with up to 11 others at once; within the budgets of links; ...``."""
+    """Return ``drive 7 of batch rack7 (slot 12), measured with up to 11 others at once; within the budgets of ...``."""
     slot = f" (slot {place.slot})" if place.slot else ""
     text = f"drive {place.number} of batch {place.name}{slot}, "
     if not place.others:
         return f"{text}measured alone"
-    judged = (
-        "whether they disturb each other was not judged"
-        if place.judged is JudgedBy.NOT_JUDGED
-        else place.judged.value
-    )
+    judged = _SHARING[place.sharing]
     own = "CPUs of its own" if place.cpus else "CPUs shared with them"
     return (
         f"{text}measured with up to {format_count(place.others, 'other')} at once; {judged}; {own}"

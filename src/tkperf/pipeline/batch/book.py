@@ -24,11 +24,11 @@ from tkperf.model.batch import (
     DriveShown,
     DriveStage,
     DriveState,
-    JudgedBy,
 )
 from tkperf.model.errors import ExitCode, RunFileError, UsageError, reason_of
 from tkperf.model.input_files import read_input
 from tkperf.model.record import RunStatus
+from tkperf.model.sharing import SharingState
 from tkperf.model.version import __version__
 from tkperf.pipeline.batch.request import BatchRequest
 from tkperf.pipeline.following import outline_first
@@ -71,7 +71,7 @@ class DriveBegan(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
     pid: int
     pid_started: str | None
     others: int
-    judged: JudgedBy
+    sharing: SharingState
     cpus: tuple[int, ...] = ()
 
 
@@ -319,7 +319,7 @@ def _find_state(
         started_utc=None if began is None else began.utc,
         ended_utc=None if ended is None else ended.utc,
         others=None if began is None else began.others,
-        others_judged=JudgedBy.NOT_JUDGED if began is None else began.judged,
+        sharing=None if began is None else began.sharing,
         cpus=() if began is None else began.cpus,
     )
 

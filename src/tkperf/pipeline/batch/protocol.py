@@ -7,7 +7,9 @@ from typing import ClassVar, TypeAlias
 
 import msgspec
 
-from tkperf.model.batch import DriveShown, JudgedBy
+from tkperf.model.batch import DriveShown
+from tkperf.model.drive_path import DrivePath
+from tkperf.model.sharing import SharingState
 
 # Less than what a socket takes at once; a message with more is cut by its sender.
 MOST_BYTES = 150_000
@@ -22,6 +24,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         shortest_s, longest_s: bounds of the run's length.
         written_bytes: bounds of the amount that it writes.
         jobs: most threads of fio in a step.
+        way: the drive's links up to the CPU, under the run's name.
         warnings: warnings that the user sees before consent.
     """
 
@@ -30,6 +33,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     shortest_s: float
     longest_s: float
     jobs: int
+    way: DrivePath
     written_bytes: tuple[int, int] | None = None
     resumed: str = ""
     warnings: tuple[str, ...] = ()
@@ -66,8 +70,8 @@ class Go(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         digest: digest of what the user was shown of this drive.
         answer: the text that confirms its erasure; None: nothing is lost.
         batch: name of the batch, for the result.
-        others: most other drives of the batch that are measured at the same time.
-        judged: how it was judged whether they disturb this one.
+        others: drives of the batch that are measured at the same time, at most.
+        sharing: what is known of their effect.
         cpus: CPUs for this drive alone; empty: it shares all.
         siblings: processes of the batch's other drives.
     """
@@ -76,7 +80,7 @@ class Go(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     answer: str | None
     batch: str
     others: int
-    judged: JudgedBy
+    sharing: SharingState
     cpus: tuple[int, ...] = ()
     siblings: tuple[int, ...] = ()
 

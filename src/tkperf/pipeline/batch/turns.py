@@ -1,58 +1,44 @@
-"""Whose turn it is: the drives of a batch that may be measured at the same time."""
+"""Whose turn it is: drives of a batch begin group by group, those on one link some time apart."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-
-Fits = Callable[[frozenset[int]], bool]
-"""Whether these drives, by number, overload nothing that they share."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Turns:
-    """The rule by which drives begin, in the order of their numbers.
+    """The rule by which drives begin.
 
     Attributes:
-        most: most drives at once; None: no such limit.
-        fits: whether drives can run together. A drive alone always can.
+        groups: numbers of the drives that are measured at once, in their order. A group begins when nothing of
+            another one runs any more, so that each drive has the same neighbours all the time.
         parts: names of the links that each drive shares with others; none: not known.
         stagger_s: least time between the beginnings of two drives that share a link, or may share one.
     """
 
-    most: int | None
-    fits: Fits
-    parts: Mapping[int, frozenset[str]]
+    groups: Sequence[Sequence[int]]
+    parts: Mapping[int, frozenset[str]] = field(default_factory=dict)
     stagger_s: float = 0.0
     _begun_s: dict[str, float] = field(default_factory=dict)
 
     def choose(self, waiting: Sequence[int], running: frozenset[int], now_s: float) -> int | None:
         """Return the drive that begins now; None: none may."""
-        if self.most is not None and len(running) >= self.most:
+        group = next((one for one in self.groups if not set(one).isdisjoint(waiting)), ())
+        if running - set(group):
             return None
-        for number in waiting:
-            if running and not self.fits(running | {number}):
-                continue
-            if all(
-                now_s - self._begun_s.get(part, -1e9) >= self.stagger_s
-                for part in self._parts(number)
-            ):
+        for number in group:
+            if number in waiting and self._is_apart(number, now_s):
                 return number
         return None
 
     def begin(self, number: int, now_s: float) -> None:
         """Note that a drive begins."""
-        for part in self._parts(number):
-            self._begun_s[part] = now_s
+        self._begun_s |= dict.fromkeys(self._parts(number), now_s)
 
-    def most_others(self, number: int, numbers: Sequence[int]) -> int:
-        """Return how many of these drives are measured with one of them at most, taken in their order."""
-        together = frozenset({number})
-        for other in numbers:
-            full = self.most is not None and len(together) >= self.most
-            if not full and self.fits(together | {other}):
-                together |= {other}
-        return len(together) - 1
+    def _is_apart(self, number: int, now_s: float) -> bool:
+        began_s = (self._begun_s[part] for part in self._parts(number) if part in self._begun_s)
+        return all(now_s - at_s >= self.stagger_s for at_s in began_s)
 
     def _parts(self, number: int) -> frozenset[str]:
         return self.parts.get(number) or frozenset({""})

@@ -1,0 +1,114 @@
+"""The drives of a batch that are measured at once: what they share, their CPUs, and whether they slow each other down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from tkperf.analysis.sharing.cpus import assign_cpus
+from tkperf.analysis.sharing.groups import group_drives, judge_sharing
+from tkperf.analysis.sharing.reads import compare_reads
+from tkperf.model.errors import RefusedError
+from tkperf.model.sharing import (
+    BudgetState,
+    CpuPlan,
+    DriveGroup,
+    ReadsCompared,
+    ReadsState,
+    Sharing,
+)
+from tkperf.pipeline.batch.protocol import Held
+from tkperf.pipeline.batch.request import BatchRequest
+
+
+@dataclass(slots=True, kw_only=True)
+class Neighbours:
+    """Drives in the groups in which they are measured; names are those of their runs.
+
+    Attributes:
+        allowed: CPUs that this process may use.
+        cores: CPUs of each CPU's core.
+        reads: each drive's reads alone and together, as far as they were compared.
+    """
+
+    request: BatchRequest
+    held: Sequence[Held]
+    allowed: AbstractSet[int]
+    cores: Mapping[int, Sequence[int]]
+    reads: dict[str, ReadsCompared] = field(default_factory=dict)
+    groups: tuple[DriveGroup, ...] = field(init=False)
+    cpus: tuple[CpuPlan | None, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        ways = {one.way.drive: one.way for one in self.held}
+        threads = {one.way.drive: one.jobs for one in self.held}
+        self.groups = group_drives(tuple(ways.values()), self.request.parallel)
+        self.cpus = tuple(
+            assign_cpus([ways[name] for name in group.drives], threads, self.allowed, self.cores)
+            if self.request.own_cpus and len(group.drives) > 1
+            else None
+            for group in self.groups
+        )
+
+    @property
+    def numbers(self) -> tuple[tuple[int, ...], ...]:
+        """The groups by the drives' numbers."""
+        by_name = {one.way.drive: one.shown.number for one in self.held}
+        return tuple(tuple(by_name[name] for name in group.drives) for group in self.groups)
+
+    @property
+    def parts(self) -> dict[int, frozenset[str]]:
+        """The parts that each drive shares with others, by its number."""
+        keys = [{part.key for part in one.way.parts} for one in self.held]
+        shared = {
+            key
+            for at, mine in enumerate(keys)
+            for key in mine
+            if any(key in other for other in keys[at + 1 :])
+        }
+        return {
+            one.shown.number: frozenset(mine & shared)
+            for one, mine in zip(self.held, keys, strict=True)
+            if mine
+        }
+
+    def sharing(self) -> dict[str, Sharing]:
+        """Return what is known of each drive's neighbours."""
+        return {
+            one.drive: one
+            for group, cpus in zip(self.groups, self.cpus, strict=True)
+            for one in judge_sharing(group, cpus, self.reads)
+        }
+
+    def require_within(self) -> None:
+        """Refuse a strict batch that is over the budget of a link.
+
+        Raises:
+            RefusedError: it is over it.
+        """
+        over = {
+            budget.part.name: budget.factor
+            for group in self.groups
+            for budget in group.budgets
+            if budget.state is BudgetState.OVER
+        }
+        if self.request.strict and over:
+            parts = ", ".join(f"{name} ({factor:.1f} times)" for name, factor in over.items())
+            raise RefusedError(
+                f"drives that are measured at once are over the budget of {parts}: measure fewer at once, or "
+                "without strict. Nothing was touched"
+            )
+
+    def add_reads(
+        self, alone: Mapping[str, Sequence[float]], together: Mapping[str, Sequence[float]]
+    ) -> None:
+        """Judge by reads of drives alone and together, in bytes per second."""
+        for name, rates in alone.items():
+            if name in together:
+                self.reads[name] = compare_reads(name, rates, together[name])
+
+    @property
+    def slowed(self) -> tuple[ReadsCompared, ...]:
+        """The drives that read slower together than alone."""
+        return tuple(one for one in self.reads.values() if one.state is ReadsState.SLOWED)
