@@ -109,7 +109,7 @@ def test_only_a_missed_claim_is_a_failure(good: RunResult) -> None:
     assert kinds == (ClaimKind.FAILED, *(ClaimKind.NOT_JUDGED,) * len(doubtful))
     assert [text.split(",")[0] for text in texts[1:]] == ["under way", "damaged", "not measured"]
     assert not any(one.passes for one in files)
-    (table,) = build_check_page(files).overview
+    (table,) = build_check_page(files).tables
     caution, failure = NoteLevel.CAUTION, NoteLevel.FAILURE
     assert table.levels == ((failure, failure), *((caution, caution),) * len(doubtful))
 
@@ -166,7 +166,7 @@ def test_the_fullest_file_of_a_run_is_shown(good: RunResult) -> None:
 
 def test_runs_of_one_name_are_told_apart(good: RunResult) -> None:
     other = replace(good, info=replace(good.info, seed=8))
-    (table,) = build_check_page(judge((good, other))).overview
+    (table,) = build_check_page(judge((good, other))).tables
     assert [row[0] for row in table.rows] == ["good (0.tkperf)", "good (1.tkperf)"]
 
 

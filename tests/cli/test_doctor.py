@@ -16,16 +16,16 @@ from tkperf.cli.main import cli
 from tkperf.host.audit import Audit, AuditFinding, AuditLevel
 from tkperf.model.errors import UsageError
 from tkperf.page.doctor import (
-    HostPage,
     build_device_page,
     build_host_page,
     build_restored_page,
     build_tune_page,
 )
+from tkperf.page.page import ReportView
 from tkperf.page.verdict import NoteLevel
 from tkperf.pipeline.diagnosis import TOOLS, HostDiagnosis
 from tkperf.render.export_json import build_verdict
-from tkperf.render.terminal.doctor import print_host_page
+from tkperf.render.terminal.page import print_page
 
 OK = AuditFinding(subject="CPU governor", level=AuditLevel.OK, found="performance", why="clocks")
 ADVICE = AuditFinding(
@@ -42,9 +42,9 @@ HOST = HostDiagnosis(
 )  # fmt: skip
 
 
-def drawn(page: HostPage, width: int = 80) -> str:
+def drawn(page: ReportView, width: int = 80) -> str:
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    print_host_page(page, console)
+    print_page(page, console, titled=False)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

@@ -204,7 +204,7 @@ def test_rows_that_differ_most_come_first_and_lead_to_their_cells() -> None:
     for others in (1, 2):
         runs = [run("A", 10, 20, 30), *(run(f"B{n}", 10, 5, 29) for n in range(others))]
         view = build_comparison_page(compare(runs))
-        (table, *_), (bars, chart) = view.overview, view.overview_charts
+        (table, *_), (bars, chart) = view.tables, view.overview_charts
         first = [row[0] for row in table.rows]
         assert first[0] == "4 KiB random, 65 % reads"
         assert bars.views[0].choice == ("4 KiB random, 65 % reads: IOPS",)
@@ -221,7 +221,7 @@ def test_cells_of_comparisons_are_not_broken() -> None:
     """Each value stays on one line with its ratio."""
     page = build_comparison_page(compare([run_of("A", 1), run_of("B", 8), run_of("C", 1)]))
     tables = [
-        *page.overview[:1],
+        *page.tables[:1],
         *(each for test in page.tests for each in test.sections[0].tables),
     ]
     cells = [cell for table in tables for row in table.rows for cell in row[table.labels :]]

@@ -409,8 +409,6 @@ def _build_page(
         subtitle=subtitle,
         banners=leave_out_said(banners, simulated=answer.verdict.simulated),
         stamp=banners,
-        disclosure=(),
-        tests=(),
         words=words,
         verdict=answer.words,
         overview=(table,),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from tkperf.analysis.host import ADVICE, DISTURBS, UNKNOWN, HostFinding, host_findings
 from tkperf.analysis.readiness import (
@@ -24,34 +23,9 @@ from tkperf.analysis.readiness import (
 from tkperf.analysis.verdict import NamedReason
 from tkperf.model.units import format_count
 from tkperf.page.facts import SLOW_LINK, list_device_facts, word
-from tkperf.page.page import TableView
+from tkperf.page.page import Block, Note, NotesView, ReportView, TableView
 from tkperf.page.verdict import NoteLevel, Verdict, word_verdict
 from tkperf.page.wording import NOT_KNOWN_TEXT
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """An item of a list: its text, details on lines of their own, and a command to copy."""
-
-    text: str
-    level: NoteLevel = NoteLevel.INFORMATION
-    details: tuple[str, ...] = ()
-    command: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemList:
-    title: str
-    items: tuple[Item, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostPage:
-    """A page about a device or the host; blocks without rows or items are left out."""
-
-    verdict: Verdict
-    blocks: tuple[TableView | ItemList, ...] = ()
-
 
 # Kind of a target with all facts.
 _BLOCK = "block device"
@@ -61,17 +35,18 @@ _NEAR = {
 }  # fmt: skip
 _ORDER = (DISTURBS, ADVICE, "note", "ok", UNKNOWN)
 _REMARKABLE = (DISTURBS, ADVICE)
-_RESTORE = Item(text="", command="sudo tkperf tune --restore")
+_RESTORE = Note(text="", command="sudo tkperf tune --restore")
 
 
-def build_device_page(found: Data) -> HostPage:
+def build_device_page(found: Data) -> ReportView:
     """Build the page of a device: its facts, purges, telemetry, and the host."""
     facts, objections = found["facts"], found["objections"]
     findings = host_findings({"audit": found["host"]})
     confirmed = not objections and facts["kind"] != SIMULATED_DRIVE
     against = [objection["text"] for objection in objections] if len(objections) > 1 else []
-    consent = Item(text="", command=f"--yes-destroy {found['confirm_id']}")
-    return HostPage(
+    consent = Note(text="", command=f"--yes-destroy {found['confirm_id']}")
+    return _page(
+        title=str(facts["path"]),
         verdict=_word_device(found),
         blocks=(
             _list("Objections", map(_item, against)),
@@ -84,7 +59,7 @@ def build_device_page(found: Data) -> HostPage:
     )
 
 
-def _device_facts(facts: Data) -> tuple[TableView, ItemList]:
+def _device_facts(facts: Data) -> tuple[TableView, NotesView]:
     """Return the known facts with their sources, and what is not known."""
     listed = [
         *list_device_facts(facts),
@@ -124,17 +99,18 @@ def _purges(found: Data) -> TableView:
     )
 
 
-def build_host_page(found: Data) -> HostPage:
+def build_host_page(found: Data) -> ReportView:
     """Build the page of the host: whether it can measure, the programs that tkperf uses, and what disturbs."""
     findings = host_findings({"audit": found["audit"]})
     programs = found["programs"]
     install = f"sudo apt-get install {' '.join(found['packages'])}"
-    return HostPage(
+    return _page(
+        title="This host",
         verdict=_word_host(found),
         blocks=(
             _list(
                 "To install what is missing",
-                [Item(text="", command=install)] if found["missing"] else [],
+                [Note(text="", command=install)] if found["missing"] else [],
             ),
             TableView(
                 title="Programs that tkperf uses",
@@ -149,7 +125,7 @@ def build_host_page(found: Data) -> HostPage:
     )
 
 
-def build_tune_page(found: Data, *, applied: bool, is_file: bool) -> HostPage:
+def build_tune_page(found: Data, *, applied: bool, is_file: bool) -> ReportView:
     """Build the page of the host's settings for measuring a device; ``applied``: they were set."""
     settings = find_settings(found)
     changes = found["changed"] if applied else find_changes(found)
@@ -158,7 +134,8 @@ def build_tune_page(found: Data, *, applied: bool, is_file: bool) -> HostPage:
     judged = judge_tuning(found, applied=applied)
     texts = {reason.code: _word(reason) for reason in judged.reasons}
     queue = "the queue of a file's drive is left alone: it has other users"
-    return HostPage(
+    return _page(
+        title="Settings of this host",
         verdict=word_verdict(
             judged,
             texts.values(),
@@ -175,7 +152,7 @@ def build_tune_page(found: Data, *, applied: bool, is_file: bool) -> HostPage:
     )
 
 
-def build_restored_page(found: Data) -> HostPage:
+def build_restored_page(found: Data) -> ReportView:
     """Build the page of settings that were put back."""
     put_back, left, kept_for = found["put_back"], found["left"], found["kept_for"]
     title = f"{format_count(len(put_back), 'setting')} put back" if put_back else "Nothing put back"
@@ -184,11 +161,12 @@ def build_restored_page(found: Data) -> HostPage:
     elif not (put_back or left or kept_for or found["failed"]):
         title = "Nothing to put back"
     judged = judge_restored(found)
-    return HostPage(
+    return _page(
+        title="Settings of this host",
         verdict=word_verdict(judged, map(_word, judged.reasons), title=title, reasons=()),
         blocks=(
             _list("Put back", map(_item, put_back)),
-            _list("Left unchanged", (Item(text=text, level=NoteLevel.CAUTION) for text in left)),
+            _list("Left unchanged", (Note(text=text, level=NoteLevel.CAUTION) for text in left)),
             _list("Kept for a run under way", map(_item, kept_for)),
         ),
     )
@@ -235,7 +213,7 @@ def _word(reason: NamedReason) -> str:
             return names.rstrip(".")
 
 
-def _host_lists(findings: Sequence[HostFinding]) -> tuple[ItemList, ItemList]:
+def _host_lists(findings: Sequence[HostFinding]) -> tuple[NotesView, NotesView]:
     """Return the findings that matter with their remedy, then the others."""
     ordered = _by_gravity(findings)
     matters = [one for one in ordered if one.level in _REMARKABLE]
@@ -250,14 +228,14 @@ def _by_gravity(findings: Iterable[HostFinding]) -> list[HostFinding]:
     return sorted(findings, key=lambda one: _ORDER.index(one.level))
 
 
-def _finding_item(finding: HostFinding) -> Item:
+def _finding_item(finding: HostFinding) -> Note:
     # The text of a finding that is not known says so itself.
     level = "" if finding.level == UNKNOWN else f"{finding.level}, "
     text = f"{finding.title}: {level}{finding.found}"
     if finding.level not in _REMARKABLE:
-        return Item(text=text)
+        return Note(text=text)
     remedy = finding.remedy or "no command changes it"
-    return Item(
+    return Note(
         text=text,
         level=NoteLevel.CAUTION if finding.level == DISTURBS else NoteLevel.INFORMATION,
         details=(f"why: {finding.why}", *(() if finding.is_command else (f"do:  {remedy}",))),
@@ -265,7 +243,7 @@ def _finding_item(finding: HostFinding) -> Item:
     )
 
 
-def _setting_items(settings: Iterable[Data]) -> Iterator[Item]:
+def _setting_items(settings: Iterable[Data]) -> Iterator[Note]:
     """Yield a setting, with one item for settings that are alike on all CPUs."""
     alike: dict[tuple[object, ...], list[Data]] = {}
     for row in settings:
@@ -277,7 +255,7 @@ def _setting_items(settings: Iterable[Data]) -> Iterator[Item]:
         change = f"{now} -> {first['wanted']}" if is_changed(first) else f"{now}, stays"
         if first["offered"] is False:
             change = f"{now}, stays ({first['wanted']} is not offered)"
-        yield Item(
+        yield Note(
             text=f"{first['subject']}: {change}",
             level=NoteLevel.CAUTION if is_changed(first) else NoteLevel.INFORMATION,
             details=(
@@ -307,9 +285,22 @@ def _describe_telemetry(found: Data) -> Iterator[str]:
         yield f"readings now: {', '.join(words)}"
 
 
-def _item(text: str) -> Item:
-    return Item(text=text)
+def _page(*, title: str, verdict: Verdict, blocks: Iterable[Block]) -> ReportView:
+    """Return the page; blocks without rows or remarks are left out."""
+    return ReportView(
+        title=title,
+        verdict=verdict,
+        overview=tuple(
+            block
+            for block in blocks
+            if (block.rows if isinstance(block, TableView) else block.notes)
+        ),
+    )
 
 
-def _list(title: str, items: Iterable[Item]) -> ItemList:
-    return ItemList(title=title, items=tuple(items))
+def _item(text: str) -> Note:
+    return Note(text=text)
+
+
+def _list(title: str, notes: Iterable[Note]) -> NotesView:
+    return NotesView(title=title, notes=tuple(notes))

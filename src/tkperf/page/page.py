@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,9 @@ FactBlocks = tuple[tuple[str, Facts], ...]
 """Blocks of named facts, each under a title."""
 Stretches = tuple[tuple[int, int], ...]
 """Stretches of places: the first place of each, and the place after its last."""
+
+# A figure, or nothing measured.
+_FIGURE = re.compile(r"-$|$|[(]?[-+\N{MINUS SIGN}<>≤≥]?\s?[0-9]")
 
 MOST_ROWS, FEW_MORE = 10, 4
 """A long table of steps shows so many at first; one with only a few more shows all."""
@@ -36,6 +40,8 @@ class TableView:
         levels: likewise the weight of what the cell shows; None without any.
         folded: a page shows the table on demand.
         stepwise: its rows are steps of one course, so that a few show it.
+        priorities: for each column its rank where there is no room for all: the greatest goes first, 0 never. Such
+            a table is a list whose rows stay lines; without ranks all columns are shown.
     """
 
     title: str
@@ -51,6 +57,11 @@ class TableView:
     levels: tuple[tuple[NoteLevel | None, ...], ...] = ()
     folded: bool = False
     stepwise: bool = False
+    priorities: tuple[int, ...] = ()
+
+    def is_numeric(self, column: int) -> bool:
+        """Return whether each cell of a column is a figure, or not measured: figures are aligned, words read."""
+        return all(_FIGURE.match(row[column]) for row in self.rows)
 
     @property
     def lead(self) -> tuple[int, ...]:
@@ -59,6 +70,28 @@ class TableView:
         if not self.stepwise or count <= MOST_ROWS + FEW_MORE:
             return tuple(range(count))
         return tuple(round(place * (count - 1) / (MOST_ROWS - 1)) for place in range(MOST_ROWS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A remark: its text, details on lines of their own, and a command to copy; any may be empty."""
+
+    text: str
+    level: NoteLevel = NoteLevel.INFORMATION
+    details: tuple[str, ...] = ()
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotesView:
+    """A list of remarks."""
+
+    title: str
+    notes: tuple[Note, ...]
+    folded: bool = False
+
+
+Block = TableView | NotesView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,38 +328,43 @@ class ReportView:
         about: appears at the top, and on top of printed pages.
         device: vendor, model ..., or the runs; appears with ``about`` on top of printed pages.
         footer: appears at the bottom of printed pages.
-        verdict: opens the page; None: nothing of the kind was judged.
+        verdict: opens the page.
         headlines: the answer, together with ``findings``.
         story: the chart that carries the story; it is one of a test's charts again.
         warnings_line: counts the warnings by kind.
         grouped_warnings: appear below the answer.
         answer: the sentences of a comparison.
-        overview: the figures of a comparison, with ``overview_charts``.
+        overview: tables and remarks of a page about something other than one run, with ``overview_charts``.
         claims: None without any.
         cells: may be built on iteration.
         cell_charts: the charts that draw a ``CellView``, by name, without data.
     """
 
     title: str
-    subtitle: str
-    banners: tuple[str, ...]
-    disclosure: FactBlocks
-    tests: tuple[TestView, ...]
-    words: tuple[str, ...]
+    verdict: Verdict
+    subtitle: str = ""
+    banners: tuple[str, ...] = ()
+    disclosure: FactBlocks = ()
+    tests: tuple[TestView, ...] = ()
+    words: tuple[str, ...] = ()
     stamp: tuple[str, ...] = ()
     colours: str = ""
     about: str = ""
     device: str = ""
     footer: str = ""
-    verdict: Verdict | None = None
     headlines: tuple[HeadlineView, ...] = ()
     story: ChartView | None = None
     findings: tuple[FindingsView, ...] = ()
     warnings_line: str = ""
     grouped_warnings: tuple[WarningGroup, ...] = ()
     answer: tuple[str, ...] = ()
-    overview: tuple[TableView, ...] = ()
+    overview: tuple[Block, ...] = ()
     overview_charts: tuple[ChartView, ...] = ()
     claims: TableView | None = None
     cells: Iterable[CellView] = ()
     cell_charts: dict[str, AnyChart] | None = None
+
+    @property
+    def tables(self) -> tuple[TableView, ...]:
+        """The tables of the overview."""
+        return tuple(block for block in self.overview if isinstance(block, TableView))

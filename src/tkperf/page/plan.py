@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 
 from tkperf.analysis.outlook import (
     MUCH_OF_A_LIFE,
@@ -19,43 +20,58 @@ from tkperf.analysis.outlook import (
 from tkperf.analysis.verdict import VerdictCode
 from tkperf.model.units import NOT_MEASURED, format_capacity, format_count, format_durations
 from tkperf.page.facts import SLOW_LINK, describe_device
-from tkperf.page.page import ReportView, TableView
-from tkperf.page.verdict import Verdict, word_verdict
+from tkperf.page.page import Note, NotesView, ReportView, TableView
+from tkperf.page.verdict import NoteLevel, Verdict, word_verdict
 from tkperf.page.wording import NOT_KNOWN_TEXT
 from tkperf.procedures import Circumstances
 
+_CLOCK = "%a %d %b %Y %H:%M"
+# Browsers keep it at the beginning of a line.
+_INDENT = "\N{NO-BREAK SPACE}" * 2
 
-def build_plan_page(outlook: Outlook) -> ReportView:
-    """Return the page of a plan: verdict, time and amount of each test, then of its phases, then the conditions."""
+
+def build_plan_page(outlook: Outlook, now: datetime | None = None) -> ReportView:
+    """Return the page of a plan: verdict, time and amount of each test and its phases, then the conditions.
+
+    Args:
+        now: the user's time, for the end of a run that begins now; None: no end is given.
+    """
     by_test: dict[str, list[Stage]] = {test.title: [] for test in outlook.tests}
     for stage in outlook.stages:
         by_test[stage.test].append(stage)
-    tests = TableView(
-        title="Tests",
+    phases = TableView(
+        title="Tests and phases",
         columns=("Test", "Takes", "Writes"),
         rows=tuple(
-            (title, format_durations(*sum_times_s(stages)), _amounts(stages))
+            row
             for title, stages in by_test.items()
+            for row in (
+                (title, format_durations(*sum_times_s(stages)), _amounts(stages)),
+                *map(_phase, fold(stages)),
+            )
         ),
     )
-    phases = (
-        TableView(
-            title=title,
-            columns=("Phase", "Takes", "Writes at most"),
-            rows=tuple(map(_phase, fold(stages))),
-        )
-        for title, stages in by_test.items()
+    warnings = NotesView(
+        title="Warnings",
+        notes=tuple(Note(text=text, level=NoteLevel.CAUTION) for text in outlook.cautions),
     )
+    ends = () if now is None or outlook.simulated else (("ends", _describe_end(outlook, now)),)
     return ReportView(
         title="Plan",
         subtitle=describe_device(outlook.device),
-        banners=(),
-        disclosure=(("Conditions", tuple(_conditions(outlook))),),
-        tests=(),
-        words=(),
+        disclosure=(("Conditions", (*ends, *_conditions(outlook))),),
         verdict=describe_plan_verdict(outlook),
-        overview=(tests, *phases),
+        overview=(phases, warnings) if outlook.cautions else (phases,),
     )
+
+
+def _describe_end(outlook: Outlook, now: datetime) -> str:
+    earliest, latest = (
+        (now + timedelta(seconds=seconds)).strftime(_CLOCK)
+        for seconds in (outlook.shortest_s, outlook.longest_s)
+    )
+    when = earliest if earliest == latest else f"between {earliest} and {latest}"
+    return f"{when}, if begun now"
 
 
 def describe_plan_verdict(outlook: Outlook) -> Verdict:
@@ -115,8 +131,7 @@ def _phase(repeated: Repeated) -> tuple[str, str, str]:
         text = stage.what if stage.section == stage.test else f"{stage.section}: {stage.what}"
     purges = not others and stage.what == PURGE
     takes = NOT_KNOWN_TEXT if purges else format_durations(*sum_times_s(stages))
-    _, most = sum_bytes(stages)
-    return text, takes, format_capacity(most) if most else NOT_MEASURED
+    return _INDENT + text, takes, _amounts(stages) if sum_bytes(stages)[1] else NOT_MEASURED
 
 
 def _amounts(stages: Sequence[Stage]) -> str:

@@ -1,14 +1,15 @@
-"""List of runs, a line each, as ``tkperf status`` shows it."""
+"""Page of several runs, a row each, as ``tkperf status`` shows it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tkperf.analysis.overview import RunOverview, StatusCode, judge_runs
 from tkperf.analysis.verdict import VerdictCode, VerdictState
 from tkperf.model.record import RunStatus
 from tkperf.model.units import NOT_MEASURED, format_count, format_duration, format_durations
+from tkperf.page.page import ReportView, TableView
 from tkperf.page.verdict import (
     NoteLevel,
     Verdict,
@@ -19,41 +20,31 @@ from tkperf.page.verdict import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusColumn:
-    """A column; ``priority`` 0 is always shown, the greatest is the first that a narrow output leaves out."""
-
-    title: str
-    cells: tuple[str, ...]
-    priority: int
-    numeric: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusView:
-    """Runs as columns with a cell for each, in the order of display; ``levels`` has one for each run."""
-
-    verdict: Verdict
-    columns: tuple[StatusColumn, ...]
-    levels: tuple[NoteLevel, ...]
-    notes: tuple[str, ...]
-
-
-def build_status(runs: Sequence[RunOverview], *, not_read: Sequence[str] = ()) -> StatusView:
-    """Build the list of runs; ``not_read``: files that could not be read."""
-    return StatusView(
+def build_status(runs: Sequence[RunOverview], *, not_read: Sequence[str] = ()) -> ReportView:
+    """Build the page of runs, a row for each; ``not_read``: files that could not be read."""
+    names, cells, priorities = zip(*_COLUMNS, strict=True)
+    judged = all(run.verdict is not None for run in runs)
+    return ReportView(
+        title="Runs",
         verdict=describe_runs_verdict(runs, not_read),
-        columns=tuple(
-            StatusColumn(
-                title=title, cells=tuple(map(cell, runs)), priority=priority, numeric=numeric
-            )
-            for title, cell, priority, numeric in _COLUMNS
+        overview=(
+            TableView(
+                title="",
+                columns=names,
+                rows=tuple(tuple(cell(run) for cell in cells) for run in runs),
+                priorities=priorities,
+                levels=tuple(map(_levels, runs)),
+                notes=() if judged else ("with so many runs none is judged: name those to judge",),
+            ),
         ),
-        levels=tuple(level_of(judge_runs((run,)).state) for run in runs),
-        notes=("with so many runs none is judged: name those to judge",)
-        if any(run.verdict is None for run in runs)
-        else (),
     )
+
+
+def _levels(run: RunOverview) -> tuple[NoteLevel | None, ...]:
+    """Return the colour of state and result."""
+    level = level_of(judge_runs((run,)).state)
+    shown = None if level is NoteLevel.INFORMATION else level
+    return (shown, shown, *(None,) * (len(_COLUMNS) - 3))
 
 
 def describe_runs_verdict(runs: Sequence[RunOverview], not_read: Sequence[str] = ()) -> Verdict:
@@ -117,18 +108,18 @@ def _process(run: RunOverview) -> str:
     return "not seen from here" if run.pid is None else str(run.pid)
 
 
-# Title, cell, priority, numeric.
-_COLUMNS: tuple[tuple[str, Callable[[RunOverview], str], int, bool], ...] = (
-    ("run", lambda run: run.run_file, 0, False),
-    ("state", lambda run: run.state, 1, False),
-    ("result", _result, 2, False),
-    ("tests", lambda run: f"{run.tests_done} of {run.tests}", 4, False),
-    ("remaining", lambda run: format_durations(*run.remaining_s) if run.remaining_s else "-", 3, False),
-    ("elapsed", lambda run: "-" if run.elapsed_s is None else format_duration(run.elapsed_s), 6, False),
-    ("at", _place, 5, False),
-    ("ended because", lambda run: run.because or NOT_MEASURED, 7, False),
-    ("device", lambda run: run.device or "not known", 8, False),
-    ("process", _process, 9, False),
-    ("warnings", lambda run: str(run.warnings), 10, True),
-    ("disturbed steps", lambda run: "-" if run.disturbed_steps is None else str(run.disturbed_steps), 11, True),
+# Title, cell, priority.
+_COLUMNS: tuple[tuple[str, Callable[[RunOverview], str], int], ...] = (
+    ("run", lambda run: run.run_file, 0),
+    ("state", lambda run: run.state, 1),
+    ("result", _result, 2),
+    ("tests", lambda run: f"{run.tests_done} of {run.tests}", 4),
+    ("remaining", lambda run: format_durations(*run.remaining_s) if run.remaining_s else "-", 3),
+    ("elapsed", lambda run: "-" if run.elapsed_s is None else format_duration(run.elapsed_s), 6),
+    ("at", _place, 5),
+    ("ended because", lambda run: run.because or NOT_MEASURED, 7),
+    ("device", lambda run: run.device or "not known", 8),
+    ("process", _process, 9),
+    ("warnings", lambda run: str(run.warnings), 10),
+    ("disturbed steps", lambda run: "-" if run.disturbed_steps is None else str(run.disturbed_steps), 11),
 )  # fmt: skip

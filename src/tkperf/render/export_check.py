@@ -56,7 +56,7 @@ def render_matrix_json(files: Sequence[CheckedFile]) -> str:
             }
             for one in files
         ],
-        "notes": (*page.banners, *(note for table in page.overview for note in table.notes)),
+        "notes": (*page.banners, *(note for table in page.tables for note in table.notes)),
     }
     return json.dumps(document, indent=2, allow_nan=False)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tkperf.page.page import FactBlocks, ReportView, SectionView, TableView, TestView
+from tkperf.model.units import drop_controls
+from tkperf.page.page import Block, FactBlocks, ReportView, SectionView, TableView, TestView
 from tkperf.page.verdict import NoteLevel
 from tkperf.render.markdown_text import inert as _text
 from tkperf.render.markdown_text import inert_line, render_rows
@@ -14,22 +15,21 @@ def render_markdown(view: ReportView) -> str:
     """Return everything that Markdown can show of a page: the charts are left out."""
     lines = [f"# {_text(view.title)}", ""]
     lines += [f"{_text(line)}\n" for line in (view.subtitle, view.about) if line]
-    if view.verdict is not None:
-        lines += [f"**{_text(view.verdict.text)}**", ""]
+    lines += [f"**{_text(view.verdict.text)}**", ""]
     lines += [f"**{_text(banner)}**\n" for banner in view.banners]
     lines += [
         *(f"{inert_line(sentence)}\n" for sentence in view.answer),
         *_headlines(view),
         *_findings(view),
-        *_tables(view.overview),
+        *_blocks(view.overview),
         *_warnings(view),
         *(() if view.claims is None else _tables((view.claims,))),
     ]
     for test in view.tests:
         lines += _test(test)
     if view.disclosure:
-        lines += ["## Set-up and disclosure", "", *_blocks(view.disclosure)]
-    lines += ["## How to read this", ""]
+        lines += ["## Set-up and disclosure", "", *_facts(view.disclosure)]
+    lines += ["## How to read this", ""] if view.words else []
     lines += [f"{inert_line(words)}\n" for words in view.words]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -96,7 +96,20 @@ def _find_failures(table: TableView) -> list[tuple[bool, ...]]:
     return [(*labels, *(level is NoteLevel.FAILURE for level in row)) for row in table.levels]
 
 
-def _blocks(blocks: FactBlocks) -> Iterator[str]:
+def _blocks(blocks: Iterable[Block]) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, TableView):
+            yield from _tables((block,))
+            continue
+        yield from (_text(block.title), "")
+        for note in block.notes:
+            yield f"- {'; '.join(_text(text) for text in (note.text, *note.details) if text)}"
+            if note.command:
+                yield from ("", f"      {drop_controls(note.command)}", "")
+        yield ""
+
+
+def _facts(blocks: FactBlocks) -> Iterator[str]:
     for title, facts in blocks:
         yield from (f"### {_text(title)}", "")
         named = [(name, fact) for name, fact in facts if name]

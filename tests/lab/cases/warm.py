@@ -17,7 +17,6 @@ for name in (
     "cli.results",
     "pipeline.diagnosis",
     "page.doctor",
-    "render.terminal.doctor",
 ):
     import_module(f"tkperf.{name}")
 

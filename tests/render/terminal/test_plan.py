@@ -22,7 +22,7 @@ def test_80_columns_break_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
     outlook = look_out(plan, ASSUMED, parse_rating("600TBW"))
     print_plan(outlook)
     page = build_plan_page(outlook)
-    cells = [cell for table in page.overview for row in table.rows for cell in row]
+    cells = [cell for table in page.tables for row in table.rows for cell in row]
     facts = [text for _, texts in page.disclosure for _, text in texts]
     words = {word for text in (*cells, *facts) for word in text.split()}
     assert words <= set(shown.getvalue().split())

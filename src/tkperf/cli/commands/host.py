@@ -18,7 +18,7 @@ from tkperf.model.errors import DeviceError, UsageError
 from tkperf.model.units import drop_controls
 
 if TYPE_CHECKING:
-    from tkperf.page.doctor import HostPage
+    from tkperf.page.page import ReportView
 
 
 @click.command(cls=Command)
@@ -55,7 +55,7 @@ def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
 
 def _show(
     document: dict[str, object],
-    build_page: Callable[[dict[str, object]], HostPage],
+    build_page: Callable[[dict[str, object]], ReportView],
     *,
     as_json: bool,
 ) -> None:
@@ -67,9 +67,9 @@ def _show(
         click.echo(json.dumps({**document, "verdict": build_verdict(page.verdict)}, indent=2))
         return
     from tkperf.render.terminal.console import open_console
-    from tkperf.render.terminal.doctor import print_host_page
+    from tkperf.render.terminal.page import print_page
 
-    print_host_page(page, open_console())
+    print_page(page, open_console(), titled=False)
 
 
 @click.command(cls=Command)

@@ -23,11 +23,10 @@ def print_check(view: ReportView, console: Console, *, brief: bool = False) -> N
     Args:
         brief: where the table is too wide for the terminal, only cautions and failures are shown of each row.
     """
-    if view.verdict is not None:
-        print_verdict(view.verdict, console)
+    print_verdict(view.verdict, console)
     for banner in view.banners:
         console.print(plain(banner), style="yellow", highlight=False)
-    for table in view.overview:
+    for table in view.tables:
         if measure_width(table) <= console.width:
             print_table(table, console)
             continue

@@ -12,8 +12,8 @@ from rich.console import Console, JustifyMethod
 from rich.padding import Padding
 from rich.rule import Rule
 
-from tkperf.model.units import format_count
-from tkperf.page.page import FactBlocks, ReportView, SectionView, TableView, TestView
+from tkperf.model.units import NOT_MEASURED, drop_controls, format_count
+from tkperf.page.page import Block, FactBlocks, ReportView, SectionView, TableView, TestView
 from tkperf.page.verdict import NoteLevel
 from tkperf.render.terminal.console import LEVEL_STYLES, plain, print_verdict
 from tkperf.render.terminal.drawings import print_charts
@@ -21,18 +21,28 @@ from tkperf.render.terminal.drawings import print_charts
 _HEADING_WIDTH = 80
 # More alarms make an end no clearer; tkperf show has them all.
 _MOST_ALARMS = 5
-# Blanks between two columns, and a word of a label.
-_GAP, _LABEL = 3, 28
+# Of remarks: their items, and further lines of an item.
+_INDENT, _HANGING = 2, 4
+# Blanks between two columns of a list, and of other tables.
+_GAP, _PADDED_GAP = 2, 3
+_LABEL = 28
 
 
-def print_page(view: ReportView, console: Console, *, going_on: str | None = None) -> None:
-    """Print everything that a terminal can show of a run; ``going_on``: its place, if it has not ended."""
-    subtitle = f"  {plain(view.subtitle)}" if view.subtitle else ""
-    console.print(f"[bold]{plain(view.title)}[/bold]{subtitle}", highlight=False)
+def print_page(
+    view: ReportView, console: Console, *, going_on: str | None = None, titled: bool = True
+) -> None:
+    """Print everything that a terminal can show of a page.
+
+    Args:
+        going_on: the place of a run that has not ended.
+        titled: begin with the title; otherwise with the verdict.
+    """
+    if titled:
+        subtitle = f"  {plain(view.subtitle)}" if view.subtitle else ""
+        console.print(f"[bold]{plain(view.title)}[/bold]{subtitle}", highlight=False)
     if view.about:
         console.print(plain(view.about), style="dim", highlight=False)
-    if view.verdict is not None:
-        print_verdict(view.verdict, console)
+    print_verdict(view.verdict, console)
     for banner in view.banners:
         console.print(plain(banner), style="yellow", highlight=False)
     if going_on is not None:
@@ -41,12 +51,16 @@ def print_page(view: ReportView, console: Console, *, going_on: str | None = Non
         console.print(plain(sentence), highlight=False)
     _print_headlines(view, console)
     _print_findings(view, console)
-    _print_tables(view.overview, console)
+    for block in view.overview:
+        print_block(block, console)
     _print_warnings(view, console)
     for test in view.tests:
         _print_test(test, console)
-    _print_blocks(view.disclosure, console)
-    console.print()
+    if view.tests and view.disclosure:
+        _print_heading("Set-up and disclosure", console)
+    _print_facts(view.disclosure, console)
+    if view.words:
+        console.print()
     for words in view.words:
         console.print(plain(words), style="dim", highlight=False)
 
@@ -54,8 +68,7 @@ def print_page(view: ReportView, console: Console, *, going_on: str | None = Non
 def print_end(view: ReportView, console: Console) -> None:
     """Print what a user must know when a run has ended: verdict, headline figures, and what to look at."""
     console.print(f"[bold]{plain(view.title)}[/bold]", highlight=False)
-    if view.verdict is not None:
-        print_verdict(view.verdict, console)
+    print_verdict(view.verdict, console)
     _print_headlines(view, console)
     alarms = [
         text if each.title.lower() in text.lower() else f"{each.title}: {text}"
@@ -148,36 +161,110 @@ def _print_tables(tables: Sequence[TableView], console: Console) -> None:
         print_table(table, console)
 
 
-def print_table(table: TableView, console: Console) -> None:
-    """Print a table; one that is too wide has its rows and columns swapped, if it is narrower then."""
-    if table.labels == 1 and console.width < measure_width(table) > measure_width(
+def print_block(block: Block, console: Console) -> None:
+    """Print a table or a list of remarks, below its title."""
+    if isinstance(block, TableView):
+        print_table(block, console, title_style="bold")
+        return
+    console.print(f"\n[bold]{plain(block.title)}[/bold]", highlight=False)
+    for note in block.notes:
+        lines = _wrap(note.text, console, _INDENT)
+        for detail in note.details:
+            lines += _wrap(detail, console, _INDENT + _HANGING)
+        for line in lines:
+            console.print(plain(line), style=LEVEL_STYLES[note.level], highlight=False)
+        indent = _INDENT + _HANGING * bool(note.text)
+        for line in _in_lines(note.command, console.width - indent):
+            indented = f"{'':{indent}}{drop_controls(line)}"
+            console.print(indented, markup=False, highlight=False, soft_wrap=True)
+
+
+def _wrap(text: str, console: Console, indent: int) -> list[str]:
+    """Return a text in lines of whole words, the first of which stands out."""
+    return wrap(
+        drop_controls(text), console.width, break_on_hyphens=False,
+        initial_indent=" " * indent, subsequent_indent=" " * (indent + _HANGING),
+    )  # fmt: skip
+
+
+def _in_lines(command: str, width: int) -> list[str]:
+    """Return a command in lines of whole words that a shell takes as one."""
+    if len(command) <= width:
+        return [command] if command else []
+    lines = wrap(command, width - 2, break_long_words=False, break_on_hyphens=False)
+    return [*(f"{line} \\" for line in lines[:-1]), *lines[-1:]]
+
+
+def print_table(table: TableView, console: Console, *, title_style: str = "") -> None:
+    """Print a table; one that is too wide has its rows and columns swapped, if it is narrower then.
+
+    A list (``priorities``) loses columns instead; a page for programs is as wide as it.
+    """
+    if table.priorities:
+        table = _choose(table, console.width) if console.is_terminal else table
+        console.width = max(console.width, measure_width(table))
+    elif table.labels == 1 and console.width < measure_width(table) > measure_width(
         turned := _turn(table)
     ):
         table = turned
     console.print()
     if table.title:
-        console.print(plain(table.title), highlight=False)
-    headed = any(table.columns)
+        console.print(plain(table.title), style=title_style, highlight=False)
+    headed, is_list = any(table.columns), bool(table.priorities)
     drawn = rich.table.Table(
-        box=SIMPLE_HEAD if headed else None, show_edge=False, show_header=headed
-    )
+        box=SIMPLE_HEAD if headed else None, show_edge=False, show_header=headed,
+        pad_edge=not is_list, padding=(0, 1, 0, 0 if is_list else 1),
+    )  # fmt: skip
     whole = measure_width(table, labels_break=True) <= console.width
     for number, (name, *cells) in enumerate(zip(table.columns, *table.rows, strict=True)):
         is_label = number < table.labels
         head, kept = plain(name), whole and not is_label
-        if kept:  # its lines are those of its head, so that no cell is broken
+        if kept and not is_list:  # its lines are those of its head, so that no cell is broken
             head = "\n".join(wrap(head, max(map(len, (*cells, *head.split())))))
         named = is_label and (not headed or any(map(str.isalpha, "".join(cells))))
-        justify: JustifyMethod = "left" if named else "right"
+        words = named or not table.is_numeric(number)
+        justify: JustifyMethod = "left" if words else "right"
         drawn.add_column(head, justify=justify, overflow="fold", no_wrap=kept)
     for number in table.lead:
         row = table.rows[number]
         levels = table.levels[number] if table.levels else (None,) * (len(row) - table.labels)
-        drawn.add_row(*map(colour, row, (*(None,) * table.labels, *levels)))
+        drawn.add_row(
+            *(_indent(plain(label)) for label in row[: table.labels]),
+            *map(colour, row[table.labels :], levels),
+        )
     console.print(drawn)
     if more := len(table.rows) - len(table.lead):
         console.print(f"{format_count(more, 'row')} between them: in the report", style="dim")
     print_notes(table, console)
+
+
+def _indent(label: str) -> Padding | str:
+    """Return a label with all its lines as far from the edge as the first."""
+    words = label.lstrip("\N{NO-BREAK SPACE}")
+    return Padding(words, (0, 0, 0, len(label) - len(words))) if words != label else label
+
+
+def _choose(table: TableView, width: int) -> TableView:
+    """Return the columns that fit, by their priorities; a column without a single value goes first."""
+    columns = range(len(table.columns))
+    empty = [all(row[number] == NOT_MEASURED for row in table.rows) for number in columns]
+    kept: list[int] = []
+    for number in sorted(columns, key=lambda one: (empty[one], table.priorities[one])):
+        wider = sorted((*kept, number))
+        if not table.priorities[number] or measure_width(_take(table, wider)) <= width:
+            kept = wider
+    return _take(table, kept)
+
+
+def _take(table: TableView, numbers: Sequence[int]) -> TableView:
+    of_levels = [number - table.labels for number in numbers if number >= table.labels]
+    return replace(
+        table,
+        columns=tuple(table.columns[number] for number in numbers),
+        rows=tuple(tuple(row[number] for number in numbers) for row in table.rows),
+        levels=tuple(tuple(row[number] for number in of_levels) for row in table.levels),
+        priorities=tuple(table.priorities[number] for number in numbers),
+    )
 
 
 def print_notes(table: TableView, console: Console) -> None:
@@ -196,7 +283,9 @@ def measure_width(table: TableView, *, labels_break: bool = False) -> int:
     for number, (head, *cells) in enumerate(zip(table.columns, *table.rows, strict=True)):
         broken = labels_break and number < table.labels
         words = [word for cell in cells for word in cell.split()] if broken else cells
-        width += max(map(len, ("", *head.split(), *words))) + _GAP
+        heads = [head] if table.priorities else head.split()
+        width += max(map(len, ("", *heads, *words)))
+        width += _GAP if table.priorities else _PADDED_GAP
     return width
 
 
@@ -207,19 +296,18 @@ def _turn(table: TableView) -> TableView:
     return replace(table, columns=(table.columns[0], *names), rows=columns, levels=levels)
 
 
-def _print_blocks(blocks: FactBlocks, console: Console) -> None:
-    if blocks:
-        _print_heading("Set-up and disclosure", console)
+def _print_facts(blocks: FactBlocks, console: Console) -> None:
     for title, facts in blocks:
         console.print()
         console.print(f"[bold]{plain(title)}[/bold]", highlight=False)
         drawn = rich.table.Table.grid(padding=(0, 2, 0, 0))
         drawn.add_column(style="dim", max_width=_LABEL)
         drawn.add_column(overflow="fold")
+        named = any(name for name, _ in facts)
         for name, fact in facts:
-            if name:
+            if named:
                 drawn.add_row(plain(name), plain(fact))
             else:
                 console.print(plain(fact), highlight=False)
-        if drawn.rows:
+        if named:
             console.print(drawn)

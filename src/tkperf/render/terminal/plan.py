@@ -3,92 +3,51 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 import click
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 
-from tkperf.analysis.outlook import REFUSAL, Outlook
+from tkperf.analysis.outlook import Outlook
 from tkperf.model.record import RunWarning
-from tkperf.page.page import Facts, ReportView, TableView
+from tkperf.page.page import ReportView
 from tkperf.page.plan import build_plan_page, describe_plan_verdict
 from tkperf.procedures import Circumstances, load_profile, own_tests, with_workloads
 from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
 from tkperf.procedures.profiles import explain_keys
 from tkperf.render.terminal.console import (
-    format_facts,
     open_console,
     plain,
     print_facts,
     print_lines,
     print_verdict,
 )
-
-_CLOCK = "%a %d %b %Y %H:%M"
+from tkperf.render.terminal.page import print_page
 
 
 def print_plan(outlook: Outlook) -> None:
     """Print the page of a plan: its answer, time and amount of tests and phases, then the conditions."""
-    page = build_plan_page(outlook)
-    console = open_console()
-    print_verdict(describe_plan_verdict(outlook), console)
-    tests, *phases = page.overview
-    _print_tables((tests,) if len(tests.rows) > 1 else (), console)
-    _print_tables(phases, console)
-    console.print()
-    for line in format_facts(_conditions(page, outlook), console):
-        console.print(line, highlight=False, soft_wrap=True)
-    print_plan_warnings(one for one in outlook.warnings if one.code != REFUSAL)
+    print_page(_build(outlook), open_console(), titled=False)
     print_lines("nothing was run, written or asked")
 
 
 def print_plan_on_stderr(outlook: Outlook) -> None:
     """Show the answer and the conditions of a plan on stderr, before the question. A lost stderr must not end a run."""
-    page = build_plan_page(outlook)
+    page = _build(outlook)
     with suppress(OSError):
         print_verdict(describe_plan_verdict(outlook), open_console(stderr=True))
-    print_facts(_conditions(page, outlook))
-    print_plan_warnings(outlook.warnings)
-
-
-def _print_tables(tables: Sequence[TableView], console: Console) -> None:
-    """Print tables with the same columns below each other, as wide as the widest."""
-    if not tables:
-        return
-    drawn = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for place, name in enumerate(tables[0].columns):
-        drawn.add_column(name, justify="right" if place else "left", no_wrap=bool(place))
-    indent = 2 if len(tables) > 1 else 0
-    for table in tables:
-        if indent:
-            drawn.add_row(f"[bold]{plain(table.title)}[/bold]")
-        for row in table.rows:
-            name, *cells = map(plain, row)
-            drawn.add_row(Padding(name, (0, 0, 0, indent)), *cells)
-    console.print()
-    console.print(drawn)
-
-
-def _conditions(page: ReportView, outlook: Outlook) -> Facts:
-    """Return the conditions of a run, with its end by the user's clock."""
-    ends = () if outlook.simulated else (("ends", _describe_end(outlook)),)
-    return (*ends, *(fact for _, facts in page.disclosure for fact in facts))
-
-
-def _describe_end(outlook: Outlook) -> str:
-    now = datetime.now()  # noqa: DTZ005  # the user's own clock is meant
-    earliest, latest = (
-        (now + timedelta(seconds=seconds)).strftime(_CLOCK)
-        for seconds in (outlook.shortest_s, outlook.longest_s)
+    print_facts(fact for _, facts in page.disclosure for fact in facts)
+    print_facts(
+        (("warning", text) for text in (*outlook.refusals, *outlook.cautions)), style="yellow"
     )
-    when = earliest if earliest == latest else f"between {earliest} and {latest}"
-    return f"{when}, if begun now"
+
+
+def _build(outlook: Outlook) -> ReportView:
+    return build_plan_page(outlook, datetime.now())  # noqa: DTZ005  # the user's own clock is meant
 
 
 def print_plan_warnings(warnings: Iterable[RunWarning]) -> None:

@@ -1,0 +1,67 @@
+"""Pages about a device, the host, a plan and a list of runs are drawn by every renderer, as a run's page is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+import tkperf
+from tests.cli.test_doctor import ADVICE, DISTURBS, OK, a_device
+from tests.render.terminal.test_status import ALL
+from tkperf.analysis.outlook import PlanCode
+from tkperf.model.record import RunWarning
+from tkperf.page.doctor import build_device_page
+from tkperf.page.page import NotesView, ReportView, TableView
+from tkperf.page.plan import build_plan_page
+from tkperf.page.status import build_status
+from tkperf.pipeline.outlook import ASSUMED, look_out
+from tkperf.render.document import compose
+from tkperf.render.export_markdown import render_markdown
+from tkperf.render.markdown_text import inert
+from tkperf.render.pdf import set_document
+from tkperf.render.reports import render_html
+
+COMMAND = "echo performance | sudo tee /sys/governor"
+
+
+def a_plan() -> ReportView:
+    outlook = look_out(tkperf.make_plan("ssd", "sim:sata-ssd", tests=["tp"]), ASSUMED, None)
+    warning = RunWarning(code="host-disturbs", text="the host is busy")
+    page = build_plan_page(replace(outlook, warnings=(warning,)))
+    assert [reason.code for reason in page.verdict.judged.reasons] == [PlanCode.WARNINGS]
+    return page
+
+
+PAGES = {
+    "device": build_device_page(a_device(OK, ADVICE, replace(DISTURBS, command=COMMAND))),
+    "plan": a_plan(),
+    "runs": build_status(ALL),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_are_drawn_by_every_renderer(name: str) -> None:
+    """HTML and Markdown have the verdict and each text of tables and lists; paper takes them, too."""
+    page = PAGES[name]
+    texts = [page.verdict.title]
+    for block in page.overview:
+        if isinstance(block, TableView):
+            texts += [cell for row in block.rows for cell in row]
+        else:
+            texts += [
+                block.title,
+                *(text for note in block.notes for text in (note.text, *note.details)),
+            ]
+    html, words = render_html(page), render_markdown(page)
+    for text in texts:
+        assert re.sub(r"\W+", "", text) in re.sub(r"<[^>]*>|&\w+;|&#\d+;|\W+", "", html)
+        assert inert(text) in words
+    assert set_document(compose(page)).startswith(b"%PDF")
+
+
+def test_commands_are_copied_as_they_are() -> None:
+    assert any(isinstance(block, NotesView) for block in PAGES["device"].overview)
+    assert f"<pre>{COMMAND}</pre>" in render_html(PAGES["device"])
+    assert f"      {COMMAND}\n" in render_markdown(PAGES["device"])
