@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
 
 from tkperf.analysis.outlook import (
     MUCH_OF_A_LIFE,
@@ -25,16 +24,15 @@ from tkperf.page.verdict import NoteLevel, Verdict, word_verdict
 from tkperf.page.wording import NOT_KNOWN_TEXT
 from tkperf.procedures import Circumstances
 
-_CLOCK = "%a %d %b %Y %H:%M"
 # Browsers keep it at the beginning of a line.
 _INDENT = "\N{NO-BREAK SPACE}" * 2
 
 
-def build_plan_page(outlook: Outlook, now: datetime | None = None) -> ReportView:
+def build_plan_page(outlook: Outlook, ends: str = "") -> ReportView:
     """Return the page of a plan: verdict, time and amount of each test and its phases, then the conditions.
 
     Args:
-        now: the user's time, for the end of a run that begins now; None: no end is given.
+        ends: when the run would end by the user's clock; empty: that is not known.
     """
     by_test: dict[str, list[Stage]] = {test.title: [] for test in outlook.tests}
     for stage in outlook.stages:
@@ -55,23 +53,13 @@ def build_plan_page(outlook: Outlook, now: datetime | None = None) -> ReportView
         title="Warnings",
         notes=tuple(Note(text=text, level=NoteLevel.CAUTION) for text in outlook.cautions),
     )
-    ends = () if now is None or outlook.simulated else (("ends", _describe_end(outlook, now)),)
     return ReportView(
         title="Plan",
         subtitle=describe_device(outlook.device),
-        disclosure=(("Conditions", (*ends, *_conditions(outlook))),),
+        disclosure=(("Conditions", tuple(_conditions(outlook, ends))),),
         verdict=describe_plan_verdict(outlook),
         overview=(phases, warnings) if outlook.cautions else (phases,),
     )
-
-
-def _describe_end(outlook: Outlook, now: datetime) -> str:
-    earliest, latest = (
-        (now + timedelta(seconds=seconds)).strftime(_CLOCK)
-        for seconds in (outlook.shortest_s, outlook.longest_s)
-    )
-    when = earliest if earliest == latest else f"between {earliest} and {latest}"
-    return f"{when}, if begun now"
 
 
 def describe_plan_verdict(outlook: Outlook) -> Verdict:
@@ -154,8 +142,10 @@ def _percent(share: float) -> str:
     return f"{100 * share:,.2g} %" if share < 1 else f"{100 * share:,.0f} %"
 
 
-def _conditions(outlook: Outlook) -> Iterator[tuple[str, str]]:
+def _conditions(outlook: Outlook, ends: str) -> Iterator[tuple[str, str]]:
     """Yield what the run would do and under which conditions, each line with its label."""
+    if ends:
+        yield "ends", ends
     profile, raid = outlook.profile, outlook.device.get("raid")
     if raid:
         yield "set", f"{outlook.target}: {raid}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
@@ -28,6 +28,8 @@ from tkperf.render.terminal.console import (
 )
 from tkperf.render.terminal.page import print_page
 
+_CLOCK = "%a %d %b %Y %H:%M"
+
 
 def print_plan(outlook: Outlook) -> None:
     """Print the page of a plan: its answer, time and amount of tests and phases, then the conditions."""
@@ -47,7 +49,17 @@ def print_plan_on_stderr(outlook: Outlook) -> None:
 
 
 def _build(outlook: Outlook) -> ReportView:
-    return build_plan_page(outlook, datetime.now())  # noqa: DTZ005  # the user's own clock is meant
+    return build_plan_page(outlook, "" if outlook.simulated else _describe_end(outlook))
+
+
+def _describe_end(outlook: Outlook) -> str:
+    now = datetime.now()  # noqa: DTZ005  # the user's own clock is meant
+    earliest, latest = (
+        (now + timedelta(seconds=seconds)).strftime(_CLOCK)
+        for seconds in (outlook.shortest_s, outlook.longest_s)
+    )
+    when = earliest if earliest == latest else f"between {earliest} and {latest}"
+    return f"{when}, if begun now"
 
 
 def print_plan_warnings(warnings: Iterable[RunWarning]) -> None:
