@@ -139,15 +139,20 @@ def test_slots_of_pcie(tmp_path: Path) -> None:
 
 
 def test_virtual_drives_show_no_bandwidth(tmp_path: Path) -> None:
-    """The links that a virtual machine shows for virtio are no hardware's."""
+    """The links that a virtual machine shows for its own devices are no hardware's."""
     fake = FakeDrives(tmp_path)
     port = fake.bridge(f"{ROOT_BUS}/0000:00:04.0", "16.0 GT/s PCIe", 32)
     function = fake.pci(f"{port}/0000:01:00.0", "0x010000", "2.5 GT/s PCIe", 1)
+    fake.write(f"{function}/vendor", "0x1af4")
     path = read_path(fake.disk(f"{function}/virtio1/block/vda"), sys_root=tmp_path)
     assert [(part.kind, part.bytes_per_s, part.gap) for part in path.parts] == [
         (PartKind.DRIVE_LINK, None, LinkGap.VIRTUAL),
         (PartKind.CONTROLLER, None, LinkGap.VIRTUAL),
     ]
+    nvme = fake.nvme(f"{port}/0000:02:00.0", 0, "2.5 GT/s PCIe", 1)
+    fake.write(f"{port}/0000:02:00.0/vendor", "0x1b36")
+    (part,) = read_path(nvme, sys_root=tmp_path).parts
+    assert (part.kind, part.gap) == (PartKind.DRIVE_LINK, LinkGap.VIRTUAL)
 
 
 def test_usb_hubs_are_shared(tmp_path: Path) -> None:

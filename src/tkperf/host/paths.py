@@ -29,7 +29,8 @@ _CONTROLLERS = {
     "0x0107": "SAS controller",
     "0x0c03": "USB controller",
 }
-_VIRTIO = re.compile(r"virtio\d+")
+# PCI vendors of devices that virtual machines emulate: virtio; QEMU's others.
+_EMULATED_VENDORS = ("0x1af4", "0x1b36")
 _ATA_PORT = re.compile(r"ata\d+")
 
 
@@ -90,7 +91,7 @@ def _read_parts(disk: Path) -> Iterator[Part]:
     place = find_place_on_bus(disk)
     function = find_pci_function(place)
     is_nvme = find_nvme_controller(disk) is not None
-    is_virtual = any(_VIRTIO.fullmatch(folder.name) for folder in (place, *place.parents))
+    is_virtual = function is not None and text(function / "vendor") in _EMULATED_VENDORS
     gap = LinkGap.VIRTUAL if is_virtual else LinkGap.NOT_SHOWN
     if not is_nvme:
         key, name = _name_own_link(disk)
@@ -99,15 +100,14 @@ def _read_parts(disk: Path) -> Iterator[Part]:
     if function is None:
         return
     key = _key_of_link(function)
-    if is_virtual:
-        # What the links above it show is emulated, too.
-        yield _build(PartKind.CONTROLLER, key, _name_controller(function), None, gap)
-        return
     (_, link, is_integrated), *above = _read_pcie_links(function)
+    if is_virtual:
+        # What this link and those above it show is emulated.
+        link, above = None, []
     if is_nvme:
-        yield _build(PartKind.DRIVE_LINK, key, f"NVMe link {function.name}", link)
+        yield _build(PartKind.DRIVE_LINK, key, f"NVMe link {function.name}", link, gap)
     else:
-        gap = LinkGap.INTEGRATED if is_integrated else gap
+        gap = LinkGap.INTEGRATED if is_integrated and not is_virtual else gap
         yield _build(PartKind.CONTROLLER, key, _name_controller(function), link, gap)
     for switch, link, _ in above:
         name = f"PCIe switch {switch.name}"

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.lab import disks
 from tests.lab.cases.conftest import Drive, measure, shell, tkperf
+from tkperf.analysis.sharing.groups import group_drives
+from tkperf.device.identity import read_identity
+from tkperf.host.paths import read_path
+from tkperf.model.drive_path import LinkGap, PartKind
+from tkperf.model.sharing import BudgetState
 
 
 def audit_of(drive: Drive) -> dict[str, dict[str, Any]]:
@@ -69,6 +75,35 @@ def test_who_shares_a_controller(sata: Drive, drive_of: Callable[[disks.Disk], D
     assert two.name.endswith("n1")
     users = audit_of(two)["other users of its link"]
     assert two.name.removesuffix("n1") + "n2" in users["found"]
+
+
+def test_paths_of_drives(drive_of: Callable[[disks.Disk], Drive]) -> None:
+    """Parts of each bus by the real drivers: links, shared controllers, and why a bandwidth is not known."""
+    paths = {
+        disk.serial: read_path(read_identity(drive_of(disk).path))
+        for disk in (disks.NVME, disks.NVME_TWO, disks.NVME_TWO_SIBLING, disks.SATA,
+                     disks.SATA_SECOND, disks.SAS, disks.VIRTIO_SCSI, disks.USB, disks.RAID_MEMBERS[0])
+    }  # fmt: skip
+    for path in paths.values():
+        sys.stdout.write(f"{path}\n")
+    nvme, two, sibling, sata, second, sas, scsi, usb, virtio = paths.values()
+    assert [(part.kind, part.gap) for part in nvme.parts] == [
+        (PartKind.DRIVE_LINK, LinkGap.VIRTUAL)
+    ]
+    assert two.parts == sibling.parts != nvme.parts
+    assert [part.bytes_per_s for part in sata.parts] == [150_000_000, None]
+    assert (sata.parts[0].name, sata.parts[1]) == (f"SATA port {sata.slot}", second.parts[1])
+    assert sata.parts[1].gap is LinkGap.INTEGRATED
+    assert sata.parts[1].name.endswith("(ahci)")
+    assert [part.kind for part in sas.parts] == [PartKind.DRIVE_LINK, PartKind.CONTROLLER]
+    assert sas.parts[0].name.startswith("SAS link end_device-")
+    for virtual in (scsi, virtio):
+        assert [part.gap for part in virtual.parts] == [LinkGap.VIRTUAL] * 2
+    assert usb.parts[0].name.startswith("USB port ")
+    assert {(path.numa_node, path.near_cpus) for path in paths.values()} == {(0, (0, 1))}
+    group, *others = group_drives(tuple(paths.values()), "auto")
+    assert not others
+    assert group.state is BudgetState.NOT_KNOWN
 
 
 def test_tune_and_restore(nvme: Drive, sata: Drive, tmp_path: Path) -> None:
