@@ -128,6 +128,37 @@ def test_functions_of_one_card_share_its_link(tmp_path: Path) -> None:
     assert keys == {"pci 0000:05"}
 
 
+def test_a_port_multiplier_shares_its_port(tmp_path: Path) -> None:
+    """Drives at one SATA port share that port's link."""
+    fake = FakeDrives(tmp_path)
+    port = f"{fake.pci(f'{ROOT_BUS}/0000:00:17.0', '0x010601')}/ata7"
+    fake.write(f"{port}/link7/ata_link/link7/sata_spd", "3.0 Gbps")
+    first, second = (
+        read_path(fake.scsi(f"{port}/host6", f"6:{n}:0:0", f"sd{n}"), sys_root=tmp_path)
+        for n in (0, 1)
+    )
+    assert first.parts == second.parts
+    assert first.link_bytes_per_s == 300_000_000
+
+
+def test_drives_behind_a_volume_management_device(tmp_path: Path) -> None:
+    """Its bridges lie in a domain of their own; the function that makes the domain is no bridge."""
+    fake = FakeDrives(tmp_path)
+    domain = f"{fake.pci(f'{ROOT_BUS}/0000:64:05.5', '0x010400')}/pci10000:00"
+    port = fake.bridge(f"{domain}/10000:00:02.0", "16.0 GT/s PCIe", 4)
+    path = read_path(fake.nvme(f"{port}/10000:01:00.0", 0), sys_root=tmp_path)
+    assert [part.key for part in path.parts] == ["pci 10000:01"]
+
+
+def test_slots_of_enclosures(tmp_path: Path) -> None:
+    """The enclosure's name of a slot comes before the expander's number of it."""
+    fake = FakeDrives(tmp_path)
+    drive = sata_behind_expander(fake, 1)[0]
+    (device,) = tmp_path.glob("devices/**/6:0:0:0")
+    (device / "enclosure_device:Slot 05").mkdir()
+    assert read_path(drive, sys_root=tmp_path).slot == "Slot 05"
+
+
 def test_slots_of_pcie(tmp_path: Path) -> None:
     """A drive's slot by the number on the chassis, where the firmware gives it."""
     fake = FakeDrives(tmp_path)

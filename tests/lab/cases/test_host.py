@@ -79,14 +79,14 @@ def test_who_shares_a_controller(sata: Drive, drive_of: Callable[[disks.Disk], D
 
 def test_paths_of_drives(drive_of: Callable[[disks.Disk], Drive]) -> None:
     """Parts of each bus by the real drivers: links, shared controllers, and why a bandwidth is not known."""
-    paths = {
-        disk.serial: read_path(read_identity(drive_of(disk).path))
-        for disk in (disks.NVME, disks.NVME_TWO, disks.NVME_TWO_SIBLING, disks.SATA,
-                     disks.SATA_SECOND, disks.SAS, disks.VIRTIO_SCSI, disks.USB, disks.RAID_MEMBERS[0])
-    }  # fmt: skip
-    for path in paths.values():
+    listed = (disks.NVME, disks.NVME_TWO, disks.SATA, disks.SATA_SECOND, disks.SAS,
+              disks.VIRTIO_SCSI, disks.USB, disks.RAID_MEMBERS[0])  # fmt: skip
+    nodes = [drive_of(disk).path for disk in listed]
+    nodes.append(Path(f"{str(nodes[1]).removesuffix('n1')}n2"))
+    paths = [read_path(read_identity(node)) for node in nodes]
+    for path in paths:
         sys.stdout.write(f"{path}\n")
-    nvme, two, sibling, sata, second, sas, scsi, usb, virtio = paths.values()
+    nvme, two, sata, second, sas, scsi, usb, virtio, sibling = paths
     assert [(part.kind, part.gap) for part in nvme.parts] == [
         (PartKind.DRIVE_LINK, LinkGap.VIRTUAL)
     ]
@@ -100,8 +100,8 @@ def test_paths_of_drives(drive_of: Callable[[disks.Disk], Drive]) -> None:
     for virtual in (scsi, virtio):
         assert [part.gap for part in virtual.parts] == [LinkGap.VIRTUAL] * 2
     assert usb.parts[0].name.startswith("USB port ")
-    assert {(path.numa_node, path.near_cpus) for path in paths.values()} == {(0, (0, 1))}
-    group, *others = group_drives(tuple(paths.values()), "auto")
+    assert {(path.numa_node, path.near_cpus) for path in paths} == {(0, (0, 1))}
+    group, *others = group_drives(paths, "auto")
     assert not others
     assert group.state is BudgetState.NOT_KNOWN
 
