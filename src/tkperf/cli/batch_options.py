@@ -1,15 +1,21 @@
-"""Options of a call of ``tkperf batch`` that are not the measurement's."""
+"""Options of a call of ``tkperf batch`` that are not the measurement's; the batch that a call asks for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
-from tkperf.cli.run_options import RunOptions
+from tkperf.cli.run_options import RunOptions, rating_of
 from tkperf.cli.session import Leaving
 from tkperf.model.batch import BATCH_SUFFIX
 from tkperf.model.errors import UsageError
-from tkperf.pipeline.batch.request import BatchDrive
+from tkperf.model.user_facts import parse_facts
+from tkperf.pipeline.batch.batch_file import read_batch_file
+from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive
+from tkperf.pipeline.batch.request import parse_parallel, parse_seconds
+from tkperf.pipeline.outlook import parse_rate
 from tkperf.pipeline.request import require_name
 
 
@@ -19,6 +25,8 @@ class BatchOptions:
 
     Attributes:
         yes_destroy_file: file with a line for each drive, which confirms them all beforehand.
+        description, feature_matrix: texts for the reports of all drives.
+        like: earlier run of the same model, for estimates.
 
     Raises:
         UsageError: NAME cannot be a file name, or options contradict each other.
@@ -27,6 +35,8 @@ class BatchOptions:
     name: str
     folder: Path
     yes_destroy_file: Path | None = None
+    description: str | None = None
+    feature_matrix: str | None = None
     progress: str = "auto"
     quiet: bool = False
     debug: bool = False
@@ -36,6 +46,7 @@ class BatchOptions:
     rated: str | None = None
     warranty_years: float | None = None
     rate: str | None = None
+    like: Path | None = None
     command_line: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -45,6 +56,11 @@ class BatchOptions:
                 f"--detach leaves the terminal, so --progress {self.progress} has nowhere to go: "
                 f"follow the batch with tkperf attach {self.path} --progress {self.progress}"
             )
+        # A mistake in an estimate is this call's, and not one of each drive.
+        options = self.of_run(self.name)
+        rating_of(options)
+        if self.rate is not None:
+            parse_rate(self.rate)
 
     @property
     def path(self) -> Path:
@@ -70,11 +86,13 @@ class BatchOptions:
             quiet=self.quiet,
         )
 
-    def of_run(self, drive: BatchDrive) -> RunOptions:
+    def of_run(self, name: str) -> RunOptions:
         """Return the options of the run on one drive: it has no terminal, and its report is written with the batch's."""
         return RunOptions(
-            name=drive.name,
+            name=name,
             folder=self.folder,
+            description=self.description,
+            feature_matrix=self.feature_matrix,
             force=False,
             yes_destroy=None,
             progress="auto",
@@ -85,5 +103,51 @@ class BatchOptions:
             rated=self.rated,
             warranty_years=self.warranty_years,
             rate=self.rate,
+            like=self.like,
             command_line=self.command_line,
         )
+
+
+def read_batch(
+    name: str, suite: str | None, options: dict[str, Any]
+) -> tuple[BatchDraft, BatchOptions]:
+    """Return the batch that a call asks for, and the call's own options; drives are not looked for yet.
+
+    Args:
+        suite: None: the batch is in the file that ``options`` names.
+        options: the command line's; what was given there prevails over a batch file.
+
+    Raises:
+        UsageError: the options contradict each other, or the batch file has a mistake.
+        RefusedError: another user can have written the batch file.
+    """
+    own = {field.name for field in fields(BatchOptions)}
+    call = {key: options.pop(key) for key in own & set(options)}
+    batch_options = BatchOptions(name=name, command_line=tuple(sys.argv), **call)
+    settings = _read_settings(options)
+    if suite is None:
+        return replace(read_batch_file(Path(options["file"])), **settings), batch_options
+    drives = tuple(DraftedDrive(given=given) for given in options.pop("device"))
+    options["facts"] = parse_facts(options["facts"], options.pop("fact_file") or "")
+    draft = BatchDraft(common={"suite": suite, **options}, drives=drives, **settings)
+    return draft, batch_options
+
+
+def _read_settings(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the settings of the whole batch out of the options; return those that were given."""
+    settings = {
+        key: options.pop(key)
+        for key in ("strict", "compare_reads", "alone_again", "own_cpus", "parallel", "stagger", "claims")
+    }  # fmt: skip
+    given = {key: value for key, value in settings.items() if value is not None}
+    for key, option, parse in (
+        ("parallel", "--parallel", parse_parallel),
+        ("stagger", "--stagger", parse_seconds),
+    ):
+        if key in given:
+            try:
+                given[key] = parse(given[key])
+            except UsageError as error:
+                raise UsageError(f"{option} {error}") from None
+    renamed = {"stagger": "stagger_s", "claims": "claims_path"}
+    return {renamed.get(key, key): value for key, value in given.items()}

@@ -87,7 +87,7 @@ class Lot:
         return DriveTask(
             number=number,
             drive=drive,
-            options=self.options.of_run(drive),
+            options=self.options.of_run(drive.name),
             book=self.options.path.absolute(),
             resumes=number in self.resumed,
         )

@@ -27,6 +27,7 @@ COMMANDS = {
     "ssd": ("suites", "Run the SSD tests on DEVICE, which is erased."),
     "hdd": ("suites", "Measure a hard disk area by area; it is overwritten."),
     "raid": ("suites", "Make a RAID set of whole drives and measure it."),
+    "batch": ("batch", "Measure many drives of this host, all at once or in turn."),
     "plan": ("plan", "Estimate the time of a run and its writes; nothing is run."),
     "sweep": ("sweep", "Sweep over demands, block sizes, mixes on DEVICE, which is erased."),
     "resume": ("resume", "Resume the interrupted run in RUN_FILE."),
@@ -110,6 +111,7 @@ def cli() -> None:
     Examples:
       tkperf ssd look ./scratch.img --size 1GiB --profile quick   no root, no spare drive
       tkperf ssd D3-S4510 /dev/sdb -nj 4 -iod 32                  four tests, a day or more
+      tkperf batch rack7 rack7.toml                               many drives, one answer
       tkperf profiles show pts-2.0                                the specification, explained
       tkperf plan ssd D3-S4510 /dev/sdb --rated 1DWPD             time and writes, estimated
       tkperf resume D3-S4510.tkperf                               resume after a kill or a power cut

@@ -1,0 +1,219 @@
+"""tkperf batch: many drives, one question, a run and a run file for each, one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from tkperf.cli.calling import Command, CommandGroup, offer
+from tkperf.cli.commands.suites import hdd, ssd
+from tkperf.cli.kinds import Device, InputFile, offer_files
+from tkperf.cli.options import on_target, on_test
+
+FILE = "BATCH.toml"
+_GIVEN = f"{__name__}.file"
+# One drive is confirmed by its own identifier, one run has its own mail; the rest is the same for many drives.
+_OF_ONE_RUN = (
+    "name", "device", "force", "yes_destroy", "strict",
+    "mail", "mail_from", "smtp", "smtp_tls", "smtp_plain_login", "notify_command",
+)  # fmt: skip
+_OF_ALL = (
+    on_test(
+        "--parallel", metavar="auto|all|N",
+        help="Drives that are measured at once; default: as many as overload nothing that they share.",
+    ),
+    on_test(
+        "--stagger", metavar="TIME",
+        help="Least time between the beginnings of two drives on one link, as 30s or 5min; default: none.",
+    ),
+    on_test(
+        "--claims", type=InputFile(".toml"), metavar="FILE",
+        help="Claims of a data sheet, which each drive is checked against in the end.",
+    ),
+    on_test(
+        "--strict", is_flag=True, default=None,
+        help="Refuse a host that is not fit to measure on, and drives that overload what they share; measure "
+        "a step that was disturbed again at once, and end that drive's run if it is disturbed each time.",
+    ),
+    on_test(
+        "--no-compare-reads", "compare_reads", is_flag=True, flag_value=False, default=None,
+        help="Do not read the drives alone and all together before anything is purged.",
+    ),
+    on_test(
+        "--alone-again", is_flag=True, default=None,
+        help="Measure a drive again, alone, if the others slowed it down.",
+    ),
+    on_test(
+        "--share-cpus", "own_cpus", is_flag=True, flag_value=False, default=None,
+        help="Let all drives share the CPUs; default: CPUs of its own for each drive, if there are enough.",
+    ),
+    on_target(
+        "--yes-destroy-file", metavar="FILE", type=InputFile(),
+        help="Confirm beforehand, by a file with a line for each drive: its serial number, or its path if it "
+        "has none. It must be yours or root's, and only you may write it.",
+    ),
+)  # fmt: skip
+
+_HELP_OF_FILE = """Measure the drives of a batch file, which has suite, options and drives. All of them are erased.
+
+    Options given here prevail over the file.
+
+    \b
+    Examples:
+      tkperf {run}batch rack7 rack7.toml
+      tkperf {run}batch rack7 rack7.toml --parallel 4 --output results/
+
+    \b
+    Example of a batch file:
+      suite = "ssd"
+      tests = ["iops", "lat"]
+      profile = "pts-e-1.1"
+      claims = "data-sheet.toml"
+      parallel = "auto"
+      stagger = "30s"
+      drives = [
+        "PHYH850500YA960L",
+        "/dev/disk/by-id/nvme-eui.0123456789abcdef",
+        {{ drive = "/dev/sdd", slot = "bay 4", name = "rack7-spare" }},
+      ]
+      [options]
+      jobs = 4
+      io_depth = 32
+    """
+_HELP_OF_SUITE = """Measure drives with the options of 'tkperf {suite}'. Every DEVICE is erased.
+
+    DEVICE is a path, a serial number, a link of /dev/disk/by-id, a scratch file (created with --size),
+    or sim:PRESET, a simulated drive. The options are the same for all drives; for others write a batch file.
+
+    \b
+    Examples:
+      tkperf {run}batch rack7 {suite} /dev/sdb /dev/sdc /dev/sdd {example}
+      tkperf {run}batch rack7 {suite} PHYH850500YA PHYH850500YB --claims data-sheet.toml
+      tkperf {run}batch look {suite} ./a.img ./b.img --size 1GiB --profile quick
+    """
+_EXAMPLES = {"ssd": "-ssdt iops lat -iod 32", "hdd": "-hddt tp"}
+
+Act = Callable[[str, str | None, dict[str, Any]], None]
+"""What a call does: with the batch's name, the suite or None for a batch file, and the options."""
+
+
+class BatchGroup(CommandGroup):
+    """The forms of a batch after its NAME: a suite and its drives, or a batch file."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        if word in ctx.help_option_names or (word != FILE and word in self.commands):
+            return super().resolve_command(ctx, args)
+        if word == "raid":
+            raise click.UsageError(
+                "a batch measures drives next to each other, and a RAID set is one device made of several: "
+                "run 'tkperf raid'", ctx,
+            )  # fmt: skip
+        if word.startswith("-"):
+            raise click.UsageError(f"{word[:40]}: options follow {FILE}, or the suite", ctx)
+        ctx.meta[_GIVEN] = word
+        return FILE, self.commands[FILE], args[1:]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        suites = [name for name in self.commands if name != FILE]
+        return [*offer(suites, incomplete), *offer_files(incomplete, (".toml",))]
+
+
+def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] = ()) -> BatchGroup:
+    """Return the group of a batch's forms.
+
+    Args:
+        act: called with what was given.
+        run: the words of the command before ``batch``, as ``plan ``.
+        text: the help.
+        own: options of this command alone.
+    """
+
+    def of(suite: str | None) -> Callable[..., None]:
+        def call(**options: Any) -> None:
+            ctx = click.get_current_context()
+            assert ctx.parent is not None
+            if suite is None:
+                options["file"] = ctx.meta[_GIVEN]
+            act(ctx.parent.params["name"], suite, options)
+
+        return call
+
+    group = BatchGroup(
+        "batch",
+        params=[click.Argument(["name"])],
+        subcommand_metavar=f"{FILE}|SUITE DEVICE... [OPTIONS]",
+        help=text,
+    )
+    views = [param for param in _shared(ssd) if param.name in _OF_CALL]
+    group.add_command(
+        Command(
+            FILE,
+            params=[*_OF_ALL, *views, *own],
+            callback=of(None),
+            help=_HELP_OF_FILE.format(run=run),
+            short_help="Measure the drives of a batch file.",
+        )
+    )
+    for suite in (ssd, hdd):
+        name = str(suite.name)
+        devices = click.Argument(["device"], nargs=-1, required=True, type=Device())
+        group.add_command(
+            type(suite)(
+                name,
+                params=[devices, *_OF_ALL, *_shared(suite), *own],
+                callback=of(name),
+                help=_HELP_OF_SUITE.format(run=run, suite=name, example=_EXAMPLES[name]),
+                short_help=f"Measure drives with the options of 'tkperf {name}'.",
+            )
+        )
+    return group
+
+
+# Options of a suite that say nothing of the measurement, so that a batch file leaves them to the call.
+_OF_CALL = (
+    "rated", "warranty_years", "rate", "like", "folder", "description", "feature_matrix",
+    "progress", "detach", "verbose", "no_report", "quiet", "debug",
+)  # fmt: skip
+
+
+def _shared(suite: click.Command) -> list[click.Parameter]:
+    """Return the options of a suite that are the same for many drives."""
+    return [param for param in suite.params if param.name not in _OF_ONE_RUN]
+
+
+def _run(name: str, suite: str | None, options: dict[str, Any]) -> None:
+    from tkperf.cli.batch_options import read_batch
+    from tkperf.cli.batch_session import run_batch
+
+    draft, batch_options = read_batch(name, suite, options)
+    raise click.exceptions.Exit(run_batch(draft.settle(name).require_sound(), batch_options))
+
+
+batch = make_group(
+    _run,
+    run="",
+    text="""Measure many drives of this host: one plan, one question, one answer. All drives are erased.
+
+    Each drive has a process and a run file of its own, and as many are measured at once as share no
+    link beyond what it carries. Before you confirm, every drive is looked at and held; any fault refuses the
+    whole batch, and nothing is touched. After it, each fault is its drive's, and the rest goes on. Queue
+    and answers are in NAME.batch: 'tkperf status', 'attach', 'stop' and 'resume' take it.
+
+    \b
+    Examples:
+      tkperf batch rack7 rack7.toml
+      tkperf batch rack7 rack7.toml --yes-destroy-file drives.txt --detach
+      tkperf batch rack7 ssd /dev/sdb /dev/sdc /dev/sdd --claims data-sheet.toml
+      tkperf batch look ssd sim:sata-ssd sim:client-tlc --profile quick
+      tkperf batch rack7 ssd --help
+    """,
+)
