@@ -74,6 +74,7 @@ def test_the_list_of_commands_loads_none_of_them() -> None:
 def test_the_help_of_no_command_loads_what_it_works_with() -> None:
     """Of all of them, one after the other; a wrong call of one, likewise."""
     calls = [[name, "--help"] for name in COMMANDS]
+    calls += [["batch", "n", "ssd", "--help"], ["batch", "n", "x.toml", "--help"]]
     calls += [["plan", "ssd", "--help"], ["workload", "from-fio", "--help"]]
     codes, names = loaded_by([*calls, ["ssd", "--test"], ["show"]])
     assert codes == [0] * len(calls) + [2, 2]
@@ -92,6 +93,8 @@ def test_the_help_of_no_command_loads_what_it_works_with() -> None:
         "tkperf show ",
         "tkperf resume run.tkperf --te",
         "tkperf plan hdd n x -hddt ",
+        "tkperf batch n x.toml --par",
+        "tkperf batch n ssd x y -ssdt ",
     ],
 )
 def test_a_tab_loads_nothing_but_names(tmp_path: Path, line: str) -> None:

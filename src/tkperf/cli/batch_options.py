@@ -9,7 +9,7 @@ from typing import Any
 
 from tkperf.cli.run_options import RunOptions, rating_of
 from tkperf.cli.session import Leaving
-from tkperf.model.batch import BATCH_SUFFIX
+from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import UsageError
 from tkperf.model.user_facts import parse_facts
 from tkperf.pipeline.batch.batch_file import read_batch_file

@@ -14,8 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from tkperf.cli.calling import offer
-from tkperf.model.batch import BATCH_SUFFIX
-from tkperf.model.choices import PRESETS, RUN_FILE_SUFFIX, SIMULATED
+from tkperf.model.choices import BATCH_SUFFIX, PRESETS, RUN_FILE_SUFFIX, SIMULATED
 from tkperf.model.errors import UsageError
 from tkperf.model.input_files import TEXT_BYTES, read_input
 

@@ -288,10 +288,13 @@ class SuiteCommand(Command):
         return super().parse_args(ctx, words)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        offered = super().shell_complete(ctx, incomplete)
-        if ctx.meta.get(_LIST_GOES_ON) and not incomplete.startswith("-"):
-            offered += _complete_tests(self._tests()[1], incomplete, ctx.params.get("tests") or ())
-        return offered
+        return super().shell_complete(ctx, incomplete) + self.complete_list(ctx, incomplete)
+
+    def complete_list(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return completions of a list of tests that may go on; none if the words before are no such list."""
+        if not ctx.meta.get(_LIST_GOES_ON) or incomplete.startswith("-"):
+            return []
+        return _complete_tests(self._tests()[1], incomplete, ctx.params.get("tests") or ())
 
     def describe_excess(self, words: Sequence[str]) -> str:
         hints = [guess(word, self._tests()[1]) for word in words]

@@ -11,8 +11,6 @@ import msgspec
 
 from tkperf.model.sharing import SharingState
 
-BATCH_SUFFIX = ".batch"
-
 
 class DriveStage(StrEnum):
     """How far a drive of a batch has come."""

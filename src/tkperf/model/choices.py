@@ -78,6 +78,7 @@ DEEPEST_QUEUE = 65_536
 LONGEST_STEP_S = 86_400
 
 RUN_FILE_SUFFIX = ".tkperf"
+BATCH_SUFFIX = ".batch"
 
 
 def tests_of(suite: str) -> dict[str, Offered]:

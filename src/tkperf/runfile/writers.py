@@ -220,24 +220,34 @@ def read_own(path: Path) -> tuple[bytes, FileStamp]:
         os.close(descriptor)
 
 
-def require_own(
-    path: Path, status: os.stat_result, *, refused: str = "is shown, but not resumed"
-) -> None:
-    """Refuse to act on a file, open with this status, that another user can have written.
-
-    Args:
-        refused: what is not done with the file, for the message.
+def require_own(path: Path, status: os.stat_result) -> None:
+    """Refuse to act on a run file, open with this status, that another user can have written.
 
     Raises:
         RefusedError: the file, or a file that SQLite reads next to it, belongs to another user than root and the
             effective one, or others can write to it or to a folder above it.
     """
-    real = path.resolve()
-    reason = next(_reasons(real, status), None)
-    if reason is not None:
+    if (reason := _find_reason(path, status)) is not None:
         raise RefusedError(
-            f"{path} {refused}: {reason}; what it says may be a stranger's. Nothing was touched"
+            f"{path} is shown, but not resumed: {reason}; what it says may be a stranger's. "
+            "Nothing was touched"
         )
+
+
+def require_own_input(path: Path, status: os.stat_result) -> None:
+    """Refuse to act on an input file, open with this status, by the same rule.
+
+    Raises:
+        RefusedError: another user can have written it.
+    """
+    if (reason := _find_reason(path, status)) is not None:
+        raise RefusedError(
+            f"{path} is not used: {reason}; what it says may be a stranger's. Nothing was touched"
+        )
+
+
+def _find_reason(path: Path, status: os.stat_result) -> str | None:
+    return next(_reasons(path.resolve(), status), None)
 
 
 def _reasons(real: Path, status: os.stat_result) -> Iterator[str]:

@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 from tkperf.cli.calling import Command, CommandGroup, offer
 from tkperf.cli.commands.suites import hdd, ssd
 from tkperf.cli.kinds import Device, InputFile, offer_files
-from tkperf.cli.options import on_target, on_test
+from tkperf.cli.options import SuiteCommand, on_target, on_test
 
 FILE = "BATCH.toml"
 _GIVEN = f"{__name__}.file"
@@ -165,7 +165,9 @@ def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] 
     )
     for suite in (ssd, hdd):
         name = str(suite.name)
-        devices = click.Argument(["device"], nargs=-1, required=True, type=Device())
+        devices = click.Argument(
+            ["device"], nargs=-1, required=True, type=Device(), shell_complete=_complete_devices
+        )
         group.add_command(
             type(suite)(
                 name,
@@ -188,6 +190,17 @@ _OF_CALL = (
 def _shared(suite: click.Command) -> list[click.Parameter]:
     """Return the options of a suite that are the same for many drives."""
     return [param for param in suite.params if param.name not in _OF_ONE_RUN]
+
+
+def _complete_devices(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return completions of one more drive, or of a list of tests that may go on."""
+    assert isinstance(ctx.command, SuiteCommand)
+    return [
+        *ctx.command.complete_list(ctx, incomplete),
+        *Device().shell_complete(ctx, param, incomplete),
+    ]
 
 
 def _run(name: str, suite: str | None, options: dict[str, Any]) -> None:

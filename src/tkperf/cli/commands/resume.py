@@ -13,8 +13,7 @@ import click
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import RUN_FILE, Device, InputFile
 from tkperf.cli.options import CONSENT, STRICT, VIEWS, on_target, on_test, purge_command
-from tkperf.model.batch import BATCH_SUFFIX
-from tkperf.model.choices import RUN_FILE_SUFFIX
+from tkperf.model.choices import BATCH_SUFFIX, RUN_FILE_SUFFIX
 from tkperf.model.errors import UsageError
 
 

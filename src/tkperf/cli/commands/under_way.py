@@ -15,7 +15,7 @@ from tkperf.cli.calling import Command
 from tkperf.cli.kinds import RUN_FILE
 from tkperf.cli.options import PROGRESS, VERBOSE, json_option
 from tkperf.cli.streams import complain
-from tkperf.model.batch import BATCH_SUFFIX
+from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import RunFileError, reason_of
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive
 from tkperf.pipeline.batch.drives import MOST_DRIVES
 from tkperf.pipeline.batch.request import parse_seconds
 from tkperf.pipeline.request import RunRequest
-from tkperf.runfile.writers import require_own
+from tkperf.runfile.writers import require_own_input
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
 # Fields of a run that a batch file has elsewhere, or that are of sets.
@@ -57,7 +57,7 @@ def read_batch_file(path: Path) -> BatchDraft:
         InputFileError: it cannot be read or has a mistake; the message names the file and the key.
         RefusedError: another user can have written it.
     """
-    require = partial(require_own, path, refused="is not used")
+    require = partial(require_own_input, path)
     text = read_text_input(path, what="batch", limit_bytes=SETTINGS_BYTES, check=require)
     return parse_batch_file(text, path)
 

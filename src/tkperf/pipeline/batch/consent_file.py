@@ -11,10 +11,9 @@ from tkperf.model.batch import DriveShown
 from tkperf.model.errors import RefusedError, guess
 from tkperf.model.input_files import SETTINGS_BYTES, read_text_input
 from tkperf.model.units import on_one_line
-from tkperf.runfile.writers import require_own
+from tkperf.runfile.writers import require_own_input
 
 OPTION = "--yes-destroy-file"
-_NOT_USED = "is not used"
 _LONGEST_QUOTED = 80
 
 
@@ -31,8 +30,8 @@ def confirm_by_file(path: Path, shown: Sequence[DriveShown]) -> None:
 
     def require_trusted(status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
-            raise RefusedError(f"{path} {_NOT_USED}: it is no regular file. Nothing was touched")
-        require_own(path, status, refused=_NOT_USED)
+            raise RefusedError(f"{path} is not used: it is no regular file. Nothing was touched")
+        require_own_input(path, status)
 
     text = read_text_input(path, what=OPTION, limit_bytes=SETTINGS_BYTES, check=require_trusted)
     faults = tuple(find_faults(text, shown))
