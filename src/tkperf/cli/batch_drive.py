@@ -17,8 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-import msgspec
-
 from tkperf.analysis.outlook import Outlook
 from tkperf.cli.output import open_log
 from tkperf.cli.run_options import RunOptions, outlook_of
@@ -26,13 +24,11 @@ from tkperf.cli.session import watch
 from tkperf.cli.streams import ended_by_signals
 from tkperf.device.identity import DeviceIdentity
 from tkperf.engine.fio_setup import read_bytes_per_s
-from tkperf.host.paths import read_path
-from tkperf.model.batch import DriveShown
 from tkperf.model.errors import ExitCode, RefusedError, TkperfError, reason_of
-from tkperf.model.units import drop_controls
 from tkperf.pipeline.batch.book import DriveEnded, append_end, now_utc
 from tkperf.pipeline.batch.protocol import Begun, Channel, Ended, Go, Held, Read, ReadsDone
 from tkperf.pipeline.batch.request import BatchDrive
+from tkperf.pipeline.batch.showing import short, show_drive
 from tkperf.pipeline.consent import Consent, Question
 from tkperf.pipeline.disclosure import RunTitle
 from tkperf.pipeline.fitting import choose_profile
@@ -43,8 +39,6 @@ from tkperf.pipeline.subject import Equipment
 
 # Each reading of a comparison, so that several show how steady they are.
 READING_S = 2
-# What a message carries at most, of texts from outside.
-_MOST_WARNINGS, _LONGEST_TEXT = 20, 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +75,7 @@ def run_drive_process(task: DriveTask, channel: Channel) -> NoReturn:
             sys.stderr.write(traceback.format_exc())
             sys.stderr.flush()
     finally:
-        text = _short(text)
+        text = short(text)
         if gate.has_begun:
             ended = DriveEnded(
                 number=task.number, utc=now_utc(), pid=os.getpid(), exit_code=code, text=text
@@ -225,34 +219,8 @@ def _held(
     resumed: ResumePlan | None,
     question: Question | None,
 ) -> Held:
-    identity, facts = plan.subject.identity, plan.subject.facts.values
     again = "" if resumed is None else resumed.replayed.again or "goes on where it stopped"
-    link = facts.get("link")
-    way = msgspec.structs.replace(read_path(identity), drive=task.options.name)
-    return Held(
-        shown=DriveShown(
-            number=task.number,
-            name=task.options.name,
-            path=identity.path,
-            capacity_bytes=identity.capacity_bytes,
-            slot=task.drive.slot or way.slot,
-            model=_short(identity.model) or None,
-            serial=_short(identity.serial) or None,
-            wwn=_short(identity.wwn) or None,
-            firmware=_short(identity.firmware) or None,
-            link=_short(str(link or "")) or None,
-            data=tuple(map(_short, question.data)) if question is not None else (),
-            confirm_id=None if question is None else question.expected,
-        ),
-        asks=question is not None,
-        shortest_s=outlook.shortest_s,
-        longest_s=outlook.longest_s,
-        written_bytes=(round(outlook.least_bytes), round(outlook.most_bytes)),
-        jobs=max(load.jobs for test in plan.tests for load in test.workloads),
-        way=way,
-        resumed=_short(again),
-        warnings=tuple(_short(one.text) for one in plan.warnings[:_MOST_WARNINGS]),
-    )
+    return show_drive(task.number, task.drive, plan, outlook, question=question, resumed=again)
 
 
 def _read(identity: DeviceIdentity, seconds: int) -> ReadsDone:
@@ -263,7 +231,7 @@ def _read(identity: DeviceIdentity, seconds: int) -> ReadsDone:
             for _ in range(max(1, seconds // READING_S))
         ]
     except TkperfError as error:
-        return ReadsDone(text=_short(str(error)))
+        return ReadsDone(text=short(str(error)))
     return ReadsDone(bytes_per_s=tuple(rates))
 
 
@@ -281,7 +249,3 @@ def _point_streams_to(descriptor: int, numbers: Sequence[int]) -> None:
     for number in numbers:
         os.dup2(descriptor, number)
     os.close(descriptor)
-
-
-def _short(text: str | None) -> str:
-    return drop_controls(text or "")[:_LONGEST_TEXT]

@@ -33,7 +33,7 @@ from tkperf.model.errors import (
 )
 from tkperf.model.sharing import Sharing
 from tkperf.model.units import format_count, format_duration, format_durations
-from tkperf.page.batch_consent import build_consent_table, describe_sharing
+from tkperf.page.batch_consent import build_consent_table, describe_groups, describe_sharing
 from tkperf.pipeline.batch.book import (
     Book,
     DriveBegan,
@@ -272,7 +272,10 @@ def _show(lot: Lot, neighbours: Neighbours) -> None:
     print_table(table, open_console(stderr=True))
     print_facts(
         [
-            ("time", _describe_time(neighbours)),
+            (
+                "time",
+                f"{format_durations(*neighbours.bounds_s)}, {describe_groups(neighbours.groups)}",
+            ),
             *((each.shown.name, each.resumed) for each in held if each.resumed),
             *(("at once", text) for text in describe_sharing(neighbours.groups, neighbours.cpus)),
         ]
@@ -285,21 +288,6 @@ def _show(lot: Lot, neighbours: Neighbours) -> None:
         ],
         style="yellow",
     )
-
-
-def _describe_time(neighbours: Neighbours) -> str:
-    """Return the bounds of the whole batch's length: that of each group is its longest run's."""
-    by_name = {one.way.drive: one for one in neighbours.held}
-    groups = [[by_name[name] for name in group.drives] for group in neighbours.groups]
-    shortest_s = sum(max(one.shortest_s for one in group) for group in groups)
-    longest_s = sum(max(one.longest_s for one in group) for group in groups)
-    sizes = ", ".join(str(len(group)) for group in groups)
-    words = (
-        "all at once"
-        if len(groups) == 1
-        else f"in {len(groups)} groups, one after the other ({sizes})"
-    )
-    return f"{format_durations(shortest_s, longest_s)}, {words}"
 
 
 def _ask(lot: Lot, crew: Crew) -> None:

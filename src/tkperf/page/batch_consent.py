@@ -36,6 +36,14 @@ def build_consent_table(drives: Sequence[DriveShown], *, asked: int) -> TableVie
     )  # fmt: skip
 
 
+def describe_groups(groups: Sequence[DriveGroup]) -> str:
+    """Describe the groups in which drives are measured: ``in 3 groups, one after the other (8, 8, 4)``."""
+    if len(groups) < 2:
+        return "all at once"
+    sizes = ", ".join(str(len(group.drives)) for group in groups)
+    return f"in {len(groups)} groups, one after the other ({sizes})"
+
+
 def describe_sharing(groups: Sequence[DriveGroup], cpus: Sequence[CpuPlan | None]) -> Iterator[str]:
     """Yield a sentence for each link whose budget is exceeded, for what is not known, and for CPUs that are shared."""
     for group in groups:

@@ -58,6 +58,16 @@ class Neighbours:
         return tuple(tuple(by_name[name] for name in group.drives) for group in self.groups)
 
     @property
+    def bounds_s(self) -> tuple[float, float]:
+        """The shortest and the longest time of the whole batch: the time of each group is its longest run's."""
+        by_name = {one.way.drive: one for one in self.held}
+        groups = [[by_name[name] for name in group.drives] for group in self.groups]
+        return (
+            sum(max(one.shortest_s for one in group) for group in groups),
+            sum(max(one.longest_s for one in group) for group in groups),
+        )
+
+    @property
     def parts(self) -> dict[int, frozenset[str]]:
         """The parts that each drive shares with others, by its number."""
         keys = [{part.key for part in one.way.parts} for one in self.held]

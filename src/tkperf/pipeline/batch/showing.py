@@ -1,0 +1,66 @@
+"""A drive of a batch as the user sees it before consent, of the plan that its run would follow."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tkperf.analysis.outlook import Outlook
+from tkperf.host.paths import read_path
+from tkperf.model.batch import DriveShown
+from tkperf.model.units import drop_controls
+from tkperf.pipeline.batch.protocol import Held
+from tkperf.pipeline.batch.request import BatchDrive
+from tkperf.pipeline.consent import Question
+from tkperf.pipeline.run_plan import RunPlan
+
+# What a message carries at most, of texts from outside.
+_MOST_WARNINGS, _LONGEST_TEXT = 20, 1_000
+
+
+def show_drive(
+    number: int,
+    drive: BatchDrive,
+    plan: RunPlan,
+    outlook: Outlook,
+    *,
+    question: Question | None = None,
+    resumed: str = "",
+) -> Held:
+    """Return what is known of a drive before consent.
+
+    Args:
+        number: its place in the batch.
+        question: the question before its data is lost; None: nothing is lost, or nothing is asked yet.
+        resumed: how its run goes on; empty for a new run.
+    """
+    identity, facts = plan.subject.identity, plan.subject.facts.values
+    way = msgspec.structs.replace(read_path(identity), drive=drive.name)
+    return Held(
+        shown=DriveShown(
+            number=number,
+            name=drive.name,
+            path=identity.path,
+            capacity_bytes=identity.capacity_bytes,
+            slot=drive.slot or way.slot,
+            model=short(identity.model) or None,
+            serial=short(identity.serial) or None,
+            wwn=short(identity.wwn) or None,
+            firmware=short(identity.firmware) or None,
+            link=short(str(facts.get("link") or "")) or None,
+            data=tuple(map(short, question.data)) if question is not None else (),
+            confirm_id=None if question is None else question.expected,
+        ),
+        asks=question is not None,
+        shortest_s=outlook.shortest_s,
+        longest_s=outlook.longest_s,
+        written_bytes=(round(outlook.least_bytes), round(outlook.most_bytes)),
+        jobs=max(load.jobs for test in plan.tests for load in test.workloads),
+        way=way,
+        resumed=short(resumed),
+        warnings=tuple(short(one.text) for one in plan.warnings[:_MOST_WARNINGS]),
+    )
+
+
+def short(text: str | None) -> str:
+    """Return a text from outside as a message carries it."""
+    return drop_controls(text or "")[:_LONGEST_TEXT]
