@@ -2,61 +2,201 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import datetime
+from contextlib import contextmanager, nullcontext, suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Self
 
+from tkperf.analysis.batch import exit_code_of
+from tkperf.cli.background import direct
 from tkperf.cli.batch_options import BatchOptions
-from tkperf.cli.streams import ended_by_signals
-from tkperf.model.batch import BatchState, DriveStage
-from tkperf.model.errors import ExitCode
+from tkperf.cli.lines import JsonLines, PlainLines
+from tkperf.cli.live import Frame
+from tkperf.cli.progress import time_of
+from tkperf.cli.streams import complain, ended_by_signals
+from tkperf.model.batch import BatchState, DriveStage, DriveState
+from tkperf.model.errors import reason_of
+from tkperf.model.units import drop_controls
+from tkperf.page.batch_progress import build_batch_progress, name_drive
 from tkperf.pipeline.batch.watching import WatchedBatch
-from tkperf.render.terminal.console import plain, print_lines
+from tkperf.render.terminal.batch import render_batch_lines
+from tkperf.render.terminal.console import OutputConsole, choose_progress, plain, print_lines
 
 LOOK_EVERY_S = 0.5
 ShowBatch = Callable[[WatchedBatch], None]
 
 
+class LiveBatch:
+    """View that draws a line for each drive on stderr, and turns its pages by itself."""
+
+    def __init__(self, footer: str = "") -> None:
+        self._frame = Frame(OutputConsole(stderr=True))
+        self._footer = footer
+        self._began_s = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # A lost terminal cannot be cleared, and need not be.
+        with suppress(OSError):
+            self._frame.clear()
+
+    def __call__(self, watched: WatchedBatch) -> None:
+        console = self._frame.console
+        if not console.is_terminal:
+            return
+        lines = render_batch_lines(
+            build_batch_progress(watched.state, watched.runs),
+            width=console.width - 1,
+            height=console.height - 1,
+            now=datetime.now(UTC),
+            passed_s=time.monotonic() - self._began_s,
+            encoding=console.encoding,
+            footer=self._footer,
+        )
+        self._frame.show(lines)
+
+
+class BatchLines:
+    """View that writes what is new as lines: each change of a drive's stage, and of its run what ``PlainLines`` shows."""
+
+    def __init__(self, *, every_s: float | None, steps: bool) -> None:
+        self._stream = direct(sys.stderr)
+        self._every_s, self._steps = every_s, steps
+        self._stages: dict[int, DriveStage] = {}
+        self._views: dict[int, PlainLines] = {}
+
+    def __call__(self, watched: WatchedBatch) -> None:
+        drives = {drive.shown.number: drive for drive in watched.state.drives}
+        changed = [
+            drive for number, drive in drives.items() if self._stages.get(number) != drive.stage
+        ]
+        self._write_stages([drive for drive in changed if drive.stage is DriveStage.RUNNING])
+        for new in watched.news:
+            view = self._views.get(new.number)
+            if view is None:
+                view = PlainLines(
+                    self._stream,
+                    every_s=self._every_s,
+                    steps=self._steps,
+                    name=name_run(drives[new.number]),
+                )
+                self._views[new.number] = view
+            view(new.event, time_of(new.event, new.record))
+        self._write_stages([drive for drive in changed if drive.stage is not DriveStage.RUNNING])
+
+    def _write_stages(self, drives: list[DriveState]) -> None:
+        for drive in drives:
+            is_first = drive.shown.number not in self._stages
+            self._stages[drive.shown.number] = drive.stage
+            if is_first and drive.stage is DriveStage.WAITING:
+                continue
+            because = f": {drive.text}" if drive.text else ""
+            text = drop_controls(f"{name_run(drive)}: {drive.stage}{because}")
+            self._stream.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}\n")
+            self._stream.flush()
+
+
+class BatchJson:
+    """View that writes the same as JSON: every event of a run, and each change of a drive's stage."""
+
+    def __init__(self) -> None:
+        self._stages: dict[int, DriveStage] = {}
+        self._views: dict[int, JsonLines] = {}
+
+    def __call__(self, watched: WatchedBatch) -> None:
+        for drive in watched.state.drives:
+            if drive.stage is DriveStage.RUNNING:
+                self._write_stage(drive)
+        for new in watched.news:
+            self._views[new.number](new.event, time_of(new.event, new.record))
+        for drive in watched.state.drives:
+            self._write_stage(drive)
+
+    def _write_stage(self, drive: DriveState) -> None:
+        shown = drive.shown
+        if self._stages.get(shown.number) is drive.stage:
+            return
+        self._stages[shown.number] = drive.stage
+        view = self._views.get(shown.number)
+        if view is None:
+            about = {
+                "drive": shown.number,
+                "name": shown.name,
+                "slot": shown.slot,
+                "host": shown.host,
+            }
+            view = self._views[shown.number] = JsonLines(direct(sys.stdout), about)
+        fields = {
+            "stage": drive.stage,
+            "serial": shown.serial,
+            "run_file": drive.run_file,
+            "exit_code": drive.exit_code,
+            "text": drive.text,
+        }
+        view.write("DriveStageChanged", fields)
+
+
+def name_run(drive: DriveState) -> str:
+    """Return the name of a run with its slot: ``rack7-01 (slot 7)``."""
+    slot = drive.shown.slot
+    return f"{drive.shown.name} ({slot})" if slot else drive.shown.name
+
+
 @contextmanager
-def open_batch_view(options: BatchOptions) -> Iterator[ShowBatch]:
-    """Open the chosen view; it gets the batch each time that it was looked at."""
-    stages: dict[int, DriveStage] = {}
+def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBatch]:
+    """Open the chosen view; it gets the batch each time that it was looked at.
+
+    A view that fails is given up: its reader has gone, its terminal was closed. The batch goes on.
+    """
+    progress = choose_progress(options.progress)
+    view: ShowBatch | None = None
+    if progress == "json":
+        view = BatchJson()
+    elif not (options.quiet or options.detach):
+        every_s = 0.0 if options.verbose else None
+        lines = BatchLines(every_s=every_s, steps=options.verbose)
+        view = LiveBatch(footer) if progress == "live" else lines
 
     def show(watched: WatchedBatch) -> None:
-        for drive in watched.state.drives:
-            number = drive.shown.number
-            if stages.get(number) != drive.stage:
-                stages[number] = drive.stage
-                if not options.quiet:
-                    text = f": {drive.text}" if drive.text else ""
-                    print_lines(
-                        f"{datetime.now().astimezone():%H:%M:%S} {plain(drive.shown.name)} {drive.stage}{plain(text)}"
-                    )
+        nonlocal view
+        if view is None:
+            return
+        try:
+            view(watched)
+        except Exception as error:  # of any kind: the drives go on
+            view = None
+            with suppress(OSError):
+                complain(f"tkperf: progress is no longer shown: {reason_of(error)}")
 
-    yield show
-
-
-def print_answer(state: BatchState) -> int:
-    """Print what the batch came to; return its exit code."""
-    codes = [drive.exit_code for drive in state.drives]
-    return max((code for code in codes if code is not None), default=ExitCode.DONE)
+    with view if isinstance(view, LiveBatch) else nullcontext():
+        yield show
 
 
 def describe_batch_end(state: BatchState) -> Iterator[str]:
-    """Yield the lines that say how far a batch has come that is not under way."""
+    """Yield the lines that say how far a batch has come that is not under way, with markup."""
     for drive in state.drives:
-        text = f": {drive.text}" if drive.text else ""
-        yield f"{plain(drive.shown.name)} {drive.stage}{plain(text)}"
+        because = f": {drive.text}" if drive.text else ""
+        yield f"{plain(name_drive(drive))} {drive.stage}{plain(because)}"
+    yield f"results: tkperf show {plain(state.path)}; as a page: tkperf report {plain(state.path)}"
+    if any(drive.stage is not DriveStage.DONE for drive in state.drives):
+        yield f"go on:   tkperf resume {plain(state.path)}"
 
 
 def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
     """Show a batch until it ends, by its book and run files alone."""
     watched = WatchedBatch(path)
+    if not watched.state.is_under_way:
+        print_lines(*describe_batch_end(watched.state))
+        return
     options = BatchOptions(name=path.stem, folder=path.parent, progress=progress, verbose=verbose)
+    footer = "attached, read-only: Ctrl-C ends this view, the batch goes on"
     try:
-        with ended_by_signals(once=False), open_batch_view(options) as show:
+        with ended_by_signals(once=False), open_batch_view(options, footer) as show:
             show(watched)
             while watched.state.is_under_way:
                 time.sleep(LOOK_EVERY_S)
@@ -66,3 +206,11 @@ def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
         print_lines(
             f"no longer watched: {plain(path.stem)} goes on; 'tkperf stop {plain(path)}' ends it"
         )
+        return
+    print_lines(*describe_batch_end(watched.state))
+
+
+def print_answer(state: BatchState) -> int:
+    """Print what the batch came to; return its exit code."""
+    print_lines(*describe_batch_end(state))
+    return exit_code_of(state)

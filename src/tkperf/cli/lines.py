@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import TextIO
 
 import msgspec
@@ -45,12 +47,19 @@ class PlainLines:
     """View that writes a line for each round and each other event that matters.
 
     With ``steps`` it also shows each step, slice and verdict, else every thirtieth slice and the last verdict of a
-    section. It shows seconds, at most one every ``every_s``; with 0 each of them, with None none.
+    section. It shows seconds, at most one every ``every_s``; with 0 each of them, with None none. ``name`` begins each text.
     """
 
     def __init__(
-        self, stream: TextIO, *, every_s: float | None, steps: bool = True, jobs: bool = False
+        self,
+        stream: TextIO,
+        *,
+        every_s: float | None,
+        steps: bool = True,
+        jobs: bool = False,
+        name: str = "",
     ) -> None:
+        self._name = f"{name}: " if name else ""
         self._stream = stream
         self._steps = steps
         self._every_s = every_s
@@ -61,7 +70,7 @@ class PlainLines:
         text = self._describe(event)
         if text:
             # A name may hold a line end: the text after it is indented.
-            lines = drop_controls(text).replace("\n", "\n    ")
+            lines = drop_controls(f"{self._name}{text}").replace("\n", "\n    ")
             self._stream.write(f"{at.strftime('%Y-%m-%dT%H:%M:%SZ')} {lines}\n")
             self._stream.flush()
 
@@ -141,10 +150,13 @@ def _is_worth_a_line(step: StepRecord) -> bool:
 
 
 class JsonLines:
-    """View that writes each event as a JSON object in a line; its ``event`` key names the kind."""
+    """View that writes each event as a JSON object in a line; its ``event`` key names the kind.
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    ``about``: keys that each object has in addition.
+    """
+
+    def __init__(self, stream: TextIO, about: Mapping[str, object] = MappingProxyType({})) -> None:
+        self._stream, self._about = stream, about
 
     def __call__(self, event: Event, at: datetime) -> None:
         fields: dict[str, object]
@@ -180,7 +192,11 @@ class JsonLines:
             }
         if isinstance(event, TestStarted):
             del fields["plan"]  # how reports show the test, which is in the run file
-        line = {"event": type(event).__name__, **fields}
+        self.write(type(event).__name__, fields)
+
+    def write(self, event: str, fields: Mapping[str, object]) -> None:
+        """Write an object of a kind of event."""
+        line = {"event": event, **self._about, **fields}
         # NaN becomes null, as JSON has no NaN.
         self._stream.write(msgspec.json.encode(line).decode() + "\n")
         self._stream.flush()

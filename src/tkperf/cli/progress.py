@@ -26,13 +26,9 @@ from tkperf.runner.events import (
     Event,
     Noted,
     Observer,
-    PhaseStarted,
-    RunResumed,
-    RunStarted,
     SampleSeen,
     StepEnded,
-    StepStarted,
-    TestStarted,
+    find_place_events,
 )
 
 # Longest wait for a thread that runs Python; Python's default is 5 ms. The start of the next step must not
@@ -179,17 +175,14 @@ def _new_events(followed: FollowedFile) -> Iterator[list[Event]]:
 
 def _write(followed: FollowedFile, view: View) -> None:
     """Show lines or JSON. From earlier events they show only the current place of the run."""
-    earlier = followed.first_events()
-    for kind in (RunStarted, RunResumed, TestStarted, PhaseStarted, StepStarted):
-        latest = [event for event in earlier if isinstance(event, kind)]
-        if latest:
-            view(latest[-1], datetime.now(UTC))
+    for event in find_place_events(followed.first_events()):
+        view(event, datetime.now(UTC))
     for events in _new_events(followed):
         for event in events:
-            view(event, _time_of(event, followed.record))
+            view(event, time_of(event, followed.record))
 
 
-def _time_of(event: Event, record: RunRecord) -> datetime:
+def time_of(event: Event, record: RunRecord) -> datetime:
     """Return the time of an event if the file gives it, else now. Seconds of some minutes arrive at once."""
     now = datetime.now(UTC)
     clock_s = find_clock_s(record, now)

@@ -12,6 +12,8 @@ from tkperf.model.phases import Round
 from tkperf.model.quantity import IOPS, Quantity, Window, find_quantities
 from tkperf.model.record import StepRecord, key_of, kind_of
 from tkperf.model.steady_state import SteadyStateVerdict
+from tkperf.model.telemetry.reading import Reading
+from tkperf.model.throttling import find_throttling
 from tkperf.model.units import drop_controls
 from tkperf.model.workload import Workload
 from tkperf.runner.events import (
@@ -36,9 +38,22 @@ _MOST_SECONDS = 500
 _MOST_VALUES = 500
 
 
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest value of a section's main quantity."""
+
+    workload: Workload
+    quantity: Quantity
+    value: float
+
+
 @dataclass(slots=True)
 class RunState:
-    """State of a run by the events so far; ``at_s`` is the run's own time, ``progress`` its current phase."""
+    """State of a run by the events so far; ``at_s`` is the run's own time, ``progress`` its current phase.
+
+    Attributes:
+        throttled: the drives that slowed themselves down for heat, by their logs.
+    """
 
     name: str = ""
     simulated: bool = False
@@ -52,10 +67,12 @@ class RunState:
     verdict: SteadyStateVerdict | None = None
     warnings: list[str] = field(default_factory=list)
     temperatures_c: dict[str, float] = field(default_factory=dict)
+    throttled: set[str] = field(default_factory=set)
     disturbed_steps: int = 0
     last_disturbed: StepRecord | None = None
     quantity: Quantity = IOPS
     histories: dict[Workload, list[float | None]] = field(default_factory=dict)
+    newest: Newest | None = None
     seconds_iops: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST_SECONDS))
     kept_bytes: int = 0
     step_bytes: int = 0
@@ -63,6 +80,7 @@ class RunState:
     stood_still_s: float = 0.0
     plan: TestPlan | None = None
     ended: str = ""
+    _readings: dict[str, Reading] = field(default_factory=dict)
 
     def take(self, event: Event) -> None:
         match event:
@@ -90,8 +108,7 @@ class RunState:
             case StepEnded():
                 self._end_step(event.record)
             case TelemetrySeen():
-                if (celsius := event.reading.temperature_c) is not None:
-                    self.temperatures_c[event.reading.drive] = celsius
+                self._take_reading(event.reading)
             case Judged():
                 self._enter(event.section)
                 self.verdict = event.verdict
@@ -158,8 +175,20 @@ class RunState:
             self.last_disturbed = step
         if step.is_in_results:
             values = self.histories.setdefault(step.key, [])
-            values.append(value_of(self.quantity, step.workload, step.measurement))
+            value = value_of(self.quantity, step.workload, step.measurement)
+            values.append(value)
             del values[:-_MOST_VALUES]
+            if value is not None:
+                self.newest = Newest(step.workload, self.quantity, value)
+
+    def _take_reading(self, reading: Reading) -> None:
+        if reading.temperature_c is not None:
+            self.temperatures_c[reading.drive] = reading.temperature_c
+        if reading.is_full:
+            before = self._readings.get(reading.drive, reading)
+            self._readings[reading.drive] = reading
+            if any(find_throttling((before, reading))):
+                self.throttled.add(reading.drive)
 
     @property
     def current_cell(self) -> Workload | None:

@@ -5,7 +5,7 @@ looks at it again and again: ``follow.py`` turns the new rows into the same even
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -270,6 +270,14 @@ def describe_phase(
             if steps_done is not None and len(steps) > 1:
                 step = f", step {steps_done + 1} of {len(steps)}"
             return f"{section}, {what} {number}{of}{step}"
+
+
+def find_place_events(events: Sequence[Event]) -> Iterator[Event]:
+    """Yield those of earlier events that show the current place of a run."""
+    for kind in (RunStarted, RunResumed, TestStarted, PhaseStarted, StepStarted):
+        latest = [event for event in events if isinstance(event, kind)]
+        if latest:
+            yield latest[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,9 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     from tkperf.render.terminal.console import open_console
     from tkperf.render.terminal.status import print_status
 
+    if len(run_files) == 1 and run_files[0].suffix == BATCH_SUFFIX and not as_json:
+        _show_batch(run_files[0])
+        return
     states: list[RunOverview] = []
     failed: list[RunFileError] = []
     not_read: list[str] = []
@@ -115,6 +118,20 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
         raise failed[-1]
     if not (states or failed or unseen or as_json):
         complain("tkperf: no run is under way, and there is no run file in this folder")
+
+
+def _show_batch(path: Path) -> None:
+    from datetime import UTC, datetime
+
+    from tkperf.page.batch_progress import build_batch_progress
+    from tkperf.pipeline.batch.watching import WatchedBatch
+    from tkperf.render.terminal.batch import print_batch
+    from tkperf.render.terminal.console import open_console
+
+    watched = WatchedBatch(path)
+    watched.look_at_all()
+    view = build_batch_progress(watched.state, watched.runs)
+    print_batch(view, open_console(), datetime.now(UTC))
 
 
 def _as_json(states: Sequence[RunOverview], unseen: Sequence[Writer]) -> dict[str, object]:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from tkperf.model.batch import BatchState, DriveStage
 from tkperf.model.errors import RunFileError
+from tkperf.model.record import RunRecord
 from tkperf.pipeline.batch.book import read_batch
-from tkperf.pipeline.following import FollowedFile
+from tkperf.pipeline.following import FollowedFile, find_clock_s
 from tkperf.pipeline.run_state import RunState
+from tkperf.runner.events import Event, find_place_events
 
 # Looks at run files a second, over all drives: a look costs some milliseconds, also where much has happened.
 LOOKS_A_SECOND = 4.0
@@ -28,8 +30,20 @@ class _Followed:
     file: FollowedFile | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class News:
+    """Something new in the run of a drive; ``record`` is the run at that look."""
+
+    number: int
+    event: Event
+    record: RunRecord
+
+
 class WatchedBatch:
     """A batch and the state of each run under way.
+
+    Attributes:
+        news: what the last look found in the runs; of a run that was under way before, its place alone.
 
     Raises:
         RunFileError: the book cannot be read.
@@ -38,7 +52,11 @@ class WatchedBatch:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.state: BatchState = read_batch(path)
+        self.news: list[News] = []
         self._followed: dict[int, _Followed] = {}
+        self._earlier = {
+            drive.shown.number for drive in self.state.drives if drive.stage is DriveStage.RUNNING
+        }
         self._next = 0
         self._seen = self._stamp()
         self._looked_s = self._began_s = time.monotonic()
@@ -51,12 +69,14 @@ class WatchedBatch:
 
     def look(self) -> bool:
         """Look at what may have changed, at no more than ``LOOKS_A_SECOND`` files; return whether the batch did."""
+        self.news = []
         now_s = time.monotonic()
         stamp = self._stamp()
         changed = stamp != self._seen or now_s - self._looked_s > _LOOK_AT_ALL_S
         if changed:
             self._seen, self._looked_s = stamp, now_s
-            self.state = read_batch(self.path)
+            before, self.state = self.state, read_batch(self.path)
+            self._follow_ends(before)
         running = [one for one in self.state.drives if one.stage is DriveStage.RUNNING]
         due = (now_s - self._began_s) * LOOKS_A_SECOND - self._looks
         for _ in range(min(len(running), max(0, int(due)))):
@@ -68,18 +88,36 @@ class WatchedBatch:
             self._looks += int(due)
         return changed
 
+    def look_at_all(self) -> None:
+        """Look at every run under way, once: for a view that shows the batch only once."""
+        for drive in self.state.drives:
+            if drive.stage is DriveStage.RUNNING:
+                self._follow(drive.shown.number, Path(drive.run_file))
+
+    def _follow_ends(self, before: BatchState) -> None:
+        """Read to their end the runs that were under way before."""
+        for was, drive in zip(before.drives, self.state.drives, strict=True):
+            if was.stage is DriveStage.RUNNING and drive.stage is not DriveStage.RUNNING:
+                self._follow(drive.shown.number, Path(drive.run_file))
+
     def _follow(self, number: int, run_file: Path) -> None:
         one = self._followed.setdefault(number, _Followed())
         try:
             if one.file is None:
                 one.file = FollowedFile(run_file)
                 events = one.file.first_events()
+                seen = events if number not in self._earlier else list(find_place_events(events))
             else:
-                events = one.file.new_events()
+                events = seen = one.file.new_events()
         except RunFileError:  # not yet begun, or moved away: the batch goes on
             return
         for event in events:
             one.run.take(event)
+        record = one.file.record
+        self.news += [News(number, event, record) for event in seen]
+        clock_s = find_clock_s(record)
+        if clock_s is not None and one.file.is_running:
+            one.run.at_s = max(one.run.at_s, clock_s)
 
     def _stamp(self) -> tuple[int, int]:
         try:

@@ -1,0 +1,264 @@
+"""Page of a batch under way: a line for each drive, those in trouble first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tkperf.analysis.batch import find_batch_remaining_s, judge_stages
+from tkperf.model.batch import BatchState, DriveStage, DriveState
+from tkperf.model.phases import Continuous, Fill, Idle, Purge, Round
+from tkperf.model.units import (
+    NOT_MEASURED,
+    drop_controls,
+    format_count,
+    format_duration,
+    format_durations,
+    format_number,
+    unit_for_people,
+)
+from tkperf.page.status import StatusColumn
+from tkperf.page.verdict import NoteLevel, Verdict, word_verdict
+from tkperf.pipeline.run_state import RunState
+
+# Fewest characters of a serial number that are shown.
+_END_OF_SERIAL = 6
+Runs = Mapping[int, RunState]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchProgressView:
+    """State of a batch: columns with a cell for each drive, in the order of display.
+
+    Attributes:
+        verdict: the counts of the drives by their stages.
+        alike: what all drives have in common, such as their model; empty: nothing.
+        remaining: the time until all drives are done, in words.
+        ends_s: likewise the shortest and the longest, for a clock; None: not known, or simulated.
+        levels: one for each drive; the first ``troubled`` are in trouble.
+        remarks: a sentence for each drive in trouble that has something to say, with its weight.
+    """
+
+    name: str
+    verdict: Verdict
+    alike: str
+    remaining: str
+    ends_s: tuple[float, float] | None
+    columns: tuple[StatusColumn, ...]
+    levels: tuple[NoteLevel, ...]
+    troubled: int
+    remarks: tuple[tuple[str, NoteLevel], ...]
+    under_way: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    drive: DriveState
+    run: RunState | None
+
+    @property
+    def rank(self) -> int:
+        """Place in the order of display: trouble, then what runs, waits, is done."""
+        if self.drive.stage is DriveStage.RUNNING and self.doubts:
+            return len(_TROUBLE)
+        return _ORDER.index(self.drive.stage)
+
+    @property
+    def level(self) -> NoteLevel:
+        if self.drive.stage in (DriveStage.FAILED, DriveStage.KILLED):
+            return NoteLevel.FAILURE
+        caution = self.drive.stage in _TROUBLE or self.doubts
+        return NoteLevel.CAUTION if caution else NoteLevel.INFORMATION
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Reasons to look at a drive that runs."""
+        run = self.run
+        if run is None or self.drive.stage is not DriveStage.RUNNING:
+            return ()
+        found = (
+            "throttled for heat" * bool(run.throttled),
+            f"{format_count(run.disturbed_steps, 'step')} disturbed" * bool(run.disturbed_steps),
+        )
+        return tuple(filter(None, found))
+
+    @property
+    def remaining_s(self) -> tuple[float, float] | None:
+        return None if self.run is None else self.run.remaining_s
+
+
+_TROUBLE = (DriveStage.FAILED, DriveStage.KILLED, DriveStage.CONSENT_ENDED, DriveStage.STOPPED)
+# A drive that runs with doubts comes between those in trouble and those that run, so the numbers there are one apart.
+_ORDER: tuple[DriveStage | None, ...] = (
+    *_TROUBLE, None, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE,
+)  # fmt: skip
+
+
+def build_batch_progress(state: BatchState, runs: Runs) -> BatchProgressView:
+    """Return what is shown of a batch; ``runs``: the states of the runs by the drives' numbers, as far as they are known."""
+    lines = sorted(
+        (_Line(drive, runs.get(drive.shown.number)) for drive in state.drives),
+        key=lambda line: (line.rank, line.drive.shown.number),
+    )
+    remaining_s = _find_remaining(lines) if state.is_under_way else None
+    models = {line.drive.shown.model for line in lines}
+    simulated = any(line.run.simulated for line in lines if line.run is not None)
+    return BatchProgressView(
+        name=drop_controls(state.name),
+        verdict=describe_stages(state),
+        alike=drop_controls(next(iter(models)) or "")
+        if len(models) == 1 and len(lines) > 1
+        else "",
+        remaining="" if remaining_s is None else f"{format_durations(*remaining_s)} left",
+        ends_s=None if simulated else remaining_s,
+        columns=tuple(_build_columns(lines, alike=len(models) == 1)),
+        levels=tuple(line.level for line in lines),
+        troubled=sum(line.rank <= len(_TROUBLE) for line in lines),
+        remarks=tuple(_find_remarks(lines, state)),
+        under_way=state.is_under_way,
+    )
+
+
+def describe_stages(state: BatchState) -> Verdict:
+    """Return how far the drives have come: ``24 drives: 1 failed, 12 running, 8 waiting, 3 done``."""
+    judged = judge_stages(state)
+    counts = Counter(drive.stage for drive in state.drives)
+    order = (*_TROUBLE, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE)
+    texts = [", ".join(f"{counts[stage]} {stage}" for stage in order if counts[stage])]
+    title = format_count(len(state.drives), "drive")
+    return word_verdict(
+        judged,
+        (f"{len(reason.names)} {reason.code}" for reason in judged.reasons),
+        title=f"SIMULATED. {title}" if judged.simulated else title,
+        reasons=texts,
+    )
+
+
+def name_drive(drive: DriveState) -> str:
+    """Name a drive by its slot and serial number: ``slot 7 (S4510-17)``, else by its run."""
+    shown = drive.shown
+    serial = shown.serial or shown.name
+    return drop_controls(f"{name_slot(shown.slot)} ({serial})" if shown.slot else serial)
+
+
+def name_slot(slot: str) -> str:
+    """Return a slot as a word of a sentence: ``slot 7``, but ``bay 7`` as it is."""
+    return slot if any(map(str.isalpha, slot)) else f"slot {slot}"
+
+
+def describe_round(run: RunState) -> str:
+    """Return the place in a section in a word or two: ``3 of 25``, ``fill 41 %``."""
+    phase, at_most = run.progress.phase, run.progress.at_most
+    of = "" if at_most is None else f" of {at_most:,}"
+    match phase:
+        case Purge():
+            return "purge"
+        case Idle():
+            return "idle"
+        case Fill():
+            return "fill" if run.step_done is None else f"fill {run.step_done:.0%}"
+        case Round(number=number, areas=areas):
+            return f"{number:,} of {areas:,}" if areas else f"{number:,}{of}"
+        case Continuous(number=number):
+            return f"{number:,}{of}"
+    return NOT_MEASURED
+
+
+def _find_remaining(lines: Sequence[_Line]) -> tuple[float, float] | None:
+    running = [line for line in lines if line.drive.stage is DriveStage.RUNNING]
+    wholes = [
+        (passed_s + left_s[0], passed_s + left_s[1])
+        for line in running
+        if line.run is not None and (left_s := line.remaining_s) is not None
+        for passed_s in (line.run.at_s - line.run.stood_still_s,)
+    ]
+    waiting = sum(line.drive.stage is DriveStage.WAITING for line in lines)
+    return find_batch_remaining_s([line.remaining_s for line in running], waiting, wholes)
+
+
+def _find_remarks(lines: Sequence[_Line], state: BatchState) -> Iterator[tuple[str, NoteLevel]]:
+    for line in lines:
+        drive, name = line.drive, name_drive(line.drive)
+        if line.doubts:
+            yield f"{name}: {', '.join(line.doubts)}", line.level
+        elif drive.stage in _TROUBLE:
+            because = f": {drop_controls(drive.text)}" if drive.text else ""
+            yield f"{name} {drive.stage}{because}", line.level
+    if not state.is_under_way and any(line.drive.stage is not DriveStage.DONE for line in lines):
+        yield f"go on with: tkperf resume {drop_controls(state.path)}", NoteLevel.INFORMATION
+
+
+def _build_columns(lines: Sequence[_Line], *, alike: bool) -> Iterator[StatusColumn]:
+    has_slots = any(line.drive.shown.slot for line in lines)
+    for title, cell, priority, numeric in _COLUMNS:
+        if title == "model" and alike:
+            priority = _LAST  # noqa: PLW2901
+        cells = tuple(drop_controls(cell(line)) for line in lines)
+        if title == "serial":
+            cells = tuple(drop_controls(end) or NOT_MEASURED for end in _shorten_serials(lines))
+            priority = priority if has_slots else 0  # noqa: PLW2901
+        if title == "slot" and not has_slots:
+            title = "drive"  # noqa: PLW2901
+        yield StatusColumn(title=title, cells=cells, priority=priority, numeric=numeric)
+
+
+def _shorten_serials(lines: Sequence[_Line]) -> tuple[str, ...]:
+    """Return the ends of the serial numbers, as long as the drives can be told apart by them."""
+    serials = [line.drive.shown.serial or "" for line in lines]
+    longest, kinds = max(map(len, serials), default=0), len(set(serials))
+    most = next(
+        (
+            many
+            for many in range(_END_OF_SERIAL, longest)
+            if len({one[-many:] for one in serials}) == kinds
+        ),
+        longest,
+    )
+    return tuple(
+        one if len(one) <= most + 1 else f"\N{HORIZONTAL ELLIPSIS}{one[-most:]}" for one in serials
+    )
+
+
+def _of_run(of: Callable[[RunState], str | None]) -> Callable[[_Line], str]:
+    """Return a cell about a run; one that has not begun has none."""
+
+    def cell(line: _Line) -> str:
+        return NOT_MEASURED if line.run is None else of(line.run) or NOT_MEASURED
+
+    return cell
+
+
+def _of_running(of: Callable[[RunState], str | None]) -> Callable[[_Line], str]:
+    about = _of_run(of)
+    return lambda line: about(line) if line.drive.stage is DriveStage.RUNNING else NOT_MEASURED
+
+
+def _describe_newest(run: RunState) -> str:
+    newest = run.newest
+    if newest is None:
+        return ""
+    return f"{format_number(newest.value, newest.quantity.digits)} {unit_for_people(newest.quantity.unit)}".rstrip()
+
+
+def _describe_others(line: _Line) -> str:
+    return NOT_MEASURED if line.drive.others is None else str(line.drive.others)
+
+
+_LAST = 11
+# Title, cell, priority, numeric. Of a narrow terminal 80 columns have those up to 6.
+_COLUMNS: tuple[tuple[str, Callable[[_Line], str], int, bool], ...] = (
+    ("slot", lambda line: line.drive.shown.slot or str(line.drive.shown.number), 0, False),
+    ("model", lambda line: line.drive.shown.model or NOT_MEASURED, 7, False),
+    ("serial", lambda line: line.drive.shown.serial or "", 6, False),
+    ("run", lambda line: line.drive.shown.name, 10, False),
+    ("state", lambda line: line.drive.stage.value, 0, False),
+    ("test", _of_running(lambda run: run.progress.test), 1, False),
+    ("round", _of_running(describe_round), 2, False),
+    ("load", _of_run(lambda run: run.newest.workload.mix_and_size if run.newest else ""), 8, False),
+    ("newest", _of_run(_describe_newest), 3, True),
+    ("heat", _of_run(lambda run: f"{max(run.temperatures_c.values()):.0f} °C" if run.temperatures_c else ""), 5, True),
+    ("at most left", _of_running(lambda run: format_duration(run.remaining_s[1]) if run.remaining_s else ""), 4, True),
+    ("others", _describe_others, 12, True),
+    ("doubts", lambda line: ", ".join(line.doubts) or NOT_MEASURED, 9, False),
+)  # fmt: skip
