@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 from tkperf.analysis.batch import find_batch_remaining_s, judge_stages
 from tkperf.model.batch import BatchState, DriveStage, DriveState
@@ -18,7 +19,7 @@ from tkperf.model.units import (
     format_number,
     unit_for_people,
 )
-from tkperf.page.status import StatusColumn
+from tkperf.page.page import Note, NotesView, ReportView, TableView
 from tkperf.page.verdict import NoteLevel, Verdict, word_verdict
 from tkperf.pipeline.run_state import RunState
 
@@ -29,15 +30,17 @@ Runs = Mapping[int, RunState]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchProgressView:
-    """State of a batch: columns with a cell for each drive, in the order of display.
+    """State of a batch: a row for each drive, those in trouble first.
 
     Attributes:
         verdict: the counts of the drives by their stages.
         alike: what all drives have in common, such as their model; empty: nothing.
         remaining: the time until all drives are done, in words.
         ends_s: likewise the shortest and the longest, for a clock; None: not known, or simulated.
-        levels: one for each drive; the first ``troubled`` are in trouble.
-        remarks: a sentence for each drive in trouble that has something to say, with its weight.
+        table: a list.
+        stages: the stage of each row.
+        levels: the weight of each row; the first ``troubled`` rows are in trouble.
+        remarks: one for each drive in trouble that has something to say.
     """
 
     name: str
@@ -45,11 +48,22 @@ class BatchProgressView:
     alike: str
     remaining: str
     ends_s: tuple[float, float] | None
-    columns: tuple[StatusColumn, ...]
+    table: TableView
+    stages: tuple[DriveStage, ...]
     levels: tuple[NoteLevel, ...]
     troubled: int
-    remarks: tuple[tuple[str, NoteLevel], ...]
-    under_way: bool
+    remarks: tuple[Note, ...]
+
+    @property
+    def page(self) -> ReportView:
+        """The same as a page, for outputs that show it once."""
+        remarks = NotesView(title="To look at", notes=self.remarks)
+        return ReportView(
+            title=self.name,
+            subtitle=", ".join(filter(None, (self.remaining, self.alike))),
+            verdict=self.verdict,
+            overview=(self.table, remarks) if self.remarks else (self.table,),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +117,19 @@ def build_batch_progress(state: BatchState, runs: Runs) -> BatchProgressView:
     )
     remaining_s = _find_remaining(lines) if state.is_under_way else None
     models = {line.drive.shown.model for line in lines}
+    alike = len(models) == 1 and len(lines) > 1
     simulated = any(line.run.simulated for line in lines if line.run is not None)
     return BatchProgressView(
         name=drop_controls(state.name),
         verdict=describe_stages(state),
-        alike=drop_controls(next(iter(models)) or "")
-        if len(models) == 1 and len(lines) > 1
-        else "",
+        alike=f"all {drop_controls(model)}" if alike and (model := next(iter(models))) else "",
         remaining="" if remaining_s is None else f"{format_durations(*remaining_s)} left",
         ends_s=None if simulated else remaining_s,
-        columns=tuple(_build_columns(lines, alike=len(models) == 1)),
+        table=_build_table(lines, alike=alike),
+        stages=tuple(line.drive.stage for line in lines),
         levels=tuple(line.level for line in lines),
         troubled=sum(line.rank <= len(_TROUBLE) for line in lines),
         remarks=tuple(_find_remarks(lines, state)),
-        under_way=state.is_under_way,
     )
 
 
@@ -177,30 +190,41 @@ def _find_remaining(lines: Sequence[_Line]) -> tuple[float, float] | None:
     return find_batch_remaining_s([line.remaining_s for line in running], waiting, wholes)
 
 
-def _find_remarks(lines: Sequence[_Line], state: BatchState) -> Iterator[tuple[str, NoteLevel]]:
+def _find_remarks(lines: Sequence[_Line], state: BatchState) -> Iterator[Note]:
     for line in lines:
         drive, name = line.drive, name_drive(line.drive)
         if line.doubts:
-            yield f"{name}: {', '.join(line.doubts)}", line.level
+            yield Note(text=f"{name}: {', '.join(line.doubts)}", level=line.level)
         elif drive.stage in _TROUBLE:
             because = f": {drop_controls(drive.text)}" if drive.text else ""
-            yield f"{name} {drive.stage}{because}", line.level
+            yield Note(text=f"{name} {drive.stage}{because}", level=line.level)
     if not state.is_under_way and any(line.drive.stage is not DriveStage.DONE for line in lines):
-        yield f"go on with: tkperf resume {drop_controls(state.path)}", NoteLevel.INFORMATION
+        yield Note(text="Go on with:", command=f"tkperf resume {quote(state.path)}")
 
 
-def _build_columns(lines: Sequence[_Line], *, alike: bool) -> Iterator[StatusColumn]:
+def _build_table(lines: Sequence[_Line], *, alike: bool) -> TableView:
     has_slots = any(line.drive.shown.slot for line in lines)
-    for title, cell, priority, numeric in _COLUMNS:
-        if title == "model" and alike:
-            priority = _LAST  # noqa: PLW2901
-        cells = tuple(drop_controls(cell(line)) for line in lines)
-        if title == "serial":
-            cells = tuple(drop_controls(end) or NOT_MEASURED for end in _shorten_serials(lines))
-            priority = priority if has_slots else 0  # noqa: PLW2901
-        if title == "slot" and not has_slots:
-            title = "drive"  # noqa: PLW2901
-        yield StatusColumn(title=title, cells=cells, priority=priority, numeric=numeric)
+    titles, cells, priorities = (list(each) for each in zip(*_COLUMNS, strict=True))
+    state, serial = titles.index("state"), titles.index("serial")
+    ends = _shorten_serials(lines)
+    if alike:
+        priorities[titles.index("model")] = _LAST
+    if not has_slots:
+        titles[0], priorities[serial] = "drive", 0
+    rows = []
+    for line, end in zip(lines, ends, strict=True):
+        row = [drop_controls(cell(line)) for cell in cells]
+        row[serial] = drop_controls(end) or NOT_MEASURED
+        rows.append(tuple(row))
+    shown = (None if line.level is NoteLevel.INFORMATION else line.level for line in lines)
+    others = len(titles) - state - 1
+    return TableView(
+        title="",
+        columns=tuple(titles),
+        rows=tuple(rows),
+        levels=tuple((*(None,) * (state - 1), level, *(None,) * others) for level in shown),
+        priorities=tuple(priorities),
+    )
 
 
 def _shorten_serials(lines: Sequence[_Line]) -> tuple[str, ...]:
@@ -246,19 +270,19 @@ def _describe_others(line: _Line) -> str:
 
 
 _LAST = 11
-# Title, cell, priority, numeric. Of a narrow terminal 80 columns have those up to 6.
-_COLUMNS: tuple[tuple[str, Callable[[_Line], str], int, bool], ...] = (
-    ("slot", lambda line: line.drive.shown.slot or str(line.drive.shown.number), 0, False),
-    ("model", lambda line: line.drive.shown.model or NOT_MEASURED, 7, False),
-    ("serial", lambda line: line.drive.shown.serial or "", 6, False),
-    ("run", lambda line: line.drive.shown.name, 10, False),
-    ("state", lambda line: line.drive.stage.value, 0, False),
-    ("test", _of_running(lambda run: run.progress.test), 1, False),
-    ("round", _of_running(describe_round), 2, False),
-    ("load", _of_run(lambda run: run.newest.workload.mix_and_size if run.newest else ""), 8, False),
-    ("newest", _of_run(_describe_newest), 3, True),
-    ("heat", _of_run(lambda run: f"{max(run.temperatures_c.values()):.0f} °C" if run.temperatures_c else ""), 5, True),
-    ("at most left", _of_running(lambda run: format_duration(run.remaining_s[1]) if run.remaining_s else ""), 4, True),
-    ("others", _describe_others, 12, True),
-    ("doubts", lambda line: ", ".join(line.doubts) or NOT_MEASURED, 9, False),
+# Title, cell, priority. Of a narrow terminal 80 columns have those up to 6.
+_COLUMNS: tuple[tuple[str, Callable[[_Line], str], int], ...] = (
+    ("slot", lambda line: line.drive.shown.slot or str(line.drive.shown.number), 0),
+    ("model", lambda line: line.drive.shown.model or NOT_MEASURED, 7),
+    ("serial", lambda line: line.drive.shown.serial or "", 6),
+    ("run", lambda line: line.drive.shown.name, 10),
+    ("state", lambda line: line.drive.stage.value, 0),
+    ("test", _of_running(lambda run: run.progress.test), 1),
+    ("round", _of_running(describe_round), 2),
+    ("load", _of_run(lambda run: run.newest.workload.mix_and_size if run.newest else ""), 8),
+    ("newest", _of_run(_describe_newest), 3),
+    ("heat", _of_run(lambda run: f"{max(run.temperatures_c.values()):.0f} °C" if run.temperatures_c else ""), 5),
+    ("at most left", _of_running(lambda run: format_duration(run.remaining_s[1]) if run.remaining_s else ""), 4),
+    ("others", _describe_others, 12),
+    ("doubts", lambda line: ", ".join(line.doubts) or NOT_MEASURED, 9),
 )  # fmt: skip

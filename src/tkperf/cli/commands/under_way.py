@@ -121,17 +121,14 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
 
 
 def _show_batch(path: Path) -> None:
-    from datetime import UTC, datetime
-
     from tkperf.page.batch_progress import build_batch_progress
     from tkperf.pipeline.batch.watching import WatchedBatch
-    from tkperf.render.terminal.batch import print_batch
     from tkperf.render.terminal.console import open_console
+    from tkperf.render.terminal.page import print_page
 
     watched = WatchedBatch(path)
     watched.look_at_all()
-    view = build_batch_progress(watched.state, watched.runs)
-    print_batch(view, open_console(), datetime.now(UTC))
+    print_page(build_batch_progress(watched.state, watched.runs).page, open_console())
 
 
 def _as_json(states: Sequence[RunOverview], unseen: Sequence[Writer]) -> dict[str, object]:

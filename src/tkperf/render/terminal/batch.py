@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from math import ceil
 
 from rich.cells import cell_len
-from rich.console import Console
 from rich.text import Text
 
+from tkperf.model.batch import DriveStage
 from tkperf.model.units import format_count
 from tkperf.page.batch_progress import BatchProgressView
-from tkperf.page.status import StatusColumn
+from tkperf.page.page import TableView
 from tkperf.page.verdict import NoteLevel
 from tkperf.render.terminal.blocks import ASCII, BlockLetters, blocks_for
 from tkperf.render.terminal.console import LEVEL_STYLES
+from tkperf.render.terminal.page import choose_columns
 from tkperf.render.terminal.progress import format_end
-from tkperf.render.terminal.status import GAP, choose_columns, measure_columns
 
 TURN_EVERY_S = 5.0
 """Time that a page is shown."""
@@ -52,50 +52,24 @@ def render_batch_lines(
     if pages and view.remarks:  # one after the other, below the page
         remarks = [view.remarks[turn % len(view.remarks)]]
     shown, words = _choose_rows(view, room - 1 - len(remarks) if pages else count, turn)
-    columns = choose_columns(view.columns, width)
-    lines = [*head, _row([column.title for column in columns], columns, "dim")]
-    for number in shown:
-        cells = [column.cells[number] for column in columns]
-        lines.append(_row(cells, columns, _style(view, number)))
+    table = choose_columns(view.table, width)
+    first, *rows = _rows(table)
+    lines = [*head, Text(first, style="dim")]
+    lines += [Text(rows[number], style=_style(view, number)) for number in shown]
     if words:
         lines.append(Text(words, style="dim"))
     elif remarks:
         lines.append(Text())
-    lines += [Text(text, style=LEVEL_STYLES[level]) for text, level in remarks]
+    lines += [
+        Text(" ".join(filter(None, (note.text, note.command))), style=LEVEL_STYLES[note.level])
+        for note in remarks
+    ]
     if footer:
         lines.append(Text(footer, style="dim"))
     for line in lines:
         line.plain = blocks.spell(line.plain)
         line.truncate(width, overflow="crop" if blocks is ASCII else "ellipsis")
     return lines[: max(1, height)]
-
-
-def print_batch(view: BatchProgressView, console: Console, now: datetime) -> None:
-    """Print the same once, whole: on a terminal the columns that fit, otherwise all."""
-    blocks = blocks_for(console.encoding)
-    columns = view.columns
-    if console.is_terminal:
-        columns = choose_columns(columns, console.width)
-    console.width = max(console.width, measure_columns(columns))
-    lines = [
-        *_head(view, console.width, now, blocks),
-        _row([one.title for one in columns], columns, "dim"),
-    ]
-    lines += [
-        _row([column.cells[number] for column in columns], columns, _style(view, number))
-        for number in range(len(view.levels))
-    ]
-    for line in lines:
-        line.plain = blocks.spell(line.plain)
-        console.print(line, highlight=False, no_wrap=True, overflow="ignore", crop=False)
-    if view.remarks:
-        console.print()
-    for text, level in view.remarks:
-        console.print(
-            Text(text, style=LEVEL_STYLES[level]),
-            highlight=False,
-            soft_wrap=not console.is_terminal,
-        )
 
 
 def _head(
@@ -110,7 +84,7 @@ def _head(
     rest = [view.remaining] if view.remaining else []
     if view.ends_s is not None and view.remaining:
         rest.append(f"ends {format_end(now, *view.ends_s)}")
-    rest += [f"all {view.alike}"] if view.alike else []
+    rest += [view.alike] if view.alike else []
     if rest:
         yield Text(", ".join(rest))
 
@@ -129,8 +103,7 @@ def _choose_rows(view: BatchProgressView, room: int, turn: int) -> tuple[list[in
     page = turn % pages
     first = pinned + page * at_once
     shown = [*range(pinned), *range(first, min(count, first + at_once))]
-    (states,) = (column.cells for column in view.columns if column.title == "state")
-    rest = Counter(states[number] for number in range(count) if number not in set(shown))
+    rest = Counter(view.stages[number] for number in range(count) if number not in shown)
     counts = ", ".join(f"{many} {state}" for state, many in rest.items())
     return (
         shown,
@@ -139,15 +112,22 @@ def _choose_rows(view: BatchProgressView, room: int, turn: int) -> tuple[list[in
 
 
 def _style(view: BatchProgressView, number: int) -> str:
-    (states,) = (column.cells for column in view.columns if column.title == "state")
-    if view.levels[number] is NoteLevel.INFORMATION and states[number] in ("waiting", "done"):
-        return "dim"
-    return LEVEL_STYLES[view.levels[number]]
+    level = view.levels[number]
+    quiet = view.stages[number] in (DriveStage.WAITING, DriveStage.DONE)
+    return "dim" if quiet and level is NoteLevel.INFORMATION else LEVEL_STYLES[level]
 
 
-def _row(cells: Sequence[str], columns: Sequence[StatusColumn], style: str) -> Text:
-    parts = []
-    for cell, column in zip(cells, columns, strict=True):
-        blanks = " " * (measure_columns((column,)) - cell_len(cell))
-        parts.append(blanks + cell if column.numeric else cell + blanks)
-    return Text((" " * GAP).join(parts).rstrip(), style=style)
+def _rows(table: TableView) -> list[str]:
+    """Return the heads and each row as a line."""
+    drawn: list[list[str]] = []
+    for number, cells in enumerate(zip(table.columns, *table.rows, strict=True)):
+        width = max(map(cell_len, cells))
+        blanks = [" " * (width - cell_len(cell)) for cell in cells]
+        right = table.is_numeric(number)
+        drawn.append(
+            [
+                (blank + cell if right else cell + blank)
+                for cell, blank in zip(cells, blanks, strict=True)
+            ]
+        )
+    return ["  ".join(row).rstrip() for row in zip(*drawn, strict=True)]

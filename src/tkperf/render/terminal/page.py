@@ -201,7 +201,7 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
     A list (``priorities``) loses columns instead; a page for programs is as wide as it.
     """
     if table.priorities:
-        table = _choose(table, console.width) if console.is_terminal else table
+        table = choose_columns(table, console.width) if console.is_terminal else table
         console.width = max(console.width, measure_width(table))
     elif table.labels == 1 and console.width < measure_width(table) > measure_width(
         turned := _turn(table)
@@ -244,8 +244,8 @@ def _indent(label: str) -> Padding | str:
     return Padding(words, (0, 0, 0, len(label) - len(words))) if words != label else label
 
 
-def _choose(table: TableView, width: int) -> TableView:
-    """Return the columns that fit, by their priorities; a column without a single value goes first."""
+def choose_columns(table: TableView, width: int) -> TableView:
+    """Return a list with the columns that fit, by their priorities; a column without a single value goes first."""
     columns = range(len(table.columns))
     empty = [all(row[number] == NOT_MEASURED for row in table.rows) for number in columns]
     kept: list[int] = []
