@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
@@ -14,7 +13,7 @@ from typing import TextIO
 import click
 
 from tkperf.model.errors import reason_of
-from tkperf.model.units import drop_controls, is_copied
+from tkperf.model.units import drop_controls, is_copied, wrap_words
 
 
 def complain(text: str) -> None:
@@ -32,7 +31,7 @@ def in_whole_words(text: str) -> str:
         return text
     width = os.get_terminal_size(sys.stderr.fileno()).columns
     return "\n".join(
-        "\n".join(textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False))
+        "\n".join(wrap_words(line, width, break_long_words=False))
         if 0 < width < len(line) and not is_copied(line)
         else line
         for line in text.split("\n")

@@ -5,6 +5,7 @@ PTS has it (PTS User Guide, section 2, note on units).
 """
 
 import re
+import textwrap
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
@@ -131,6 +132,31 @@ _COPIED = re.compile(r"\s*[a-z ]+: +(tkperf [a-z].*|\S+)$")
 def is_copied(line: str) -> bool:
     """Return whether a line is a label with a command or a path, which users copy as a whole."""
     return _COPIED.match(line) is not None
+
+
+_COMMAND = re.compile(r"'(?:sudo )?tkperf [^']*'")
+
+
+def wrap_words(
+    text: str, width: int, *, indent: int = 0, hanging: int = 0, break_long_words: bool = True
+) -> list[str]:
+    """Return a text in lines of whole words; a quoted command that fits on a line stays whole, as users copy it.
+
+    Args:
+        indent: blanks before the first line.
+        hanging: blanks before the others.
+        break_long_words: a word that is longer than a line goes on in the next.
+    """
+
+    def bind(command: re.Match[str]) -> str:
+        whole = command[0]
+        return whole.replace(" ", "\0") if len(whole) <= width - hanging else whole
+
+    lines = textwrap.wrap(
+        _COMMAND.sub(bind, text), width, break_on_hyphens=False,
+        break_long_words=break_long_words, initial_indent=" " * indent, subsequent_indent=" " * hanging,
+    )  # fmt: skip
+    return [line.replace("\0", " ") for line in lines]
 
 
 def drop_controls(text: str) -> str:

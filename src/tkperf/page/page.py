@@ -71,6 +71,21 @@ class TableView:
             return tuple(range(count))
         return tuple(round(place * (count - 1) / (MOST_ROWS - 1)) for place in range(MOST_ROWS))
 
+    @property
+    def on_paper(self) -> TableView:
+        """Return the table with the rows for paper, which cannot unfold: the lead, of other long tables the first."""
+        count = len(self.rows)
+        places = self.lead if self.stepwise or count <= MOST_ROWS + FEW_MORE else range(MOST_ROWS)
+        if len(places) == count:
+            return self
+        more = f"{count - len(places)} more rows in the HTML report"
+        return replace(
+            self,
+            rows=tuple(self.rows[place] for place in places),
+            heat=tuple(self.heat[place] for place in places) if self.heat else (),
+            notes=(more, *self.notes),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:

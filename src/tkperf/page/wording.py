@@ -59,3 +59,8 @@ def describe_end(section: SectionResult) -> str:
     if verdict is None or verdict.judged:
         return ended + describe_window(section.disturbed_in_window)
     return f"{ended}; {verdict.reason}"
+
+
+def bind_units(text: str) -> str:
+    """Return the text with each figure and its unit kept on one line, for outputs that nobody copies."""
+    return re.sub(r"(?<=\d) (?=%|[KMGT]iB\b|[mµ]?s\b)", "\N{NO-BREAK SPACE}", text)

@@ -13,7 +13,7 @@ from tkperf.model.units import drop_controls
 from tkperf.page.chart import Chart
 from tkperf.page.marking import find_level, list_stamp
 from tkperf.page.page import ChartView, FactBlocks, ReportView, TestView
-from tkperf.page.wording import shorten
+from tkperf.page.wording import bind_units, shorten
 from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import Spec
 from tkperf.render.fonts import FAMILY
@@ -47,6 +47,8 @@ def compose(view: ReportView) -> Document:
     report["disclosure"] = [
         {"title": title, "facts": pairs} for title, pairs in report["disclosure"]
     ]
+    for headline in report["headlines"]:
+        headline["label"] = bind_units(headline["label"])
     report["tests"] = [_without_charts(test) for test in view.tests]
     story = () if view.story is None else view.story.on_paper[:1]
     report["story"] = [[_for_print(chart, scale=STORY_SCALE, wide=True)] for chart in story]
@@ -79,7 +81,11 @@ def _without_charts(test: TestView) -> Document:
         header=_shorten(test.header),
         charts=(),
         course=replace(test.course, charts=()),
-        sections=tuple(replace(section, charts=()) for section in test.sections),
+        tables=tuple(table.on_paper for table in test.tables),
+        sections=tuple(
+            replace(section, charts=(), tables=tuple(table.on_paper for table in section.tables))
+            for section in test.sections
+        ),
     )
     document: Document = msgspec.to_builtins(plain)
     return document

@@ -39,7 +39,7 @@ def _headlines(view: ReportView) -> Iterator[str]:
         yield from ("| | | | | |", "|---|---:|---|---|---|")
         for one in view.headlines:
             yield (
-                f"| {_text(one.label)} | **{_text(one.text)}** | {one.sure} | {one.verdict} | {_text(one.test)} |"
+                f"| {_text(one.label)} | **{_text(one.text)}** | {_text(one.sure)} | {_text(one.verdict)} | {_text(one.test)} |"
             )
         yield ""
 
@@ -74,7 +74,7 @@ def _test(test: TestView) -> Iterator[str]:
 def _section(test: TestView, section: SectionView) -> Iterator[str]:
     if section.title != test.title:
         yield from (f"### {_text(section.title)}", "")
-    yield from (f"Steady state: **{section.state}**; {_text(section.summary)}", "")
+    yield from (f"Steady state: **{_text(section.state)}**; {_text(section.summary)}", "")
     if section.over_time:
         yield from (f"- {_text(found)}" for found in section.over_time)
         yield ""

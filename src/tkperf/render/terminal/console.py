@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import os
 import sys
-import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from errno import EPIPE
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
-from tkperf.model.units import drop_controls, is_copied
+from tkperf.model.units import drop_controls, is_copied, wrap_words
 
 if TYPE_CHECKING:
     from tkperf.page.verdict import Verdict
@@ -50,7 +51,8 @@ def plain(text: object) -> str:
 def print_verdict(verdict: Verdict, console: Console) -> None:
     """Print a verdict, which every reader should see first."""
     style = f"bold {LEVEL_STYLES[verdict.level]}"
-    console.print(plain(verdict.text), style=style, highlight=False)
+    lines = wrap_words(verdict.text, console.width) if console.is_terminal else [verdict.text]
+    console.print(plain("\n".join(lines)), style=style, highlight=False)
 
 
 def choose_progress(progress: str) -> str:
@@ -71,7 +73,16 @@ def print_lines(*lines: str) -> None:
     with suppress(OSError):
         for line in lines:
             whole = not console.is_terminal or is_copied(line)
-            console.print(line, highlight=False, soft_wrap=whole)
+            for part in [line] if whole else _wrap_markup(line, console.width):
+                console.print(part, highlight=False, soft_wrap=True)
+
+
+def _wrap_markup(lines: str, width: int) -> Iterator[Text]:
+    """Yield lines with markup in lines of whole words and commands."""
+    for line in map(Text.from_markup, lines.split("\n")):
+        parts = wrap_words(line.plain, width) if line.cell_len > width else []
+        ends = accumulate(len(part) + 1 for part in parts[:-1])
+        yield from line.divide(list(ends))
 
 
 # Width of the labels before facts.
@@ -89,6 +100,6 @@ def format_facts(
     """Yield labelled texts with markup, for a terminal with lines of whole words next to the label."""
     width = max(1, console.width - _LABEL) if console.is_terminal else sys.maxsize
     for label, text in facts:
-        lines = [text] if len(text) <= width else textwrap.wrap(text, width, break_on_hyphens=False)
+        lines = [text] if len(text) <= width else wrap_words(text, width)
         hanging = f"\n{'':{_LABEL}}".join(map(plain, lines))
         yield f"[{style}]{label}[/{style}]{'':{max(1, _LABEL - len(label))}}{hanging}"

@@ -12,7 +12,7 @@ from rich.console import Console, JustifyMethod
 from rich.padding import Padding
 from rich.rule import Rule
 
-from tkperf.model.units import NOT_MEASURED, drop_controls, format_count
+from tkperf.model.units import NOT_MEASURED, drop_controls, format_count, wrap_words
 from tkperf.page.page import Block, FactBlocks, ReportView, SectionView, TableView, TestView
 from tkperf.page.verdict import NoteLevel
 from tkperf.render.terminal.console import LEVEL_STYLES, plain, print_verdict
@@ -96,9 +96,11 @@ def _print_headlines(view: ReportView, console: Console) -> None:
     drawn.add_column()
     drawn.add_column(style="dim")
     for each in view.headlines:
-        verdict = f"[bold red]{each.verdict}[/bold red]" if each.alarm else each.verdict
+        verdict = colour(each.verdict, NoteLevel.FAILURE if each.alarm else None)
         # The test belongs to it: latencies of one load under two tests' demands are two measurements.
-        drawn.add_row(plain(each.label), plain(each.text), each.sure, verdict, plain(each.test))
+        drawn.add_row(
+            plain(each.label), plain(each.text), plain(each.sure), verdict, plain(each.test)
+        )
     console.print()
     console.print(drawn)
 
@@ -115,7 +117,7 @@ def _print_warnings(view: ReportView, console: Console) -> None:
     if not view.grouped_warnings:
         return
     console.print()
-    console.print(view.warnings_line, style="yellow", highlight=False)
+    console.print(plain(view.warnings_line), style="yellow", highlight=False)
     for group in view.grouped_warnings:
         for text in group.texts:
             _print_indented(f"{group.title}: {plain(text)}", console, style="yellow")
@@ -147,7 +149,8 @@ def _print_section(test: TestView, section: SectionView, console: Console) -> No
         console.print()
         console.print(f"[bold]{plain(section.title)}[/bold]", highlight=False)
     console.print(
-        f"steady state: [bold]{section.state}[/bold]; {plain(section.summary)}", highlight=False
+        f"steady state: [bold]{plain(section.state)}[/bold]; {plain(section.summary)}",
+        highlight=False,
     )
     for found in section.over_time:
         _print_indented(f"over time: {plain(found)}", console)
@@ -181,10 +184,7 @@ def print_block(block: Block, console: Console) -> None:
 
 def _wrap(text: str, console: Console, indent: int) -> list[str]:
     """Return a text in lines of whole words, the first of which stands out."""
-    return wrap(
-        drop_controls(text), console.width, break_on_hyphens=False,
-        initial_indent=" " * indent, subsequent_indent=" " * (indent + _HANGING),
-    )  # fmt: skip
+    return wrap_words(drop_controls(text), console.width, indent=indent, hanging=indent + _HANGING)
 
 
 def _in_lines(command: str, width: int) -> list[str]:
@@ -303,10 +303,12 @@ def _print_facts(blocks: FactBlocks, console: Console) -> None:
         drawn = rich.table.Table.grid(padding=(0, 2, 0, 0))
         drawn.add_column(style="dim", max_width=_LABEL)
         drawn.add_column(overflow="fold")
-        named = any(name for name, _ in facts)
+        named = max(len(name) for name, _ in facts)
+        width = console.width - min(named, _LABEL) - 2
         for name, fact in facts:
             if named:
-                drawn.add_row(plain(name), plain(fact))
+                lines = wrap_words(fact, width) if console.is_terminal else [fact]
+                drawn.add_row(plain(name), plain("\n".join(lines)))
             else:
                 console.print(plain(fact), highlight=False)
         if named:
