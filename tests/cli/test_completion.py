@@ -64,6 +64,7 @@ def paths(*values: str) -> list[str]:
         ("tkperf ", plain(*COMMANDS)),
         ("tkperf sh", plain("show")),
         ("tkperf plan h", plain("hdd")),
+        ("tkperf plan batch n mi", paths("mine.toml")),
         ("tkperf batch n ", [*plain("ssd", "hdd"), *paths("mine.toml")]),
         ("tkperf batch n mi", paths("mine.toml")),
         ("tkperf batch n mine.toml --paral", plain("--parallel")),

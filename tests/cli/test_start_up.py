@@ -75,7 +75,11 @@ def test_the_help_of_no_command_loads_what_it_works_with() -> None:
     """Of all of them, one after the other; a wrong call of one, likewise."""
     calls = [[name, "--help"] for name in COMMANDS]
     calls += [["batch", "n", "ssd", "--help"], ["batch", "n", "x.toml", "--help"]]
-    calls += [["plan", "ssd", "--help"], ["workload", "from-fio", "--help"]]
+    calls += [
+        ["plan", "batch", "n", "ssd", "--help"],
+        ["plan", "ssd", "--help"],
+        ["workload", "from-fio", "--help"],
+    ]
     codes, names = loaded_by([*calls, ["ssd", "--test"], ["show"]])
     assert codes == [0] * len(calls) + [2, 2]
     assert {f"tkperf.cli.commands.{module}" for module, _ in COMMANDS.values()} <= names

@@ -135,6 +135,7 @@ class PlanCode(VerdictCode):
     REFUSED = "would-be-refused", VerdictState.REFUSED
     COSTS_MUCH = "costs-much", VerdictState.CAN_RUN_WITH_CAUTIONS
     SLOW_LINK = "slow-link", VerdictState.CAN_RUN_WITH_CAUTIONS
+    OVER_BUDGET = "over-budget", VerdictState.CAN_RUN_WITH_CAUTIONS
     WARNINGS = "warnings", VerdictState.CAN_RUN_WITH_CAUTIONS
 
 

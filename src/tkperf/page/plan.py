@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tkperf.analysis.outlook import (
     MUCH_OF_A_LIFE,
@@ -44,7 +44,11 @@ def build_plan_page(outlook: Outlook, ends: str = "") -> ReportView:
             row
             for title, stages in by_test.items()
             for row in (
-                (title, format_durations(*sum_times_s(stages)), _amounts(stages)),
+                (
+                    title,
+                    format_durations(*sum_times_s(stages)),
+                    describe_amounts(sum_bytes(stages)),
+                ),
                 *map(_phase, fold(stages)),
             )
         ),
@@ -56,7 +60,7 @@ def build_plan_page(outlook: Outlook, ends: str = "") -> ReportView:
     return ReportView(
         title="Plan",
         subtitle=describe_device(outlook.device),
-        disclosure=(("Conditions", tuple(_conditions(outlook, ends))),),
+        disclosure=(("Conditions", tuple(describe_conditions(outlook, ends))),),
         verdict=describe_plan_verdict(outlook),
         overview=(phases, warnings) if outlook.cautions else (phases,),
     )
@@ -73,11 +77,11 @@ def describe_plan_verdict(outlook: Outlook) -> Verdict:
     sums = [
         format_count(len(outlook.tests), "test"),
         describe_time(outlook),
-        f"writes {_amounts(outlook.stages)}",
+        f"writes {describe_amounts(sum_bytes(outlook.stages))}",
     ]
     if outlook.shares is not None:
         more = f" ({cost})" if outlook.costs_much else ""
-        sums.append(f"{_shares(outlook.shares)} of the rated endurance{more}")
+        sums.append(f"{describe_shares(outlook.shares)} of the rated endurance{more}")
     reasons = [*outlook.refusals, ", ".join(sums)]
     if outlook.has_slow_link:
         reasons.append(SLOW_LINK)
@@ -101,11 +105,14 @@ def warn_of_cost(outlook: Outlook) -> str | None:
 
 def describe_time(outlook: Outlook) -> str:
     """Describe the duration: ``2 h 10 min to 3 h 05 min without purging``."""
+    return format_durations(outlook.shortest_s, outlook.longest_s) + describe_clock(outlook)
+
+
+def describe_clock(outlook: Outlook) -> str:
+    """Describe what a duration counts, with a space before it; empty for all of the user's time."""
     if outlook.simulated:
-        without = " of simulated time"
-    else:
-        without = " without purging" if outlook.purge_count else ""
-    return format_durations(outlook.shortest_s, outlook.longest_s) + without
+        return " of simulated time"
+    return " without purging" if outlook.purge_count else ""
 
 
 def _phase(repeated: Repeated) -> tuple[str, str, str]:
@@ -119,15 +126,21 @@ def _phase(repeated: Repeated) -> tuple[str, str, str]:
         text = stage.what if stage.section == stage.test else f"{stage.section}: {stage.what}"
     purges = not others and stage.what == PURGE
     takes = NOT_KNOWN_TEXT if purges else format_durations(*sum_times_s(stages))
-    return _INDENT + text, takes, _amounts(stages) if sum_bytes(stages)[1] else NOT_MEASURED
+    return (
+        _INDENT + text,
+        takes,
+        describe_amounts(sum_bytes(stages)) if sum_bytes(stages)[1] else NOT_MEASURED,
+    )
 
 
-def _amounts(stages: Sequence[Stage]) -> str:
-    least, most = sum_bytes(stages)
+def describe_amounts(bounds_bytes: tuple[float, float]) -> str:
+    """Describe the amount that is written: ``1.9 TB to 29.0 TB``."""
+    least, most = bounds_bytes
     return _between(format_capacity(least), format_capacity(most), nothing=least == 0)
 
 
-def _shares(shares: tuple[float, float]) -> str:
+def describe_shares(shares: tuple[float, float]) -> str:
+    """Describe the share of a drive's rating: ``0.22 % to 3.3 %``."""
     return _between(*map(_percent, shares), nothing=shares[0] == 0)
 
 
@@ -142,7 +155,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:,.2g} %" if share < 1 else f"{100 * share:,.0f} %"
 
 
-def _conditions(outlook: Outlook, ends: str) -> Iterator[tuple[str, str]]:
+def describe_conditions(outlook: Outlook, ends: str) -> Iterator[tuple[str, str]]:
     """Yield what the run would do and under which conditions, each line with its label."""
     if ends:
         yield "ends", ends
@@ -168,10 +181,13 @@ def _conditions(outlook: Outlook, ends: str) -> Iterator[tuple[str, str]]:
             yield from (("", line) for line in test.describe(profile, circumstances))
     fills = (f"{amount / outlook.capacity_bytes:,.1f}" for amount in sum_bytes(outlook.stages))
     nothing = outlook.least_bytes == 0
-    yield "writes", f"{_amounts(outlook.stages)}, {_between(*fills, nothing=nothing)} drive fills"
+    yield (
+        "writes",
+        f"{describe_amounts(sum_bytes(outlook.stages))}, {_between(*fills, nothing=nothing)} drive fills",
+    )
     yield "rate", f"{format_capacity(outlook.rates.bytes_per_s)}/s, {outlook.rates.note}"
     if outlook.shares is not None:
-        yield "life", f"{_shares(outlook.shares)} of its rating ({outlook.rated_as})"
+        yield "life", f"{describe_shares(outlook.shares)} of its rating ({outlook.rated_as})"
     yield from outlook.conditions
     yield from (("note", text) for text in outlook.remarks)
     cache = profile.write_cache.setting

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -75,6 +75,20 @@ def probe_rates(subject: RunSubject) -> Rates:
         source=RateSource.PROBE,
         note=f"an estimate: read in {PROBE_S} s; writes are mostly slower, and empty drives read faster",
     )
+
+
+def probe_each_model() -> Callable[[RunSubject], Rates]:
+    """Return a function that reads the first device of each model; devices without a model are all read."""
+    found: dict[tuple[str | None, int], Rates] = {}
+
+    def probe(subject: RunSubject) -> Rates:
+        identity = subject.identity
+        model = identity.model, identity.capacity_bytes
+        if identity.model is None or model not in found:
+            found[model] = probe_rates(subject)
+        return found[model]
+
+    return probe
 
 
 def _is_to_be_made(identity: DeviceIdentity) -> bool:

@@ -57,7 +57,7 @@ _OF_ALL = (
     ),
 )  # fmt: skip
 
-_HELP_OF_FILE = """Measure the drives of a batch file, which has suite, options and drives. All of them are erased.
+_HELP_OF_FILE = """{verb} the drives of a batch file, which has suite, options and drives. {loss}
 
     Options given here prevail over the file.
 
@@ -83,7 +83,7 @@ _HELP_OF_FILE = """Measure the drives of a batch file, which has suite, options 
       jobs = 4
       io_depth = 32
     """
-_HELP_OF_SUITE = """Measure drives with the options of 'tkperf {suite}'. Every DEVICE is erased.
+_HELP_OF_SUITE = """{verb} drives with the options of 'tkperf {suite}'. {loss}
 
     DEVICE is a path, a serial number, a link of /dev/disk/by-id, a scratch file (created with --size),
     or sim:PRESET, a simulated drive. The options are the same for all drives; for others write a batch file.
@@ -94,6 +94,11 @@ _HELP_OF_SUITE = """Measure drives with the options of 'tkperf {suite}'. Every D
       tkperf {run}batch rack7 {suite} PHYH850500YA PHYH850500YB --claims data-sheet.toml
       tkperf {run}batch look {suite} ./a.img ./b.img --size 1GiB --profile quick
     """
+_WORDS_OF_RUN = {"verb": "Measure", "loss": "Every drive is erased."}
+_WORDS_OF_PLAN = {
+    "verb": "Estimate the measurement of",
+    "loss": "Nothing is run, written or asked.",
+}
 _EXAMPLES = {"ssd": "-ssdt iops lat -iod 32", "hdd": "-hddt tp"}
 
 Act = Callable[[str, str | None, dict[str, Any]], None]
@@ -137,6 +142,8 @@ def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] 
         own: options of this command alone.
     """
 
+    words = _WORDS_OF_RUN if run == "" else _WORDS_OF_PLAN
+
     def of(suite: str | None) -> Callable[..., None]:
         def call(**options: Any) -> None:
             ctx = click.get_current_context()
@@ -159,8 +166,8 @@ def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] 
             FILE,
             params=[*_OF_ALL, *views, *own],
             callback=of(None),
-            help=_HELP_OF_FILE.format(run=run),
-            short_help="Measure the drives of a batch file.",
+            help=_HELP_OF_FILE.format(run=run, **words),
+            short_help=f"{words['verb']} the drives of a batch file.",
         )
     )
     for suite in (ssd, hdd):
@@ -173,8 +180,8 @@ def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] 
                 name,
                 params=[devices, *_OF_ALL, *_shared(suite), *own],
                 callback=of(name),
-                help=_HELP_OF_SUITE.format(run=run, suite=name, example=_EXAMPLES[name]),
-                short_help=f"Measure drives with the options of 'tkperf {name}'.",
+                help=_HELP_OF_SUITE.format(run=run, **words, suite=name, example=_EXAMPLES[name]),
+                short_help=f"{words['verb']} drives with the options of 'tkperf {name}'.",
             )
         )
     return group

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from tkperf.cli.calling import CommandGroup
+from tkperf.cli.commands.batch import make_group
 from tkperf.cli.commands.suites import hdd, raid, ssd
+
+if TYPE_CHECKING:
+    from tkperf.analysis.outlook import Rates
+    from tkperf.pipeline.run_plan import RunPlan
 
 HELP = """Estimate '{run}' with the same options; nothing is run, written or asked.
 
@@ -18,6 +25,12 @@ HELP = """Estimate '{run}' with the same options; nothing is run, written or ask
       tkperf plan {suite} D3-S4510 {device} --like earlier.tkperf
       tkperf plan {suite} D3-S4510 {device} --rate 480MB/s --json
     """
+
+
+_OWN = (
+    click.Option(["--no-probe"], is_flag=True, help="Do not read DEVICE; its speed is assumed."),
+    click.Option(["--json", "as_json"], is_flag=True, help="One JSON document instead."),
+)
 
 
 @click.group(cls=CommandGroup)
@@ -57,16 +70,10 @@ def _add(command: click.Command, device: str) -> None:
         else:
             print_plan(outlook)
 
-    own = [
-        click.Option(
-            ["--no-probe"], is_flag=True, help="Do not read DEVICE; its speed is assumed."
-        ),
-        click.Option(["--json", "as_json"], is_flag=True, help="One JSON document instead."),
-    ]
     plan.add_command(
         type(command)(
             name=suite,
-            params=[*command.params, *own],
+            params=[*command.params, *_OWN],
             callback=look,
             help=HELP.format(run=f"tkperf {suite}", suite=suite, device=device),
             short_help=f"What 'tkperf {suite}' would come to.",
@@ -76,3 +83,46 @@ def _add(command: click.Command, device: str) -> None:
 
 for _command, _device in ((ssd, "/dev/sdb"), (hdd, "/dev/sdc"), (raid, "/dev/md0 -c raid.json")):
     _add(_command, _device)
+
+
+def _look_at_batch(name: str, suite: str | None, options: dict[str, Any]) -> None:
+    from tkperf.cli.batch_options import read_batch
+    from tkperf.cli.run_options import given_rates, rating_of
+    from tkperf.pipeline.batch.outlook import look_out_batch
+    from tkperf.pipeline.outlook import ASSUMED, probe_each_model
+    from tkperf.render.export_plan import render_batch_plan_json
+    from tkperf.render.terminal.plan import print_batch_plan
+
+    no_probe, as_json = options.pop("no_probe"), options.pop("as_json")
+    draft, batch_options = read_batch(name, suite, options)
+    run_options = batch_options.of_run(name)
+    probe = probe_each_model()
+
+    def find_rates(made: RunPlan) -> Rates:
+        return given_rates(run_options, made) or (ASSUMED if no_probe else probe(made.subject))
+
+    outlook = look_out_batch(draft.settle(name), find_rates, rating_of(run_options))
+    if as_json:
+        click.echo(render_batch_plan_json(outlook))
+    else:
+        print_batch_plan(outlook)
+
+
+plan.add_command(
+    make_group(
+        _look_at_batch,
+        run="plan ",
+        own=_OWN,
+        text="""Estimate 'tkperf batch' with the same words; nothing is run, written or asked.
+
+    Each drive with its slot, time, amount written and, with --rated, the share of its life; the links that
+    drives share with their budgets, and the groups in which they would be measured. The fault of a drive is in
+    its row. The speed is that of --rate or --like; otherwise the first drive of each model is read for ten seconds.
+
+    \b
+    Examples:
+      tkperf plan batch rack7 rack7.toml --rated 1DWPD
+      tkperf plan batch rack7 ssd /dev/sdb /dev/sdc --rate 480MB/s --json
+    """,
+    )
+)

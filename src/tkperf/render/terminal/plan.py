@@ -12,8 +12,10 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from tkperf.analysis.batch_outlook import BatchOutlook
 from tkperf.analysis.outlook import Outlook
 from tkperf.model.record import RunWarning
+from tkperf.page.batch_plan import build_batch_plan_page
 from tkperf.page.page import ReportView
 from tkperf.page.plan import build_plan_page, describe_plan_verdict
 from tkperf.procedures import Circumstances, load_profile, own_tests, with_workloads
@@ -37,6 +39,14 @@ def print_plan(outlook: Outlook) -> None:
     print_lines("nothing was run, written or asked")
 
 
+def print_batch_plan(outlook: BatchOutlook) -> None:
+    """Print the page of a batch's plan: its answer, a row for each drive, what they share, the conditions."""
+    timed = outlook.outlooks and not outlook.simulated
+    ends = _describe_end(outlook.bounds_s) if timed else ""
+    print_page(build_batch_plan_page(outlook, ends), open_console(), titled=False)
+    print_lines("nothing was run, written or asked")
+
+
 def print_plan_on_stderr(outlook: Outlook) -> None:
     """Show the answer and the conditions of a plan on stderr, before the question. A lost stderr must not end a run."""
     page = _build(outlook)
@@ -49,15 +59,13 @@ def print_plan_on_stderr(outlook: Outlook) -> None:
 
 
 def _build(outlook: Outlook) -> ReportView:
-    return build_plan_page(outlook, "" if outlook.simulated else _describe_end(outlook))
+    ends = _describe_end((outlook.shortest_s, outlook.longest_s))
+    return build_plan_page(outlook, "" if outlook.simulated else ends)
 
 
-def _describe_end(outlook: Outlook) -> str:
+def _describe_end(bounds_s: tuple[float, float]) -> str:
     now = datetime.now()  # noqa: DTZ005  # the user's own clock is meant
-    earliest, latest = (
-        (now + timedelta(seconds=seconds)).strftime(_CLOCK)
-        for seconds in (outlook.shortest_s, outlook.longest_s)
-    )
+    earliest, latest = ((now + timedelta(seconds=seconds)).strftime(_CLOCK) for seconds in bounds_s)
     when = earliest if earliest == latest else f"between {earliest} and {latest}"
     return f"{when}, if begun now"
 

@@ -1,0 +1,217 @@
+"""Page of a batch's plan: whether it could begin and what it would come to, each drive, what drives share, the conditions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from tkperf.analysis.batch_outlook import BatchOutlook, DriveOutlook, judge_batch_plan
+from tkperf.analysis.outlook import MUCH_OF_A_LIFE, PlanCode
+from tkperf.analysis.verdict import NamedReason
+from tkperf.model.sharing import BudgetState
+from tkperf.model.units import (
+    NOT_MEASURED,
+    format_capacity,
+    format_count,
+    format_durations,
+    list_names,
+)
+from tkperf.page.batch_consent import describe_groups, describe_sharing
+from tkperf.page.facts import SLOW_LINK
+from tkperf.page.page import Block, Note, NotesView, ReportView, TableView
+from tkperf.page.plan import describe_amounts, describe_clock, describe_conditions, describe_shares
+from tkperf.page.verdict import NoteLevel, Verdict, word_verdict
+from tkperf.page.wording import NOT_KNOWN_TEXT
+
+# More names, or reasons, make a verdict no clearer; the page has them all.
+_MOST_NAMED = 3
+# Conditions of a run that the tables have.
+_IN_TABLES = ("device", "writes")
+# A number alone; those in names are parts of words.
+_NUMBER = re.compile(r"\b\d[\d.,]*\b")
+_LEVELS = {BudgetState.OVER: NoteLevel.CAUTION}
+
+
+def build_batch_plan_page(outlook: BatchOutlook, ends: str = "") -> ReportView:
+    """Return the page of a batch's plan.
+
+    Args:
+        ends: when the batch would end by the user's clock; empty: that is not known.
+    """
+    blocks: list[Block] = [_build_drives(outlook)]
+    if any(group.budgets for group in outlook.groups):
+        blocks.append(_build_links(outlook))
+    refused = [f"{one.name}: {text}" for one in outlook.refused_drives for text in one.refusals]
+    refusals = [Note(text=text, level=NoteLevel.FAILURE) for text in refused]
+    warnings = _fold(
+        [
+            (one.name, [("", text) for text in one.outlook.cautions])
+            for one in outlook.drives
+            if one.outlook is not None
+        ],
+        by_words=True,
+    )
+    cautions = [Note(text=text, level=NoteLevel.CAUTION) for _, text in warnings]
+    for title, notes in (("Would be refused", refusals), ("Warnings", cautions)):
+        if notes:
+            blocks.append(NotesView(title=title, notes=tuple(notes)))
+    return ReportView(
+        title="Plan of a batch",
+        subtitle=f"{outlook.name}: {format_count(len(outlook.drives), 'drive')}",
+        disclosure=(("Conditions", tuple(_conditions(outlook, ends))),),
+        verdict=describe_batch_plan_verdict(outlook),
+        overview=tuple(blocks),
+    )
+
+
+def describe_batch_plan_verdict(outlook: BatchOutlook) -> Verdict:
+    """Return the answer: whether the batch could begin, its time, the amount written and its share of the lives."""
+    judged = judge_batch_plan(outlook)
+    texts = [_describe_reason(reason, outlook) for reason in judged.reasons]
+    words = {reason.code: text for reason, text in zip(judged.reasons, texts, strict=True)}
+    refused = words.pop(PlanCode.REFUSED, None)
+    reasons = [] if refused is None else [refused]
+    if outlook.outlooks:
+        reasons.append(", ".join(_sums(outlook)))
+    reasons += words.values()
+    if outlook.lost and refused is None:
+        reasons.append("nothing is written before you confirm")
+    return word_verdict(judged, texts, reasons=reasons)
+
+
+def _sums(outlook: BatchOutlook) -> Iterator[str]:
+    outlooks = outlook.outlooks
+    yield format_count(len(outlooks), "drive")
+    clock = describe_clock(next((one for one in outlooks if not one.simulated), outlooks[0]))
+    yield f"{format_durations(*outlook.bounds_s)}{clock}"
+    yield describe_groups(outlook.groups)
+    yield f"writes {describe_amounts(outlook.written_bytes)} in all"
+    if outlook.shares is not None:
+        yield f"{describe_shares(outlook.shares)} of each drive's rated endurance"
+
+
+def _describe_reason(reason: NamedReason, outlook: BatchOutlook) -> str:
+    names = list_names(reason.names)
+    if reason.code is PlanCode.REFUSED:
+        return "; ".join(_refusals(outlook))
+    if reason.code is PlanCode.COSTS_MUCH:
+        share = f"{100 * MUCH_OF_A_LIFE:.2g} %"
+        return f"it may write more than {share} of the rated endurance of {names}"
+    if reason.code is PlanCode.SLOW_LINK:
+        return f"{SLOW_LINK} ({names})"
+    if reason.code is PlanCode.OVER_BUDGET:
+        return f"drives that run at once may overload {names}"
+    return f"warnings of {names} below"
+
+
+def _refusals(outlook: BatchOutlook) -> Iterator[str]:
+    whys = [f"{one.name}: {'; '.join(one.refusals)}" for one in outlook.refused_drives]
+    if whys:
+        whole = format_count(len(outlook.drives), "drive")
+        yield f"{len(whys)} of {whole}, and the batch with them"
+        yield from whys[:_MOST_NAMED]
+        if len(whys) > _MOST_NAMED:
+            yield f"and {len(whys) - _MOST_NAMED} more below"
+    if outlook.refused:
+        yield outlook.refused
+
+
+def _build_drives(outlook: BatchOutlook) -> TableView:
+    group_of = {
+        name: str(number)
+        for number, group in enumerate(outlook.groups, start=1)
+        for name in group.drives
+    }
+    has_rating = outlook.shares is not None
+    columns = ("", "Slot", "Drive", "Takes", "Writes", "Of its life", "Group", "Run")
+    ranks = (0, 1, 0, 0, 0, 0, 2, 3)
+    kept = [at for at, name in enumerate(columns) if name != "Of its life" or has_rating]
+    rows = [_row(one, group_of.get(one.name, NOT_MEASURED)) for one in outlook.drives]
+    levels = [NoteLevel.FAILURE if one.refusals else None for one in outlook.drives]
+    return TableView(
+        title="Drives",
+        columns=tuple(columns[at] for at in kept),
+        rows=tuple(tuple(row[at] for at in kept) for row in rows),
+        labels=3,
+        levels=tuple((level, *([None] * (len(kept) - 4))) for level in levels),
+        priorities=tuple(ranks[at] for at in kept),
+    )
+
+
+def _row(drive: DriveOutlook, group: str) -> tuple[str, ...]:
+    slot, path = drive.slot or NOT_MEASURED, drive.path or drive.given
+    found = drive.outlook
+    if found is None or drive.refusals:
+        takes, writes, share = "would be refused", NOT_MEASURED, NOT_MEASURED
+    else:
+        takes = format_durations(found.shortest_s, found.longest_s)
+        writes = describe_amounts((found.least_bytes, found.most_bytes))
+        share = NOT_MEASURED if found.shares is None else describe_shares(found.shares)
+    return str(drive.number), slot, path, takes, writes, share, group, drive.name
+
+
+def _build_links(outlook: BatchOutlook) -> TableView:
+    """Return what drives of one group share, with its budget."""
+    rows, levels = [], []
+    for number, group in enumerate(outlook.groups, start=1):
+        for budget in group.budgets:
+            carried = budget.part.bytes_per_s
+            rows.append(
+                (
+                    str(number),
+                    budget.part.name,
+                    f"{len(budget.drives)}",
+                    f"{format_capacity(budget.demand_bytes_per_s)}/s"
+                    if budget.demand_bytes_per_s
+                    else NOT_KNOWN_TEXT,
+                    NOT_KNOWN_TEXT if carried is None else f"{format_capacity(carried)}/s",
+                    budget.state.value,
+                )
+            )
+            levels.append((None, None, None, _LEVELS.get(budget.state)))
+    return TableView(
+        title="Shared links",
+        columns=("Group", "Link", "Drives", "Drives' links carry", "It carries", "Budget"),
+        rows=tuple(rows),
+        labels=2,
+        levels=tuple(levels),
+    )
+
+
+def _conditions(outlook: BatchOutlook, ends: str) -> Iterator[tuple[str, str]]:
+    """Yield how the batch would proceed; what does not hold for all of its drives names those for which it does."""
+    if ends:
+        yield "ends", ends
+    yield from outlook.settings
+    yield from (("at once", text) for text in describe_sharing(outlook.groups, outlook.cpus))
+    facts = [
+        (
+            drive.name,
+            [fact for fact in describe_conditions(drive.outlook, "") if fact[0] not in _IN_TABLES],
+        )
+        for drive in outlook.drives
+        if drive.outlook is not None
+    ]
+    folded = list(_fold(facts))
+    labels = list(dict.fromkeys(label for label, _ in folded))
+    yield from sorted(folded, key=lambda fact: labels.index(fact[0] or "course"))
+
+
+def _fold(
+    of_drives: Sequence[tuple[str, Sequence[tuple[str, str]]]], *, by_words: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Yield each labelled text of several drives once, with their names if it is not that of all.
+
+    Args:
+        by_words: texts that differ only in their numbers are one: the host was looked at for each drive.
+    """
+    names: dict[tuple[str, str], list[str]] = {}
+    texts: dict[tuple[str, str], str] = {}
+    for name, facts in of_drives:
+        for label, text in facts:
+            key = label, _NUMBER.sub("", text) if by_words else text
+            texts.setdefault(key, text)
+            names.setdefault(key, []).append(name)
+    for key, text in texts.items():
+        of = names[key]
+        yield key[0], text if len(of) == len(of_drives) else f"{text} ({list_names(of)})"
