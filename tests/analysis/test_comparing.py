@@ -20,6 +20,7 @@ from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
 from tkperf.analysis.telemetry import DriveTelemetry
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.levels import LevelKind, RateLevel
+from tkperf.analysis.timeline.spikes import PeriodicSpikes
 from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
 from tkperf.cli.commands.compare import ARRANGEMENTS
 from tkperf.model.errors import UsageError
@@ -582,6 +583,30 @@ def cohort_of(*values: float, **changes: Any) -> Comparison:
     )
 
 
+def test_spikes_that_only_some_runs_have_are_the_answer() -> None:
+    """No mean and no percentile shows 0.4 s every 13 minutes."""
+    spikes = PeriodicSpikes(
+        period=780.0, first=180.0, expected=9, places=(180.0, 960.0), height=20.0, chance=1e-9
+    )
+
+    def run(name: str, found: PeriodicSpikes | None) -> RunResult:
+        section = made_up_section("Write Saturation", WRITES, stream=True)
+        timeline = Timeline(
+            workload=FOUR_KIB_WRITES,
+            quantity=LATENCY_MAX.key,
+            recorded=Recorded.SECONDS,
+            values=7200,
+            spikes=found,
+        )
+        return made_up_run(name, {"writesat": [replace(section, timelines=(timeline,))]})
+
+    answer = tuple(find_findings(compare([run("A", spikes), run("B", None)])))
+    assert answer[0] == "4 KiB random write, latency spikes every 13 min: A 101.0 µs; B none."
+    for found in (spikes, None):
+        alike = find_findings(compare([run("A", found), run("B", found)]))
+        assert not any("spikes" in sentence for sentence in alike)
+
+
 def test_a_cohort_tells_its_spread_and_names_who_strays() -> None:
     """By hand: median 100.5, MAD 1.5."""
     cohort = cohort_of(100, 101, 99, 102, 80, 103)
@@ -615,7 +640,7 @@ def test_where_more_than_half_are_alike_no_spread_is_told() -> None:
 
 
 def test_who_strays_within_its_own_uncertainty_is_no_outlier() -> None:
-    """Its own measurement may be what strays."""
+    """Its own measurement may be what strays; it is named all the same, after the outliers."""
     runs = [
         iops_run(f"d{n}", around(value), device=drive(f"S{n}"))
         for n, value in enumerate((100, 101, 99, 102, 80, 103))
@@ -629,6 +654,11 @@ def test_who_strays_within_its_own_uncertainty_is_no_outlier() -> None:
     unsure = replace(headline, entries=tuple(entries))
     cohort = build_cohort(comparison.names, [drive(f"S{n}") for n in range(6)], [unsure])
     assert cohort.figures[0].outliers == ()
+    assert [one.name for one in cohort.figures[0].unsure] == ["d4"]
+    assert next(find_findings(replace(comparison, cohort=cohort))) == (
+        "d4 may be one, its own uncertainty reaches the median: "
+        "4 KiB random write: IOPS 20 % below the median."
+    )
 
 
 def test_the_same_slowdown_strays_as_iops_and_as_latency() -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterable
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
 import tkperf
 from tests.builders import run_info, simulate
-from tkperf.analysis.claim_findings import CheckedFile, ClaimKind, fold_copies
+from tkperf.analysis.claim_findings import CheckedFile, ClaimKind, ClaimState, fold_copies
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.results import RunResult
@@ -24,6 +27,7 @@ from tkperf.model.record import LeftOut, RunStatus
 from tkperf.page.check import build_check_page, describe_cells, name_columns
 from tkperf.page.marking import list_badges
 from tkperf.page.verdict import NoteLevel
+from tkperf.render.terminal.check import print_check
 
 CLAIMS = """
 [[claim]]
@@ -79,7 +83,7 @@ def test_the_answer_comes_first_and_a_failure_is_the_exit_code(folder: Path) -> 
     assert isinstance(done.exception, ClaimsNotMetError)
     assert done.stdout.startswith(
         "SIMULATED. Fail: 0 of 2 pass; good fails 1 claim (4 KiB random read IOPS ≥ 1,000,000); "
-        "slow: 1 claim not judged (not steady)"
+        "slow: 4 KiB random read IOPS ≥ 1,000,000 not judged (not steady)"
     )
 
 
@@ -131,6 +135,29 @@ def test_a_file_that_cannot_be_read_is_a_row_that_does_not_pass(
         assert "SIMULATED" in text
     first, second = ET.parse(suites).getroot()
     assert (first.get("errors"), second.get("errors")) == ("0", "1")
+
+
+def test_runs_that_fail_come_first_and_runs_alike_share_their_lines(good: RunResult) -> None:
+    """Of 24 drives those to look at are on the first screen, whatever their names."""
+    doubtful = (replace(good, tests=()), replace(good, tests=()))
+    results = [
+        replace(one, info=replace(one.info, name=f"d{number}"))
+        for number, one in enumerate((good, *doubtful, good))
+    ]
+    *files, last = judge(results)
+    assert last.checked is not None
+    (finding,) = last.checked.findings
+    failing = replace(last.checked, findings=(replace(finding, state=ClaimState.NOT_MET),))
+    page = build_check_page((*files, replace(last, checked=failing)))
+    (table,) = page.overview
+    assert [row[0] for row in table.rows] == ["d3", "d1", "d2", "d0"]
+    console = Console(width=30, file=StringIO())
+    print_check(replace(page, verdict=None), console, brief=True)
+    assert isinstance(console.file, StringIO)
+    lines = console.file.getvalue().splitlines()
+    starts = [line for line in lines if re.match(r"d\d[:, ]", line)]
+    assert [line.split(":")[0] for line in starts[:2]] == ["d3", "d1, d2"]
+    assert starts[-1].startswith("d0 passes by")
 
 
 def test_junit_has_no_value_that_is_not_judged_as_passed(folder: Path) -> None:

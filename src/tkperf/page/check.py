@@ -289,7 +289,8 @@ def _describe_reason(
                 failed[_MOST_CLAIMS:] = [f"{more} more"]
             return f"{names} {fails} {claims} ({'; '.join(failed)})".lstrip()
         case CheckCode.CLAIM_NOT_JUDGED:
-            return f"{of}{claims} not judged ({doubts})"
+            what = columns[reason.claims[0]] if names and len(reason.claims) == 1 else claims
+            return f"{of}{what} not judged ({doubts})"
         case CheckCode.NOT_CHECKED:
             return f"{names} {_NOT_CHECKED}"
 
@@ -328,6 +329,15 @@ def _describe_outcome(checked: Checked | None) -> tuple[str, NoteLevel | None]:
     return f"passes{by}", None
 
 
+def _place_of(one: CheckedFile) -> tuple[int, int]:
+    """Return the place of a run: the more claims fail, then the more are not judged, the earlier; passes come last."""
+    if one.checked is None:
+        return (1, 0)
+    kinds = Counter(kind for _, kind in describe_cells(one.checked))
+    failed, open_ = kinds[ClaimKind.FAILED], kinds[ClaimKind.NOT_JUDGED]
+    return (0, -failed) if failed else (1, -open_) if open_ else (2, 0)
+
+
 def _find_banners(files: Sequence[CheckedFile], runs: Mapping[str, str]) -> Iterator[str]:
     """Yield the notices of the runs; one that only some have is followed by their names."""
     of_notice: dict[str, list[str]] = {}
@@ -364,10 +374,10 @@ def _find_errors(files: Sequence[CheckedFile]) -> Iterator[str]:
 
 
 def build_check_page(files: Sequence[CheckedFile]) -> ReportView:
-    """Return the page of several runs: the verdict, a row for each run, and what a reader must know."""
+    """Return the page of several runs: the verdict, a row for each run, those that fail first, and what a reader must know."""
     runs, columns = _name_runs(files), name_columns(files)
     rows, levels = [], []
-    for one in files:
+    for one in sorted(files, key=_place_of):
         outcome, level = _describe_outcome(one.checked)
         cells = describe_cells(one.checked) or [("", ClaimKind.MET)] * len(columns)
         rows.append((runs[one.file], outcome, *(text for text, _ in cells)))

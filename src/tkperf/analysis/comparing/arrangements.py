@@ -149,7 +149,7 @@ def _rank_of_slopes(count: int) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlier:
-    """A run beyond the limit of the modified z-score; its own uncertainty does not reach the median."""
+    """A run beyond the limit of the modified z-score."""
 
     name: str
     value: float
@@ -164,12 +164,15 @@ class CohortFigure:
 
     Attributes:
         own_percent: the median over the runs of half the 95 % interval of a single run's figure; None: not known.
+        outliers: runs whose own uncertainty does not reach the median.
+        unsure: the others beyond the limit, most often as they did not become steady.
     """
 
     row: ComparedRow
     distribution: CohortDistribution
     own_percent: float | None
     outliers: tuple[Outlier, ...]
+    unsure: tuple[Outlier, ...] = ()
 
     @property
     def spread_percent(self) -> float | None:
@@ -225,23 +228,26 @@ def _cohort_figure(names: Sequence[str], row: ComparedRow) -> CohortFigure | Non
         and entry.uncertainty is not None
         and (half := entry.uncertainty.of_level.expanded) is not None
     ]
-    outliers = tuple(
-        Outlier(
+    outliers: list[Outlier] = []
+    unsure: list[Outlier] = []
+    for (name, entry, value), score in zip(known, scores, strict=True):
+        if abs(score) <= OUTLIER_SCORE:
+            continue
+        far = Outlier(
             name=name,
             value=value,
             score=score,
             from_median_percent=100 * (value / middle - 1),
             change=judge_change(value / middle, row.quantity, within_noise=False),
         )
-        for (name, entry, value), score in zip(known, scores, strict=True)
-        if abs(score) > OUTLIER_SCORE
-        and not build_ratio(value, entry.uncertainty, middle, build_exact(middle)).covers(1.0)
-    )
+        of_median = build_ratio(value, entry.uncertainty, middle, build_exact(middle))
+        (unsure if of_median.covers(1.0) else outliers).append(far)
     return CohortFigure(
         row=row,
         distribution=distribution,
         own_percent=median(halves) if halves else None,
         outliers=tuple(sorted(outliers, key=lambda one: -abs(one.score))),
+        unsure=tuple(unsure),
     )
 
 

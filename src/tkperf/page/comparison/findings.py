@@ -22,9 +22,10 @@ from tkperf.analysis.comparing.verdict import (
     ComparisonReason,
     judge_comparison,
 )
+from tkperf.analysis.results import RunResult
 from tkperf.analysis.uncertainty.spread import COVERAGE_PERCENT
 from tkperf.analysis.verdict import Judgement
-from tkperf.model.quantity import PERCENTILES, Better
+from tkperf.model.quantity import LATENCY_MAX, PERCENTILES, Better
 from tkperf.model.units import format_count, list_names
 from tkperf.page.comparison.telemetry import find_telemetry_differences
 from tkperf.page.comparison.words import (
@@ -34,6 +35,8 @@ from tkperf.page.comparison.words import (
     format_ratio,
     name_headlines,
 )
+from tkperf.page.findings.data import Headline
+from tkperf.page.findings.headlines import headline_spikes
 from tkperf.page.verdict import Verdict, describe_reason, word_verdict
 from tkperf.page.words.conditions import ConditionGroup
 from tkperf.page.words.run import find_notices
@@ -56,6 +59,7 @@ _Names = Mapping[tuple[object, ...], str]
 
 def find_findings(comparison: Comparison) -> Iterator[str]:
     """Yield the answer first, then what may explain it; its limits are the verdict's."""
+    yield from _of_spikes(comparison)
     if comparison.cohort is not None:
         yield from _of_cohort(comparison, comparison.cohort)
     elif comparison.history is not None:
@@ -116,6 +120,36 @@ def describe_comparison_reason(reason: ComparisonReason, comparison: Comparison)
             return f"not known of every run: {', '.join(reason.names)}"
         case _:
             return f"different {', '.join(reason.names)}"
+
+
+# ---- spikes that only some runs have
+
+
+def _of_spikes(comparison: Comparison) -> Iterator[str]:
+    """Say where a run has its highest periodic latency spikes, if other runs have none under the same load."""
+    runs = dict(zip(comparison.names, comparison.results, strict=True))
+    heights: dict[tuple[str, str], list[str]] = {}
+    for name, result in runs.items():
+        for spikes in headline_spikes(result.tests):
+            without = [other for other, of in runs.items() if _has_no_spikes(of, spikes)]
+            if without:
+                place = (spikes.label, list_names(without))
+                heights.setdefault(place, []).append(f"{name} {spikes.text}")
+    for (label, without_any), of_runs in heights.items():
+        yield f"{label}: {list_names(of_runs)}; {without_any} none."
+
+
+def _has_no_spikes(result: RunResult, spikes: Headline) -> bool:
+    """Return whether the run has no spikes where they were looked for under the same load."""
+    sought = [
+        timeline.spikes
+        for test in result.tests
+        for section in test.sections
+        for timeline in section.timelines
+        if (test.name, section.name) == (spikes.test, spikes.section)
+        and (timeline.workload, timeline.quantity) == (spikes.workload, LATENCY_MAX.key)
+    ]
+    return bool(sought) and not any(sought)
 
 
 # ---- two runs
@@ -233,13 +267,15 @@ def _of_cohort(comparison: Comparison, cohort: Cohort) -> Iterator[str]:
         return
     names = name_headlines(comparison)
     strays = [(one, figure) for figure in cohort.figures for one in figure.outliers]
-    strays.sort(key=lambda pair: -abs(pair[0].score))
-    for name in list(dict.fromkeys(one.name for one, _ in strays))[:_MOST_OUTLIERS]:
-        yield _outlier_sentence(name, [pair for pair in strays if pair[0].name == name], names)
+    unsure = [(one, figure) for figure in cohort.figures for one in figure.unsure]
+    sure = {one.name for one, _ in strays}
+    yield from _name_far("Outlier {}", strays, names)
+    others = [pair for pair in unsure if pair[0].name not in sure]
+    yield from _name_far("{} may be one, its own uncertainty reaches the median", others, names)
     yield f"{describe_group(comparison)}: {_describe_spreads(cohort.figures, names)}."
     if not strays and len(comparison.names) < FEWEST_SCORED:
         yield f"Outliers are named among {FEWEST_SCORED} runs or more."
-    elif not strays:
+    elif not strays and not unsure:
         yield "No outlier."
 
 
@@ -260,17 +296,21 @@ def _describe_spreads(figures: Sequence[CohortFigure], names: _Names) -> str:
     return f"{text}; of {format_count(same, 'figure')} {alike}" if same else text
 
 
-def _outlier_sentence(
-    name: str, strays: Sequence[tuple[Outlier, CohortFigure]], names: _Names
-) -> str:
-    parts = [
-        f"{names[figure.row.place]} {two_digits(abs(one.from_median_percent))} % "
-        f"{'above' if one.from_median_percent > 0 else 'below'} the median"
-        for one, figure in strays[:2]
-    ]
-    if len(strays) > 2:
-        parts.append(format_count(len(strays) - 2, "more figure"))
-    return f"Outlier {name}: {'; '.join(parts)}."
+def _name_far(
+    words: str, strays: Sequence[tuple[Outlier, CohortFigure]], names: _Names
+) -> Iterator[str]:
+    """Yield a sentence for each run far from the median, the furthest first; ``words`` has a place for its name."""
+    furthest = sorted(strays, key=lambda pair: -abs(pair[0].score))
+    for name in list(dict.fromkeys(one.name for one, _ in furthest))[:_MOST_OUTLIERS]:
+        of_run = [(one, figure) for one, figure in furthest if one.name == name]
+        parts = [
+            f"{names[figure.row.place]} {two_digits(abs(one.from_median_percent))} % "
+            f"{'above' if one.from_median_percent > 0 else 'below'} the median"
+            for one, figure in of_run[:2]
+        ]
+        if len(of_run) > 2:
+            parts.append(format_count(len(of_run) - 2, "more figure"))
+        yield f"{words.format(name)}: {'; '.join(parts)}."
 
 
 # ---- a history

@@ -76,12 +76,13 @@ def build_headlines(tests: Sequence[TestResult]) -> tuple[Headline, ...]:
                 rest.append((place, one))
     for place, one in sorted(rest, key=lambda of: (of[1].rank, of[0])):
         headlines.setdefault(one.key, (place, one.headline))
-    spikes = tuple(_headline_spikes(tests))
+    spikes = tuple(headline_spikes(tests))
     first_ones = list(headlines.values())[: MOST - len(spikes)]
     return (*spikes, *(headline for _, headline in sorted(first_ones, key=lambda one: one[0])))
 
 
-def _headline_spikes(tests: Sequence[TestResult]) -> Iterator[Headline]:
+def headline_spikes(tests: Sequence[TestResult]) -> Iterator[Headline]:
+    """Yield the maximum latency where it has the highest periodic spikes; nothing without high ones."""
     found = find_highest_spikes(tests)
     if found is None:
         return
