@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from textwrap import dedent
 
 from tkperf.pipeline.batch.batch_file import BatchFile, DriveOfFile, parse_batch_file
+from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive
+from tkperf.pipeline.batch.outlook import look_out_batch
+from tkperf.pipeline.outlook import ASSUMED
+from tkperf.render.export_plan import render_batch_plan_json
 
 PAGE = (Path(__file__).parents[2] / "docs/batches.md").read_text(encoding="utf-8")
 
@@ -17,10 +22,21 @@ def keys(table: str) -> list[str]:
 
 
 def test_every_key_is_on_the_page() -> None:
-    _, of_file, *_ = PAGE.split("| key | takes | means |")
-    _, of_drive = PAGE.split("\n| key | means |")
+    _, of_file = PAGE.split("| key | takes | means |")
+    _, of_drive = PAGE.split("A drive's table:\n\n| key | means |")
     assert sorted(keys(of_file)) == sorted(BatchFile.__struct_fields__)
     assert keys(of_drive) == list(DriveOfFile.__struct_fields__)
+
+
+def test_every_key_of_a_plan_is_on_the_page() -> None:
+    draft = BatchDraft(common={"suite": "ssd"}, drives=(DraftedDrive(given="sim:sata-ssd"),))
+    plan = json.loads(
+        render_batch_plan_json(look_out_batch(draft.settle("lab"), lambda _: ASSUMED))
+    )
+    table = PAGE.split("`tkperf-batch-plan/1`:")[1]
+    assert {*plan, *plan["drives"][0], *plan["groups"][0]} - {"schema", "name"} <= set(
+        re.findall(r"`(\w+)`", table)
+    )
 
 
 def test_the_example_is_a_batch_file() -> None:

@@ -108,10 +108,15 @@ Act = Callable[[str, str | None, dict[str, Any]], None]
 class BatchGroup(CommandGroup):
     """The forms of a batch after its NAME: a suite and its drives, or a batch file."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if len(args) == 1 and not args[0].startswith("-") and not ctx.resilient_parsing:
+            raise click.UsageError(f"after NAME comes {FILE}, or a suite and its drives", ctx)
+        return super().parse_args(ctx, args)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        word = args[0]
+        word, name = args[0], ctx.params.get("name")
         if word in ctx.help_option_names or (word != FILE and word in self.commands):
             return super().resolve_command(ctx, args)
         if word == "raid":
@@ -121,6 +126,8 @@ class BatchGroup(CommandGroup):
             )  # fmt: skip
         if word.startswith("-"):
             raise click.UsageError(f"{word[:40]}: options follow {FILE}, or the suite", ctx)
+        if name in self.commands and not word.endswith(".toml"):
+            raise click.UsageError(f"NAME comes before {name}", ctx)
         ctx.meta[_GIVEN] = word
         return FILE, self.commands[FILE], args[1:]
 

@@ -33,10 +33,11 @@ class DraftedDrive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """A batch whose drives were looked for; ``faults`` by the drive's number, from 1."""
+    """A batch whose drives were looked for; ``faults`` by the drive's number, from 1; ``source`` as in ``BatchDraft``."""
 
     request: BatchRequest
     faults: Mapping[int, TkperfError]
+    source: str = ""
 
     def require_sound(self) -> BatchRequest:
         """Return the request if no drive has a fault.
@@ -47,7 +48,10 @@ class Settled:
         """
         if not self.faults:
             return self.request
-        faults = list(self.faults.values())
+        faults = [
+            _place(self.source, _name_drive(self.source, number), fault)
+            for number, fault in self.faults.items()
+        ]
         gravest = next((one for one in faults if isinstance(one, DeviceError)), faults[0])
         raise type(gravest)("; ".join(map(str, faults)))
 
@@ -97,14 +101,13 @@ class BatchDraft:
         drives = []
         faults: dict[int, TkperfError] = {}
         for number, (drive, one) in enumerate(zip(self.drives, found, strict=True), start=1):
-            where = f"{'drives' if self.source else 'drive'} {number}"
             own: dict[str, Any] = {"facts": {**common.get("facts", {}), **drive.facts}}
             if drive.size is not None:
                 own["size"] = drive.size
-            with self._naming(where):
+            with self._naming(_name_drive(self.source, number)):
                 run = RunRequest(device=one.path, **{**common, **own})
             if one.fault is not None:
-                faults[number] = self._place(where, one.fault)
+                faults[number] = one.fault
             name_of_run = drive.name or _name_run(name, number, one)
             drives.append(
                 BatchDrive(name=name_of_run, request=run, given=drive.given, slot=drive.slot)
@@ -122,7 +125,7 @@ class BatchDraft:
                 claims=claims,
                 claims_path=None if self.claims_path is None else str(self.claims_path.absolute()),
             )
-        return Settled(request=request, faults=faults)
+        return Settled(request=request, faults=faults, source=self.source)
 
     def _place_files(self) -> dict[str, Any]:
         """Return the common fields with the paths of profile and workload files as they are from any folder."""
@@ -145,19 +148,20 @@ class BatchDraft:
         except UsageError as error:
             if isinstance(error, InputFileError) or not (self.source or where):
                 raise
-            raise self._place(where, error) from error
+            raise _place(self.source, where, error) from error
 
-    def _place(self, where: str, fault: TkperfError) -> TkperfError:
-        """Return a fault with its place; the call itself is right if that is a file."""
-        is_call = isinstance(fault, UsageError) and not self.source
-        kind = (
-            UsageError
-            if is_call
-            else DeviceError
-            if isinstance(fault, DeviceError)
-            else InputFileError
-        )
-        return kind(f"{', '.join(filter(None, (self.source, where)))}: {fault}")
+
+def _place(source: str, where: str, fault: TkperfError) -> TkperfError:
+    """Return a fault with its place; the call itself is right if that is a file."""
+    kind: type[TkperfError] = InputFileError if source else UsageError
+    if isinstance(fault, DeviceError):
+        kind = DeviceError
+    return kind(f"{', '.join(filter(None, (source, where)))}: {fault}")
+
+
+def _name_drive(source: str, number: int) -> str:
+    """Return the place of a drive: its key in the file, or its place in the call."""
+    return f"drives {number}" if source else f"drive {number}"
 
 
 def read_claims(path: Path) -> str:

@@ -41,8 +41,8 @@ def print_plan(outlook: Outlook) -> None:
 
 def print_batch_plan(outlook: BatchOutlook) -> None:
     """Print the page of a batch's plan: its answer, a row for each drive, what they share, the conditions."""
-    timed = outlook.outlooks and not outlook.simulated
-    ends = _describe_end(outlook.bounds_s) if timed else ""
+    is_timed = not all(one.simulated for one in outlook.outlooks)
+    ends = _describe_end(outlook.bounds_s) if is_timed else ""
     print_page(build_batch_plan_page(outlook, ends), open_console(), titled=False)
     print_lines("nothing was run, written or asked")
 
