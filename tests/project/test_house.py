@@ -41,7 +41,7 @@ ALLOWED = (
 OTHER_MEANINGS = {
     ("interop/fio_result.py", "lat"),
     ("pipeline/diagnosis.py", "fio"),
-    ("page/doctor.py", "fio"),
+    ("analysis/readiness.py", "fio"),
     ("cli/main.py", "sweep"),
     ("cli/lines.py", "iops"),
     ("system/process.py", "fio"),
