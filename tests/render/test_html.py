@@ -19,6 +19,7 @@ from tests.builders import run_info, simulate, view_of
 from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import judge
 from tkperf.page.view import build_view
+from tkperf.page.wording import typeset
 from tkperf.render.charts.draw import draw
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
@@ -180,7 +181,7 @@ def test_every_table_of_the_page_is_the_views(run_file: Path, page_text: str) ->
         tables += test.course.tables
         for table in tables:
             head = [list(table.columns)] if any(table.columns) else []
-            expected.append((table.title, [*head, *map(list, table.rows)]))
+            expected.append((table.title, [*head, *([*map(typeset, row)] for row in table.rows)]))
     assert [(title, [[text.strip() for text in row] for row in rows]) for title, rows in there] == (
         expected
     )

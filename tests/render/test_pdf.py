@@ -26,6 +26,7 @@ from tkperf.model.user_facts import UserFacts
 from tkperf.page.chart import Axis, Chart, Curve, Point
 from tkperf.page.page import ChartView, ReportView, TableView
 from tkperf.page.view import build_view
+from tkperf.page.wording import typeset
 from tkperf.page.words.steady_state import format_verdict_value
 from tkperf.render import printing
 from tkperf.render.document import _lay_out, compose
@@ -249,14 +250,14 @@ def test_every_table_is_printed(run_file: Path, flow: str) -> None:
         printed = table.on_paper
         for row in printed.rows:
             for cell in row:
-                assert " ".join(cell.split()[:4]) in text, (table.title, cell)
+                assert " ".join(typeset(cell).split()[:4]) in text, (table.title, cell)
         assert all(note in text for note in set(printed.notes) - set(table.notes))
     for headline in view.headlines:
         assert headline.label in text
         assert headline.text in text
     for found in view.findings:
         for sentence, _ in found.sentences:
-            assert f"{sentence}." in text
+            assert f"{typeset(sentence)}." in text
     for chart in charts_of(view):
         assert " ".join(chart.caption.split()[:6]) in text
 

@@ -64,3 +64,17 @@ def describe_end(section: SectionResult) -> str:
 def bind_units(text: str) -> str:
     """Return the text with each figure and its unit kept on one line, for outputs that nobody copies."""
     return re.sub(r"(?<=\d) (?=%|[KMGT]iB\b|[mµ]?s\b)", "\N{NO-BREAK SPACE}", text)
+
+
+_MINUS = re.compile(r"(?<![^\s(])-(?=\s?\d)|(?<=\(max )-(?= min\))")
+_POWER = re.compile(r"(?<=\b10)\^(\d+)")
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def typeset(text: str) -> str:
+    """Return a text for readers with a minus sign before negative numbers and raised powers of ten.
+
+    Documents for programs, Markdown, and what users copy keep the characters of a keyboard.
+    """
+    signed = _MINUS.sub("\N{MINUS SIGN}", text)
+    return _POWER.sub(lambda power: power[1].translate(_RAISED), signed)

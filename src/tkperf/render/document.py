@@ -13,7 +13,7 @@ from tkperf.model.units import drop_controls
 from tkperf.page.chart import Chart
 from tkperf.page.marking import find_level, list_stamp
 from tkperf.page.page import ChartView, FactBlocks, ReportView, TestView
-from tkperf.page.wording import bind_units, shorten
+from tkperf.page.wording import bind_units, shorten, typeset
 from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import Spec
 from tkperf.render.fonts import FAMILY
@@ -199,7 +199,7 @@ def _letter_px(letter: str) -> int:
 def _clean(value: object) -> object:
     """Return text from outside in printable form; overlong words get places to break."""
     if isinstance(value, str):
-        return _TOO_LONG.sub("\\1\u200b", drop_controls(value))
+        return _TOO_LONG.sub("\\1\u200b", typeset(drop_controls(value)))
     if isinstance(value, dict):
         return {key: _clean(item) for key, item in value.items()}
     if isinstance(value, Iterable):

@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from tkperf.model.errors import UsageError
 from tkperf.page.marking import find_keywords, list_badges, list_stamp
 from tkperf.page.page import ChartView, ReportView
+from tkperf.page.wording import typeset
 from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import BRIGHTER
 from tkperf.render.export_json import finite
@@ -57,7 +58,7 @@ def render_view(view: ReportView) -> str:
     )
     environment.filters["drawn"] = _drawn
     environment.filters["css_text"] = _css_text
-    environment.filters["unbroken"] = _unbroken
+    environment.filters |= {"unbroken": _unbroken, "typeset": typeset}
     environment.globals |= {"font_faces": build_font_faces(), "brighter": BRIGHTER}
     template = environment.get_template("report.html.j2")
     page = template.render(
@@ -88,7 +89,7 @@ def _drawn(view: ChartView) -> list[dict[str, object]]:
 
 
 def _unbroken(sentence: str) -> Markup:
-    return Markup(_FIGURE.sub(r'<span class="figure">\g<0></span>', str(escape(sentence))))  # noqa: S704  # escaped
+    return Markup(_FIGURE.sub(r'<span class="figure">\g<0></span>', str(escape(typeset(sentence)))))  # noqa: S704  # escaped
 
 
 def _css_text(text: str) -> str:

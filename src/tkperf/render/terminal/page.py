@@ -15,6 +15,7 @@ from rich.rule import Rule
 from tkperf.model.units import NOT_MEASURED, drop_controls, format_count, wrap_words
 from tkperf.page.page import Block, FactBlocks, ReportView, SectionView, TableView, TestView
 from tkperf.page.verdict import NoteLevel
+from tkperf.page.wording import typeset
 from tkperf.render.terminal.console import LEVEL_STYLES, plain, print_verdict
 from tkperf.render.terminal.drawings import print_charts
 
@@ -62,7 +63,7 @@ def print_page(
     if view.words:
         console.print()
     for words in view.words:
-        console.print(plain(words), style="dim", highlight=False)
+        console.print(plain(typeset(words)), style="dim", highlight=False)
 
 
 def print_end(view: ReportView, console: Console) -> None:
@@ -124,7 +125,7 @@ def _print_warnings(view: ReportView, console: Console) -> None:
 
 
 def _print_indented(text: str, console: Console, style: str = "") -> None:
-    console.print(Padding(text, (0, 0, 0, 2), expand=False), style=style, highlight=False)
+    console.print(Padding(typeset(text), (0, 0, 0, 2), expand=False), style=style, highlight=False)
 
 
 def _print_test(test: TestView, console: Console) -> None:
@@ -229,7 +230,7 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
         row = table.rows[number]
         levels = table.levels[number] if table.levels else (None,) * (len(row) - table.labels)
         drawn.add_row(
-            *(_indent(plain(label)) for label in row[: table.labels]),
+            *(_indent(plain(typeset(label))) for label in row[: table.labels]),
             *map(colour, row[table.labels :], levels),
         )
     console.print(drawn)
@@ -269,12 +270,13 @@ def _take(table: TableView, numbers: Sequence[int]) -> TableView:
 
 def print_notes(table: TableView, console: Console) -> None:
     for note in table.notes:
-        console.print(plain(note), style="dim", highlight=False)
+        console.print(plain(typeset(note)), style="dim", highlight=False)
 
 
 def colour(cell: str, level: NoteLevel | None) -> str:
     """Return a cell's text as markup, in the colour of what it shows."""
-    return plain(cell) if level is None else f"[bold {LEVEL_STYLES[level]}]{plain(cell)}[/]"
+    text = plain(typeset(cell))
+    return text if level is None else f"[bold {LEVEL_STYLES[level]}]{text}[/]"
 
 
 def measure_width(table: TableView, *, labels_break: bool = False) -> int:
