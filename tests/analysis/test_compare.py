@@ -21,7 +21,7 @@ from tkperf.analysis.comparing.comparison import Comparison, compare
 from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry, Span
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.cli.main import cli
-from tkperf.model.errors import UsageError
+from tkperf.model.errors import RunFileError, UsageError
 from tkperf.model.quantity import IOPS, Better
 from tkperf.model.record import PurgeRecord, RunStatus
 from tkperf.model.workload import Access, Workload
@@ -603,3 +603,13 @@ def test_the_demand_that_differs_is_that_of_the_tests_in_common() -> None:
     assert demand in texts(compare([run_at("a", 1), run_at("b", 2)]))
     same = texts(compare([run_at("a", 1), run_at("b", 1)]))
     assert not any("demand" in each for each in same)
+
+
+def test_all_files_that_cannot_be_read_are_named_at_once(tmp_path: Path) -> None:
+    files = [tmp_path / f"{name}.tkperf" for name in "ab"]
+    for path in files:
+        path.write_text("no run file")
+    ran = CliRunner().invoke(cli, ["compare", *map(str, files)])
+    assert isinstance(ran.exception, RunFileError)
+    first, second = str(ran.exception), "".join(ran.exception.__notes__)
+    assert ("a.tkperf" in first, "b.tkperf" in second) == (True, True)

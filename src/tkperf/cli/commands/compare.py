@@ -15,7 +15,7 @@ import click
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import OUTPUT_FOLDER, RUN_FILE
 from tkperf.cli.options import output_file
-from tkperf.model.errors import UsageError
+from tkperf.model.errors import RunFileError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -97,9 +97,17 @@ def compare(
     planned = Outputs(
         [*(path for _, path in wanted_files), *packed], inputs=run_files, folders=[folder]
     )
-    comparison = compare_results(
-        [load(path) for path in run_files], None if wanted is None else Arrangement(wanted)
-    )
+    results, unreadable = [], []
+    for path in run_files:
+        try:
+            results.append(load(path))
+        except RunFileError as error:
+            unreadable.append(error)
+    if unreadable:  # all at once: of 24 files, nobody wants to find the bad ones one by one
+        for error in unreadable[1:]:
+            unreadable[0].add_note(str(error))
+        raise unreadable[0]
+    comparison = compare_results(results, None if wanted is None else Arrangement(wanted))
     contents = _render(comparison, {kind for kind, _ in wanted_files}, plots=folder is not None)
     wanted_files += [
         (path.name, path) for path in files_in(folder, contents) if path.suffix == PICTURE_SUFFIX
