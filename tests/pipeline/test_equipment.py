@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
+from pathlib import Path
 
 import tkperf
 from tkperf.pipeline.consent import Consent
@@ -19,3 +21,13 @@ def test_another_io_engine_than_the_first_choice_is_a_warning() -> None:
     (warning,) = instead.warnings
     assert warning.code == "ioengine"
     assert warning.text == "libaio issues the I/O, because io_uring: Operation not permitted"
+
+
+def test_one_thread_looks_at_the_counters_of_a_device(scratch: Path) -> None:
+    """Only a set has other devices that are filled; each look costs the load a CPU for a moment."""
+    plan = tkperf.make_plan("ssd", str(scratch), profile="quick", tests=["lat"])
+    with plan.subject.open(plan.fitted, Consent(confirm=str(scratch))) as equipment:
+        looking = [thread for thread in threading.enumerate() if thread.name == "counters"]
+        assert len(looking) == 1
+        assert equipment.counters is not None
+        assert equipment.fill_counters is None

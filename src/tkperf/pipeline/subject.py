@@ -7,7 +7,7 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -138,9 +138,12 @@ def fio_equipment(
         io_clock=clock.words,
     )
     members = [each.identity for each in fill_permits]
+    members_watched: AbstractContextManager[Counters | None] = (
+        watching(*members) if members else nullcontext()
+    )
     with (
         watching(fitted.identity) as counters,
-        watching(*members) as fill_counters,
+        members_watched as fill_counters,
         reading_logs(*drives, wanted=request.telemetry) as telemetry,
     ):
         yield Equipment(
@@ -153,7 +156,7 @@ def fio_equipment(
             fitted=fitted,
             facts=facts,
             counters=counters,
-            fill_counters=fill_counters if members else None,
+            fill_counters=fill_counters,
             telemetry=telemetry if drives else None,
             drives=telemetry.facts,
         )
