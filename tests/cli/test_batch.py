@@ -1,0 +1,306 @@
+"""Batches as a user runs them: one question, a process for each drive, kills of any of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_bad_input import assert_clear, tkperf
+from tests.cli.test_detach import SHORT, Terminal, wait_for
+from tkperf.model.batch import DriveStage, find_place
+from tkperf.model.record import RunStatus
+from tkperf.model.sharing import SharingState
+from tkperf.pipeline.batch.book import read_batch
+from tkperf.runfile.reader import read_run
+from tkperf.runfile.writers import find_writer, is_being_written
+
+MIB = 1 << 20
+SIMULATED = ("sim:sata-ssd", "sim:nvme-4kn", "sim:sata-ssd")
+fio = pytest.mark.fio
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder in which nothing is measured any more afterwards."""
+    yield tmp_path
+    for path in tmp_path.glob("*.tkperf"):
+        if is_being_written(path) and (writer := find_writer(path)) is not None and writer.pid:
+            os.kill(writer.pid, signal.SIGINT)
+    wait_for(lambda: not any(map(is_being_written, tmp_path.glob("*.tkperf"))))
+
+
+@pytest.fixture
+def images(folder: Path) -> list[Path]:
+    """Files with something to lose."""
+    paths = [folder / f"{name}.img" for name in "abc"]
+    for path in paths:
+        path.write_bytes(b"\xa5" * (16 * MIB))
+    return paths
+
+
+def options(folder: Path, *others: str | Path) -> list[str | Path]:
+    return ["--profile", SHORT, "-ssdt", "lat", "--output", folder, "--no-report", *others]
+
+
+def batch(
+    folder: Path, *words: str | Path, others: tuple[str | Path, ...] = ()
+) -> list[str | Path]:
+    return ["batch", "b", "ssd", *words, *options(folder, *others)]
+
+
+def digests(paths: list[Path]) -> list[str]:
+    return [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
+
+
+def stages(folder: Path) -> list[DriveStage]:
+    return [drive.stage for drive in read_batch(folder / "b.batch").drives]
+
+
+def supervisor(folder: Path) -> int:
+    writer = find_writer(folder / "b.batch")
+    assert writer is not None
+    assert writer.pid
+    return writer.pid
+
+
+def test_each_drive_has_its_run_file_and_the_run_says_with_how_many_it_was_measured(
+    folder: Path,
+) -> None:
+    done = tkperf(*batch(folder, *SIMULATED, others=("--parallel", "2")))
+    assert done.returncode == 0, done.stderr
+    assert stages(folder) == [DriveStage.DONE] * 3
+    places = []
+    for number in (1, 2, 3):
+        record = read_run(folder / f"b-{number:02}.tkperf")
+        assert record.status is RunStatus.COMPLETE
+        place = find_place(record.info.host)
+        assert place is not None
+        places.append((place.name, place.number, place.others))
+    assert places == [("b", 1, 1), ("b", 2, 1), ("b", 3, 0)]
+
+
+def test_one_fault_before_consent_refuses_the_whole_batch(folder: Path) -> None:
+    done = tkperf(*batch(folder, "sim:sata-ssd", folder / "missing.img", "sim:no-such"))
+    assert done.returncode in (2, 4), done.stderr
+    assert "missing.img" in done.stderr
+    assert not list(folder.iterdir())
+
+
+def test_a_name_that_is_taken_refuses_the_whole_batch(folder: Path) -> None:
+    (folder / "b-02.tkperf").write_text("of someone")
+    assert_clear(tkperf(*batch(folder, *SIMULATED)), 6, "b-02.tkperf")
+    assert [path.name for path in folder.iterdir()] == ["b-02.tkperf"]
+
+
+@fio
+def test_without_a_terminal_nothing_is_erased(folder: Path, images: list[Path]) -> None:
+    before = digests(images)
+    assert_clear(tkperf(*batch(folder, *images)), 3, "--yes-destroy-file")
+    assert digests(images) == before
+    assert len(list(folder.iterdir())) == 3
+
+
+@fio
+@pytest.mark.parametrize(
+    "lines", ["", "{0}\n{1}\n", "{0}\n{1}\n{2}\n/dev/sdz\n", "{0}\n{0}\n{1}\n{2}\n"]
+)
+def test_a_consent_file_with_missing_or_other_lines_erases_nothing(
+    folder: Path, images: list[Path], lines: str
+) -> None:
+    before = digests(images)
+    consent = folder / "yes.txt"
+    consent.write_text(lines.format(*images))
+    assert_clear(
+        tkperf(*batch(folder, *images, others=("--yes-destroy-file", consent))), 3, "yes.txt"
+    )
+    assert digests(images) == before
+    assert not list(folder.glob("b*"))
+
+
+@fio
+def test_a_consent_file_that_others_can_write_erases_nothing(
+    folder: Path, images: list[Path]
+) -> None:
+    before = digests(images)
+    consent = folder / "yes.txt"
+    consent.write_text("".join(f"{image}\n" for image in images))
+    consent.chmod(0o666)
+    assert_clear(
+        tkperf(*batch(folder, *images, others=("--yes-destroy-file", consent))),
+        3,
+        "others can write",
+    )
+    assert digests(images) == before
+
+
+@fio
+def test_a_consent_file_with_all_drives_erases_them(folder: Path, images: list[Path]) -> None:
+    before = digests(images)
+    consent = folder / "yes.txt"
+    consent.write_text("".join(f"{image}\n" for image in images))
+    done = tkperf(*batch(folder, *images, others=("--yes-destroy-file", consent)))
+    assert done.returncode == 0, done.stderr
+    assert stages(folder) == [DriveStage.DONE] * 3
+    assert not set(digests(images)) & set(before)
+
+
+@fio
+def test_only_the_name_and_the_number_of_drives_confirm(folder: Path, images: list[Path]) -> None:
+    before = digests(images)
+    terminal = Terminal(*batch(folder, *images))
+    for answer in ("yes", f"{images[0]}", "b 2"):
+        terminal.read_until("go on")
+        terminal.text = ""
+        terminal.type(f"{answer}\n")
+    assert terminal.wait() == 3
+    assert "does not confirm" in terminal.text
+    assert digests(images) == before
+    assert not list(folder.glob("b*"))
+
+
+@fio
+def test_ctrl_c_at_the_question_touches_nothing(folder: Path, images: list[Path]) -> None:
+    before = digests(images)
+    terminal = Terminal(*batch(folder, *images))
+    terminal.read_until("go on")
+    terminal.type("\x03")
+    assert terminal.wait() == 130
+    assert "nothing was touched" in terminal.text.lower()
+    assert digests(images) == before
+    assert not list(folder.glob("b*"))
+
+
+@fio
+def test_when_the_batch_s_process_is_killed_at_the_question_consent_can_no_longer_be_given(
+    folder: Path, images: list[Path]
+) -> None:
+    before = digests(images)
+    terminal = Terminal(*batch(folder, *images))
+    terminal.read_until("go on")
+    os.kill(terminal.pid, signal.SIGKILL)
+    assert terminal.wait() == -signal.SIGKILL
+    # They no longer hold the files.
+    wait_for(lambda: tkperf(*batch(folder, *images)).stderr.count("--yes-destroy-file"))
+    assert digests(images) == before
+
+
+@fio
+def test_a_killed_supervisor_stops_no_drive_and_the_rest_is_asked_about_again(
+    folder: Path, images: list[Path]
+) -> None:
+    waiting = digests(images[2:])
+    terminal = Terminal(*batch(folder, *images, others=("--parallel", "2", "-rt", "2")))
+    terminal.read_until("go on")
+    terminal.type("b 3\n")
+    wait_for(lambda: (folder / "b-02.tkperf").exists() and (folder / "b-01.tkperf").exists())
+    os.kill(terminal.pid, signal.SIGKILL)
+    terminal.wait()
+    assert stages(folder)[2] is DriveStage.CONSENT_ENDED
+    assert digests(images[2:]) == waiting
+    wait_for(lambda: stages(folder) == [DriveStage.DONE, DriveStage.DONE, DriveStage.CONSENT_ENDED])
+    book = folder / "b.batch"
+    assert_clear(tkperf("resume", book), 3, "--yes-destroy-file")
+    assert digests(images[2:]) == waiting
+    consent = folder / "yes.txt"
+    consent.write_text(f"{images[2]}\n")
+    done = tkperf("resume", book, "--yes-destroy-file", consent, "--no-report")
+    assert done.returncode == 0, done.stderr
+    assert stages(folder) == [DriveStage.DONE] * 3
+    assert_clear(tkperf("resume", book), 2, "no drive is left")
+
+
+@fio
+def test_a_drive_s_process_that_is_killed_costs_its_drive_alone(
+    folder: Path, images: list[Path]
+) -> None:
+    terminal = Terminal(*batch(folder, *images, others=("-rt", "2")))
+    terminal.read_until("go on")
+    terminal.type("b 3\n")
+    run_path = folder / "b-02.tkperf"
+    wait_for(lambda: run_path.exists() and is_being_written(run_path))
+    writer = find_writer(run_path)
+    assert writer is not None
+    assert writer.pid
+    os.kill(writer.pid, signal.SIGKILL)
+    assert terminal.wait() != 0
+    found = stages(folder)
+    assert found[0] is found[2] is DriveStage.DONE
+    assert found[1] in (DriveStage.KILLED, DriveStage.FAILED)
+    consent = folder / "yes.txt"
+    consent.write_text(f"{images[1]}\n")
+    done = tkperf("resume", folder / "b.batch", "--yes-destroy-file", consent, "--no-report")
+    assert done.returncode == 0, done.stderr
+    assert stages(folder) == [DriveStage.DONE] * 3
+
+
+@fio
+def test_stop_ends_all_drives_in_order_and_those_that_wait_are_not_touched(
+    folder: Path, images: list[Path]
+) -> None:
+    waiting = digests(images[2:])
+    terminal = Terminal(*batch(folder, *images, others=("--parallel", "2", "-rt", "5")))
+    terminal.read_until("go on")
+    terminal.type("b 3\n")
+    wait_for(lambda: (folder / "b-02.tkperf").exists() and (folder / "b-01.tkperf").exists())
+    assert supervisor(folder) == terminal.pid
+    done = tkperf("stop", folder / "b.batch")
+    assert done.returncode == 0, done.stderr
+    assert terminal.wait() == 130
+    assert stages(folder) == [DriveStage.STOPPED, DriveStage.STOPPED, DriveStage.CONSENT_ENDED]
+    assert digests(images[2:]) == waiting
+
+
+@fio
+def test_a_file_that_is_exchanged_after_consent_costs_its_drive_alone(
+    folder: Path, images: list[Path]
+) -> None:
+    """It waits its turn meanwhile; what has its name then is not erased."""
+    terminal = Terminal(*batch(folder, *images, others=("--parallel", "1")))
+    terminal.read_until("go on")
+    terminal.type("b 3\n")
+    wait_for((folder / "b-01.tkperf").exists)
+    images[2].rename(folder / "moved.img")
+    images[2].write_bytes(b"\x5a" * (16 * MIB))
+    loved = digests([images[2]])
+    assert terminal.wait() != 0
+    assert stages(folder) == [DriveStage.DONE, DriveStage.DONE, DriveStage.FAILED]
+    assert digests([images[2]]) == loved
+    assert "no longer" in read_batch(folder / "b.batch").drives[2].text
+
+
+@fio
+def test_data_written_while_a_drive_waits_is_not_erased(folder: Path, images: list[Path]) -> None:
+    for image in images:
+        image.write_bytes(bytes(16 * MIB))
+        with image.open("r+b") as file:
+            file.write(b"one")
+    terminal = Terminal(*batch(folder, *images, others=("--parallel", "1")))
+    terminal.read_until("go on")
+    terminal.type("b 3\n")
+    wait_for((folder / "b-01.tkperf").exists)
+    # An ext4 file system, as far as its magic number goes.
+    with images[2].open("r+b") as file:
+        file.seek(1024)
+        file.write(bytes(56) + b"\x53\xef" + b"\1" * 400)
+    loved = digests([images[2]])
+    terminal.wait()
+    state = read_batch(folder / "b.batch").drives[2]
+    assert state.stage is DriveStage.FAILED, state
+    assert digests([images[2]]) == loved
+
+
+def test_the_state_can_be_asked_for_from_anywhere(folder: Path) -> None:
+    assert tkperf(*batch(folder, *SIMULATED)).returncode == 0
+    for command in ("status", "attach", "stop"):
+        done = tkperf(command, folder / "b.batch")
+        assert done.returncode == 0, done.stderr
+        assert "Traceback" not in done.stderr
+    place = find_place(json.loads(tkperf("show", folder / "b-01.tkperf", "--json").stdout)["host"])
+    assert place is not None
+    assert place.sharing is SharingState.NOT_KNOWN
