@@ -446,10 +446,11 @@ def _stop(crew: Crew, lot: Lot) -> None:
 
 def _note_ends(crew: Crew, book: Book) -> None:
     """Note the ends that a killed process could not note itself."""
-    known = book.read().ended
+    log = book.read()
+    begun = log.began.keys() - log.ended.keys()
     for member in crew.members:
         ended = member.ended
-        if member.has_gone and ended is not None and member.number not in known:
+        if member.has_gone and ended is not None and member.number in begun:
             book.write(
                 DriveEnded(
                     number=member.number,
