@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -52,6 +53,7 @@ from tkperf.pipeline.batch.question import BatchQuestion
 from tkperf.pipeline.batch.request import BatchRequest
 from tkperf.pipeline.batch.turns import Turns
 from tkperf.pipeline.batch.watching import WatchedBatch
+from tkperf.pipeline.following import outline_first
 from tkperf.pipeline.keeping import Destination
 from tkperf.render.terminal.console import open_console, print_facts, print_lines
 from tkperf.render.terminal.page import print_table
@@ -138,16 +140,22 @@ def resume_batch(options: BatchOptions, *, without: Sequence[str] = ()) -> int:
         request=request,
         options=options,
         numbers=tuple(drive.shown.number for drive in rest),
-        resumed=frozenset(
-            drive.shown.number
-            for drive in rest
-            if os.path.exists(drive.run_file)  # noqa: PTH110
-        ),
+        resumed=frozenset(drive.shown.number for drive in rest if _goes_on(Path(drive.run_file))),
         running=frozenset(
             drive.shown.number for drive in state.drives if drive.stage is DriveStage.RUNNING
         ),
     )
     return _conduct(lot, lambda: Book.open(options.path))
+
+
+def _goes_on(run_file: Path) -> bool:
+    """Return whether a run has a beginning. A file without one, left by a process that was killed, is removed."""
+    if not run_file.exists():
+        return False
+    if run_file.stat().st_size and outline_first(run_file).record.planned:
+        return True
+    run_file.unlink()
+    return False
 
 
 def _require_free(request: BatchRequest, options: BatchOptions) -> None:
