@@ -104,8 +104,8 @@ def compare(
         except RunFileError as error:
             unreadable.append(error)
     if unreadable:  # all at once: of 24 files, nobody wants to find the bad ones one by one
-        for error in unreadable[1:]:
-            unreadable[0].add_note(str(error))
+        for other in unreadable[1:]:
+            unreadable[0].add_note(str(other))
         raise unreadable[0]
     comparison = compare_results(results, None if wanted is None else Arrangement(wanted))
     contents = _render(comparison, {kind for kind, _ in wanted_files}, plots=folder is not None)
