@@ -339,7 +339,7 @@ def test_sentences_name_places_units_and_how_sure() -> None:
     )
     first, second = describe_timelines([levels, spikes])
     assert first == (
-        "Fresh out of box 88,800 IOPS for 9 min 00 s, steady 27,000 IOPS from 41 min 00 s on"
+        "Fresh out of box 88,800 IOPS for 9 min 00 s, settled at 27,000 IOPS from 41 min 00 s on"
     )
     assert second.startswith(
         "Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places, typically "
@@ -413,7 +413,7 @@ def test_a_run_has_them_in_every_output(tmp_path: Path) -> None:
     assert marked == ["writesat0time", "writesat0time2"]
     # The curve comes down from the one to the other: their names stand clear of it.
     below = {rule.name: rule.below for rule in curves_of(shown.charts[0]).rules if rule.name}
-    assert below == {"fresh out of box": False, "steady": True}
+    assert below == {"fresh out of box": False, "settled": True}
 
 
 def test_what_was_not_purged_or_was_filled_is_not_fresh(tmp_path: Path) -> None:

@@ -87,6 +87,17 @@ def test_the_answer_comes_first_and_a_failure_is_the_exit_code(folder: Path) -> 
     )
 
 
+def test_a_report_names_the_claims_that_fail_in_its_verdict(folder: Path) -> None:
+    """The reader need not look for them in the table of claims."""
+    page = folder / "claimed.md"
+    claims = ["--claims", str(folder / "high.toml"), "--markdown", str(page)]
+    done = CliRunner().invoke(cli, ["report", str(folder / "good.tkperf"), *claims])
+    assert done.exit_code == 0
+    text = page.read_text().replace("\\", "")
+    assert "0 of 1 claim passes" in text
+    assert "fails 1 claim (4 KiB random read IOPS ≥ 1,000,000)" in text
+
+
 def test_what_is_not_steady_does_not_pass_though_its_value_is_good(folder: Path) -> None:
     done = check(folder, "good.tkperf", "slow.tkperf", "low.toml", "--json")
     assert isinstance(done.exception, ClaimsNotMetError)

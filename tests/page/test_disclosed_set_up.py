@@ -55,6 +55,12 @@ def test_a_header_has_the_blocks_of_the_pts_with_what_is_known(tmp_path: Path) -
     ]  # fmt: skip
     platform, device, set_up, parameters = (dict(facts) for _, facts in header)
     assert platform["Test ID"] == "test-20260101T000000"
+    assert platform[SPONSOR] == "ACME"
+    assert dict(dict(build_page_header(result, NO_USER_FACTS, iops))["Test platform"])[SPONSOR] == (
+        "not known"
+    )
+    assert list(parameters)[:3] == ["Data pattern", "Active range", "Stimulus 1"]
+    assert parameters["Stimulus 2"] == "none"
     assert device == {
         "Manufacturer": "not known",
         "Model": "M",

@@ -46,7 +46,7 @@ def build_page_header(result: RunResult, user_facts: UserFacts, test: TestResult
         ("Test platform", _platform(result, user_facts)),
         ("Device under test", _device(result, user_facts, test)),
         ("Set-up parameters", _set_up(result, test)),
-        ("Test parameters", build_parameters(test)),
+        ("Test parameters", _test_parameters(result, test)),
     )
 
 
@@ -81,6 +81,7 @@ def _platform(result: RunResult, user_facts: UserFacts) -> Facts:
     info, host, device = result.info, result.info.host, result.info.device
     return _keep_all(
         (
+            (SPONSOR, user_facts.of(SPONSOR)),
             (PLATFORM, user_facts.of(PLATFORM)),
             (MOTHERBOARD, user_facts.of(MOTHERBOARD, word(host.get("motherboard")))),
             ("CPU", describe_cpu(host)),
@@ -117,15 +118,35 @@ def _keep_all(facts: Iterable[tuple[str, str | None]]) -> Facts:
     return tuple((name, NOT_KNOWN_TEXT if fact is None else fact) for name, fact in facts)
 
 
-def _set_up(result: RunResult, test: TestResult) -> Facts:
-    info = result.info
+def _test_parameters(result: RunResult, test: TestResult) -> Facts:
+    """Return data pattern and range again, as the guide's sample does, then the stimuli, also where there is no second."""
+    parameters = build_parameters(test)
+    second = any(name == "Stimulus 2" for name, _ in parameters)
+    return (
+        *_disclose_range(result),
+        *parameters,
+        *(() if second else (("Stimulus 2", "none"),)),
+    )
+
+
+def _disclose_range(result: RunResult) -> Facts:
     return _keep_all(
         (
-            ("Data pattern", describe_data_pattern(info)),
-            ("Active range", word(info.active_range_text)),
-            ("AR segments", describe_segments(info)),
-            *build_preconditioning(result, test),
+            ("Data pattern", describe_data_pattern(result.info)),
+            ("Active range", word(result.info.active_range_text)),
         )
+    )
+
+
+def _set_up(result: RunResult, test: TestResult) -> Facts:
+    return (
+        *_disclose_range(result),
+        *_keep_all(
+            (
+                ("AR segments", describe_segments(result.info)),
+                *build_preconditioning(result, test),
+            )
+        ),
     )
 
 

@@ -123,8 +123,14 @@ def find_gravest(levels: Iterable[NoteLevel]) -> NoteLevel:
     return max(levels, key=tuple(NoteLevel).index, default=NoteLevel.INFORMATION)
 
 
-def describe_verdict(result: RunResult, checked: Checked | None = None) -> Verdict:
-    """Return the verdict on a run's measurement in words, with the count of the claims that pass."""
+def describe_verdict(
+    result: RunResult, checked: Checked | None = None, not_passed: Sequence[str] = ()
+) -> Verdict:
+    """Return the verdict on a run's measurement in words, with the count of the claims that pass.
+
+    Args:
+        not_passed: sentences on the claims that do not pass.
+    """
     judged = judge_run(result)
     verdict = word_verdict(judged, (describe_reason(reason, result) for reason in judged.reasons))
     if checked is None:
@@ -136,6 +142,7 @@ def describe_verdict(result: RunResult, checked: Checked | None = None) -> Verdi
             (verdict.level, *(CLAIM_LEVELS.get(kind, NoteLevel.INFORMATION) for kind in kinds))
         ),
         title=f"{verdict.title}; {count_passed(checked)}",
+        reasons=(*not_passed, *verdict.reasons),
     )
 
 

@@ -15,7 +15,7 @@ from tkperf.model.telemetry.reading import Reading
 from tkperf.model.units import NOT_MEASURED, format_duration
 from tkperf.model.user_facts import NO_USER_FACTS, UserFacts
 from tkperf.page.cells import Cells, build_cell_charts
-from tkperf.page.check import build_claims_table
+from tkperf.page.check import answer_claims, build_claims_table
 from tkperf.page.disclosure import build_disclosure
 from tkperf.page.explanation import HEAT, explain
 from tkperf.page.figures.telemetry import find_section_courses, find_test_course
@@ -80,7 +80,9 @@ def build_view(
         subtitle=_device_line(result),
         banners=find_banners(result),
         stamp=find_badges(result),
-        verdict=describe_verdict(result, checked),
+        verdict=describe_verdict(
+            result, checked, () if checked is None else answer_claims(checked).reasons
+        ),
         headlines=build_headline_views(result, subjects),
         findings=build_findings_views(result),
         warnings_line=summarise_warnings(groups),

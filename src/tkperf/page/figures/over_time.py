@@ -96,7 +96,8 @@ def _levels(timeline: Timeline, scale: float) -> Iterator[Rule]:
             yield Rule(kind=RuleKind.BOUNDARY, x=start)
         yield Rule(
             kind=RuleKind.LEVEL, x=start, x_end=level.end * scale, y=level.value,
-            name=str(level.kind), below=level.value < other.value,
+            name="settled" if level.kind is LevelKind.STEADY else str(level.kind),
+            below=level.value < other.value,
         )  # fmt: skip
 
 

@@ -72,7 +72,7 @@ def _events(timeline: Timeline) -> Iterator[str]:
 
 
 def _describe_levels(timeline: Timeline) -> str:
-    """Return ``Fresh out of box 88,800 IOPS for 9 min 00 s, steady 27,000 IOPS from 41 min 00 s on``."""
+    """Return ``Fresh out of box 88,800 IOPS for 9 min 00 s, settled at 27,000 IOPS from 41 min 00 s on``."""
     unit = QUANTITIES[timeline.quantity].unit
     in_rounds = timeline.recorded is Recorded.ROUNDS
     words = []
@@ -82,9 +82,9 @@ def _describe_levels(timeline: Timeline) -> str:
             if timeline.settled is False:
                 words.append(f"still changing at the end, {_until(level, in_rounds)}")
         elif len(timeline.levels) == 1:
-            words.append(f"{level.kind} {value} throughout")
+            words.append(f"level at {value} throughout")
         elif level.kind is LevelKind.STEADY:
-            words.append(f"steady {value} {_from(level.start, in_rounds)} on")
+            words.append(f"settled at {value} {_from(level.start, in_rounds)} on")
         else:
             words.append(f"{level.kind} {value} {_for(level, in_rounds)}")
     sentence = ", ".join(words)

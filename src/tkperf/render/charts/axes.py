@@ -76,7 +76,9 @@ def _ordinal_axis(axis: Axis, *, flat: bool) -> Spec:
         drawn: Spec = {"labelExpr": lines, "labelLimit": 200, "grid": False}
         return sort | {"scale": {"domain": list(axis.places)}, "axis": drawn}
     letters = sum(len(str(place)) for place in axis.places)
-    return sort | {"axis": {"labelAngle": 0 if letters <= _MOST_LETTERS else -30}}
+    if letters > _MOST_LETTERS:
+        return sort | {"axis": {"labelAngle": -30}}
+    return sort | {"axis": {"labelAngle": 0, "labelOverlap": "greedy"}}
 
 
 def linear_axis(values: Iterable[object], *, zero: bool = True) -> Spec:
