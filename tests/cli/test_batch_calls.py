@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +165,35 @@ def test_every_option_of_a_batch_goes_somewhere(asked: list[Call]) -> None:
     assert invoke("lab", "ssd", "sim:hdd", "--profile", "quick") is None
     ((request, _),) = asked
     assert json.loads(json.dumps(request.drives[0].request.options))["telemetry"] is True
+
+
+_WITH_A_SERIAL = """
+import sys
+from pathlib import Path
+from tkperf.cli.batch_options import BatchOptions
+from tkperf.cli.batch_session import run_batch
+from tkperf.model.errors import TkperfError
+from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
+from tkperf.pipeline.request import RunRequest
+
+run = RunRequest(suite="ssd", device=sys.argv[1], profile="quick")
+drive = BatchDrive(name="lab-01", request=run, given="PHYH850500YA", serial="PHYH850500YA")
+try:
+    run_batch(BatchRequest(name="lab", drives=(drive,)), BatchOptions(name="lab", folder=Path()))
+except TkperfError as error:
+    print(error.exit_code.value, error)
+"""
+
+
+def test_another_drive_at_the_path(tmp_path: Path) -> None:
+    """The kernel may name drives anew between the look for them and the hold: nothing but the drive meant is taken."""
+    other = tmp_path / "other.img"
+    other.write_bytes(b"x" * (64 << 20))
+    done = subprocess.run(
+        [sys.executable, "-c", _WITH_A_SERIAL, other],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert done.stdout.startswith("4 1 of 1 drive cannot be measured"), done.stdout + done.stderr
+    assert "PHYH850500YA is meant" in done.stdout
+    assert "No drive was touched" in done.stdout
+    assert {each.name for each in tmp_path.iterdir()} == {"other.img"}

@@ -24,7 +24,7 @@ from tkperf.cli.session import watch
 from tkperf.cli.streams import ended_by_signals
 from tkperf.device.identity import DeviceIdentity
 from tkperf.engine.fio_setup import read_bytes_per_s
-from tkperf.model.errors import ExitCode, RefusedError, TkperfError, reason_of
+from tkperf.model.errors import DeviceError, ExitCode, RefusedError, TkperfError, reason_of
 from tkperf.pipeline.batch.book import DriveEnded, append_end, now_utc
 from tkperf.pipeline.batch.protocol import Begun, Channel, Ended, Go, Held, Read, ReadsDone
 from tkperf.pipeline.batch.request import BatchDrive
@@ -104,6 +104,7 @@ def _measure(task: DriveTask, gate: _Gate) -> None:
         profile = choose_profile(drive.request)
         destination.require_free(drive.request.device)
         plan = plan_run(drive.request, profile=profile)
+    _require_meant(drive, plan.subject.identity)
     destination.require_space(plan.fitted)
     outlook = outlook_of(options, plan)
     gate.show = partial(_held, task, plan, outlook, resumed)
@@ -113,6 +114,15 @@ def _measure(task: DriveTask, gate: _Gate) -> None:
         equipment.siblings = gate.siblings
         _point_streams_to(_open_log(options), (1, 2))
         _keep(task, gate, plan, resumed, equipment, destination)
+
+
+def _require_meant(drive: BatchDrive, identity: DeviceIdentity) -> None:
+    """Raise DeviceError if another drive has the path of the one that is meant."""
+    if drive.serial is not None and identity.serial != drive.serial:
+        raise DeviceError(
+            f"{identity.path} has the serial number {identity.serial}, and {drive.serial} is meant: the "
+            "kernel has named the drives anew"
+        )
 
 
 def _keep(

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +33,12 @@ from tkperf.model.errors import (
 )
 from tkperf.model.sharing import Sharing
 from tkperf.model.units import format_count, format_duration, format_durations
-from tkperf.page.batch_consent import build_consent_table, describe_groups, describe_sharing
+from tkperf.page.batch_consent import (
+    build_consent_table,
+    describe_groups,
+    describe_sharing,
+    fold_texts,
+)
 from tkperf.pipeline.batch.book import (
     Book,
     DriveBegan,
@@ -47,6 +51,7 @@ from tkperf.pipeline.batch.book import (
 )
 from tkperf.pipeline.batch.consent_file import confirm_by_file
 from tkperf.pipeline.batch.crew import Crew, Member
+from tkperf.pipeline.batch.draft import find_again
 from tkperf.pipeline.batch.neighbours import Neighbours
 from tkperf.pipeline.batch.protocol import Channel, Go
 from tkperf.pipeline.batch.question import BatchQuestion
@@ -113,6 +118,7 @@ def resume_batch(options: BatchOptions, *, without: Sequence[str] = ()) -> int:
     Raises:
         RefusedError: another user can have written the book.
         RunFileError: it cannot be read, or its batch is under way.
+        DeviceError: a drive that is left to measure is not there.
         UsageError: nothing is left to do.
     """
     # Read by the descriptor that is locked, so that nobody else goes on with it meanwhile.
@@ -137,7 +143,7 @@ def resume_batch(options: BatchOptions, *, without: Sequence[str] = ()) -> int:
             f"{options.path}: no drive is left to measure; see tkperf show {options.path}"
         )
     lot = Lot(
-        request=request,
+        request=find_again(request, {drive.shown.name for drive in rest}),
         options=options,
         numbers=tuple(drive.shown.number for drive in rest),
         resumed=frozenset(drive.shown.number for drive in rest if _goes_on(Path(drive.run_file))),
@@ -288,14 +294,11 @@ def _show(lot: Lot, neighbours: Neighbours) -> None:
             *(("at once", text) for text in describe_sharing(neighbours.groups, neighbours.cpus)),
         ]
     )
-    counts = Counter(text for each in held for text in each.warnings)
-    print_facts(
-        [
-            ("warning", text if count == len(held) else f"{text} ({format_count(count, 'drive')})")
-            for text, count in counts.items()
-        ],
-        style="yellow",
+    warnings = fold_texts(
+        [(each.shown.name, [("warning", text) for text in each.warnings]) for each in held],
+        by_words=True,
     )
+    print_facts(warnings, style="yellow")
 
 
 def _ask(lot: Lot, crew: Crew) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from tkperf.model.batch import DriveShown
 from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup
-from tkperf.model.units import format_capacity, format_count
+from tkperf.model.units import format_capacity, format_count, list_names
 from tkperf.page.page import TableView
 
 _NOTHING = "-"
+# A number alone; those in names are parts of words.
+_NUMBER = re.compile(r"\b\d[\d.,]*\b")
 
 
 def build_consent_table(drives: Sequence[DriveShown], *, asked: int) -> TableView:
@@ -62,3 +65,23 @@ def describe_sharing(groups: Sequence[DriveGroup], cpus: Sequence[CpuPlan | None
         yield f"whether they slow each other down is not known: the links of {count} are not all known"
     if any(one.is_shared for plan in cpus if plan is not None for one in plan.assignments):
         yield "too few CPUs for each drive to have its own: they share them"
+
+
+def fold_texts(
+    of_drives: Sequence[tuple[str, Sequence[tuple[str, str]]]], *, by_words: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Yield each labelled text of several drives once, with their names if it is not that of all.
+
+    Args:
+        by_words: texts that differ only in their numbers are one: the host was looked at for each drive.
+    """
+    names: dict[tuple[str, str], dict[str, None]] = {}
+    texts: dict[tuple[str, str], str] = {}
+    for name, facts in of_drives:
+        for label, text in facts:
+            key = label, _NUMBER.sub("", text) if by_words else text
+            texts.setdefault(key, text)
+            names.setdefault(key, {})[name] = None
+    for key, text in texts.items():
+        of = tuple(names[key])
+        yield key[0], text if len(of) == len(of_drives) else f"{text} ({list_names(of)})"

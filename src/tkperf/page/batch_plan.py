@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tkperf.analysis.batch_outlook import BatchOutlook, DriveOutlook, judge_batch_plan
 from tkperf.analysis.outlook import MUCH_OF_A_LIFE, PlanCode
@@ -16,7 +15,7 @@ from tkperf.model.units import (
     format_durations,
     list_names,
 )
-from tkperf.page.batch_consent import describe_groups, describe_sharing
+from tkperf.page.batch_consent import describe_groups, describe_sharing, fold_texts
 from tkperf.page.facts import SLOW_LINK
 from tkperf.page.page import Block, Note, NotesView, ReportView, TableView
 from tkperf.page.plan import describe_amounts, describe_clock, describe_conditions, describe_shares
@@ -27,8 +26,6 @@ from tkperf.page.wording import NOT_KNOWN_TEXT
 _MOST_NAMED = 3
 # Conditions of a run that the tables have.
 _IN_TABLES = ("device", "writes")
-# A number alone; those in names are parts of words.
-_NUMBER = re.compile(r"\b\d[\d.,]*\b")
 _LEVELS = {BudgetState.OVER: NoteLevel.CAUTION}
 
 
@@ -43,7 +40,7 @@ def build_batch_plan_page(outlook: BatchOutlook, ends: str = "") -> ReportView:
         blocks.append(_build_links(outlook))
     refused = [f"{one.name}: {text}" for one in outlook.refused_drives for text in one.refusals]
     refusals = [Note(text=text, level=NoteLevel.FAILURE) for text in refused]
-    warnings = _fold(
+    warnings = fold_texts(
         [
             (one.name, [("", text) for text in one.outlook.cautions])
             for one in outlook.drives
@@ -192,26 +189,6 @@ def _conditions(outlook: BatchOutlook, ends: str) -> Iterator[tuple[str, str]]:
         for drive in outlook.drives
         if drive.outlook is not None
     ]
-    folded = list(_fold(facts))
+    folded = list(fold_texts(facts))
     labels = list(dict.fromkeys(label for label, _ in folded))
     yield from sorted(folded, key=lambda fact: labels.index(fact[0] or "course"))
-
-
-def _fold(
-    of_drives: Sequence[tuple[str, Sequence[tuple[str, str]]]], *, by_words: bool = False
-) -> Iterator[tuple[str, str]]:
-    """Yield each labelled text of several drives once, with their names if it is not that of all.
-
-    Args:
-        by_words: texts that differ only in their numbers are one: the host was looked at for each drive.
-    """
-    names: dict[tuple[str, str], list[str]] = {}
-    texts: dict[tuple[str, str], str] = {}
-    for name, facts in of_drives:
-        for label, text in facts:
-            key = label, _NUMBER.sub("", text) if by_words else text
-            texts.setdefault(key, text)
-            names.setdefault(key, []).append(name)
-    for key, text in texts.items():
-        of = names[key]
-        yield key[0], text if len(of) == len(of_drives) else f"{text} ({list_names(of)})"

@@ -12,7 +12,10 @@ import pytest
 
 from tests.conftest import attach_loop
 from tkperf.model.errors import DeviceError, UsageError
+from tkperf.pipeline.batch.draft import find_again
 from tkperf.pipeline.batch.drives import MOST_DRIVES, DriveFinder, FoundDrive
+from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
+from tkperf.pipeline.request import RunRequest
 
 
 class Host:
@@ -210,6 +213,34 @@ def test_two_loop_devices_on_one_file(loop_device: Callable[..., Path], tmp_path
             assert_fault(drive, UsageError, str(backing), str(other))
     finally:
         subprocess.run(["losetup", "--detach", second], check=True)
+
+
+def test_a_drive_that_the_kernel_has_named_anew(host: Host) -> None:
+    """A batch that goes on finds it by its serial number; a partition is never taken for its disk."""
+    disks = [host.add(name, device__serial=f"S{name}") for name in ("sda", "sdb")]
+    part = host.add("sda1", under="sda")
+    drives = tuple(
+        BatchDrive(name=name, given=name, serial=serial, request=RunRequest(suite="ssd", device=device))
+        for name, serial, device in (
+            ("same", "Ssda", str(disks[0])),
+            ("moved", "Ssdb", str(disks[0])),
+            ("gone-from-its-path", "Ssdb", f"{host.root}/dev/sdq"),
+            ("was-a-disk", "Ssda", str(part)),
+            ("without-serial", None, f"{host.root}/dev/loop7"),
+            ("not-needed", "S-is-away", "/dev/sdx"),
+        )
+    )  # fmt: skip
+    request = BatchRequest(name="lab", drives=drives)
+    names = {drive.name for drive in drives} - {"not-needed"}
+    again = find_again(request, names, host.finder)
+    assert [drive.request.device for drive in again.drives] == [
+        str(disks[0]), str(disks[1]), str(disks[1]), str(disks[0]), f"{host.root}/dev/loop7", "/dev/sdx",
+    ]  # fmt: skip
+    with pytest.raises(DeviceError, match=r"not-needed: no drive .* 'S-is-away'.* --without"):
+        find_again(request, {"not-needed"}, host.finder)
+    host.add("sdc", device__serial="Ssdb")
+    with pytest.raises(DeviceError, match=r"moved: .* is that of sdb, sdc"):
+        find_again(request, {"moved"}, host.finder)
 
 
 @pytest.mark.parametrize("count", [0, MOST_DRIVES + 1])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.model.errors import DeviceError, InputFileError, TkperfError, UsageError
@@ -110,7 +112,13 @@ class BatchDraft:
                 faults[number] = one.fault
             name_of_run = drive.name or _name_run(name, number, one)
             drives.append(
-                BatchDrive(name=name_of_run, request=run, given=drive.given, slot=drive.slot)
+                BatchDrive(
+                    name=name_of_run,
+                    request=run,
+                    given=drive.given,
+                    slot=drive.slot,
+                    serial=one.serial,
+                )
             )
         with self._naming():
             request = BatchRequest(
@@ -162,6 +170,33 @@ def _place(source: str, where: str, fault: TkperfError) -> TkperfError:
 def _name_drive(source: str, number: int) -> str:
     """Return the place of a drive: its key in the file, or its place in the call."""
     return f"drives {number}" if source else f"drive {number}"
+
+
+def find_again(
+    request: BatchRequest, names: Collection[str], finder: DriveFinder | None = None
+) -> BatchRequest:
+    """Return a request with the paths that its drives have now: the kernel may have named them anew since.
+
+    Args:
+        names: the runs whose drives are needed; the others stay as they are.
+
+    Raises:
+        DeviceError: drives with a serial number are no longer there.
+    """
+    finder = finder or DriveFinder(folder=Path())
+    drives, faults = [], []
+    for drive in request.drives:
+        device = drive.request.device
+        try:
+            if drive.serial is not None and drive.name in names:
+                device = finder.find_again(device, drive.serial)
+        except DeviceError as error:
+            faults.append(f"{drive.name}: {error}")
+        run = msgspec.structs.replace(drive.request, device=device)
+        drives.append(msgspec.structs.replace(drive, request=run))
+    if faults:
+        raise DeviceError(f"{'; '.join(faults)}; leave a drive out with --without and its name")
+    return msgspec.structs.replace(request, drives=tuple(drives))
 
 
 def read_claims(path: Path) -> str:

@@ -103,6 +103,23 @@ class DriveFinder:
             found.append(drive)
         return tuple(found)
 
+    def find_again(self, path: str, serial: str) -> str:
+        """Return where a whole drive is now: at that path, or at another one.
+
+        Raises:
+            DeviceError: it is not there.
+        """
+        place = self._locate(FoundDrive(given=path, path=path), ())
+        if place.serial is not None and place.is_whole and place.serial[1] == serial:
+            return path
+        serials = self._read_serials()
+        names = [name for name, other in serials if other == serial]
+        if not names:
+            raise self._none(serial, serials)
+        if len(names) > 1:
+            raise DeviceError(f"the serial number '{serial}' is that of {', '.join(names)}")
+        return str(self.dev_root / names[0])
+
     def _find_one(
         self, given: str, serials: Sequence[tuple[str, str]], *, is_new: bool
     ) -> FoundDrive:

@@ -24,12 +24,14 @@ class BatchDrive(msgspec.Struct, frozen=True, kw_only=True):
         request: what is measured, with the drive's path as the device.
         given: the drive as the user named it: a path, a link in /dev/disk/by-id, a serial number, ``sim:PRESET``.
         slot: where the drive sits, as the user says or the host reports; None: not known.
+        serial: the serial number of the whole drive that is meant, by whatever path; None: it reports none.
     """
 
     name: str
     request: RunRequest
     given: str
     slot: str | None = None
+    serial: str | None = None
 
 
 class BatchRequest(msgspec.Struct, frozen=True, kw_only=True):
