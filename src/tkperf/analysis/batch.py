@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from tkperf.analysis.claim_findings import Checked, ClaimKind
-from tkperf.analysis.comparing.arrangements import Outlier
-from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.claim_findings import Checked, CheckedFile, ClaimKind
+from tkperf.analysis.comparing.arrangements import CohortFigure, Outlier
+from tkperf.analysis.comparing.comparison import (
+    FEWEST_TOGETHER,
+    Arrangement,
+    Comparison,
+    compare,
+)
 from tkperf.analysis.results import RunResult
+from tkperf.analysis.telemetry import DriveTelemetry
 from tkperf.analysis.verdict import (
     Judgement,
     NamedReason,
@@ -20,7 +26,7 @@ from tkperf.analysis.verdict import (
 )
 from tkperf.model.batch import BatchState, DriveStage, DriveState
 from tkperf.model.choices import SIMULATED
-from tkperf.model.errors import ExitCode
+from tkperf.model.errors import ExitCode, UsageError
 
 
 class BatchCode(VerdictCode):
@@ -74,6 +80,7 @@ class BatchDriveResult:
     Attributes:
         result: None: no run file yet, or it cannot be read, for the reason in ``error``.
         checked: the claims of the batch on it; None: there are none, or ``not_checked`` says why not.
+        report: the file of its own report next to the batch's page; empty: there is none.
     """
 
     state: DriveState
@@ -81,6 +88,38 @@ class BatchDriveResult:
     checked: Checked | None = None
     error: str = ""
     not_checked: str = ""
+    report: str = ""
+
+    @property
+    def hottest_c(self) -> float | None:
+        """The greatest temperature over all tests; None: not known."""
+        return max(
+            (
+                one.temperature_most_c
+                for one in self._telemetry()
+                if one.temperature_most_c is not None
+            ),
+            default=None,
+        )
+
+    @property
+    def throttled_s(self) -> float | None:
+        """The time in which it slowed itself down for heat; None: not known."""
+        known = [one.throttled_s for one in self._telemetry() if one.throttled_s is not None]
+        return sum(known) if known else None
+
+    def _telemetry(self) -> Iterator[DriveTelemetry]:
+        for test in () if self.result is None else self.result.tests:
+            yield from test.telemetry
+
+    @property
+    def file(self) -> CheckedFile:
+        """Return the drive as a check of many runs has it."""
+        stage = self.state.stage
+        error = self.error or self.not_checked
+        if self.checked is None and not error:
+            error = ": ".join(filter(None, (stage, self.state.text)))
+        return CheckedFile(file=self.state.shown.label, checked=self.checked, error=error)
 
     @property
     def number(self) -> int:
@@ -105,6 +144,7 @@ class BatchAnswer:
 
     state: BatchState
     drives: tuple[BatchDriveResult, ...]
+    has_claims: bool = False
     compared: Comparison | None = None
     compared_drives: tuple[BatchDriveResult, ...] = ()
     not_compared: str = ""
@@ -114,32 +154,62 @@ class BatchAnswer:
         return tuple(one for one in self.drives if one.is_done)
 
     @property
-    def has_claims(self) -> bool:
-        return self.state.claims is not None
-
-    @property
     def passing(self) -> tuple[BatchDriveResult, ...]:
         """The drives that pass all claims."""
         return tuple(
             one for one in self.done if one.checked is not None and not one.checked.not_passed
         )
 
-    def find_outliers(self) -> dict[int, list[tuple[Outlier, int]]]:
-        """Return the outliers of each drive by its number, the farthest first, with the place of their figure in the cohort."""
+    @property
+    def outliers(self) -> Mapping[int, tuple[tuple[Outlier, CohortFigure], ...]]:
+        """The outliers of each drive by its number, the farthest first, with their figures; ordered by the numbers."""
         cohort = None if self.compared is None else self.compared.cohort
         if self.compared is None or cohort is None:
             return {}
         numbers = dict(
             zip(self.compared.names, (one.number for one in self.compared_drives), strict=True)
         )
-        found: dict[int, list[tuple[Outlier, int]]] = {}
-        for place, figure in enumerate(cohort.figures):
+        found: dict[int, list[tuple[Outlier, CohortFigure]]] = {}
+        for figure in cohort.figures:
             for one in figure.outliers:
-                found.setdefault(numbers[one.name], []).append((one, place))
+                found.setdefault(numbers[one.name], []).append((one, figure))
         return {
-            number: sorted(found[number], key=lambda pair: -abs(pair[0].score))
+            number: tuple(sorted(found[number], key=lambda pair: -abs(pair[0].score)))
             for number in sorted(found)
         }
+
+
+def compare_drives(
+    drives: Sequence[BatchDriveResult], names: Mapping[int, str]
+) -> tuple[Comparison | None, tuple[BatchDriveResult, ...], str]:
+    """Return the cohort of the drives of the most frequent model that were measured to their end.
+
+    Return with it these drives, and, without a cohort, the reason.
+
+    Args:
+        names: names of the drives by their numbers.
+    """
+    by_model: dict[object, list[tuple[BatchDriveResult, RunResult]]] = {}
+    for one in drives:
+        if one.state.stage is DriveStage.DONE and one.result is not None:
+            facts = one.result.info.device
+            kind = (facts.get("kind"), facts.get("model"), facts.get("capacity_bytes"))
+            by_model.setdefault(kind, []).append((one, one.result))
+    chosen = max(by_model.values(), key=len, default=[])
+    if len(chosen) < FEWEST_TOGETHER:
+        return (
+            None,
+            (),
+            f"fewer than {FEWEST_TOGETHER} drives of one model were measured to their end",
+        )
+    results = [
+        replace(result, info=replace(result.info, name=names[one.number])) for one, result in chosen
+    ]
+    try:
+        compared = compare(results, Arrangement.COHORT)
+    except UsageError as error:
+        return None, (), str(error)
+    return compared, tuple(one for one, _ in chosen), ""
 
 
 def is_simulated(state: BatchState) -> bool:
@@ -162,8 +232,8 @@ def judge_batch(answer: BatchAnswer) -> Judgement[NamedReason]:
     for one in answer.drives:
         for code in dict.fromkeys(_codes_of(one)):
             found.setdefault(code, []).append(str(one.number))
-    if outliers := answer.find_outliers():
-        found[BatchCode.OUTLIER] = list(map(str, outliers))
+    if answer.outliers:
+        found[BatchCode.OUTLIER] = list(map(str, answer.outliers))
     best = VerdictState.PASS if answer.has_claims else VerdictState.VALID
     return _judge(found, answer.state, best)
 

@@ -20,7 +20,7 @@ from tkperf.cli.streams import complain, ended_by_signals
 from tkperf.model.batch import BatchState, DriveStage, DriveState
 from tkperf.model.errors import reason_of
 from tkperf.model.units import drop_controls
-from tkperf.page.batch_progress import build_batch_progress, name_drive
+from tkperf.page.batch_progress import build_batch_progress
 from tkperf.pipeline.batch.watching import WatchedBatch
 from tkperf.render.terminal.batch import render_batch_lines
 from tkperf.render.terminal.console import OutputConsole, choose_progress, plain, print_lines
@@ -181,7 +181,7 @@ def describe_batch_end(state: BatchState) -> Iterator[str]:
     """Yield the lines that say how far a batch has come that is not under way, with markup."""
     for drive in state.drives:
         because = f": {drive.text}" if drive.text else ""
-        yield f"{plain(name_drive(drive))} {drive.stage}{plain(because)}"
+        yield f"{plain(drive.shown.label)} {drive.stage}{plain(because)}"
     yield f"results: tkperf show {plain(state.path)}; as a page: tkperf report {plain(state.path)}"
     if any(drive.stage is not DriveStage.DONE for drive in state.drives):
         yield f"go on:   tkperf resume {plain(state.path)}"

@@ -10,6 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from tkperf.model.sharing import SharingState
+from tkperf.model.units import drop_controls
 
 
 class DriveStage(StrEnum):
@@ -54,6 +55,15 @@ class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
     link: str | None = None
     data: tuple[str, ...] = ()
     confirm_id: str | None = None
+
+    @property
+    def label(self) -> str:
+        """Its name for people, by its slot and serial number: ``slot 7 (S4510-17)``, without a serial number by its run."""
+        serial = self.serial or self.name
+        if not self.slot:
+            return drop_controls(serial)
+        slot = self.slot if any(map(str.isalpha, self.slot)) else f"slot {self.slot}"
+        return drop_controls(f"{slot} ({serial})")
 
     @property
     def digest(self) -> str:
@@ -123,6 +133,7 @@ class BatchState(msgspec.Struct, frozen=True, kw_only=True):
         began_utc: when the drives were confirmed.
         supervisor: the process that begins drives; None: none runs.
         claims: text of the claims file; None: the batch has none.
+        claims_path: the file, for messages and for the path of a baseline.
         notes: what the whole batch says: budgets, drives that were read alone and together.
     """
 
@@ -132,6 +143,7 @@ class BatchState(msgspec.Struct, frozen=True, kw_only=True):
     began_utc: str | None = None
     supervisor: int | None = None
     claims: str | None = None
+    claims_path: str | None = None
     notes: tuple[str, ...] = ()
 
     @property

@@ -148,18 +148,6 @@ def describe_stages(state: BatchState) -> Verdict:
     )
 
 
-def name_drive(drive: DriveState) -> str:
-    """Name a drive by its slot and serial number: ``slot 7 (S4510-17)``, else by its run."""
-    shown = drive.shown
-    serial = shown.serial or shown.name
-    return drop_controls(f"{name_slot(shown.slot)} ({serial})" if shown.slot else serial)
-
-
-def name_slot(slot: str) -> str:
-    """Return a slot as a word of a sentence: ``slot 7``, but ``bay 7`` as it is."""
-    return slot if any(map(str.isalpha, slot)) else f"slot {slot}"
-
-
 def describe_round(run: RunState) -> str:
     """Return the place in a section in a word or two: ``3 of 25``, ``fill 41 %``."""
     phase, at_most = run.progress.phase, run.progress.at_most
@@ -192,7 +180,7 @@ def _find_remaining(lines: Sequence[_Line]) -> tuple[float, float] | None:
 
 def _find_remarks(lines: Sequence[_Line], state: BatchState) -> Iterator[Note]:
     for line in lines:
-        drive, name = line.drive, name_drive(line.drive)
+        drive, name = line.drive, line.drive.shown.label
         if line.doubts:
             yield Note(text=f"{name}: {', '.join(line.doubts)}", level=line.level)
         elif drive.stage in _TROUBLE:

@@ -315,7 +315,7 @@ def _doubts(checked: Checked, finding: ClaimFinding) -> Iterator[Doubt]:
     return (doubt for doubt in checked.find_doubts(finding) if doubt != finding.state.value)
 
 
-def _describe_outcome(checked: Checked | None) -> tuple[str, NoteLevel | None]:
+def describe_outcome(checked: Checked | None) -> tuple[str, NoteLevel | None]:
     """Return ``passes by 1.3 %``, which is the least margin, or ``fails 3, 1 not judged``, and its weight."""
     if checked is None:
         return _NOT_CHECKED, NoteLevel.CAUTION
@@ -378,7 +378,7 @@ def build_check_page(files: Sequence[CheckedFile]) -> ReportView:
     runs, columns = _name_runs(files), name_columns(files)
     rows, levels = [], []
     for one in sorted(files, key=_place_of):
-        outcome, level = _describe_outcome(one.checked)
+        outcome, level = describe_outcome(one.checked)
         cells = describe_cells(one.checked) or [("", ClaimKind.MET)] * len(columns)
         rows.append((runs[one.file], outcome, *(text for text, _ in cells)))
         levels.append((level, *(CLAIM_LEVELS.get(kind) for _, kind in cells)))

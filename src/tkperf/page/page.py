@@ -33,6 +33,7 @@ class TableView:
         labels: number of cells at the start of each row that are its name.
         notes: footnotes below the table.
         targets: for each row the id of the place on the page that its name leads to, or "".
+        pages: for each row the file that its name leads to, next to the page, or "".
         ids: likewise the ids of its first further cells, or "".
         links: for each row the address that a click on each further cell opens (``address`` in naming.py), or "".
         hints: likewise the text that a cell shows under the pointer.
@@ -50,6 +51,7 @@ class TableView:
     labels: int = 1
     notes: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
+    pages: tuple[str, ...] = ()
     ids: tuple[tuple[str, ...], ...] = ()
     links: tuple[tuple[str, ...], ...] = ()
     hints: tuple[tuple[str, ...], ...] = ()
@@ -124,6 +126,7 @@ class ChartView:
         choice: the name of the view, a name for each switch.
         others: more views, in their order; this one is shown first.
         printed: paper, which has no switches, shows this view in addition to other printed ones.
+        small: one of many alike, several of which fit into a row.
     """
 
     key: str
@@ -136,6 +139,7 @@ class ChartView:
     choice: tuple[str, ...] = ()
     others: tuple[ChartView, ...] = ()
     printed: bool = False
+    small: bool = False
 
     @property
     def caption(self) -> str:

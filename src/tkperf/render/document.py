@@ -21,6 +21,8 @@ from tkperf.render.paper import Document, charts_of, parts_of
 
 # Widths of a chart in pixels of Vega, for half the width of the text and for all of it: letters of 12 px become 7.5 pt.
 HALF_WIDTH, WHOLE_WIDTH = 390, 806
+# Likewise for one of four in a row, and its height in print relative to the screen.
+SMALL_IN_ROW, SMALL_WIDTH, SMALL_SCALE = 4, 190, 100 / 170
 _TOO_LONG = re.compile(r"(\S{40})(?=\S)")
 # Lengths in characters: a line of a page's header, two lines of a column.
 MOST_OF_BANNER = 120
@@ -51,7 +53,7 @@ def compose(view: ReportView) -> Document:
         headline["label"] = bind_units(headline["label"])
     report["tests"] = [_without_charts(test) for test in view.tests]
     story = () if view.story is None else view.story.on_paper[:1]
-    report["story"] = [[_for_print(chart, scale=STORY_SCALE, wide=True)] for chart in story]
+    report["story"] = [[_for_print(chart, scale=STORY_SCALE, width=WHOLE_WIDTH)] for chart in story]
     report["overview_charts"] = _lay_out(
         [view for chart in view.overview_charts for view in chart.on_paper]
     )
@@ -99,7 +101,20 @@ def _shorten(blocks: FactBlocks) -> FactBlocks:
 
 
 def _lay_out(charts: Sequence[ChartView]) -> list[list[Document]]:
-    """Return rows of charts: two of half the page's width, or a wide one with charts of the same time below it."""
+    """Return rows of charts: two of half the page's width, or a wide one with charts of the same time below it.
+
+    Small ones have a row for each four.
+    """
+    small = [
+        _for_print(chart, scale=SMALL_SCALE, width=SMALL_WIDTH) for chart in charts if chart.small
+    ]
+    rows_of_small = [
+        small[first : first + SMALL_IN_ROW] for first in range(0, len(small), SMALL_IN_ROW)
+    ]
+    return [*_lay_out_pairs([chart for chart in charts if not chart.small]), *rows_of_small]
+
+
+def _lay_out_pairs(charts: Sequence[ChartView]) -> list[list[Document]]:
     groups: list[list[ChartView]] = []
     for chart in charts:
         if chart.below and groups:
@@ -126,16 +141,15 @@ def _draw_row(row: Sequence[ChartView]) -> list[Document]:
     for place, chart in enumerate(row):
         wide = not paired and (place == 0 or len(row) == 2)
         scale = TIMELINE_SCALE if wide and len(row) > 1 else CHART_SCALE
-        drawn.append(_for_print(chart, scale=scale, wide=wide))
+        drawn.append(_for_print(chart, scale=scale, width=WHOLE_WIDTH if wide else HALF_WIDTH))
     return drawn
 
 
-def _for_print(view: ChartView, *, scale: float, wide: bool) -> Document:
+def _for_print(view: ChartView, *, scale: float, width: int) -> Document:
     """Return a chart with its drawing; its title and the flags below it become texts."""
     # The stamp applies to every figure, so it is on top of the page.
     spec: Any = draw(replace(view.chart, keywords=""))
     title, config = spec.pop("title"), spec["config"]
-    width = WHOLE_WIDTH if wide else HALF_WIDTH
     if isinstance(view.chart, Chart) and view.chart.flat:
         scale = 1  # its names need the room
     orient = config["legend"].get("orient", "right")
@@ -152,7 +166,8 @@ def _for_print(view: ChartView, *, scale: float, wide: bool) -> Document:
         "marked": marked,
         "text": view.text,
         "caption": view.caption,
-        "wide": wide,
+        "wide": width == WHOLE_WIDTH,
+        "small": view.small,
         "spec": drawn,
     }
 

@@ -48,13 +48,18 @@ _SHARING = {
 }
 
 
+def describe_sharing(sharing: SharingState) -> str:
+    """Return what is known of the effect of drives on each other that are measured at once."""
+    return _SHARING[sharing]
+
+
 def describe_place(place: BatchPlace) -> str:
     """Return ``drive 7 of batch rack7 (slot 12), measured with up to 11 others at once; within the budgets of ...``."""
     slot = f" (slot {place.slot})" if place.slot else ""
     text = f"drive {place.number} of batch {place.name}{slot}, "
     if not place.others:
         return f"{text}measured alone"
-    judged = _SHARING[place.sharing]
+    judged = describe_sharing(place.sharing)
     own = "CPUs of its own" if place.cpus else "CPUs shared with them"
     return (
         f"{text}measured with up to {format_count(place.others, 'other')} at once; {judged}; {own}"

@@ -300,6 +300,7 @@ def read_batch(path: Path) -> BatchState:
         began_utc=log.confirmed[0].utc if log.confirmed else None,
         supervisor=supervisor,
         claims=request.claims,
+        claims_path=request.claims_path,
         notes=tuple(log.notes),
     )
 

@@ -1,0 +1,129 @@
+"""The results of a batch from the command line: shown, written as files, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from tkperf.analysis.batch import BatchAnswer
+from tkperf.cli.output import Outputs, files_in
+from tkperf.model.batch import DriveStage
+from tkperf.model.choices import BATCH_SUFFIX
+from tkperf.model.errors import UsageError
+from tkperf.page.batch_answer import build_batch_mail, build_batch_page
+from tkperf.pipeline.api import read_claims
+from tkperf.pipeline.batch.answer import read_answer, with_reports
+from tkperf.pipeline.batch.book import read_batch
+from tkperf.render.export_batch import build_batch_tables, render_batch_json, render_batch_junit
+from tkperf.render.export_markdown import render_markdown
+from tkperf.render.export_tables import render_csv
+from tkperf.render.reports import print_pdf, render_html, require_packages, start_printer
+from tkperf.render.terminal.console import open_console
+from tkperf.render.terminal.page import print_page
+
+# Runs of which there is something to read.
+_BEGUN = (
+    DriveStage.RUNNING,
+    DriveStage.DONE,
+    DriveStage.FAILED,
+    DriveStage.STOPPED,
+    DriveStage.KILLED,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFiles:
+    """Files of a batch's results; None: not asked for."""
+
+    html: Path | None = None
+    pdf: Path | None = None
+    json: Path | None = None
+    markdown: Path | None = None
+    junit: Path | None = None
+    mail: Path | None = None
+    csv_folder: Path | None = None
+
+
+def read_batch_answer(path: Path, claims_file: Path | None = None) -> BatchAnswer:
+    """Read a batch and its runs, with other claims than its own if a file is given.
+
+    Raises:
+        RunFileError, UsageError: the batch or the claims cannot be read.
+    """
+    claims = None if claims_file is None else read_claims(claims_file)
+    folder = None if claims_file is None else claims_file.parent
+    return read_answer(read_batch(path), claims=claims, folder=folder)
+
+
+def show_batch(path: Path, *, as_json: bool) -> None:
+    """Print the results of a batch on stdout."""
+    answer = read_batch_answer(path)
+    if as_json:
+        print(render_batch_json(answer))  # noqa: T201
+    else:
+        print_page(build_batch_page(answer), open_console())
+
+
+def write_batch(path: Path, files: BatchFiles, claims_file: Path | None = None) -> BatchAnswer:
+    """Write the results of a batch; without any file asked for its page next to the batch."""
+    if not any(getattr(files, name) for name in BatchFiles.__slots__):
+        files = BatchFiles(html=path.with_suffix(".html"))
+    with ExitStack() as stack:
+        if files.html or files.pdf:
+            require_packages()
+        printer = stack.enter_context(start_printer()) if files.pdf else None
+        answer = read_batch_answer(path, claims_file)
+        tables = tuple(build_batch_tables(answer)) if files.csv_folder else ()
+        csv_files = files_in(files.csv_folder, (f"{table.name}.csv" for table in tables))
+        outputs = Outputs(
+            (
+                files.html,
+                files.pdf,
+                files.json,
+                files.markdown,
+                files.junit,
+                files.mail,
+                *csv_files,
+            ),
+            inputs=(path, claims_file),
+            folders=(files.csv_folder,),
+        )
+        for file, table in zip(csv_files, tables, strict=True):
+            outputs.write(file, render_csv(table))
+        if files.json is not None:
+            outputs.write(files.json, (render_batch_json(answer), "\n"))
+        if files.junit is not None:
+            outputs.write(files.junit, render_batch_junit(answer))
+        if files.mail is not None:
+            outputs.write(files.mail, "\n".join((*build_batch_mail(answer), "")))
+        if files.markdown is not None:
+            outputs.write(files.markdown, render_markdown(build_batch_page(answer)))
+        if printer is not None:
+            print_pdf(build_batch_page(answer), printer)
+        if files.html is not None:
+            outputs.write(
+                files.html, render_html(build_batch_page(with_reports(answer, files.html.parent)))
+            )
+        if printer is not None and files.pdf is not None:
+            outputs.write(files.pdf, printer.finish())
+    return answer
+
+
+def expand_batches(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the run files that are meant: a batch is its runs that have begun.
+
+    Raises:
+        UsageError: a batch has none.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if path.suffix != BATCH_SUFFIX:
+            found.append(path)
+            continue
+        runs = [Path(drive.run_file) for drive in read_batch(path).drives if drive.stage in _BEGUN]
+        if not runs:
+            raise UsageError(f"{path}: no drive of the batch has begun")
+        found += runs
+    return tuple(found)

@@ -1,0 +1,574 @@
+"""Page of a batch's results: verdict, a row for each drive, claims, distributions, write saturation, what differed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from shlex import quote
+
+from tkperf.analysis.batch import (
+    BatchAnswer,
+    BatchCode,
+    BatchDriveResult,
+    is_simulated,
+    judge_batch,
+)
+from tkperf.analysis.claim_findings import ClaimKind
+from tkperf.analysis.comparing.arrangements import FEWEST_SCORED, CohortFigure, Outlier
+from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.verdict import NamedReason, judge_run
+from tkperf.model.batch import DriveStage
+from tkperf.model.quantity import IOPS
+from tkperf.model.seconds import places_of_extremes
+from tkperf.model.units import (
+    NOT_MEASURED,
+    drop_controls,
+    format_count,
+    format_duration,
+    format_number,
+    list_names,
+)
+from tkperf.page.batch_progress import describe_stages
+from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Legend, Point
+from tkperf.page.check import describe_cells, describe_outcome, name_columns
+from tkperf.page.comparison.findings import find_findings
+from tkperf.page.comparison.headline_charts import build_headline_charts
+from tkperf.page.comparison.tables import build_headline_table
+from tkperf.page.comparison.words import describe_loads, name_headlines, sort_headlines
+from tkperf.page.explanation import UNITS
+from tkperf.page.figures.streams import find_time_unit
+from tkperf.page.marking import mark_charts
+from tkperf.page.page import ChartView, Note, NotesView, ReportView, TableView, TestView
+from tkperf.page.remarks import WarningGroup, leave_out_said
+from tkperf.page.verdict import (
+    CLAIM_LEVELS,
+    NoteLevel,
+    Verdict,
+    describe_reason,
+    level_of,
+    word_verdict,
+)
+from tkperf.page.wording import format_moment
+from tkperf.page.words.conditions import find_conditions
+from tkperf.page.words.run import describe_sharing
+from tkperf.page.words.uncertainty import two_digits
+
+# More sentences or names make a verdict no clearer: the tables have all.
+_MOST_REASONS, _MOST_CLAIMS, _MOST_FIGURES = 6, 3, 2
+_MOST_COLUMNS = 4
+# More points than a chart of a few centimetres can show.
+_MOST_POINTS = 160
+MOST_MAIL_LINES = 12
+_WORDS = (
+    "A drive passes if it was measured to its end and meets every claim; a value that was not measured or did not reach steady "
+    "state passes none. Without claims nothing passes or fails: the drives are compared with each other.",
+    "Unlike the others: a headline figure farther from the median of the drives than 3.5 by the modified z-score (0.6745 × the "
+    "distance from the median / median absolute deviation), and farther than its own uncertainty; "
+    f"sought among {FEWEST_SCORED} drives of one model or more.",
+)
+
+
+def build_batch_page(answer: BatchAnswer) -> ReportView:
+    """Return the page of a batch's results."""
+    state, compared = answer.state, answer.compared
+    results = [one.result for one in answer.drives if one.result is not None]
+    notices = _find_notices(results)
+    tables = (
+        build_drives_table(answer),
+        build_claims_matrix(answer),
+        None if compared is None else _distribution(compared),
+        _rest(answer),
+    )
+    groups = () if compared is None else find_conditions(compared.names, compared.results)
+    counts = ", ".join(f"{len(group.texts)} {group.title.lower()}" for group in groups)
+    verdict = describe_batch_verdict(answer)
+    page = ReportView(
+        title=drop_controls(state.name),
+        subtitle=_subtitle(answer, results),
+        device=f"batch {drop_controls(state.name)}",
+        footer="tkperf report",
+        banners=leave_out_said(notices, simulated=is_simulated(state)),
+        stamp=notices,
+        verdict=verdict,
+        answer=tuple(_find_sentences(answer)),
+        warnings_line=f"What differed, and what the runs say of themselves: {counts}"
+        if counts
+        else "",
+        grouped_warnings=tuple(
+            WarningGroup(title=group.title, count=len(group.texts), texts=group.texts)
+            for group in groups
+        ),
+        words=(*_WORDS, UNITS),
+        overview=tuple(each for each in tables if each is not None),
+        overview_charts=() if compared is None else _choose_charts(compared),
+        tests=tuple(_build_small_multiples(answer)),
+    )
+    return mark_charts(page)
+
+
+def _find_notices(results: Sequence[RunResult]) -> tuple[str, ...]:
+    notices = (notice for result in results for notice in result.info.notices)
+    return tuple(dict.fromkeys(notices))
+
+
+def _subtitle(answer: BatchAnswer, results: Sequence[RunResult]) -> str:
+    models = Counter(one.state.shown.model for one in answer.drives)
+    count = format_count(len(answer.drives), "drive")
+    model, _ = models.most_common(1)[0] if models else (None, 0)
+    parts = [f"{count} of {drop_controls(model)}" if model and len(models) == 1 else count]
+    if results:
+        tests = dict.fromkeys(test.title for result in results for test in result.tests)
+        profiles = dict.fromkeys(result.info.profile_name for result in results)
+        parts += [", ".join(tests), f"profile {', '.join(profiles)}"]
+    if answer.state.began_utc:
+        parts.append(f"began {format_moment(answer.state.began_utc)}")
+    return "; ".join(filter(None, parts))
+
+
+# ---- the verdict
+
+
+def describe_batch_verdict(answer: BatchAnswer) -> Verdict:
+    """Return the verdict on a batch: ``Fail: 23 of 24 drives pass; slot 7 (S4510-17) fails 3 claims (...)``.
+
+    Without claims: ``24 drives measured: slot 7 (S4510-17) is unlike the others: 4 KiB random read: IOPS 12 % lower``.
+    """
+    judged = judge_batch(answer)
+    drives = {str(one.number): one for one in answer.drives}
+    texts = [_describe(reason, answer, drives) for reason in judged.reasons]
+    shown = list(texts)
+    if answer.has_claims:
+        shown.insert(
+            0, f"{len(answer.passing)} of {format_count(len(answer.drives), 'drive')} pass"
+        )
+    if (more := len(shown) - _MOST_REASONS) > 1:
+        shown[_MOST_REASONS:] = [f"and {more} more remarks"]
+    return replace(
+        word_verdict(judged, texts, title=_title(answer), reasons=shown),
+        level=level_of(judged.state),
+    )
+
+
+def _title(answer: BatchAnswer) -> str:
+    simulated = "SIMULATED. " if is_simulated(answer.state) else ""
+    count, done = len(answer.drives), len(answer.done)
+    if not answer.has_claims:
+        of = (
+            format_count(count, "drive")
+            if done == count
+            else f"{done} of {format_count(count, 'drive')}"
+        )
+        return f"{simulated}{of} measured"
+    kinds = {
+        one.checked.judge(finding)
+        for one in answer.drives
+        if one.checked is not None
+        for finding in one.checked.not_passed
+    }
+    if len(answer.passing) == count:
+        return f"{simulated}Pass"
+    return f"{simulated}{'Fail' if ClaimKind.FAILED in kinds else 'Not judged'}"
+
+
+def _describe(
+    reason: NamedReason, answer: BatchAnswer, drives: Mapping[str, BatchDriveResult]
+) -> str:
+    about = [drives[number] for number in reason.names]
+    names = list_names([_label(one) for one in about])
+    match reason.code:
+        case BatchCode.DRIVE_FAILED | BatchCode.NOT_ENDED:
+            stages = dict.fromkeys(one.state.stage.value for one in about)
+            reasons = dict.fromkeys(one.state.text for one in about)
+            because = f": {next(iter(reasons))}" if len(reasons) == 1 and "" not in reasons else ""
+            return drop_controls(f"{names} {' or '.join(stages)}{because}")
+        case BatchCode.UNDER_WAY:
+            counts = Counter(one.state.stage.value for one in about)
+            return ", ".join(f"{count} {stage}" for stage, count in counts.items())
+        case BatchCode.CLAIM_FAILED:
+            return "; ".join(_describe_failures(about))
+        case BatchCode.CLAIM_NOT_JUDGED:
+            return f"{names}: claims not judged"
+        case BatchCode.NOT_CHECKED:
+            return f"{names} could not be checked"
+        case BatchCode.OUTLIER:
+            return "; ".join(_describe_outlier(one, answer) for one in about)
+    return _describe_runs(about)
+
+
+def _label(one: BatchDriveResult) -> str:
+    return one.state.shown.label
+
+
+def _describe_failures(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
+    """Yield ``slot 7 (S4510-17) fails 3 claims (4 KiB random read IOPS ≥ 75,000; ...)``, drives with the same claims together."""
+    alike: dict[tuple[str, ...], list[BatchDriveResult]] = {}
+    for one in drives:
+        if (checked := one.checked) is not None:
+            failed = tuple(
+                finding.title
+                for finding in checked.not_passed
+                if checked.judge(finding) is ClaimKind.FAILED
+            )
+            alike.setdefault(failed, []).append(one)
+    for titles, of_drives in alike.items():
+        columns = _name_claims(of_drives)
+        claims = [columns[title] for title in titles]
+        if (more := len(claims) - _MOST_CLAIMS) > 1:
+            claims[_MOST_CLAIMS:] = [f"{more} more"]
+        fails = "fails" if len(of_drives) == 1 else "fail"
+        count = format_count(len(titles), "claim")
+        yield f"{list_names([_label(one) for one in of_drives])} {fails} {count} ({'; '.join(claims)})"
+
+
+def _describe_outlier(one: BatchDriveResult, answer: BatchAnswer) -> str:
+    """Return ``slot 7 (S4510-17) is unlike the others: 4 KiB random read: IOPS 12 % lower and 3 more figures``."""
+    compared = answer.compared
+    assert compared is not None
+    names, found = name_headlines(compared), answer.outliers[one.number]
+    parts = [
+        f"{names[figure.row.place]} {describe_distance(outlier)}"
+        for outlier, figure in found[:_MOST_FIGURES]
+    ]
+    if more := len(found) - _MOST_FIGURES:
+        parts += [format_count(more, "more figure")] if more > 0 else []
+    return f"{_label(one)} is unlike the others: {', '.join(parts)}"
+
+
+def describe_distance(outlier: Outlier) -> str:
+    """Return ``12 % lower``, or above 100 % ``3.1 times as high``."""
+    percent = outlier.from_median_percent
+    if percent >= 100:
+        return f"{1 + percent / 100:.1f} times as high"
+    return f"{two_digits(abs(percent))} % {'higher' if percent > 0 else 'lower'}"
+
+
+def _describe_runs(drives: Sequence[BatchDriveResult]) -> str:
+    """Return the gravest reason of the runs' own verdicts; drives with the same reason together."""
+    alike: dict[str, list[str]] = {}
+    for one in drives:
+        if one.result is not None:
+            reason = judge_run(one.result).reasons[0]
+            alike.setdefault(describe_reason(reason, one.result), []).append(_label(one))
+    several = len(drives) > 1
+    return "; ".join(
+        f"{'all' if several and len(names) == len(drives) else list_names(names)}: {text}"
+        for text, names in alike.items()
+    )
+
+
+# ---- sentences and remarks
+
+
+def _find_sentences(answer: BatchAnswer) -> Iterator[str]:
+    """Yield the first answers: the spread of the figures, heat, drives at once."""
+    if answer.compared is not None:
+        yield from (
+            text for text in find_findings(answer.compared) if not text.startswith("Outlier ")
+        )
+    elif answer.not_compared:
+        yield f"The drives are not compared with each other: {answer.not_compared}."
+    hot = [(one.hottest_c, one) for one in answer.drives if one.hottest_c is not None]
+    if hot:
+        most, hottest = max(hot, key=lambda pair: pair[0])
+        yield f"Hottest: {_label(hottest)}, {most:.0f} °C; the coolest reached {min(heat for heat, _ in hot):.0f} °C."
+    throttled = [one for one in answer.drives if one.throttled_s]
+    if throttled:
+        times = (f"{_label(one)} ({format_duration(one.throttled_s or 0)})" for one in throttled)
+        yield f"Throttled for heat: {', '.join(times)}."
+    yield from (drop_controls(note) for note in answer.state.notes)
+
+
+def _rest(answer: BatchAnswer) -> NotesView | None:
+    """Return the drives that were not measured to their end, with the reason and what to do."""
+    notes = []
+    for one in answer.drives:
+        drive = one.state
+        if one.error:
+            notes.append(
+                Note(text=f"{_label(one)}: {drop_controls(one.error)}", level=NoteLevel.FAILURE)
+            )
+        if one.not_checked:
+            text = f"{_label(one)} could not be checked: {drop_controls(one.not_checked)}"
+            notes.append(Note(text=text, level=NoteLevel.CAUTION))
+        if drive.stage in (DriveStage.DONE, DriveStage.RUNNING, DriveStage.WAITING):
+            continue
+        because = drop_controls(drive.text) or _WHY.get(drive.stage, "")
+        level = NoteLevel.FAILURE if drive.stage is DriveStage.FAILED else NoteLevel.CAUTION
+        notes.append(Note(text=f"{_label(one)} {drive.stage}: {because}".rstrip(": "), level=level))
+    if not notes:
+        return None
+    if any(one.state.stage in _TO_RESUME for one in answer.drives):
+        notes.append(
+            Note(
+                text="Go on with these drives:", command=f"tkperf resume {quote(answer.state.path)}"
+            )
+        )
+    return NotesView(title="Not measured to their end", notes=tuple(notes))
+
+
+_TO_RESUME = (
+    DriveStage.FAILED,
+    DriveStage.STOPPED,
+    DriveStage.KILLED,
+    DriveStage.CONSENT_ENDED,
+)
+_WHY = {
+    DriveStage.CONSENT_ENDED: "it waited for its turn when the batch ended; nothing was touched, and it is asked about again",
+    DriveStage.KILLED: "its process has gone without a word",
+    DriveStage.STOPPED: "by the user",
+}
+
+
+# ---- tables
+
+
+def _sort(answer: BatchAnswer) -> list[BatchDriveResult]:
+    """Return the drives: those that failed anything, those unlike the others, the rest; each in their order."""
+
+    def rank(one: BatchDriveResult) -> tuple[bool, bool, int]:
+        fails = answer.has_claims and one not in answer.passing
+        return one.is_done and not fails, one.number not in answer.outliers, one.number
+
+    return sorted(answer.drives, key=rank)
+
+
+def build_drives_table(answer: BatchAnswer) -> TableView:
+    """Return a row for each drive: what it came to, its first headline figures, its heat, its neighbours."""
+    compared, outliers = answer.compared, answer.outliers
+    figures = () if compared is None or compared.cohort is None else _choose_figures(compared)
+    loads = {} if compared is None else describe_loads(compared)
+    places = {one.number: place for place, one in enumerate(answer.compared_drives)}
+    common = _find_common(answer)
+    columns = [
+        "Drive",
+        "Run",
+        *(["Claims"] if answer.has_claims else []),
+        "Measurement",
+        "Unlike the others",
+    ]
+    head = len(columns)
+    columns += [f"{loads[figure.row.place]}: {figure.row.quantity.title}" for figure in figures]
+    columns += ["Hottest (°C)", "Throttled", "Others at once", "Firmware", "Link"]
+    rows, levels, pages = [], [], []
+    for one in _sort(answer):
+        drive, result = one.state, one.result
+        outcome, level = _describe_measurement(one)
+        cells: list[tuple[str, NoteLevel | None]] = [(drive.shown.name, None)]
+        if answer.has_claims:
+            cells.append(describe_outcome(one.checked) if one.is_done else (NOT_MEASURED, None))
+        strays = outliers.get(one.number, ())
+        names = {} if compared is None else name_headlines(compared)
+        unlike = ", ".join(
+            f"{names[of.row.place]} {describe_distance(stray)}" for stray, of in strays[:1]
+        )
+        unlike += f" and {len(strays) - 1} more" if len(strays) > 1 else ""
+        cells += [(outcome, level), (unlike or NOT_MEASURED, NoteLevel.CAUTION if strays else None)]
+        for figure in figures:
+            place = places.get(one.number)
+            value = None if place is None else figure.row.entries[place].value
+            is_stray = any(of is figure for _, of in strays)
+            text = format_number(value, figure.row.quantity.digits)
+            cells.append((text, NoteLevel.CAUTION if is_stray else None))
+        heat = NOT_MEASURED if one.hottest_c is None else f"{one.hottest_c:.0f}"
+        throttled = _describe_throttled(one)
+        device = {} if result is None else result.info.device
+        facts = (
+            device.get("firmware") or drive.shown.firmware,
+            device.get("link") or drive.shown.link,
+        )
+        cells += [
+            (heat, None),
+            (throttled, NoteLevel.CAUTION if one.throttled_s else None),
+            (NOT_MEASURED if drive.others is None else str(drive.others), None),
+            *((str(fact) if fact else NOT_MEASURED, None) for fact in facts),
+        ]
+        rows.append((_label(one), *(drop_controls(text) for text, _ in cells)))
+        levels.append(tuple(level for _, level in cells))
+        pages.append(one.report)
+    priorities = (
+        0,
+        11,
+        *([1] if answer.has_claims else []),
+        2,
+        3,
+        *range(5, 5 + len(figures)),
+        4,
+        9,
+        10,
+        12,
+        13,
+    )
+    assert head + len(figures) + 5 == len(priorities) == len(columns)
+    return TableView(
+        title="Drives",
+        columns=tuple(columns),
+        rows=tuple(rows),
+        levels=tuple(levels),
+        pages=tuple(pages),
+        priorities=priorities,
+        notes=tuple(common),
+    )
+
+
+def _choose_figures(compared: Comparison) -> tuple[CohortFigure, ...]:
+    """Return the figures that get a column: those with outliers, then the first of each test."""
+    assert compared.cohort is not None
+    by_place = {figure.row.place: figure for figure in compared.cohort.figures}
+    ordered = [by_place[row.place] for row in sort_headlines(compared) if row.place in by_place]
+    strays = [figure for figure in ordered if figure.outliers]
+    firsts: dict[str, CohortFigure] = {}
+    for figure in compared.cohort.figures:
+        firsts.setdefault(figure.row.test, figure)
+    chosen = {id(figure): figure for figure in (*strays, *firsts.values(), *ordered)}
+    return tuple(chosen.values())[:_MOST_COLUMNS]
+
+
+def _describe_measurement(one: BatchDriveResult) -> tuple[str, NoteLevel | None]:
+    stage = one.state.stage
+    if stage is not DriveStage.DONE:
+        bad = stage in (DriveStage.FAILED, DriveStage.KILLED)
+        going = stage in (DriveStage.RUNNING, DriveStage.WAITING)
+        return stage.value, NoteLevel.FAILURE if bad else None if going else NoteLevel.CAUTION
+    if one.result is None:
+        return "cannot be read", NoteLevel.FAILURE
+    judged = judge_run(one.result)
+    level = level_of(judged.state)
+    return judged.state.value, None if level is NoteLevel.INFORMATION else level
+
+
+def _describe_throttled(one: BatchDriveResult) -> str:
+    if one.throttled_s is None:
+        return NOT_MEASURED
+    return format_duration(one.throttled_s) if one.throttled_s else "no"
+
+
+def _find_common(answer: BatchAnswer) -> Iterator[str]:
+    """Yield how it was judged whether drives that were measured at once disturb each other."""
+    alike: dict[str, list[str]] = {}
+    for one in answer.drives:
+        if one.state.others and one.state.sharing is not None:
+            alike.setdefault(describe_sharing(one.state.sharing), []).append(_label(one))
+    measured = sum(len(names) for names in alike.values())
+    for text, names in alike.items():
+        who = "Drives measured at once" if len(names) == measured else list_names(names)
+        yield f"{who}: {text}."
+
+
+def _name_claims(drives: Sequence[BatchDriveResult]) -> dict[str, str]:
+    return name_columns([one.file for one in drives])
+
+
+def build_claims_matrix(answer: BatchAnswer) -> TableView | None:
+    """Return drives and claims; None without claims on any drive."""
+    checked = [one for one in _sort(answer) if one.checked is not None]
+    if not checked:
+        return None
+    columns = _name_claims(checked)
+    cells = [describe_cells(one.checked) for one in checked]
+    return TableView(
+        title="Drives and claims",
+        columns=("Drive", *columns.values()),
+        rows=tuple(
+            (_label(one), *(text for text, _ in of_drive))
+            for one, of_drive in zip(checked, cells, strict=True)
+        ),
+        levels=tuple(tuple(CLAIM_LEVELS.get(kind) for _, kind in of_drive) for of_drive in cells),
+        pages=tuple(one.report for one in checked),
+    )
+
+
+def _distribution(compared: Comparison) -> TableView | None:
+    table = build_headline_table(compared)
+    return (
+        None
+        if table is None
+        else replace(table, title=f"Distribution over {len(compared.names)} drives", targets=())
+    )
+
+
+# ---- charts
+
+
+def _choose_charts(compared: Comparison) -> tuple[ChartView, ...]:
+    """Return the charts of the headline figures, all drives on one axis first."""
+    return tuple(reversed(tuple(build_headline_charts(compared))))
+
+
+def _build_small_multiples(answer: BatchAnswer) -> Iterator[TestView]:
+    """Yield a part for each section that is a stream: a small chart of its IOPS for each drive, all with the same axes."""
+    by_section: dict[tuple[str, str], list[tuple[BatchDriveResult, SectionResult]]] = {}
+    for one in answer.drives:
+        for test in () if one.result is None else one.result.tests:
+            for section in test.sections:
+                if len(section.slices) > 1 and not section.plan.prepares:
+                    by_section.setdefault((test.name, section.name), []).append((one, section))
+    for number, ((test_name, title), drives) in enumerate(by_section.items()):
+        longest_s = max(section.slices[-1].end_s for _, section in drives)
+        unit, unit_s = find_time_unit(longest_s)
+        courses = [(one, _course(section, unit_s)) for one, section in drives]
+        most = max((point.y or 0.0 for _, points in courses for point in points), default=0.0)
+        yield TestView(
+            key=f"{test_name}-drives{number or ''}",
+            title=f"{title} of each drive",
+            facts=(("Axes", f"IOPS to {format_number(most)}, time to {format_number(longest_s / unit_s)} {unit}"),),
+            sections=(),
+            charts=tuple(
+                ChartView(
+                    key=f"{test_name}{number or ''}-drive{one.number}",
+                    text=f"{_label(one)}: IOPS over time",
+                    small=True,
+                    chart=Chart(
+                        title=_label(one),
+                        x=Axis(title=unit, domain=(0.0, longest_s / unit_s)),
+                        y=Axis(title="IOPS", domain=(0.0, most or 1.0)),
+                        curves=(Curve(points=points, colour=PALETTE[one.number in answer.outliers]),),
+                        legend=Legend.NONE,
+                        low=True,
+                    ),
+                )
+                for one, points in courses
+            ),
+        )  # fmt: skip
+
+
+def _course(section: SectionResult, unit_s: float) -> tuple[Point, ...]:
+    """Return the IOPS of as many slices as a small chart can show, with the extremes."""
+    measured = [
+        (each, value) for each in section.slices if (value := each.values.value(IOPS)) is not None
+    ]
+    places = places_of_extremes([value for _, value in measured], _MOST_POINTS)
+    return tuple(
+        Point(round((each.start_s + each.duration_s / 2) / unit_s, 4), round(value))
+        for each, value in (measured[place] for place in sorted(places))
+    )
+
+
+# ---- a mail
+
+
+def build_batch_mail(answer: BatchAnswer) -> tuple[str, ...]:
+    """Return the results as at most twelve lines for a mail."""
+    verdict = describe_batch_verdict(answer)
+    lines = [
+        f"{drop_controls(answer.state.name)}: {verdict.title}",
+        *(f"- {text}" for text in verdict.reasons),
+    ]
+    stages = describe_stages(answer.state)
+    if len(answer.done) < len(answer.drives):
+        lines.insert(1, "; ".join(stages.reasons))
+    rest = [text for text in _find_sentences(answer) if not text.startswith("Headline")]
+    figures = []
+    if answer.compared is not None and answer.compared.cohort is not None:
+        names = name_headlines(answer.compared)
+        for figure in _choose_figures(answer.compared):
+            found, measure = figure.distribution, figure.row.quantity
+            ends = [format_number(end, measure.digits) for end in (found.lowest, found.highest)]
+            median = format_number(found.median, measure.digits)
+            figures.append(f"{names[figure.row.place]}: median {median}, {ends[0]} to {ends[1]}")
+    end = f"Page: tkperf report {quote(answer.state.path)}"
+    if any(one.state.stage in _TO_RESUME for one in answer.drives):
+        end += f"; go on: tkperf resume {quote(answer.state.path)}"
+    lines = lines[: MOST_MAIL_LINES - 4] + figures + rest
+    return (*lines[: MOST_MAIL_LINES - 1], end)

@@ -1,0 +1,215 @@
+"""Results of a batch for programs: JSON, CSV, JUnit XML for CI systems; docs/batches.md has the layouts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from xml.etree import ElementTree as ET
+
+from tkperf.analysis.batch import BatchAnswer, BatchDriveResult
+from tkperf.analysis.comparing.arrangements import CohortFigure
+from tkperf.analysis.verdict import judge_run
+from tkperf.model.batch import DriveStage
+from tkperf.model.units import drop_controls
+from tkperf.page.batch_answer import describe_batch_verdict
+from tkperf.page.check import describe_cells
+from tkperf.page.comparison.words import name_headlines
+from tkperf.render.export_check import render_matrix_junit
+from tkperf.render.export_json import build_verdict, finite
+from tkperf.render.export_tables import DataTable
+
+BATCH_SCHEMA = "tkperf-batch/1"
+_SKIPPED = (DriveStage.WAITING, DriveStage.RUNNING)
+
+
+def render_batch_json(answer: BatchAnswer) -> str:
+    """Return the verdict, the drives with their claims and headline figures, the distributions. "Not measured" is null."""
+    state = answer.state
+    document = {
+        "schema": BATCH_SCHEMA,
+        "name": state.name,
+        "began_utc": state.began_utc,
+        "verdict": build_verdict(describe_batch_verdict(answer)),
+        "passes": len(answer.passing) == len(answer.drives) if answer.has_claims else None,
+        "notes": state.notes,
+        "drives": [_drive(one, answer) for one in answer.drives],
+        "figures": [dict(_figure(name, figure)) for name, figure in _figures(answer)],
+        "not_compared": answer.not_compared or None,
+    }
+    return json.dumps(finite(document), indent=2, allow_nan=False)
+
+
+def build_batch_tables(answer: BatchAnswer) -> Iterator[DataTable]:
+    """Yield the tables: drives, their headline figures, their claims."""
+    rows = [_facts(one, answer) for one in answer.drives]
+    yield DataTable(
+        name="drives", columns=tuple(rows[0]), rows=tuple(tuple(row.values()) for row in rows)
+    )
+    columns = (
+        "number",
+        "slot",
+        "serial",
+        "figure",
+        "unit",
+        "value",
+        "from_median_percent",
+        "outlier",
+    )
+    yield DataTable(name="figures", columns=columns, rows=tuple(_figure_rows(answer)))
+    if answer.has_claims:
+        yield DataTable(
+            name="claims",
+            columns=(
+                "number",
+                "slot",
+                "serial",
+                "claim",
+                "state",
+                "kind",
+                "value",
+                "unit",
+                "margin_percent",
+            ),
+            rows=tuple(_claim_rows(answer)),
+        )
+
+
+def render_batch_junit(answer: BatchAnswer) -> str:
+    """Return a suite for each drive with its claims; without claims a suite with a case for each drive."""
+    if answer.has_claims:
+        return render_matrix_junit([one.file for one in answer.drives])
+    suite = ET.Element("testsuite", name=f"tkperf batch {drop_controls(answer.state.name)}")
+    counts = {"failure": 0, "error": 0, "skipped": 0}
+    for one in answer.drives:
+        case = ET.SubElement(
+            suite,
+            "testcase",
+            classname=drop_controls(answer.state.name),
+            name=one.state.shown.label,
+        )
+        if one.is_done:
+            continue
+        stage = one.state.stage
+        kind = (
+            "skipped" if stage in _SKIPPED else "failure" if stage is DriveStage.FAILED else "error"
+        )
+        counts[kind] += 1
+        message = ": ".join(filter(None, (stage, one.state.text or one.error)))
+        ET.SubElement(case, kind, message=drop_controls(message))
+    suite.set("tests", str(len(answer.drives)))
+    for name, count in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(name, str(counts[count]))
+    ET.indent(suite)
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _facts(
+    one: BatchDriveResult, answer: BatchAnswer
+) -> dict[str, str | int | float | bool | None]:
+    """Return what is known of a drive, by the names of columns."""
+    drive, shown = one.state, one.state.shown
+    device = {} if one.result is None else one.result.info.device
+    checked = one.checked
+    return {
+        "number": shown.number,
+        "host": shown.host,
+        "slot": shown.slot,
+        "model": _text(device.get("model") or shown.model),
+        "serial": _text(device.get("serial") or shown.serial),
+        "firmware": _text(device.get("firmware") or shown.firmware),
+        "link": _text(device.get("link") or shown.link),
+        "run": shown.name,
+        "run_file": drive.run_file,
+        "stage": drive.stage.value,
+        "exit_code": drive.exit_code,
+        "because": drive.text or one.error or None,
+        "verdict": None if one.result is None else judge_run(one.result).state.value,
+        "passes": None if not answer.has_claims else one in answer.passing,
+        "claims_passed": None
+        if checked is None
+        else len(checked.findings) - len(checked.not_passed),
+        "claims": None if checked is None else len(checked.findings),
+        "unlike_the_others": len(answer.outliers.get(one.number, ())),
+        "hottest_c": one.hottest_c,
+        "throttled_s": one.throttled_s,
+        "others_at_once": drive.others,
+        "sharing": None if drive.sharing is None else drive.sharing.value,
+    }
+
+
+def _text(value: object) -> str | None:
+    return None if value is None or value == "" else str(value)
+
+
+def _drive(one: BatchDriveResult, answer: BatchAnswer) -> dict[str, object]:
+    places = {each.number: place for place, each in enumerate(answer.compared_drives)}
+    place = places.get(one.number)
+    figures = {
+        name: None if place is None else figure.row.entries[place].value
+        for name, figure in _figures(answer)
+    }
+    cells = [{"text": text, "kind": kind} for text, kind in describe_cells(one.checked)]
+    return {**_facts(one, answer), "figures": figures, "cells": cells}
+
+
+def _figures(answer: BatchAnswer) -> list[tuple[str, CohortFigure]]:
+    """Return the headline figures over the drives, each with its name."""
+    compared = answer.compared
+    if compared is None or compared.cohort is None:
+        return []
+    names = name_headlines(compared)
+    return [(names[figure.row.place], figure) for figure in compared.cohort.figures]
+
+
+def _figure(name: str, figure: CohortFigure) -> Iterator[tuple[str, object]]:
+    found = figure.distribution
+    yield "figure", name
+    yield "unit", figure.row.quantity.unit
+    for key in (
+        "count",
+        "median",
+        "median_low",
+        "median_high",
+        "spread",
+        "lowest",
+        "lower_quartile",
+        "upper_quartile",
+        "highest",
+    ):
+        yield key, getattr(found, key)
+    yield (
+        "outliers",
+        [
+            {
+                "drive": one.name,
+                "value": one.value,
+                "score": one.score,
+                "from_median_percent": one.from_median_percent,
+            }
+            for one in figure.outliers
+        ],
+    )
+
+
+def _figure_rows(answer: BatchAnswer) -> Iterator[tuple[str | int | float | None, ...]]:
+    for name, figure in _figures(answer):
+        strays = {stray.name for stray in figure.outliers}
+        middle = figure.distribution.median
+        for one, entry in zip(answer.compared_drives, figure.row.entries, strict=True):
+            shown, value = one.state.shown, entry.value
+            percent = None if value is None else 100 * (value / middle - 1)
+            yield (
+                shown.number, shown.slot, shown.serial, name, figure.row.quantity.unit, value, percent,
+                int(shown.label in strays),
+            )  # fmt: skip
+
+
+def _claim_rows(answer: BatchAnswer) -> Iterator[tuple[str | int | float | None, ...]]:
+    for one in answer.drives:
+        shown, checked = one.state.shown, one.checked
+        for finding in () if checked is None else checked.findings:
+            assert checked is not None
+            yield (
+                shown.number, shown.slot, shown.serial, finding.claim, finding.state.value,
+                checked.judge(finding).value, finding.value, finding.unit, finding.margin_percent,
+            )  # fmt: skip
