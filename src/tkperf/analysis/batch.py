@@ -161,6 +161,11 @@ class BatchAnswer:
         )
 
     @property
+    def passes(self) -> bool | None:
+        """Whether every drive passes; None: there are no claims."""
+        return len(self.passing) == len(self.drives) if self.has_claims else None
+
+    @property
     def outliers(self) -> Mapping[int, tuple[tuple[Outlier, CohortFigure], ...]]:
         """The outliers of each drive by its number, the farthest first, with their figures; ordered by the numbers."""
         cohort = None if self.compared is None else self.compared.cohort

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from tkperf.analysis.batch import BatchAnswer
+from tkperf.analysis.over_seconds import analyse_opened
+from tkperf.cli.batch_options import BatchOptions
+from tkperf.cli.ending import write_own_page
 from tkperf.cli.output import Outputs, files_in
-from tkperf.model.batch import DriveStage
+from tkperf.cli.streams import complain
+from tkperf.model.batch import BatchState, DriveStage
 from tkperf.model.choices import BATCH_SUFFIX
-from tkperf.model.errors import UsageError
+from tkperf.model.errors import TkperfError, UsageError
 from tkperf.page.batch_answer import build_batch_mail, build_batch_page
 from tkperf.pipeline.api import read_claims
 from tkperf.pipeline.batch.answer import read_answer, with_reports
@@ -19,9 +25,16 @@ from tkperf.pipeline.batch.book import read_batch
 from tkperf.render.export_batch import build_batch_tables, render_batch_json, render_batch_junit
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import render_csv
-from tkperf.render.reports import print_pdf, render_html, require_packages, start_printer
-from tkperf.render.terminal.console import open_console
-from tkperf.render.terminal.page import print_page
+from tkperf.render.reports import (
+    build_run_view,
+    print_pdf,
+    render_html,
+    require_packages,
+    start_printer,
+)
+from tkperf.render.terminal.console import open_console, print_facts
+from tkperf.render.terminal.page import print_batch_end, print_page
+from tkperf.runfile.reader import RunFile
 
 # Runs of which there is something to read.
 _BEGUN = (
@@ -61,9 +74,48 @@ def show_batch(path: Path, *, as_json: bool) -> None:
     """Print the results of a batch on stdout."""
     answer = read_batch_answer(path)
     if as_json:
-        print(render_batch_json(answer))  # noqa: T201
+        click.echo(render_batch_json(answer))
     else:
         print_page(build_batch_page(answer), open_console())
+
+
+def end_batch(state: BatchState, options: BatchOptions) -> BatchAnswer:
+    """Print the short end of a batch, and write the reports of its drives and its page next to them.
+
+    Raises:
+        TkperfError: the results cannot be read.
+    """
+    answer = read_answer(state)
+    if not options.quiet:
+        print_batch_end(build_batch_page(answer), open_console())
+    if options.no_report:
+        return answer
+    with _warning_of("not all reports were written"):
+        require_packages()
+        for one in answer.drives:
+            if one.result is not None:
+                _write_run_report(Path(one.state.run_file))
+        page = render_html(build_batch_page(with_reports(answer, options.folder)))
+        write_own_page(options.report_path, page, options.path)
+        if not options.quiet:
+            print_facts([("page", str(options.report_path))])
+    return answer
+
+
+def _write_run_report(run_file: Path) -> None:
+    with RunFile(run_file) as opened:
+        record = opened.record()
+        view = build_run_view(opened, record, analyse_opened(opened, record))
+        write_own_page(run_file.with_suffix(".html"), render_html(view), run_file)
+
+
+@contextmanager
+def _warning_of(text: str) -> Iterator[None]:
+    """Turn an error into a warning: everything measured is in the run files."""
+    try:
+        yield
+    except (TkperfError, OSError) as error:
+        complain(f"tkperf: {text}: {error}")
 
 
 def write_batch(path: Path, files: BatchFiles, claims_file: Path | None = None) -> BatchAnswer:

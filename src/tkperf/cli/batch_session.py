@@ -224,7 +224,7 @@ def _conduct(lot: Lot, open_book: Callable[[], Book]) -> int:
     finally:
         _note_ends(crew, book)
         book.close()
-    return print_answer(read_batch(options.path))
+    return print_answer(read_batch(options.path), options)
 
 
 def _gather(crew: Crew, options: BatchOptions) -> None:

@@ -18,7 +18,7 @@ from tkperf.cli.live import Frame
 from tkperf.cli.progress import time_of
 from tkperf.cli.streams import complain, ended_by_signals
 from tkperf.model.batch import BatchState, DriveStage, DriveState
-from tkperf.model.errors import reason_of
+from tkperf.model.errors import TkperfError, reason_of
 from tkperf.model.units import drop_controls
 from tkperf.page.batch_progress import build_batch_progress
 from tkperf.pipeline.batch.watching import WatchedBatch
@@ -210,7 +210,13 @@ def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
     print_lines(*describe_batch_end(watched.state))
 
 
-def print_answer(state: BatchState) -> int:
-    """Print what the batch came to; return its exit code."""
-    print_lines(*describe_batch_end(state))
-    return exit_code_of(state)
+def print_answer(state: BatchState, options: BatchOptions) -> int:
+    """Print what the batch came to, and write its page and those of its drives; return its exit code."""
+    from tkperf.cli.batch_answer import end_batch  # noqa: PLC0415 - it loads what only answers need
+
+    try:
+        answer = end_batch(state, options)
+    except (TkperfError, KeyboardInterrupt) as error:  # all runs are in their files
+        complain(f"tkperf: no results are shown: {error or 'stopped by the user'}")
+        return exit_code_of(state)
+    return exit_code_of(state, claims_pass=answer.passes)

@@ -102,15 +102,23 @@ def write_report(options: RunOptions, page: Page) -> None:
     Raises:
         Exception: there is no page, it cannot be written, or tkperf did not write the file of its name.
     """
-    path = options.report_path
     if isinstance(page, Exception):
         raise page
+    write_own_page(options.report_path, page, options.run_path)
+
+
+def write_own_page(path: Path, page: str, source: Path) -> None:
+    """Write the page of a run or a batch next to its file.
+
+    Raises:
+        UsageError: it cannot be written, or tkperf did not write the file of its name.
+    """
     if os.path.lexists(path) and not _is_own_page(path):
         raise UsageError(
             "there is a file of that name that tkperf did not write, which stays as it is; tkperf "
-            f"report {options.run_path} -o FILE writes it elsewhere"
+            f"report {source} -o FILE writes it elsewhere"
         )
-    write_output(path, page, say=False, inputs=(options.run_path,))
+    write_output(path, page, say=False, inputs=(source,))
 
 
 def _is_own_page(path: Path) -> bool:

@@ -30,7 +30,7 @@ def render_batch_json(answer: BatchAnswer) -> str:
         "name": state.name,
         "began_utc": state.began_utc,
         "verdict": build_verdict(describe_batch_verdict(answer)),
-        "passes": len(answer.passing) == len(answer.drives) if answer.has_claims else None,
+        "passes": answer.passes,
         "notes": state.notes,
         "drives": [_drive(one, answer) for one in answer.drives],
         "figures": [dict(_figure(name, figure)) for name, figure in _figures(answer)],

@@ -10,7 +10,7 @@ import click
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import RUN_FILE, InputFile, offer_files
 from tkperf.cli.options import json_option, output_file
-from tkperf.model.choices import RUN_FILE_SUFFIX
+from tkperf.model.choices import BATCH_SUFFIX, RUN_FILE_SUFFIX
 from tkperf.model.errors import RunFileError, UsageError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def check(
 
     The answer comes first. Several runs make a matrix of runs and claims: 23 of 24 pass; S4510-17 fails 3 claims. A claim
     passes only if it is met, its run is not under way and not damaged, and its value is not of rounds that missed steady
-    state; otherwise it is not judged. Files of one run count once. Ends with 0 if all pass, with 1 if not, with 2 if nothing
+    state; otherwise it is not judged. A batch, NAME.batch, counts as its runs. Files of one run count once. Ends with 0 if all pass, with 1 if not, with 2 if nothing
     could be checked. Margins are also given in standard uncertainties (sigma), and it says where the limit lies within the
     uncertainty (95 %). A claim may also
     have at_most instead of at_least, section, direction (all, read, write), and the keys that separate workloads of
@@ -65,6 +65,7 @@ def check(
     Examples:
       tkperf check D3-S4510.tkperf data-sheet.toml
       tkperf check S4510-*.tkperf data-sheet.toml --html check.html
+      tkperf check rack7.batch data-sheet.toml --junit result.xml
 
     \b
     Example of a claims file:
@@ -81,6 +82,10 @@ def check(
     """
     from tkperf.cli.output import STDOUT, Outputs
 
+    if any(run_file.suffix == BATCH_SUFFIX for run_file in run_files):
+        from tkperf.cli.batch_answer import expand_batches
+
+        run_files = expand_batches(run_files)
     outputs = Outputs(
         (*files.values(), STDOUT if as_json else None), inputs=(*run_files, claims_file)
     )

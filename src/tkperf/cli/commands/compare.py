@@ -15,6 +15,7 @@ import click
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import OUTPUT_FOLDER, RUN_FILE
 from tkperf.cli.options import output_file
+from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import RunFileError, UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def compare(
 ) -> None:
     """Compare RUN_FILES: with the first of them; three or more of one model as a cohort, of one drive as a history.
 
-    Ratios have the 95 % interval of the ratio of both levels. A ratio in parentheses is within noise: its interval
+    A batch, NAME.batch, counts as its runs. Ratios have the 95 % interval of the ratio of both levels. A ratio in parentheses is within noise: its interval
     contains 1. A question mark means that noise is not known: not both values have an uncertainty. Conditions that
     differ are named.
 
@@ -86,6 +87,10 @@ def compare(
     from tkperf.pipeline.api import load
     from tkperf.render.terminal.console import open_console
 
+    if any(run_file.suffix == BATCH_SUFFIX for run_file in run_files):
+        from tkperf.cli.batch_answer import expand_batches
+
+        run_files = expand_batches(run_files)
     if zipped and folder is None:
         raise UsageError("-z packs what -f writes: give -f DIR, too")
     asked = [(kind, files[f"{kind}_file"]) for kind in _NAMES]

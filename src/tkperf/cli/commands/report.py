@@ -16,6 +16,7 @@ from tkperf.cli.calling import Command
 from tkperf.cli.kinds import RUN_FILE, InputFile
 from tkperf.cli.options import FACT, FACT_FILE, json_option, output_file, output_folder
 from tkperf.cli.streams import complain
+from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
 @output_file("markdown", "For wikis and mails.")
 @output_file("openmetrics", "Every second with its time, for Prometheus and Grafana.")
 @output_file("line-protocol", "The same for InfluxDB and others.")
+@output_file("junit", "Of a batch: its drives and their claims as JUnit XML, for CI systems.")
+@output_file("mail", "Of a batch: its results as at most twelve lines of text.")
 def report(
     run_file: Path,
     html_file: Path | None,
@@ -72,8 +75,13 @@ def report(
     markdown_file: Path | None,
     openmetrics_file: Path | None,
     line_protocol_file: Path | None,
+    junit_file: Path | None,
+    mail_file: Path | None,
 ) -> None:
     """Write the report of RUN_FILE as one HTML file that needs no network, or its data.
+
+    For a batch, RUN_FILE is NAME.batch: one page of all its drives, with their claims, in any of --html, --pdf, --csv,
+    --json, --markdown, --junit, --mail.
 
     \b
     Examples:
@@ -84,7 +92,33 @@ def report(
       tkperf report D3-S4510.tkperf --markdown - | wl-copy   - is stdout
       tkperf report D3-S4510.tkperf --histogram "lat, 0/100 4k: 3"
       tkperf report D3-S4510.tkperf --histogram "Demand 100/0: 70000iops"
+      tkperf report rack7.batch --pdf rack7.pdf --mail -
     """
+    if run_file.suffix == BATCH_SUFFIX:
+        of_runs = (
+            *((histograms, "--histogram"), (facts, "--fact"), (fact_file, "--fact-file")),
+            *((parquet_folder, "--parquet"), (xml_file, "--xml")),
+            *((openmetrics_file, "--openmetrics"), (line_protocol_file, "--line-protocol")),
+        )
+        if given := [option for value, option in of_runs if value]:
+            raise UsageError(f"{given[0]} is for a single run: name the run file of a drive")
+        from tkperf.cli.batch_answer import BatchFiles, write_batch
+
+        asked = BatchFiles(
+            html=html_file,
+            pdf=pdf_file,
+            json=json_file,
+            markdown=markdown_file,
+            junit=junit_file,
+            mail=mail_file,
+            csv_folder=csv_folder,
+        )
+        write_batch(run_file, asked, claims_file)
+        return
+    if junit_file is not None or mail_file is not None:
+        raise UsageError(
+            "--junit and --mail are for a batch: RUN_FILE is NAME.batch then; for a run see tkperf check --junit"
+        )
     from tkperf.analysis.over_seconds import analyse_opened
     from tkperf.analysis.selection import parse_selection
     from tkperf.analysis.telemetry import place_readings
@@ -226,13 +260,18 @@ def require_time(result: RunResult) -> float:
 @click.argument("run_file", type=RUN_FILE)
 @json_option
 def show(run_file: Path, as_json: bool) -> None:
-    """Print the results in RUN_FILE again; also while its run goes on.
+    """Print the results in RUN_FILE again; also while its run goes on. For a batch, RUN_FILE is NAME.batch.
 
     \b
     Examples:
       tkperf show D3-S4510.tkperf
       tkperf show D3-S4510.tkperf --json | jq '.tests[].sections[].steady'
     """
+    if run_file.suffix == BATCH_SUFFIX:
+        from tkperf.cli.batch_answer import show_batch
+
+        show_batch(run_file, as_json=as_json)
+        return
     if not as_json:
         from tkperf.cli.results import print_run
 

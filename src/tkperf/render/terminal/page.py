@@ -13,7 +13,15 @@ from rich.padding import Padding
 from rich.rule import Rule
 
 from tkperf.model.units import NOT_MEASURED, drop_controls, format_count, wrap_words
-from tkperf.page.page import Block, FactBlocks, ReportView, SectionView, TableView, TestView
+from tkperf.page.page import (
+    Block,
+    FactBlocks,
+    NotesView,
+    ReportView,
+    SectionView,
+    TableView,
+    TestView,
+)
 from tkperf.page.verdict import NoteLevel
 from tkperf.page.wording import typeset
 from tkperf.render.terminal.console import LEVEL_STYLES, plain, print_verdict
@@ -85,6 +93,17 @@ def print_end(view: ReportView, console: Console) -> None:
         console.print()
     for line in lines:
         console.print(plain(line), style="yellow", highlight=False)
+
+
+def print_batch_end(view: ReportView, console: Console) -> None:
+    """Print what a user must know when a batch has ended: verdict, first answers, drives that were not measured."""
+    console.print(f"[bold]{plain(view.title)}[/bold]  {plain(view.subtitle)}", highlight=False)
+    print_verdict(view.verdict, console)
+    for sentence in view.answer:
+        console.print(plain(sentence), highlight=False)
+    for block in view.overview:
+        if isinstance(block, NotesView):
+            print_block(block, console)
 
 
 def _print_headlines(view: ReportView, console: Console) -> None:
