@@ -305,3 +305,25 @@ def test_the_state_can_be_asked_for_from_anywhere(folder: Path) -> None:
         done = tkperf(command, folder / "b.batch")
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
+
+
+@fio
+def test_drives_that_slow_each_other_down_are_measured_once_more_alone(
+    folder: Path, images: list[Path]
+) -> None:
+    """Which ones are is a matter of the host: either way the results say so."""
+    consent = folder / "yes.txt"
+    consent.write_text("".join(f"{image}\n" for image in images[:2]))
+    words = [word for word in batch(folder, *images[:2]) if word != "--no-compare-reads"]
+    done = tkperf(*words, "--alone-again", "--yes-destroy-file", consent)
+    assert done.returncode == 0, done.stderr
+    assert "once more, alone" in done.stderr
+    for drive in read_batch(folder / "b.batch").drives:
+        assert drive.stage is DriveStage.DONE
+        assert (drive.again_file is not None) is (drive.sharing is SharingState.SLOWED)
+        if drive.again_file is not None:
+            record = read_run(Path(drive.again_file))
+            assert record.status is RunStatus.COMPLETE
+            place = find_place(record.info.host)
+            assert place is not None
+            assert (place.others, place.sharing) == (0, SharingState.ALONE)

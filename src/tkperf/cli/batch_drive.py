@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -25,8 +25,17 @@ from tkperf.cli.streams import ended_by_signals
 from tkperf.device.identity import DeviceIdentity
 from tkperf.engine.fio_setup import read_bytes_per_s
 from tkperf.model.errors import DeviceError, ExitCode, RefusedError, TkperfError, reason_of
-from tkperf.pipeline.batch.book import DriveEnded, append_end, now_utc
-from tkperf.pipeline.batch.protocol import Begun, Channel, Ended, Go, Held, Read, ReadsDone
+from tkperf.pipeline.batch.book import AGAIN, DriveEnded, append_end, now_utc
+from tkperf.pipeline.batch.protocol import (
+    Begun,
+    Channel,
+    Ended,
+    Go,
+    Held,
+    Read,
+    ReadsDone,
+    Repeatable,
+)
 from tkperf.pipeline.batch.request import BatchDrive
 from tkperf.pipeline.batch.showing import short, show_drive
 from tkperf.pipeline.consent import Consent, Question
@@ -77,10 +86,7 @@ def run_drive_process(task: DriveTask, channel: Channel) -> NoReturn:
     finally:
         text = short(text)
         if gate.has_begun:
-            ended = DriveEnded(
-                number=task.number, utc=now_utc(), pid=os.getpid(), exit_code=code, text=text
-            )
-            append_end(task.book, ended)
+            gate.note_end(code, text)
         channel.send(Ended(exit_code=code, text=text))
         # Nothing of the process that it was forked from is cleaned up here.
         os._exit(code)
@@ -114,6 +120,11 @@ def _measure(task: DriveTask, gate: _Gate) -> None:
         equipment.siblings = gate.siblings
         _point_streams_to(_open_log(options), (1, 2))
         _keep(task, gate, plan, resumed, equipment, destination)
+        if gate.wait_for_repetition():
+            again = replace(options, name=f"{options.name}{AGAIN}")
+            _point_streams_to(_open_log(again), (1, 2))
+            place = Destination(name=again.name, folder=again.folder)
+            _keep(replace(task, options=again), gate, plan, None, equipment, place)
 
 
 def _require_meant(drive: BatchDrive, identity: DeviceIdentity) -> None:
@@ -158,6 +169,8 @@ class _Gate:
         self._channel = channel
         self._go: Go | None = None
         self._slot: str | None = None
+        self._has_run = False
+        self._all_cpus = os.sched_getaffinity(0)
         self.show: Callable[[Question | None], Held]
         self.reads: Callable[[int], ReadsDone]
 
@@ -185,6 +198,32 @@ class _Gate:
 
     def report_start(self) -> None:
         self._channel.send(Begun())
+
+    def wait_for_repetition(self) -> bool:
+        """Hold the drive for another run, if one may follow; return whether it does. Without the batch it does not."""
+        if self._go is None or not self._go.repeatable:
+            return False
+        self.note_end(ExitCode.DONE, "")
+        self._has_run = True
+        self._channel.send(Repeatable())
+        while (message := self._channel.receive_from_batch()) is not None:
+            if isinstance(message, Go):
+                self._go = message
+                os.sched_setaffinity(0, self._all_cpus)
+                return True
+        return False
+
+    def note_end(self, code: int, text: str) -> None:
+        """Note the end of a run in the book."""
+        ended = DriveEnded(
+            number=self._task.number,
+            utc=now_utc(),
+            pid=os.getpid(),
+            exit_code=code,
+            text=text,
+            again=self._has_run,
+        )
+        append_end(self._task.book, ended)
 
     def facts(self) -> dict[str, object]:
         """Return the facts about the batch for the result."""

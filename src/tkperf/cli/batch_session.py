@@ -31,7 +31,7 @@ from tkperf.model.errors import (
     TkperfError,
     UsageError,
 )
-from tkperf.model.sharing import Sharing
+from tkperf.model.sharing import Sharing, SharingState
 from tkperf.model.units import format_count, format_duration, format_durations
 from tkperf.page.batch_consent import (
     build_consent_table,
@@ -40,6 +40,7 @@ from tkperf.page.batch_consent import (
     fold_texts,
 )
 from tkperf.pipeline.batch.book import (
+    AGAIN,
     Book,
     DriveBegan,
     DriveEnded,
@@ -63,6 +64,8 @@ from tkperf.pipeline.keeping import Destination
 from tkperf.render.terminal.console import open_console, print_facts, print_lines
 from tkperf.render.terminal.page import print_table
 
+# Effects of neighbours for which --alone-again measures a drive once more.
+_DOUBTFUL = (SharingState.SLOWED, SharingState.OVER_BUDGET)
 LOOK_EVERY_S = 0.5
 # Length of each reading of a comparison.
 READS_S = 10
@@ -171,9 +174,12 @@ def _require_free(request: BatchRequest, options: BatchOptions) -> None:
         faults.append(
             f"{options.path} exists: go on with 'tkperf resume {options.path}', or choose another NAME"
         )
-    for drive in request.drives:
+    names = [(drive, drive.name) for drive in request.drives]
+    if request.alone_again:
+        names += [(drive, f"{drive.name}{AGAIN}") for drive in request.drives]
+    for drive, name in names:
         try:
-            Destination(name=drive.name, folder=options.folder).require_free(drive.request.device)
+            Destination(name=name, folder=options.folder).require_free(drive.request.device)
         except RunFileError as error:
             faults.append(str(error))
     if faults:
@@ -291,6 +297,10 @@ def _show(lot: Lot, neighbours: Neighbours) -> None:
                 f"{format_durations(*neighbours.bounds_s)}, {describe_groups(neighbours.groups)}",
             ),
             *((each.shown.name, each.resumed) for each in held if each.resumed),
+            *(
+                (("again", "a drive that the others slow down is measured once more, alone"),)
+                * lot.request.alone_again
+            ),
             *(("at once", text) for text in describe_sharing(neighbours.groups, neighbours.cpus)),
         ]
     )
@@ -351,10 +361,16 @@ def _measure(lot: Lot, crew: Crew, neighbours: Neighbours, book: Book) -> None:
             running = {
                 number
                 for number, one in members.items()
-                if number not in waiting and not one.has_gone
+                if number not in waiting and not one.has_gone and not one.repeats
             }
             if not waiting and not running:
-                break
+                again = next(
+                    (one for one in members.values() if one.repeats and not one.has_gone), None
+                )
+                if again is None:
+                    break
+                _begin(lot, crew, again, None, book)
+                continue
             # Drives that a former process of the batch gave the word still run.
             strangers = {
                 drive.shown.number
@@ -366,7 +382,7 @@ def _measure(lot: Lot, crew: Crew, neighbours: Neighbours, book: Book) -> None:
             if number is not None:
                 waiting.remove(number)
                 turns.begin(number, now_s)
-                _begin(lot, crew, members[number], sharing, book)
+                _begin(lot, crew, members[number], sharing[members[number].shown.name], book)
                 continue
             crew.listen(LOOK_EVERY_S)
             watched.look()
@@ -412,12 +428,12 @@ def _rates(members: Sequence[Member]) -> dict[str, tuple[float, ...]]:
     }
 
 
-def _begin(
-    lot: Lot, crew: Crew, member: Member, sharing: Mapping[str, Sharing], book: Book
-) -> None:
-    mine = sharing[member.shown.name]
-    cpus = mine.cpus.cpus if mine.cpus is not None and not mine.cpus.is_shared else ()
-    others = len(mine.others)
+def _begin(lot: Lot, crew: Crew, member: Member, mine: Sharing | None, book: Book) -> None:
+    """Give a drive the word to begin; without neighbours (None) once more, alone."""
+    others = 0 if mine is None else len(mine.others)
+    state = SharingState.ALONE if mine is None else mine.state
+    own = None if mine is None else mine.cpus
+    cpus = own.cpus if own is not None and not own.is_shared else ()
     book.write(
         DriveBegan(
             number=member.number,
@@ -425,22 +441,22 @@ def _begin(
             pid=member.pid,
             pid_started=find_start(member.pid),
             others=others,
-            sharing=mine.state,
+            sharing=state,
             cpus=cpus,
+            again=mine is None,
         )
     )
-    crew.begin(
-        member,
-        Go(
-            digest=member.shown.digest,
-            answer=member.shown.confirm_id,
-            batch=lot.request.name,
-            others=others,
-            sharing=mine.state,
-            cpus=cpus,
-            siblings=(os.getpid(), *(one.pid for one in crew.members if one is not member)),
-        ),
+    go = Go(
+        digest=member.shown.digest,
+        answer=member.shown.confirm_id,
+        batch=lot.request.name,
+        others=others,
+        sharing=state,
+        cpus=cpus,
+        siblings=(os.getpid(), *(one.pid for one in crew.members if one is not member)),
+        repeatable=lot.request.alone_again and state in _DOUBTFUL and not lot.resumed,
     )
+    crew.begin(member, go)
 
 
 def _stop(crew: Crew, lot: Lot) -> None:

@@ -82,6 +82,7 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
         others: most other drives of the batch that were measured at the same time; None: it has not begun.
         sharing: what is known of their effect.
         cpus: the CPUs of its own; empty: it shares them.
+        again_file: run file of its second run, alone; None: there is none.
     """
 
     shown: DriveShown
@@ -95,6 +96,7 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
     others: int | None = None
     sharing: SharingState | None = None
     cpus: tuple[int, ...] = ()
+    again_file: str | None = None
 
 
 class BatchPlace(msgspec.Struct, frozen=True, kw_only=True):

@@ -35,6 +35,7 @@ from tkperf.pipeline.following import outline_first
 from tkperf.runfile.writers import find_writer, is_being_written, require_own
 
 FORMAT = 1
+AGAIN = "-alone"
 MOST_BYTES = 64 << 20
 _MODE = 0o600
 # starttime in proc(5), after pid and name.
@@ -73,16 +74,18 @@ class DriveBegan(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
     others: int
     sharing: SharingState
     cpus: tuple[int, ...] = ()
+    again: bool = False
 
 
 class DriveEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
-    """A drive's process has ended."""
+    """A run on a drive has ended; ``again``: the one that was measured once more, alone."""
 
     number: int
     utc: str
     pid: int
     exit_code: int
     text: str = ""
+    again: bool = False
 
 
 Line: TypeAlias = BatchBegun | DrivesConfirmed | Noted | DriveBegan | DriveEnded
@@ -216,6 +219,7 @@ class BatchLog:
     notes: list[str] = field(default_factory=list)
     began: dict[int, DriveBegan] = field(default_factory=dict)
     ended: dict[int, DriveEnded] = field(default_factory=dict)
+    again: set[int] = field(default_factory=set)
 
     @property
     def shown(self) -> Mapping[int, DriveShown]:
@@ -252,6 +256,10 @@ def _read(path: Path, content: bytes) -> BatchLog:
                 log.confirmed.append(line)
             case Noted():
                 log.notes.append(line.text)
+            case DriveBegan(again=True):
+                log.again.add(line.number)
+            case DriveEnded(again=True):
+                pass  # its run file has it
             case DriveBegan():
                 log.began[line.number] = line
                 log.ended.pop(line.number, None)
@@ -322,6 +330,7 @@ def _find_state(
         others=None if began is None else began.others,
         sharing=None if began is None else began.sharing,
         cpus=() if began is None else began.cpus,
+        again_file=str(again_path(run_path)) if number in log.again else None,
     )
 
 
@@ -364,6 +373,11 @@ def _status_of(run_path: Path) -> RunStatus | None:
         return outline_first(run_path).record.status
     except RunFileError:
         return None
+
+
+def again_path(run_path: Path) -> Path:
+    """Return the run file of a drive that is measured once more, alone."""
+    return run_path.with_name(f"{run_path.stem}{AGAIN}{run_path.suffix}")
 
 
 def find_start(pid: int) -> str | None:

@@ -23,6 +23,7 @@ from tkperf.pipeline.batch.protocol import (
     Held,
     Read,
     ReadsDone,
+    Repeatable,
     make_channels,
 )
 from tkperf.system.process import fork_early
@@ -35,7 +36,14 @@ _LAST_MOMENT_S = 10.0
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """A drive's process. ``held``: what it found; ``ended``: how it ended; ``begun``: its run is in its run file."""
+    """A drive's process.
+
+    Attributes:
+        held: what it found.
+        ended: how it ended.
+        begun: its run is in its run file.
+        repeats: its run is done, and it holds its drive for another one.
+    """
 
     number: int
     channel: Channel
@@ -45,6 +53,7 @@ class Member:
     reads: ReadsDone | None = None
     has_gone: bool = False
     begun: bool = False
+    repeats: bool = False
 
     @property
     def shown(self) -> DriveShown:
@@ -113,6 +122,7 @@ class Crew:
 
     def begin(self, member: Member, go: Go) -> None:
         """Give a process the word to begin. If it has gone, its end is found by ``listen``."""
+        member.repeats = False
         member.channel.send(go)
 
     def listen(self, timeout_s: float) -> list[Member]:
@@ -134,6 +144,8 @@ class Crew:
                 member.held = message
             case Begun():
                 member.begun = True
+            case Repeatable():
+                member.repeats = True
             case ReadsDone():
                 member.reads = message
             case Ended():

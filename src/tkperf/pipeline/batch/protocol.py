@@ -43,6 +43,10 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The drive's run is in its run file: it needs the batch no more."""
 
 
+class Repeatable(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The drive's run is done; its process still holds it, to measure it once more alone on the next word to begin."""
+
+
 class Ended(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The drive's process ends, with this exit code and reason; empty: its run is done."""
 
@@ -74,6 +78,7 @@ class Go(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         sharing: what is known of their effect.
         cpus: CPUs for this drive alone; empty: it shares all.
         siblings: processes of the batch's other drives.
+        repeatable: hold the drive after its run, for another one alone.
     """
 
     digest: str
@@ -83,9 +88,10 @@ class Go(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     sharing: SharingState
     cpus: tuple[int, ...] = ()
     siblings: tuple[int, ...] = ()
+    repeatable: bool = False
 
 
-FromDrive: TypeAlias = Held | Begun | Ended | ReadsDone
+FromDrive: TypeAlias = Held | Begun | Repeatable | Ended | ReadsDone
 ToDrive: TypeAlias = Read | Go
 
 
