@@ -21,7 +21,7 @@ from tkperf.analysis.uncertainty.estimate import Basis
 from tkperf.model.quantity import IOPS
 from tkperf.model.seconds import FloatArray, Seconds
 from tkperf.page.view import build_view
-from tkperf.page.words.timeline import describe_timelines
+from tkperf.page.words.courses import describe_timelines
 from tkperf.render.export_markdown import render_markdown
 
 Generator = np.random.Generator

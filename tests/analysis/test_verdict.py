@@ -28,8 +28,8 @@ from tkperf.model.record import LeftOut, PurgeRecord, RunStatus, StepKind
 from tkperf.model.run_info import IMPORTED
 from tkperf.model.steady_state import judge
 from tkperf.page.marking import find_level
-from tkperf.page.remarks import BADGES
 from tkperf.page.verdict import NoteLevel, describe_verdict, level_of
+from tkperf.page.words.run import BADGES
 
 KINDS: tuple[type[VerdictCode], ...] = (
     ReasonCode, CheckCode, ComparisonCode, PlanCode, DeviceCode, HostCode, TuneCode, RestoreCode, StatusCode,

@@ -27,7 +27,7 @@ from tkperf.model.record import LeftOut, RunStatus
 from tkperf.page.check import build_check_page, describe_cells, name_columns
 from tkperf.page.marking import list_badges
 from tkperf.page.verdict import NoteLevel
-from tkperf.render.terminal.check import print_check
+from tkperf.render.terminal.page import print_check
 
 CLAIMS = """
 [[claim]]

@@ -17,8 +17,8 @@ from tkperf.analysis.verdict import judge_run
 from tkperf.cli.main import cli
 from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.record import RunStatus, StepKind
-from tkperf.page.remarks import find_badges
-from tkperf.page.words.flags import describe_counts
+from tkperf.page.words.run import find_badges
+from tkperf.page.words.uncertainty import describe_counts
 from tkperf.pipeline.api import run
 from tkperf.pipeline.following import read_overview
 from tkperf.runfile.reader import read_run

@@ -21,15 +21,14 @@ from tkperf.model.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.model.figures import matrix_keys
 from tkperf.model.quantity import PERCENTILES, QUANTITIES
 from tkperf.page.check import build_claims_page
+from tkperf.page.facts import typeset
 from tkperf.page.view import build_view
-from tkperf.page.wording import typeset
 from tkperf.page.words.conditions import ConditionGroup, find_conditions
-from tkperf.page.words.flags import describe_disturbances, mark
+from tkperf.page.words.uncertainty import describe_disturbances, mark
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import build_tables
-from tkperf.render.terminal.check import print_check
-from tkperf.render.terminal.page import print_page
+from tkperf.render.terminal.page import print_check, print_page
 from tkperf.runfile.reader import read_run
 
 

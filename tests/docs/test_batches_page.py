@@ -11,7 +11,7 @@ from tkperf.pipeline.batch.batch_file import BatchFile, DriveOfFile, parse_batch
 from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive
 from tkperf.pipeline.batch.outlook import look_out_batch
 from tkperf.pipeline.outlook import ASSUMED
-from tkperf.render.export_plan import render_batch_plan_json
+from tkperf.render.export_json import render_batch_plan_json
 
 PAGE = (Path(__file__).parents[2] / "docs/batches.md").read_text(encoding="utf-8")
 

@@ -27,8 +27,8 @@ from tkperf.model.steady_state import judge
 from tkperf.page.findings.build import build_findings
 from tkperf.page.findings.headlines import MOST, build_headlines
 from tkperf.page.findings.sections import describe_section
-from tkperf.page.remarks import find_badges, find_banners, group_warnings, summarise_warnings
 from tkperf.page.view import build_view
+from tkperf.page.words.run import find_badges, find_banners, group_warnings, summarise_warnings
 from tkperf.procedures import HDD_TESTS, SSD_TESTS
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown

@@ -28,7 +28,7 @@ from tkperf.page.comparison.page import build_comparison_page
 from tkperf.page.figures.timeline import Stretch, draw_test
 from tkperf.page.page import ChartView, ReportView, SectionView, TableView
 from tkperf.page.view import build_view
-from tkperf.page.words.flags import join_flags
+from tkperf.page.words.uncertainty import join_flags
 from tkperf.procedures import HDD_TESTS, SSD_TESTS, Test, load_profile
 from tkperf.procedures.profiles import Profile
 from tkperf.render.charts.draw import draw

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tkperf.page.wording import bind_units, typeset
+from tkperf.page.facts import bind_units, typeset
 
 
 @pytest.mark.parametrize(

@@ -31,12 +31,12 @@ from tkperf.model.quantity import (
 from tkperf.model.steady_state import Fit, judge
 from tkperf.model.units import KIB, format_block_size_kib, format_mix, format_number
 from tkperf.page.chart import Bars3D, Distribution
+from tkperf.page.facts import shorten
 from tkperf.page.naming import capitalise
 from tkperf.page.page import CellView, ChartView, ReportView, SectionView, TableView
 from tkperf.page.sections import describe_fit
 from tkperf.page.tables.sections import build_section_tables, merge_sections
 from tkperf.page.view import build_view
-from tkperf.page.wording import shorten
 from tkperf.procedures import HDD_TESTS, SSD_TESTS, load_profile
 from tkperf.procedures.latency import LatencyTable
 from tkperf.render.charts.axes import log_axis

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tkperf.render.terminal.blocks import (
+from tkperf.render.terminal.histories import (
     ASCII,
     UNICODE,
     blocks_for,

@@ -12,7 +12,6 @@ from tests.builders import run_info, simulate, view_of
 from tkperf.model.figures import FigureKind
 from tkperf.page.chart import Axis, Chart, Point
 from tkperf.page.page import ChartView, ReportView
-from tkperf.render.terminal.blocks import ASCII, UNICODE
 from tkperf.render.terminal.drawings import (
     draw_course,
     draw_histogram,
@@ -20,6 +19,7 @@ from tkperf.render.terminal.drawings import (
     spread_in_bins,
     spread_over,
 )
+from tkperf.render.terminal.histories import ASCII, UNICODE
 
 Charts = tuple[ChartView, ...]
 

@@ -18,8 +18,7 @@ from tkperf.page.plan import build_plan_page
 from tkperf.page.status import build_status
 from tkperf.pipeline.outlook import ASSUMED, look_out
 from tkperf.render.document import compose
-from tkperf.render.export_markdown import render_markdown
-from tkperf.render.markdown_text import inert
+from tkperf.render.export_markdown import inert, render_markdown
 from tkperf.render.pdf import set_document
 from tkperf.render.reports import render_html
 

@@ -18,8 +18,8 @@ import tkperf
 from tests.builders import run_info, simulate, view_of
 from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import judge
+from tkperf.page.facts import typeset
 from tkperf.page.view import build_view
-from tkperf.page.wording import typeset
 from tkperf.render.charts.draw import draw
 from tkperf.render.export_json import render_json
 from tkperf.render.export_markdown import render_markdown

@@ -37,7 +37,7 @@ from tkperf.model.record import (
 from tkperf.model.seconds import Seconds
 from tkperf.model.steady_state import judge
 from tkperf.model.workload import Access, Workload
-from tkperf.page.words.flags import describe_counts
+from tkperf.page.words.uncertainty import describe_counts
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import (

@@ -38,10 +38,10 @@ from tkperf.page.comparison.headline_charts import build_headline_charts
 from tkperf.page.comparison.tables import build_headline_table
 from tkperf.page.comparison.words import describe_loads, name_headlines, sort_headlines
 from tkperf.page.explanation import UNITS
+from tkperf.page.facts import format_moment
 from tkperf.page.figures.streams import find_time_unit
 from tkperf.page.marking import mark_charts
 from tkperf.page.page import ChartView, Note, NotesView, ReportView, TableView, TestView
-from tkperf.page.remarks import WarningGroup, leave_out_said
 from tkperf.page.verdict import (
     CLAIM_LEVELS,
     NoteLevel,
@@ -50,9 +50,8 @@ from tkperf.page.verdict import (
     level_of,
     word_verdict,
 )
-from tkperf.page.wording import format_moment
 from tkperf.page.words.conditions import find_conditions
-from tkperf.page.words.run import describe_sharing
+from tkperf.page.words.run import WarningGroup, describe_sharing, leave_out_said
 from tkperf.page.words.uncertainty import two_digits
 
 # More sentences or names make a verdict no clearer: the tables have all.

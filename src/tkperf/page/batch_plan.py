@@ -16,11 +16,10 @@ from tkperf.model.units import (
     list_names,
 )
 from tkperf.page.batch_consent import describe_groups, describe_sharing, fold_texts
-from tkperf.page.facts import SLOW_LINK
+from tkperf.page.facts import NOT_KNOWN_TEXT, SLOW_LINK
 from tkperf.page.page import Block, Note, NotesView, ReportView, TableView
 from tkperf.page.plan import describe_amounts, describe_clock, describe_conditions, describe_shares
 from tkperf.page.verdict import NoteLevel, Verdict, word_verdict
-from tkperf.page.wording import NOT_KNOWN_TEXT
 
 # More names, or reasons, make a verdict no clearer; the page has them all.
 _MOST_NAMED = 3

@@ -15,7 +15,7 @@ from tkperf.model.quantity import IOPS, THROUGHPUT
 from tkperf.model.units import NOT_MEASURED, format_number
 from tkperf.page.chart import AnyChart, Bucket, Distribution
 from tkperf.page.figures.response_times import find_buckets
-from tkperf.page.figures.seconds import (
+from tkperf.page.figures.timeline import (
     LATENCIES_OF_SECONDS,
     draw_any_seconds,
     find_flagged,
@@ -27,7 +27,7 @@ from tkperf.page.page import CellView, ScopeView, TableView
 from tkperf.page.scopes import ALL, IN_A_LINE, build_scopes, pack
 from tkperf.page.subject import SectionSubject
 from tkperf.page.tables.results import figure
-from tkperf.page.words.flags import describe_flags, explain_marks
+from tkperf.page.words.uncertainty import describe_flags, explain_marks
 
 # Rows for every minute of a day would fill the page with parts in which nothing happened.
 MOST_HOST_ROWS = 100

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from tkperf.page.words.flags import join_flags
+from tkperf.page.words.uncertainty import join_flags
 
 
 class Scale(StrEnum):

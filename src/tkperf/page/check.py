@@ -32,7 +32,6 @@ from tkperf.model.units import (
 )
 from tkperf.page.naming import name_figure, name_load
 from tkperf.page.page import ReportView, TableView
-from tkperf.page.remarks import find_badges, leave_out_said
 from tkperf.page.verdict import (
     CLAIM_LEVELS,
     NoteLevel,
@@ -41,7 +40,7 @@ from tkperf.page.verdict import (
     word_verdict,
 )
 from tkperf.page.words.conditions import find_cut_short, find_differences, find_remarks
-from tkperf.page.words.run import find_notices
+from tkperf.page.words.run import find_badges, find_notices, leave_out_said
 from tkperf.page.words.uncertainty import INTERVAL
 
 _SMALLEST_MARGIN = 0.05  # in percent

@@ -18,12 +18,14 @@ from tkperf.model.user_facts import (
     UserFacts,
 )
 from tkperf.page.facts import (
+    NOT_KNOWN_TEXT,
     MaybeFacts,
     capacity,
     describe_cpu,
     describe_data_pattern,
     describe_load_generator,
     describe_segments,
+    format_moment,
     keep_known,
     list_device_facts,
     list_purges,
@@ -34,7 +36,6 @@ from tkperf.page.facts import (
 from tkperf.page.figures.telemetry import describe_telemetry
 from tkperf.page.page import FactBlocks
 from tkperf.page.page_header import build_parameters, build_preconditioning
-from tkperf.page.wording import NOT_KNOWN_TEXT, format_moment
 from tkperf.page.words.run import describe_place
 from tkperf.procedures import SUITES, read_stored_profile
 

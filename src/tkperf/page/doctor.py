@@ -22,10 +22,9 @@ from tkperf.analysis.readiness import (
 )
 from tkperf.analysis.verdict import NamedReason
 from tkperf.model.units import format_count
-from tkperf.page.facts import SLOW_LINK, list_device_facts, word
+from tkperf.page.facts import NOT_KNOWN_TEXT, SLOW_LINK, list_device_facts, word
 from tkperf.page.page import Block, Note, NotesView, ReportView, TableView
 from tkperf.page.verdict import NoteLevel, Verdict, word_verdict
-from tkperf.page.wording import NOT_KNOWN_TEXT
 
 # Kind of a target with all facts.
 _BLOCK = "block device"

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tkperf.page.chart import AnyChart
+from tkperf.page.facts import shorten
 from tkperf.page.page import ChartView, ReportView
-from tkperf.page.remarks import BADGES
 from tkperf.page.verdict import NoteLevel, level_of
-from tkperf.page.wording import shorten
+from tkperf.page.words.run import BADGES
 
 _MOST_CHARACTERS = 40
 # Badges that say what was done, and badges that say a reason of the verdict, whose weight they have.

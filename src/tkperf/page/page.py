@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from tkperf.model.figures import Figure
 from tkperf.model.units import capital
 from tkperf.page.chart import AnyChart, Chart, Marked, Rule, Shade
-from tkperf.page.remarks import WarningGroup
 from tkperf.page.verdict import NoteLevel, Verdict
+from tkperf.page.words.run import WarningGroup
 
 Facts = tuple[tuple[str, str], ...]
 FactBlocks = tuple[tuple[str, Facts], ...]

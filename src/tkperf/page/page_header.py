@@ -15,7 +15,9 @@ from tkperf.model.user_facts import (
     SPONSOR,
     UserFacts,
 )
+from tkperf.page.explanation import describe_fill, describe_fill_load
 from tkperf.page.facts import (
+    NOT_KNOWN_TEXT,
     capacity,
     describe_cpu,
     describe_data_pattern,
@@ -23,6 +25,7 @@ from tkperf.page.facts import (
     describe_load_generator,
     describe_run_demand,
     describe_segments,
+    format_moment,
     keep_known,
     list_block_sizes,
     list_mixes,
@@ -32,9 +35,7 @@ from tkperf.page.facts import (
 )
 from tkperf.page.naming import name_axes, name_figure
 from tkperf.page.page import FactBlocks, Facts
-from tkperf.page.procedure_text import describe_fill, describe_fill_load
-from tkperf.page.wording import NOT_KNOWN_TEXT, format_moment
-from tkperf.page.words.steady_state import name_rounds
+from tkperf.page.words.courses import name_rounds
 
 DEMAND = "TC / QD"
 _ROUNDS = "Steady state"

@@ -18,10 +18,9 @@ from tkperf.analysis.outlook import (
 )
 from tkperf.analysis.verdict import VerdictCode
 from tkperf.model.units import NOT_MEASURED, format_capacity, format_count, format_durations
-from tkperf.page.facts import SLOW_LINK, describe_device
+from tkperf.page.facts import NOT_KNOWN_TEXT, SLOW_LINK, describe_device
 from tkperf.page.page import Note, NotesView, ReportView, TableView
 from tkperf.page.verdict import NoteLevel, Verdict, word_verdict
-from tkperf.page.wording import NOT_KNOWN_TEXT
 from tkperf.procedures import Circumstances
 
 # Browsers keep it at the beginning of a line.

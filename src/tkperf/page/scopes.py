@@ -34,13 +34,12 @@ from tkperf.model.quantity import (
     stats_of,
 )
 from tkperf.model.units import NOT_MEASURED, format_number
+from tkperf.page.facts import format_fact
 from tkperf.page.figures.response_times import LATENCY_MARKS, find_marks
 from tkperf.page.naming import capitalise
 from tkperf.page.page import Facts, PartsView, ScopeView, Stretches
 from tkperf.page.subject import MARKABLE, SectionSubject
-from tkperf.page.wording import format_fact
-from tkperf.page.words.flags import describe_disturbances
-from tkperf.page.words.uncertainty import INTERVAL, add_interval
+from tkperf.page.words.uncertainty import INTERVAL, add_interval, describe_disturbances
 
 SHOWN = {
     capitalise(quantity.title): quantity

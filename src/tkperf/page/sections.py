@@ -12,6 +12,7 @@ from tkperf.model.quantity import IOS, LATENCY_MAX, LATENCY_MEAN, PERCENTILES, c
 from tkperf.model.steady_state import Fit, SteadyStateVerdict
 from tkperf.model.units import NOT_MEASURED, format_number, unit_for_people
 from tkperf.page.chart import Distribution
+from tkperf.page.facts import describe_end, describe_state
 from tkperf.page.figures.build import build_figures, join_charts, open_at_spikes
 from tkperf.page.figures.response_times import find_buckets, find_marks
 from tkperf.page.page import ChartView, SectionView, TableView
@@ -23,9 +24,7 @@ from tkperf.page.tables.results import (
     directions_of,
     name_column,
 )
-from tkperf.page.wording import describe_end, describe_state
-from tkperf.page.words.steady_state import format_verdict_value
-from tkperf.page.words.timeline import describe_timelines
+from tkperf.page.words.courses import describe_timelines, format_verdict_value
 
 _SHOWN = (LATENCY_MEAN, *PERCENTILES, LATENCY_MAX, IOS)
 _COARSE = " Of single seconds histograms are kept in buckets of up to 1/16 of the response time."

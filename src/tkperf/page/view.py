@@ -6,38 +6,140 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from tkperf.analysis.characteristics import NO_BACKLOG
 from tkperf.analysis.claim_findings import Checked
 from tkperf.analysis.details import CellDetail, LoadsOfTest
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.analysis.selection import SelectedPart
 from tkperf.interop import TKPERF_PROFILE
+from tkperf.model.quantity import QUANTITIES
 from tkperf.model.telemetry.reading import Reading
-from tkperf.model.units import NOT_MEASURED, format_duration
+from tkperf.model.units import NOT_MEASURED, format_duration, format_exact, unit_for_people
 from tkperf.model.user_facts import NO_USER_FACTS, UserFacts
 from tkperf.page.cells import Cells, build_cell_charts
 from tkperf.page.check import answer_claims, build_claims_table
 from tkperf.page.disclosure import build_disclosure
-from tkperf.page.explanation import HEAT, explain
+from tkperf.page.explanation import HEAT, describe_procedure, explain
+from tkperf.page.facts import format_known_capacity, format_written
+from tkperf.page.figures.build import open_over_time
 from tkperf.page.figures.telemetry import find_section_courses, find_test_course
+from tkperf.page.findings import findings, headlines
+from tkperf.page.findings.headlines import find_highest_spikes
 from tkperf.page.marking import mark_charts
-from tkperf.page.opening import build_findings_views, build_headline_views, choose_story
-from tkperf.page.page import ReportView, TestView
+from tkperf.page.page import ChartView, FindingsView, HeadlineView, ReportView, TestView
 from tkperf.page.page_header import (
     build_page_header,
     describe_measured_device,
     describe_run,
     name_sheet,
 )
-from tkperf.page.procedure_text import describe_procedure
-from tkperf.page.remarks import find_badges, find_banners, group_warnings, summarise_warnings
 from tkperf.page.sections import build_section_view, build_selected_parts
 from tkperf.page.subject import SectionSubject, build_subjects
 from tkperf.page.verdict import describe_verdict
 from tkperf.page.whole_test import build_test_figures
-from tkperf.page.wording import format_known_capacity, format_written
-from tkperf.page.words.flags import describe_counts, describe_gaps
-from tkperf.page.words.run import describe_progress, describe_resumptions, describe_step_under_way
+from tkperf.page.words.run import (
+    describe_progress,
+    describe_resumptions,
+    describe_step_under_way,
+    find_badges,
+    find_banners,
+    group_warnings,
+    summarise_warnings,
+)
+from tkperf.page.words.uncertainty import describe_counts, describe_gaps
 from tkperf.procedures import ORDER_OF_TKPERF
+
+
+def build_headline_views(
+    result: RunResult, subjects: Mapping[str, Sequence[SectionSubject]]
+) -> tuple[HeadlineView, ...]:
+    """Return the headline figures, each with the key of its section and of the cell behind it, if any."""
+    titles = {test.name: test.title for test in result.tests}
+    views = []
+    for headline in headlines(result):
+        subject = next(
+            one for one in subjects[headline.test] if one.section.name == headline.section
+        )
+        of_figure = headline.workload is not None and headline.key in QUANTITIES
+        opens = subject.links.get(headline.workload, "") if of_figure and headline.workload else ""
+        exact = ""
+        if headline.value is not None:
+            exact = f"{format_exact(headline.value)} {unit_for_people(headline.unit)}".rstrip()
+        views.append(
+            HeadlineView(
+                label=headline.label,
+                text=headline.text,
+                exact=exact,
+                sure=headline.sure,
+                verdict=headline.verdict,
+                alarm=headline.alarm,
+                test=titles[headline.test],
+                section=subject.key,
+                cell=opens,
+            )
+        )
+    return tuple(views)
+
+
+def build_findings_views(result: RunResult) -> tuple[FindingsView, ...]:
+    """Return the sentences of each test that has any."""
+    found_in_run = findings(result)
+    return tuple(
+        FindingsView(
+            key=test.name,
+            title=test.title,
+            sentences=tuple((finding.text, finding.alarm) for finding in found),
+        )
+        for test in result.tests
+        if (found := [finding for finding in found_in_run if finding.test == test.name])
+    )
+
+
+def choose_story(
+    tests: Sequence[TestView],
+    results: Sequence[TestResult],
+    subjects: Mapping[str, Sequence[SectionSubject]],
+) -> ChartView | None:
+    """Return the chart that a reader should see first, as a copy with a key of its own; None without charts.
+
+    The highest periodic spikes come first, then a rate that changes over time, then a search for the highest rate;
+    else it is the first chart of the first test.
+    """
+    sections = {section.key: section for test in tests for section in test.sections}
+    spikes = find_highest_spikes(results)
+    if spikes is not None:
+        test, section, timeline = spikes
+        views = next(view for view in tests if view.key == test.name)
+        key = next(one.key for one in subjects[test.name] if one.section.name == section.name)
+        for chart in (*sections[key].charts, *views.charts, *views.course.charts):
+            if (opened := open_over_time(chart, {timeline.quantity})) is not None:
+                return _as_story(opened)
+    for asked in (_has_course, _is_search):
+        for subject in (one for of_test in subjects.values() for one in of_test):
+            drawn = sections.get(subject.key)
+            if drawn is not None and drawn.charts and asked(subject):
+                return _as_story(drawn.charts[0])
+    every = (chart for test in tests for section in test.sections for chart in section.charts)
+    first = next(every, None)
+    return None if first is None else _as_story(first)
+
+
+def _has_course(subject: SectionSubject) -> bool:
+    return (
+        not subject.section.plan.prepares
+        and len(subject.section.slices) > 1
+        and any(timeline.changes for timeline in subject.section.timelines)
+    )
+
+
+def _is_search(subject: SectionSubject) -> bool:
+    return any(one.key == NO_BACKLOG.key for one in subject.section.characteristics)
+
+
+def _as_story(chart: ChartView) -> ChartView:
+    others = tuple(replace(view, key=f"story-{view.key}") for view in chart.others)
+    return replace(chart, key=f"story-{chart.key}", below=False, others=others)
+
 
 # By profile; others have the order of the run.
 _ORDERS = {"tkperf-2.2": ORDER_OF_TKPERF, TKPERF_PROFILE: ORDER_OF_TKPERF}

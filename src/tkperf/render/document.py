@@ -11,9 +11,9 @@ import msgspec
 
 from tkperf.model.units import drop_controls
 from tkperf.page.chart import Chart
+from tkperf.page.facts import bind_units, shorten, typeset
 from tkperf.page.marking import find_level, list_stamp
 from tkperf.page.page import ChartView, FactBlocks, ReportView, TestView
-from tkperf.page.wording import bind_units, shorten, typeset
 from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import Spec
 from tkperf.render.fonts import FAMILY

@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from tkperf.model.units import drop_controls
 from tkperf.page.page import Block, FactBlocks, ReportView, SectionView, TableView, TestView
 from tkperf.page.verdict import NoteLevel
-from tkperf.render.markdown_text import inert as _text
-from tkperf.render.markdown_text import inert_line, render_rows
+
+
+def inert(value: object) -> str:
+    """Return text from outside, on one line and inert: no markup, HTML, link, mention, control character."""
+    if value is None:
+        return "not known"
+    line = " ".join(str(value).split())
+    visible = drop_controls(line)
+    # An invisible word joiner keeps wikis from making links and mentions.
+    unlinked = re.sub(r"(://|www\.|@)", "\\1\u2060", visible)
+    no_html = unlinked.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_{}\[\]|#!~])", r"\\\1", no_html)
+
+
+def inert_line(text: str) -> str:
+    """Return a line of its own; a line that begins with a dash would be an item of a list."""
+    return f"\\{inert(text)}" if text.startswith("-") else inert(text)
+
+
+def render_rows(
+    head: Sequence[str], rows: Sequence[Sequence[str]], bold: Sequence[Sequence[bool]] = ()
+) -> Iterator[str]:
+    """Yield the lines of a table, figures to the right; ``bold``: whether each cell is."""
+    yield f"| {' | '.join(map(inert, head))} |"
+    yield "|" + "---:|" * len(head)
+    for row, marks in zip(rows, bold or [(False,) * len(head)] * len(rows), strict=True):
+        cells = (
+            f"**{inert(cell)}**" if mark else inert(cell)
+            for cell, mark in zip(row, marks, strict=True)
+        )
+        yield f"| {' | '.join(cells)} |"
 
 
 def render_markdown(view: ReportView) -> str:
     """Return everything that Markdown can show of a page: the charts are left out."""
-    lines = [f"# {_text(view.title)}", ""]
-    lines += [f"{_text(line)}\n" for line in (view.subtitle, view.about) if line]
-    lines += [f"**{_text(view.verdict.text)}**", ""]
-    lines += [f"**{_text(banner)}**\n" for banner in view.banners]
+    lines = [f"# {inert(view.title)}", ""]
+    lines += [f"{inert(line)}\n" for line in (view.subtitle, view.about) if line]
+    lines += [f"**{inert(view.verdict.text)}**", ""]
+    lines += [f"**{inert(banner)}**\n" for banner in view.banners]
     lines += [
         *(f"{inert_line(sentence)}\n" for sentence in view.answer),
         *_headlines(view),
@@ -39,7 +69,7 @@ def _headlines(view: ReportView) -> Iterator[str]:
         yield from ("| | | | | |", "|---|---:|---|---|---|")
         for one in view.headlines:
             yield (
-                f"| {_text(one.label)} | **{_text(one.text)}** | {_text(one.sure)} | {_text(one.verdict)} | {_text(one.test)} |"
+                f"| {inert(one.label)} | **{inert(one.text)}** | {inert(one.sure)} | {inert(one.verdict)} | {inert(one.test)} |"
             )
         yield ""
 
@@ -47,8 +77,8 @@ def _headlines(view: ReportView) -> Iterator[str]:
 def _findings(view: ReportView) -> Iterator[str]:
     for test in view.findings:
         for sentence, alarm in test.sentences:
-            text = f"{_text(sentence)}."
-            yield f"- {_text(test.title)}: {f'**{text}**' if alarm else text}"
+            text = f"{inert(sentence)}."
+            yield f"- {inert(test.title)}: {f'**{text}**' if alarm else text}"
     yield ""
 
 
@@ -57,13 +87,13 @@ def _warnings(view: ReportView) -> Iterator[str]:
     if view.grouped_warnings:
         yield from (f"{view.warnings_line}:", "")
         for group in view.grouped_warnings:
-            yield from (f"- {group.title}: {_text(text)}" for text in group.texts)
+            yield from (f"- {group.title}: {inert(text)}" for text in group.texts)
         yield ""
 
 
 def _test(test: TestView) -> Iterator[str]:
-    yield from (f"## {_text(test.title)}", "")
-    yield from (f"- {name}: {_text(fact)}" for name, fact in test.facts)
+    yield from (f"## {inert(test.title)}", "")
+    yield from (f"- {name}: {inert(fact)}" for name, fact in test.facts)
     yield ""
     yield from _tables(test.tables)
     for section in test.sections:
@@ -73,10 +103,10 @@ def _test(test: TestView) -> Iterator[str]:
 
 def _section(test: TestView, section: SectionView) -> Iterator[str]:
     if section.title != test.title:
-        yield from (f"### {_text(section.title)}", "")
-    yield from (f"Steady state: **{_text(section.state)}**; {_text(section.summary)}", "")
+        yield from (f"### {inert(section.title)}", "")
+    yield from (f"Steady state: **{inert(section.state)}**; {inert(section.summary)}", "")
     if section.over_time:
-        yield from (f"- {_text(found)}" for found in section.over_time)
+        yield from (f"- {inert(found)}" for found in section.over_time)
         yield ""
     determination = () if section.determination is None else (section.determination,)
     yield from _tables((*determination, *section.tables))
@@ -84,7 +114,7 @@ def _section(test: TestView, section: SectionView) -> Iterator[str]:
 
 def _tables(tables: Iterable[TableView]) -> Iterator[str]:
     for table in tables:
-        yield from (_text(table.title), "")
+        yield from (inert(table.title), "")
         yield from render_rows(table.columns, table.rows, _find_failures(table))
         yield ""
         for note in table.notes:
@@ -101,9 +131,9 @@ def _blocks(blocks: Iterable[Block]) -> Iterator[str]:
         if isinstance(block, TableView):
             yield from _tables((block,))
             continue
-        yield from (_text(block.title), "")
+        yield from (inert(block.title), "")
         for note in block.notes:
-            yield f"- {'; '.join(_text(text) for text in (note.text, *note.details) if text)}"
+            yield f"- {'; '.join(inert(text) for text in (note.text, *note.details) if text)}"
             if note.command:
                 yield from ("", f"      {drop_controls(note.command)}", "")
         yield ""
@@ -111,11 +141,11 @@ def _blocks(blocks: Iterable[Block]) -> Iterator[str]:
 
 def _facts(blocks: FactBlocks) -> Iterator[str]:
     for title, facts in blocks:
-        yield from (f"### {_text(title)}", "")
+        yield from (f"### {inert(title)}", "")
         named = [(name, fact) for name, fact in facts if name]
         if named:
             yield from ("| | |", "|---|---|")
-            yield from (f"| {_text(name)} | {_text(fact)} |" for name, fact in named)
+            yield from (f"| {inert(name)} | {inert(fact)} |" for name, fact in named)
             yield ""
         for fact in (fact for name, fact in facts if not name):
-            yield from (_text(fact), "")
+            yield from (inert(fact), "")

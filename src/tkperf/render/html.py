@@ -15,9 +15,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from tkperf.model.errors import UsageError
+from tkperf.page.facts import typeset
 from tkperf.page.marking import find_keywords, list_badges, list_stamp
 from tkperf.page.page import ChartView, ReportView
-from tkperf.page.wording import typeset
 from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import BRIGHTER
 from tkperf.render.export_json import finite

@@ -9,17 +9,79 @@ Run as a module, this is the process that a ``Printer`` starts: a document comes
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import re
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from importlib import resources
+from types import ModuleType
+from typing import Any
 
 import typst
 
 from tkperf.model.units import drop_controls
-from tkperf.render.drawing import draw_all, load_vega
 from tkperf.render.fonts import FOLDER
 from tkperf.render.paper import Document, charts_of
+
+Spec = dict[str, object]
+_TWO_IN_VEGA = re.compile("[\U00010000-\U0010ffff]")
+
+
+@cache
+def load_vega() -> ModuleType:
+    """Load V8, which takes half a second and 100 MB, and draw something: only the first drawing is slow."""
+    fonts = resources.files("tkperf.render") / "templates/no-system-fonts.conf"
+    with _environment(
+        "FONTCONFIG_FILE", str(fonts)
+    ):  # typst in the same process may need the system's
+        import vl_convert  # noqa: PLC0415 - most reports are not printed
+
+        vl_convert.register_font_directory(str(FOLDER))
+        vl_convert.vegalite_to_svg({"mark": "point", "data": {"values": [{}]}})
+    return vl_convert
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
+
+
+def draw_all(specs: Sequence[Spec]) -> list[str]:
+    """Return the SVG of each chart."""
+    return [load_vega().vegalite_to_svg(_for_vega(spec)) for spec in specs]
+
+
+def draw_png(spec: Spec) -> bytes:
+    """Return a chart as a picture for slides and web pages."""
+    wide: Any = _for_vega(spec | {"width": 700})
+    picture: bytes = load_vega().vegalite_to_png(wide, scale=2.0)
+    return picture
+
+
+def _for_vega(value: object) -> Any:
+    """Return texts that vl-convert can draw.
+
+    A NUL in a text aborts the process. Vega may cut a character in half that JavaScript stores as two, and vl-convert
+    refuses the half. It has no letters for such characters, so they are spelled out.
+    """
+    if isinstance(value, str):
+        return _TWO_IN_VEGA.sub(lambda found: f"U+{ord(found[0]):X}", drop_controls(value))
+    if isinstance(value, dict):
+        return {key: _for_vega(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_for_vega(item) for item in value]
+    return value
+
 
 # Characters that neither Inter nor typst's own fonts have: all but Latin, Greek, Cyrillic, punctuation and a few signs.
 _OTHER_SCRIPT = re.compile(

@@ -113,8 +113,8 @@ class _Work(NamedTuple):
         """Print the page or the document, and write the files of the page."""
         from tkperf.render.export_markdown import render_markdown
         from tkperf.render.reports import render_html
-        from tkperf.render.terminal.check import print_check
         from tkperf.render.terminal.console import open_console
+        from tkperf.render.terminal.page import print_check
 
         if self.as_json:
             click.echo(render_json())

@@ -51,7 +51,7 @@ def _add(command: click.Command, device: str) -> None:
         from tkperf.cli.run_options import given_rates, rating_of, read_options
         from tkperf.pipeline.outlook import ASSUMED, look_out, probe_rates
         from tkperf.pipeline.run_plan import plan_run
-        from tkperf.render.export_plan import render_plan_json
+        from tkperf.render.export_json import render_plan_json
         from tkperf.render.terminal.plan import print_plan
 
         request, run_options = read_options(suite, options)
@@ -90,7 +90,7 @@ def _look_at_batch(name: str, suite: str | None, options: dict[str, Any]) -> Non
     from tkperf.cli.run_options import given_rates, rating_of
     from tkperf.pipeline.batch.outlook import look_out_batch
     from tkperf.pipeline.outlook import ASSUMED, probe_each_model
-    from tkperf.render.export_plan import render_batch_plan_json
+    from tkperf.render.export_json import render_batch_plan_json
     from tkperf.render.terminal.plan import print_batch_plan
 
     no_probe, as_json = options.pop("no_probe"), options.pop("as_json")

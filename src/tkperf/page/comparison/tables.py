@@ -30,10 +30,16 @@ from tkperf.page.comparison.words import (
     sort_headlines,
     sort_rows,
 )
-from tkperf.page.layout import arrange, listing_axes
+from tkperf.page.naming import arrange, listing_axes
 from tkperf.page.page import TableView
-from tkperf.page.words.flags import explain_marks, mark
-from tkperf.page.words.uncertainty import INTERVAL, describe_interval, describe_value, two_digits
+from tkperf.page.words.uncertainty import (
+    INTERVAL,
+    describe_interval,
+    describe_value,
+    explain_marks,
+    mark,
+    two_digits,
+)
 
 MOST_ACROSS = 6
 """Most runs with a column of their own; with more, a row gives the ends and the middle."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tkperf.analysis.timeline.findings import Timeline
 from tkperf.model.figures import Figure, FigureKind
 from tkperf.model.quantity import LATENCY_MAX
-from tkperf.page.figures import areas, cells, over_time, response_times
+from tkperf.page.figures import cells, over_time, response_times
 from tkperf.page.page import ChartView, TableView, Views
 from tkperf.page.subject import SectionSubject
 
@@ -42,8 +42,8 @@ BUILD: dict[FigureKind, Callable[[SectionSubject, Figure], Views]] = {
     FigureKind.SECONDS: over_time.show_seconds,
     FigureKind.HISTOGRAM: response_times.show_histogram,
     FigureKind.EXCEEDANCE: response_times.show_exceedance,
-    FigureKind.OVER_AREAS: areas.show_over_areas,
-    FigureKind.SPREAD: areas.show_spread,
+    FigureKind.OVER_AREAS: cells.show_over_areas,
+    FigureKind.SPREAD: cells.show_spread,
 }
 
 

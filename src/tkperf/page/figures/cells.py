@@ -1,11 +1,20 @@
-"""Tables and charts of a section's cells, the means over its window, by the axes by which workloads differ."""
+"""Tables and charts of cells: of a window's figures, and of the areas of a hard disk."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tkperf.analysis.axes import BLOCKS, DEPTH, JOBS, MIX, OFFERED, WorkloadAxis, find_axes
+from tkperf.analysis.axes import (
+    BLOCKS,
+    DEPTH,
+    JOBS,
+    MIX,
+    OFFERED,
+    WorkloadAxis,
+    find_axes,
+    place_of,
+)
 from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED, Characteristic
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.model.figures import Figure
@@ -14,6 +23,7 @@ from tkperf.model.workload import Workload
 from tkperf.page import chart as charts
 from tkperf.page.chart import (
     NEUTRAL,
+    Axis,
     Bars3D,
     Chart,
     Curve,
@@ -32,11 +42,18 @@ from tkperf.page.figures.curves import (
     describe_sure,
     flag,
 )
-from tkperf.page.layout import arrange
-from tkperf.page.naming import Naming, capitalise, describe_axes, describe_curves, list_words
+from tkperf.page.naming import (
+    Naming,
+    arrange,
+    capitalise,
+    describe_axes,
+    describe_curves,
+    find_naming,
+    list_words,
+)
 from tkperf.page.page import ChartView, Views
 from tkperf.page.subject import NO_LINKS, SectionSubject
-from tkperf.page.tables.results import build_listing, build_matrices
+from tkperf.page.tables.results import build_areas, build_listing, build_matrices
 
 OUTSTANDING = "Outstanding I/Os in total (TC x QD)"
 IDEAL = "ideal: all that is offered"
@@ -327,3 +344,58 @@ def order_axes(workloads: Iterable[Workload], axis: str = "") -> tuple[WorkloadA
     asked = (candidate for candidate in axes if candidate.key == axis)
     x = next(asked, BLOCKS if BLOCKS in axes else axes[0])
     return (x, *(axis for axis in axes if axis is not x))
+
+
+def show_over_areas(subject: SectionSubject, figure: Figure) -> Views:
+    section = subject.section
+    if not section.areas:
+        return
+    for quantity in find_quantities(figure.quantities):
+        if section.cells:
+            yield build_areas(subject, quantity)
+        points = [
+            (cell.workload, Point(area.number, cell.value(quantity), flag=flag(cell)))
+            for area in section.rounds
+            for cell in area.cells
+        ]
+        naming = find_naming(work for work, _ in points)
+        yield ChartView(
+            key="area",
+            text=f"{capitalise(quantity.title)} of every area from the start of the disk to its end.",
+            chart=Chart(
+                title=figure.title or f"{capitalise(quantity.label)} over area",
+                x=Axis(
+                    title="Area of the device (1 is its start)", domain=(0.5, section.areas + 0.5)
+                ),
+                y=Axis(title=quantity.title),
+                curves=build_curves(points, naming),
+                series=naming.title,
+            ),
+        )
+
+
+def show_spread(subject: SectionSubject, figure: Figure) -> Views:
+    section = subject.section
+    if not section.areas:
+        return
+    cells = [cell for area in section.rounds for cell in area.cells]
+    workloads = {cell.workload for cell in cells}
+    naming = find_naming(workloads)
+    ordered = sorted(workloads, key=lambda work: place_of(work, naming.axes[::-1]))
+    places = tuple(map(naming.name_of, ordered))
+    for quantity in find_quantities(figure.quantities):
+        points = tuple(
+            Point(naming.name_of(cell.workload), cell.value(quantity), flag=flag(cell))
+            for cell in cells
+        )
+        yield ChartView(
+            key="box",
+            text=f"Spread of {quantity.title} over the areas: median, quartiles, and whiskers to the "
+            "slowest and the fastest area.",
+            chart=Chart(
+                title=figure.title or f"{capitalise(quantity.label)}, spread over areas",
+                x=Axis(title=naming.title, scale=Scale.ORDINAL, places=places),
+                y=Axis(title=quantity.title),
+                curves=(Curve(points=points, mark=Mark.BOX),),
+            ),
+        )

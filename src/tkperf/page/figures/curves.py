@@ -24,8 +24,7 @@ from tkperf.model.units import KIB, NOT_MEASURED
 from tkperf.model.workload import Workload
 from tkperf.page.chart import DASH_COUNT, PALETTE, Curve, Mark, Point, warmth
 from tkperf.page.naming import Naming
-from tkperf.page.words.flags import Flagged, describe_flags
-from tkperf.page.words.uncertainty import describe_interval
+from tkperf.page.words.uncertainty import Flagged, describe_flags, describe_interval
 
 # The sizes of the specifications' matrices have the eight most distinct colours.
 _BLOCK_SIZES = {

@@ -38,7 +38,6 @@ from tkperf.page.chart import (
     SpotKind,
 )
 from tkperf.page.figures.curves import build_curves, flag
-from tkperf.page.figures.seconds import draw_seconds, find_recorded
 from tkperf.page.figures.streams import (
     MOST_SLICES_DRAWN,
     TOTAL_WRITTEN,
@@ -48,6 +47,7 @@ from tkperf.page.figures.streams import (
     over_time,
 )
 from tkperf.page.figures.telemetry import align, show_course_below
+from tkperf.page.figures.timeline import draw_seconds, find_recorded
 from tkperf.page.naming import (
     address,
     capitalise,

@@ -12,7 +12,7 @@ from tkperf.model.seconds import places_of_extremes
 from tkperf.page.chart import DASH_COUNT, Axis, Chart, Curve, Point, Scale
 from tkperf.page.figures.curves import colour_quantity, flag
 from tkperf.page.naming import address, describe_quantities
-from tkperf.page.words.flags import is_flagged
+from tkperf.page.words.uncertainty import is_flagged
 
 # A day of minutes fits in full. A longer stream has only the lowest and the highest of neighbours, or the page
 # of several days gets heavy.

@@ -23,10 +23,10 @@ from tkperf.page.chart import (
     Shade,
     ShadeKind,
 )
+from tkperf.page.facts import NOT_KNOWN_TEXT
 from tkperf.page.figures.streams import find_time_unit
 from tkperf.page.figures.timeline import MOST_DOTTED
 from tkperf.page.page import ChartView
-from tkperf.page.wording import NOT_KNOWN_TEXT
 
 _FLASH = "How much went to the flash?"
 # A drive of constant temperature has a level line, without magnification.

@@ -16,14 +16,12 @@ from tkperf.page.findings.choice import (
     find_shared,
 )
 from tkperf.page.findings.data import Finding
-from tkperf.page.findings.sections import describe_section
-from tkperf.page.findings.streams import describe_recovery
+from tkperf.page.findings.sections import describe_recovery, describe_section
 from tkperf.page.findings.words import name_direction, name_ios
 from tkperf.page.naming import name_blocks
-from tkperf.page.words.flags import describe_counts
+from tkperf.page.words.courses import describe_events, describe_excess
 from tkperf.page.words.run import describe_progress
-from tkperf.page.words.steady_state import describe_excess
-from tkperf.page.words.timeline import describe_events
+from tkperf.page.words.uncertainty import describe_counts
 
 # With more such sections, one sentence gives all their shares.
 _MOST_SHARES = 3

@@ -32,7 +32,7 @@ from tkperf.page.findings.choice import (
 from tkperf.page.findings.data import Headline
 from tkperf.page.findings.words import name_demand, say_value
 from tkperf.page.naming import name_figure
-from tkperf.page.words.timeline import describe_period
+from tkperf.page.words.courses import describe_period
 from tkperf.page.words.uncertainty import describe_share
 
 MOST = 6

@@ -24,13 +24,11 @@ from tkperf.model.quantity import (
 )
 from tkperf.model.units import NOT_MEASURED, format_exact, format_number, format_window
 from tkperf.model.workload import Workload
-from tkperf.page.layout import arrange
-from tkperf.page.naming import address, capitalise, describe_axes, name_within
+from tkperf.page.naming import address, arrange, capitalise, describe_axes, name_within
 from tkperf.page.page import TableView
 from tkperf.page.subject import MARKABLE, NO_LINKS, SectionSubject
-from tkperf.page.words.flags import explain_marks, mark
 from tkperf.page.words.run import describe_stream
-from tkperf.page.words.uncertainty import MEANING, describe_value, summarise
+from tkperf.page.words.uncertainty import MEANING, describe_value, explain_marks, mark, summarise
 
 # Colours follow the logarithm if the greatest value is more than this many times the least.
 WIDE_RANGE = 20.0

@@ -20,7 +20,6 @@ from tkperf.page.chart import (
 from tkperf.render.charts.axes import CLOCK, draw_place_axis, draw_value_axis
 from tkperf.render.charts.bars_3d import draw_bars
 from tkperf.render.charts.distribution import draw_distribution
-from tkperf.render.charts.ends import find_ends, name_ends, order_by_ends
 from tkperf.render.charts.frame import (
     DASHES,
     FLAGGED,
@@ -35,7 +34,10 @@ from tkperf.render.charts.frame import (
     Spec,
     build_frame,
     find_colour,
+    find_ends,
     name_channel,
+    name_ends,
+    order_by_ends,
     tooltip,
 )
 from tkperf.render.charts.rows import CurveGroup, build_rule_row, group_curves, is_sorted

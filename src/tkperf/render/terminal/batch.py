@@ -15,8 +15,8 @@ from tkperf.model.units import format_count
 from tkperf.page.batch_progress import BatchProgressView
 from tkperf.page.page import TableView
 from tkperf.page.verdict import NoteLevel
-from tkperf.render.terminal.blocks import ASCII, BlockLetters, blocks_for
 from tkperf.render.terminal.console import LEVEL_STYLES
+from tkperf.render.terminal.histories import ASCII, BlockLetters, blocks_for
 from tkperf.render.terminal.page import choose_columns
 from tkperf.render.terminal.progress import format_end
 

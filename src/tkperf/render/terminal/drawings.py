@@ -12,8 +12,16 @@ from rich.text import Text
 from tkperf.model.figures import FigureKind
 from tkperf.page.chart import Axis, Chart, Curve, Distribution, Point
 from tkperf.page.page import ChartView
-from tkperf.render.terminal.blocks import BlockLetters, blocks_for, columns, mean, sparkline
-from tkperf.render.terminal.histories import Grid, draw_grid, format_short
+from tkperf.render.terminal.histories import (
+    BlockLetters,
+    Grid,
+    blocks_for,
+    columns,
+    draw_grid,
+    format_short,
+    mean,
+    sparkline,
+)
 
 WIDEST = 100
 _MOST_BARS = 60

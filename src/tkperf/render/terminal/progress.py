@@ -11,8 +11,14 @@ from rich.text import Text
 
 from tkperf.model.units import format_number, on_one_line
 from tkperf.page.progress import ProgressView, Share, WindowSoFar
-from tkperf.render.terminal.blocks import ASCII, BlockLetters, blocks_for, share_bar, sparkline
-from tkperf.render.terminal.histories import draw_histories
+from tkperf.render.terminal.histories import (
+    ASCII,
+    BlockLetters,
+    blocks_for,
+    draw_histories,
+    share_bar,
+    sparkline,
+)
 
 _MOST_LINES_OF_A_REMARK = 3
 _LABEL = 8
