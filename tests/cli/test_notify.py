@@ -6,6 +6,7 @@ import email
 import email.policy
 import re
 import socketserver
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -200,10 +201,46 @@ def test_trouble_with_a_mail_changes_nothing_else(
     def fails(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("tkperf.cli.ending._send", fails)
+    monkeypatch.setattr("tkperf.cli.ending.send_mail", fails)
     told = tmp_path / "told"
     ran = run(tmp_path, "-m", "me@example.org", "--notify-command", f"touch {told}")
     assert ran.exit_code == 0, ran.output
     assert "the mail to me@example.org was not sent" in ran.stderr
     assert f"report:   {tmp_path}/mailed.html" in ran.stderr
     assert told.exists()
+
+
+def run_a_batch(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    drives = ["sim:sata-ssd", "sim:client-tlc"]
+    words = ["batch", "mailed", "ssd", *drives, "--profile", "quick", "-q", "-ssdt", "iops"]
+    return subprocess.run(
+        [sys.executable, "-m", "tkperf", *words, "--output", folder, *options],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+def test_the_outcome_of_a_batch_is_mailed(tmp_path: Path, mailbox: Mailbox) -> None:
+    """In a few lines, once for all drives; the command gets the book."""
+    server = f"127.0.0.1:{mailbox.server_address[1]}"
+    command = f"sh -c 'echo {{name}} {{status}} {{run_file}} > {tmp_path}/said'"
+    ran = run_a_batch(tmp_path, "-m", "me@example.org", "-s", server, "--notify-command", command)
+    assert ran.returncode == 0, ran.stderr
+    message = email.message_from_bytes(mailbox.mail, policy=email.policy.default)
+    assert message["Subject"] == "tkperf: mailed complete"
+    assert message["To"] == "me@example.org"
+    body = message.get_body(("plain",))
+    assert body is not None
+    lines = body.get_content().splitlines()
+    assert lines[0].startswith("mailed: ")
+    assert len(lines) <= 12
+    (page,) = message.iter_attachments()
+    assert page.get_filename() == "mailed.html"
+    assert "mailed-02" in page.get_content()
+    assert (tmp_path / "said").read_text() == f"mailed complete {tmp_path}/mailed.batch\n"
+
+
+def test_a_batch_without_its_mail_server(tmp_path: Path) -> None:
+    """A failed notification changes nothing but a line on stderr."""
+    ran = run_a_batch(tmp_path, "-m", "me@example.org", "-s", "127.0.0.1:1")
+    assert ran.returncode == 0
+    assert "warning: the mail to me@example.org was not sent through 127.0.0.1:1" in ran.stderr

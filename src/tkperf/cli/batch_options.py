@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from tkperf.cli.run_options import RunOptions, rating_of
+from tkperf.cli.run_options import RunOptions, check_notification, rating_of
 from tkperf.cli.session import Leaving
 from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import UsageError
@@ -29,7 +29,8 @@ class BatchOptions:
         like: earlier run of the same model, for estimates.
 
     Raises:
-        UsageError: NAME cannot be a file name, or options contradict each other.
+        UsageError: NAME cannot be a file name, options contradict each other, or the notification asked for is
+            not possible.
     """
 
     name: str
@@ -43,6 +44,12 @@ class BatchOptions:
     verbose: bool = False
     no_report: bool = False
     detach: bool = False
+    mail: str | None = None
+    mail_from: str | None = None
+    smtp: str | None = None
+    smtp_tls: str = "none"
+    smtp_plain_login: bool = False
+    notify_command: str | None = None
     rated: str | None = None
     warranty_years: float | None = None
     rate: str | None = None
@@ -56,6 +63,7 @@ class BatchOptions:
                 f"--detach leaves the terminal, so --progress {self.progress} has nowhere to go: "
                 f"follow the batch with tkperf attach {self.path} --progress {self.progress}"
             )
+        check_notification(self)
         # A mistake in an estimate is this call's, and not one of each drive.
         options = self.of_run(self.name)
         rating_of(options)

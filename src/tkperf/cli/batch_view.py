@@ -213,10 +213,15 @@ def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
 def print_answer(state: BatchState, options: BatchOptions) -> int:
     """Print what the batch came to, and write its page and those of its drives; return its exit code."""
     from tkperf.cli.batch_answer import end_batch  # noqa: PLC0415 - it loads what only answers need
+    from tkperf.cli.batch_ending import describe_outcome, notify_of_batch  # noqa: PLC0415
+    from tkperf.page.batch_answer import build_batch_mail  # noqa: PLC0415
 
     try:
         answer = end_batch(state, options)
     except (TkperfError, KeyboardInterrupt) as error:  # all runs are in their files
-        complain(f"tkperf: no results are shown: {error or 'stopped by the user'}")
+        reason = f"no results are shown: {error or 'stopped by the user'}"
+        complain(f"tkperf: {reason}")
+        notify_of_batch(options, state, (f"{state.name}: {describe_outcome(state)}", reason))
         return exit_code_of(state)
+    notify_of_batch(options, state, build_batch_mail(answer))
     return exit_code_of(state, claims_pass=answer.passes)

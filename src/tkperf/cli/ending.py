@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult
 from tkperf.cli.output import write_output
-from tkperf.cli.run_options import RunOptions, smtp_login
+from tkperf.cli.run_options import Notification, RunOptions, smtp_login
 from tkperf.cli.streams import complain, ended_by_signals, warning_of
 from tkperf.model.errors import EngineError, UsageError, reason_of
 from tkperf.model.units import format_capacity
@@ -171,10 +171,15 @@ def notify(options: RunOptions, result: RunResult, page: Page) -> None:
     """
     if options.mail is not None:
         with warning_of(f"the mail to {options.mail} was not sent through {options.smtp}"):
-            _send(options, build_mail(options, result, page))
+            send_mail(options, build_mail(options, result, page))
     if options.notify_command is not None:
+        values = {
+            "{name}": options.name,
+            "{status}": result.status.value,
+            "{run_file}": str(options.run_path.resolve()),
+        }
         with warning_of("--notify-command did not end"):
-            _run(options.notify_command, options, result)
+            run_notify_command(options.notify_command, values)
 
 
 def build_mail(options: RunOptions, result: RunResult, page: Page) -> EmailMessage:
@@ -198,16 +203,24 @@ def build_mail(options: RunOptions, result: RunResult, page: Page) -> EmailMessa
             continue
         left_bytes -= len(content)
         attached.append((name, kind, content))
+    subject = f"{result.info.name} {result.status.value}"
+    lines = (render_markdown(build_view(result)), *missing)
+    message = begin_mail(options, subject, "\n".join(lines))
+    for name, kind, content in attached:
+        maintype, subtype = kind.split("/")
+        message.add_attachment(content, maintype=maintype, subtype=subtype, filename=name)
+    return message
+
+
+def begin_mail(options: Notification, subject: str, text: str) -> EmailMessage:
+    """Return a mail with nothing attached."""
     message = EmailMessage()
-    message["Subject"] = f"tkperf: {result.info.name} {result.status.value}"
+    message["Subject"] = f"tkperf: {subject}"
     message["From"] = options.mail_from or f"tkperf@{os.uname().nodename}"
     message["To"] = options.mail
     message["Date"] = format_datetime(datetime.now(UTC))
     message["Message-ID"] = make_msgid(domain=os.uname().nodename)
-    message.set_content("\n".join((render_markdown(build_view(result)), *missing)))
-    for name, kind, content in attached:
-        maintype, subtype = kind.split("/")
-        message.add_attachment(content, maintype=maintype, subtype=subtype, filename=name)
+    message.set_content(text)
     return message
 
 
@@ -217,7 +230,8 @@ def _encoded(page: Page) -> bytes:
     return page.encode()
 
 
-def _send(options: RunOptions, message: EmailMessage) -> None:
+def send_mail(options: Notification, message: EmailMessage) -> None:
+    """Send a mail through the server of the options. Raises an error of any kind."""
     import smtplib  # noqa: PLC0415 - few need it
     import ssl  # noqa: PLC0415
 
@@ -259,13 +273,8 @@ def _log_in(server: smtplib.SMTP, user: str, password: str) -> None:
     raise UsageError(f"the server did not take TKPERF_SMTP_USER and TKPERF_SMTP_PASSWORD: {reason}")
 
 
-def _run(command: str, options: RunOptions, result: RunResult) -> None:
-    """Run the user's command, with the run's values in place of its placeholders."""
-    values = {
-        "{name}": options.name,
-        "{status}": result.status.value,
-        "{run_file}": str(options.run_path.resolve()),
-    }
+def run_notify_command(command: str, values: Mapping[str, str]) -> None:
+    """Run the user's command, with values in place of its placeholders."""
     words = shlex.split(command)
     for placeholder, value in values.items():
         words = [word.replace(placeholder, value) for word in words]

@@ -40,7 +40,7 @@ from tkperf.model.input_files import is_toml_path
 on_test = partial(HeadedOption, Heading.TEST)
 on_target = partial(HeadedOption, Heading.TARGET)
 _on_output = partial(HeadedOption, Heading.OUTPUT)
-_on_mail = partial(HeadedOption, Heading.MAIL)
+on_mail = partial(HeadedOption, Heading.MAIL)
 _for_tkperf = partial(HeadedOption, Heading.TKPERF)
 
 json_option = click.option(
@@ -203,25 +203,25 @@ VERBOSE = _on_output(
 # The views of a run, and the notification of its end.
 VIEWS = (
     PROGRESS,
-    _on_mail(
+    on_mail(
         "-m", "--mail", metavar="ADDRESS",
         help="Mail results, report and run file to this address when the run has ended.",
     ),
-    _on_mail("--mail-from", metavar="ADDRESS", help="Sender of the mail."),
-    _on_mail(
+    on_mail("--mail-from", metavar="ADDRESS", help="Sender of the mail."),
+    on_mail(
         "-s", "--smtp", metavar="HOST[:PORT]",
         help="Mail server; default localhost. User and password: TKPERF_SMTP_USER, "
         "TKPERF_SMTP_PASSWORD in the environment.",
     ),
-    _on_mail(
+    on_mail(
         "--smtp-tls", type=click.Choice(["none", "starttls", "tls"]), default="none", show_default=True,
         help="How the connection to the mail server is encrypted.",
     ),
-    _on_mail(
+    on_mail(
         "--smtp-plain-login", is_flag=True,
         help="Send user and password without encryption: anyone on the way can read them.",
     ),
-    _on_mail(
+    on_mail(
         "--notify-command", metavar="COMMAND",
         help="Run this when the run has ended; {name}, {status}, {run_file} are filled in.",
     ),

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, fields
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tkperf.analysis.outlook import Outlook, Rates
 from tkperf.device.raid.config import load_raid_config
@@ -27,6 +27,23 @@ from tkperf.pipeline.outlook import (
 from tkperf.pipeline.request import RunRequest, require_name
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.system.process import find_program
+
+
+class Notification(Protocol):
+    """Options of the notification at the end of a run or batch."""
+
+    @property
+    def mail(self) -> str | None: ...
+    @property
+    def mail_from(self) -> str | None: ...
+    @property
+    def smtp(self) -> str | None: ...
+    @property
+    def smtp_tls(self) -> str: ...
+    @property
+    def smtp_plain_login(self) -> bool: ...
+    @property
+    def notify_command(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +82,7 @@ class RunOptions:
     def __post_init__(self) -> None:
         require_name(self.name)
         self._check_views()
-        self._check_notification()
+        check_notification(self)
         if self.rate is not None and self.like is not None:
             raise UsageError("--rate and --like exclude each other: give one of them")
         if self.warranty_years is not None and "DWPD" not in (self.rated or "").upper():
@@ -78,27 +95,6 @@ class RunOptions:
                 f"follow the run with tkperf attach {self.run_path} --progress {self.progress}"
             )
 
-    def _check_notification(self) -> None:
-        """Check the notification now: a mistake must not show only after 30 hours."""
-        for option, address in (("--mail", self.mail), ("--mail-from", self.mail_from)):
-            if address is not None and not _is_mail_address(address):
-                raise UsageError(f"{option} '{address}' is not a mail address")
-        if self.smtp is not None and not _is_server(self.smtp):
-            raise UsageError(f"--smtp '{self.smtp}' is not HOST or HOST:PORT")
-        in_clear = self.smtp_tls == "none" and not self.smtp_plain_login
-        if self.mail is not None and in_clear and smtp_login() is not None:
-            raise UsageError(
-                "TKPERF_SMTP_PASSWORD would be sent in clear: give --smtp-tls starttls or tls, or "
-                "--smtp-plain-login if it may be"
-            )
-        if self.notify_command is not None:
-            try:
-                words = shlex.split(self.notify_command)
-            except ValueError as error:
-                raise UsageError(f"--notify-command '{self.notify_command}': {error}") from None
-            if not words or find_program(words[0]) is None:
-                raise UsageError(f"--notify-command '{self.notify_command}': no such program")
-
     @property
     def run_path(self) -> Path:
         return self.folder / f"{self.name}{RUN_FILE_SUFFIX}"
@@ -110,6 +106,32 @@ class RunOptions:
     @property
     def log_path(self) -> Path:
         return self.folder / f"{self.name}.log"
+
+
+def check_notification(options: Notification) -> None:
+    """Check the notification now: a mistake must not show only after 30 hours.
+
+    Raises:
+        UsageError: it is not possible.
+    """
+    for option, address in (("--mail", options.mail), ("--mail-from", options.mail_from)):
+        if address is not None and not _is_mail_address(address):
+            raise UsageError(f"{option} '{address}' is not a mail address")
+    if options.smtp is not None and not _is_server(options.smtp):
+        raise UsageError(f"--smtp '{options.smtp}' is not HOST or HOST:PORT")
+    in_clear = options.smtp_tls == "none" and not options.smtp_plain_login
+    if options.mail is not None and in_clear and smtp_login() is not None:
+        raise UsageError(
+            "TKPERF_SMTP_PASSWORD would be sent in clear: give --smtp-tls starttls or tls, or "
+            "--smtp-plain-login if it may be"
+        )
+    if options.notify_command is not None:
+        try:
+            words = shlex.split(options.notify_command)
+        except ValueError as error:
+            raise UsageError(f"--notify-command '{options.notify_command}': {error}") from None
+        if not words or find_program(words[0]) is None:
+            raise UsageError(f"--notify-command '{options.notify_command}': no such program")
 
 
 def read_options(suite: str, options: dict[str, Any]) -> tuple[RunRequest, RunOptions]:

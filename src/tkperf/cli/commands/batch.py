@@ -11,15 +11,12 @@ from click.shell_completion import CompletionItem
 from tkperf.cli.calling import Command, CommandGroup, offer
 from tkperf.cli.commands.suites import hdd, ssd
 from tkperf.cli.kinds import Device, InputFile, offer_files
-from tkperf.cli.options import SuiteCommand, on_target, on_test
+from tkperf.cli.options import SuiteCommand, on_mail, on_target, on_test
 
 FILE = "BATCH.toml"
 _GIVEN = f"{__name__}.file"
-# One drive is confirmed by its own identifier, one run has its own mail; the rest is the same for many drives.
-_OF_ONE_RUN = (
-    "name", "device", "force", "yes_destroy", "strict",
-    "mail", "mail_from", "smtp", "smtp_tls", "smtp_plain_login", "notify_command",
-)  # fmt: skip
+# Of these a batch has its own, or none; the rest is the same for many drives.
+_OF_ONE_RUN = ("name", "device", "force", "yes_destroy", "strict", "mail", "notify_command")
 _OF_ALL = (
     on_test(
         "--parallel", metavar="auto|all|N",
@@ -54,6 +51,15 @@ _OF_ALL = (
         "--yes-destroy-file", metavar="FILE", type=InputFile(),
         help="Confirm beforehand, by a file with a line for each drive: its serial number, or its path if it "
         "has none. It must be yours or root's, and only you may write it.",
+    ),
+    on_mail(
+        "-m", "--mail", metavar="ADDRESS",
+        help="Mail the outcome to this address when the batch has ended, in twelve lines at most.",
+    ),
+    on_mail(
+        "--notify-command", metavar="COMMAND",
+        help="Run this when the batch has ended; {name}, {status}, {run_file} are filled in: NAME, complete or "
+        "the number of drives that are done, the path of NAME.batch.",
     ),
 )  # fmt: skip
 
@@ -198,6 +204,7 @@ def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] 
 _OF_CALL = (
     "rated", "warranty_years", "rate", "like", "folder", "description", "feature_matrix",
     "progress", "detach", "verbose", "no_report", "quiet", "debug",
+    "mail_from", "smtp", "smtp_tls", "smtp_plain_login",
 )  # fmt: skip
 
 
