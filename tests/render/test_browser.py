@@ -147,7 +147,14 @@ def test_a_figure_on_top_opens_what_is_behind_it(visit: Visit) -> None:
     """And has all its digits where it is pointed at; closed, the keyboard is where it was."""
     visit.open()
     figure = visit.page.locator(".headlines button").first
-    exact = visit.page.locator(".headlines .figure").first.get_attribute("title")
+    exact = visit.page.locator(".headlines dd.figure").first.get_attribute("title")
+    size, label = (
+        visit.page.locator(f".headlines {where}").first.evaluate(
+            "each => getComputedStyle(each).fontSize"
+        )
+        for where in ("dt .figure", "dt")
+    )
+    assert size == label
     assert exact is not None
     assert exact.endswith(" IOPS")
     figure.click()
