@@ -13,6 +13,7 @@ from tkperf.analysis.claim_findings import ClaimState
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.device.raid.config import load_raid_config
+from tkperf.pipeline.batch.batch_file import read_batch_file
 from tkperf.procedures import load_profile
 
 EXAMPLES = Path(__file__).parents[2] / "docs/examples"
@@ -35,6 +36,12 @@ def test_the_profile_is_a_profile() -> None:
     profile = load_profile(str(EXAMPLES / "profile.toml"))
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=profile)
     assert [test.test.name for test in plan.tests] == ["iops", "lat"]
+
+
+def test_the_batch_is_a_batch_file() -> None:
+    draft = read_batch_file(EXAMPLES / "batch.toml")
+    assert len(draft.drives) == 4
+    assert draft.claims_path == EXAMPLES / "claims.toml"
 
 
 def test_the_claims_are_claims(tmp_path: Path) -> None:

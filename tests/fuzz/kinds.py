@@ -8,7 +8,7 @@ import lzma
 import random
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -31,11 +31,15 @@ from tkperf.device.raid.config import load_raid_config
 from tkperf.engine.fio_output import DocumentSplitter, build_sample, parse_document
 from tkperf.interop.fio_jobfile.convert import convert_job_file
 from tkperf.interop.tkperf_xml import parse_tkperf_xml
+from tkperf.model.batch import DriveShown
 from tkperf.model.measurement import NO_IO, Measurement, Sample
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import PurgeRecord, RunStatus, RunWarning, StepKind
 from tkperf.model.steady_state import judge
 from tkperf.page.view import build_view
+from tkperf.pipeline.batch.batch_file import parse_batch_file
+from tkperf.pipeline.batch.consent_file import find_faults
+from tkperf.pipeline.batch.drives import DriveFinder
 from tkperf.procedures import (
     TESTS,
     Circumstances,
@@ -277,9 +281,36 @@ def _read_job_file(data: bytes) -> None:
     convert_job_file(data.decode(errors="replace"), file="a.fio", name="mine")
 
 
+def _batch_files() -> tuple[bytes, ...]:
+    return ((Path(__file__).parents[2] / "docs/examples/batch.toml").read_bytes(),)
+
+
+def _read_batch_file(data: bytes) -> None:
+    draft = parse_batch_file(data.decode(errors="replace"), Path("/nowhere/batch.toml"))
+    nowhere = Path("/nowhere")
+    replace(draft, claims_path=None).settle(
+        "n", DriveFinder(folder=nowhere, sys_root=nowhere, dev_root=nowhere)
+    )
+
+
+def _consent_files() -> tuple[bytes, ...]:
+    return (b"# all\nPHYH850500YA960L\n/dev/loop3  # the last one\n",)
+
+
+def _read_consent_file(data: bytes) -> None:
+    names = ("PHYH850500YA960L", "/dev/loop3")
+    shown = [
+        DriveShown(number=n, name=f"n-{n}", path="/dev/loop3", capacity_bytes=1, confirm_id=name)
+        for n, name in enumerate(names, start=1)
+    ]
+    list(find_faults(data.decode(errors="replace"), shown))
+
+
 KINDS = {
     "run-file": Kind(try_case=_run_file),
     "claims": _text(lambda: (CLAIMS,), _read_claims),
+    "batch": _text(_batch_files, _read_batch_file),
+    "consent-file": _text(_consent_files, _read_consent_file),
     "profile": _text(_profiles, _read_profile),
     "workload": _text(lambda: (EVERYTHING.encode(),), _read_workload),
     "raid.json": _text(lambda: (RAID,), _read_raid),
