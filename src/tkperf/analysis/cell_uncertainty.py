@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.results import CellResult, CellUncertainty, SectionResult
@@ -63,10 +63,20 @@ def _is_one(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
     )
 
 
+Wanted = Callable[[SectionResult, Workload], bool]
+
+
+def want_all(_section: SectionResult, _workload: Workload) -> bool:
+    return True
+
+
 def with_uncertainty(
-    section: SectionResult, steps: Sequence[StepRecord], seconds: Mapping[int, Seconds]
+    section: SectionResult,
+    steps: Sequence[StepRecord],
+    seconds: Mapping[int, Seconds],
+    wanted: Wanted = want_all,
 ) -> SectionResult:
-    """Return the section; each of its cells has the uncertainties of its figures.
+    """Return the section; each of its cells that is ``wanted`` has the uncertainties of its figures.
 
     Args:
         section: the section.
@@ -91,7 +101,7 @@ def with_uncertainty(
                     whole=whole,
                 ),
             )
-            if cell.workload in of_cells
+            if cell.workload in of_cells and wanted(section, cell.workload)
             else cell
             for cell in section.cells
         ),

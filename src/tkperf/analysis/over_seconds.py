@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tkperf.analysis.cell_uncertainty import needs_seconds, with_uncertainty
+from tkperf.analysis.cell_uncertainty import Wanted, needs_seconds, want_all, with_uncertainty
 from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
@@ -128,13 +128,18 @@ class Opened(Protocol):
     def seconds(self, test: TestRecord, /) -> Sequence[Seconds]: ...
 
 
-def analyse_opened(opened: Opened, record: RunRecord) -> RunResult:
-    """Return the results of a record with the findings from its seconds; warnings name unreadable seconds, too."""
-    result = with_seconds(analyse(record), record, opened.seconds)
+def analyse_opened(opened: Opened, record: RunRecord, wanted: Wanted = want_all) -> RunResult:
+    """Return the results of a record with the findings from its seconds; warnings name unreadable seconds, too.
+
+    Uncertainties take about half of the time: only figures of ``wanted`` workloads have them.
+    """
+    result = with_seconds(analyse(record), record, opened.seconds, wanted)
     return replace(result, left_out=tuple(opened.left_out))
 
 
-def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
+def with_seconds(
+    result: RunResult, record: RunRecord, read: Read, wanted: Wanted = want_all
+) -> RunResult:
     """Return the result with the uncertainty of its figures, and findings in the seconds of unbroken workloads.
 
     Args:
@@ -144,7 +149,7 @@ def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
     tests = {test.name: test for test in record.tests}
     found = tuple(
         with_characteristics(
-            replace(test, sections=_sections(test.sections, tests[test.name], read))
+            replace(test, sections=_sections(test.sections, tests[test.name], read, wanted))
         )
         if test.name in tests
         else test
@@ -154,7 +159,7 @@ def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
 
 
 def _sections(
-    sections: Sequence[SectionResult], test: TestRecord, read: Read
+    sections: Sequence[SectionResult], test: TestRecord, read: Read, wanted: Wanted
 ) -> tuple[SectionResult, ...]:
     steps = {
         section.name: [step for step in test.steps if step.section == section.name]
@@ -166,16 +171,19 @@ def _sections(
     )
     kept = read(test) if asked else ()  # the slowest part
     by_step = dict(zip(map(id, test.steps), kept, strict=False))
-    return tuple(_section(section, steps[section.name], by_step) for section in sections)
+    return tuple(_section(section, steps[section.name], by_step, wanted) for section in sections)
 
 
 def _section(
-    section: SectionResult, steps: Sequence[StepRecord], by_step: dict[int, Seconds]
+    section: SectionResult,
+    steps: Sequence[StepRecord],
+    by_step: dict[int, Seconds],
+    wanted: Wanted,
 ) -> SectionResult:
     if unbroken := _unbroken_steps(steps):
         timelines = (*section.timelines, *_find(section, unbroken, by_step))
         section = replace(section, timelines=timelines)
-    return with_uncertainty(with_waits(section, steps, by_step), steps, by_step)
+    return with_uncertainty(with_waits(section, steps, by_step), steps, by_step, wanted)
 
 
 def _unbroken_steps(of_section: Sequence[StepRecord]) -> tuple[StepRecord, ...]:

@@ -127,6 +127,10 @@ def write_batch(path: Path, files: BatchFiles, claims_file: Path | None = None) 
             require_packages()
         printer = stack.enter_context(start_printer()) if files.pdf else None
         answer = read_batch_answer(path, claims_file)
+        if files.html is not None:
+            answer = with_reports(answer, files.html.parent)
+        paged = files.html or files.pdf or files.markdown
+        page = build_batch_page(answer) if paged else None
         tables = tuple(build_batch_tables(answer)) if files.csv_folder else ()
         csv_files = files_in(files.csv_folder, (f"{table.name}.csv" for table in tables))
         outputs = Outputs(
@@ -150,16 +154,15 @@ def write_batch(path: Path, files: BatchFiles, claims_file: Path | None = None) 
             outputs.write(files.junit, render_batch_junit(answer))
         if files.mail is not None:
             outputs.write(files.mail, "\n".join((*build_batch_mail(answer), "")))
-        if files.markdown is not None:
-            outputs.write(files.markdown, render_markdown(build_batch_page(answer)))
-        if printer is not None:
-            print_pdf(build_batch_page(answer), printer)
-        if files.html is not None:
-            outputs.write(
-                files.html, render_html(build_batch_page(with_reports(answer, files.html.parent)))
-            )
-        if printer is not None and files.pdf is not None:
-            outputs.write(files.pdf, printer.finish())
+        if page is not None:
+            if files.markdown is not None:
+                outputs.write(files.markdown, render_markdown(page))
+            if printer is not None:
+                print_pdf(page, printer)
+            if files.html is not None:
+                outputs.write(files.html, render_html(page))
+            if printer is not None and files.pdf is not None:
+                outputs.write(files.pdf, printer.finish())
     return answer
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from shlex import quote
 
 from tkperf.analysis.batch import (
@@ -57,6 +58,7 @@ from tkperf.page.words.uncertainty import two_digits
 # More sentences or names make a verdict no clearer: the tables have all.
 _MOST_REASONS, _MOST_CLAIMS, _MOST_FIGURES = 6, 3, 2
 _MOST_COLUMNS = 4
+_LONGEST_KEPT, _NO_BREAK = 24, "\N{NO-BREAK SPACE}"
 # More points than a chart of a few centimetres can show.
 _MOST_POINTS = 160
 MOST_MAIL_LINES = 12
@@ -74,12 +76,7 @@ def build_batch_page(answer: BatchAnswer) -> ReportView:
     state, compared = answer.state, answer.compared
     results = [one.result for one in answer.drives if one.result is not None]
     notices = _find_notices(results)
-    tables = (
-        build_drives_table(answer),
-        build_claims_matrix(answer),
-        None if compared is None else _distribution(compared),
-        _rest(answer),
-    )
+    tables = (build_drives_table(answer), build_claims_matrix(answer), _rest(answer))
     groups = () if compared is None else find_conditions(compared.names, compared.results)
     counts = ", ".join(f"{len(group.texts)} {group.title.lower()}" for group in groups)
     verdict = describe_batch_verdict(answer)
@@ -101,8 +98,7 @@ def build_batch_page(answer: BatchAnswer) -> ReportView:
         ),
         words=(*_WORDS, UNITS),
         overview=tuple(each for each in tables if each is not None),
-        overview_charts=() if compared is None else _choose_charts(compared),
-        tests=tuple(_build_small_multiples(answer)),
+        tests=(*_build_figures(compared), *_build_small_multiples(answer)),
     )
     return mark_charts(page)
 
@@ -180,8 +176,9 @@ def _describe(
         case BatchCode.DRIVE_FAILED | BatchCode.NOT_ENDED:
             stages = dict.fromkeys(one.state.stage.value for one in about)
             reasons = dict.fromkeys(one.state.text for one in about)
-            because = f": {next(iter(reasons))}" if len(reasons) == 1 and "" not in reasons else ""
-            return drop_controls(f"{names} {' or '.join(stages)}{because}")
+            # The commands that may follow are given with the drive.
+            because = f": {next(iter(reasons)).split('; ')[0]}" if len(reasons) == 1 else ""
+            return drop_controls(f"{names} {' or '.join(stages)}{because}".rstrip(": "))
         case BatchCode.UNDER_WAY:
             counts = Counter(one.state.stage.value for one in about)
             return ", ".join(f"{count} {stage}" for stage, count in counts.items())
@@ -227,12 +224,17 @@ def _describe_outlier(one: BatchDriveResult, answer: BatchAnswer) -> str:
     assert compared is not None
     names, found = name_headlines(compared), answer.outliers[one.number]
     parts = [
-        f"{names[figure.row.place]} {describe_distance(outlier)}"
+        f"{_in_sentence(names[figure.row.place])} {describe_distance(outlier)}"
         for outlier, figure in found[:_MOST_FIGURES]
     ]
     if more := len(found) - _MOST_FIGURES:
         parts += [format_count(more, "more figure")] if more > 0 else []
     return f"{_label(one)} is unlike the others: {', '.join(parts)}"
+
+
+def _in_sentence(name: str) -> str:
+    """Return the name of a figure as a part of a sentence: ``4 KiB random read IOPS``."""
+    return name if "," in name else name.replace(": ", " ")
 
 
 def describe_distance(outlier: Outlier) -> str:
@@ -333,82 +335,116 @@ def _sort(answer: BatchAnswer) -> list[BatchDriveResult]:
     return sorted(answer.drives, key=rank)
 
 
+_Cell = tuple[str, NoteLevel | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the table of drives; ``rank``: its rank where there is no room for all."""
+
+    title: str
+    rank: int
+    cell: Callable[[BatchDriveResult], _Cell]
+
+
 def build_drives_table(answer: BatchAnswer) -> TableView:
-    """Return a row for each drive: what it came to, its first headline figures, its heat, its neighbours."""
-    compared, outliers = answer.compared, answer.outliers
-    figures = () if compared is None or compared.cohort is None else _choose_figures(compared)
-    loads = {} if compared is None else describe_loads(compared)
-    places = {one.number: place for place, one in enumerate(answer.compared_drives)}
-    common = _find_common(answer)
-    columns = [
-        "Drive",
-        "Run",
-        *(["Claims"] if answer.has_claims else []),
-        "Measurement",
-        "Unlike the others",
-    ]
-    head = len(columns)
-    columns += [f"{loads[figure.row.place]}: {figure.row.quantity.title}" for figure in figures]
-    columns += ["Hottest (°C)", "Throttled", "Others at once", "Firmware", "Link"]
-    rows, levels, pages = [], [], []
-    for one in _sort(answer):
-        drive, result = one.state, one.result
-        outcome, level = _describe_measurement(one)
-        cells: list[tuple[str, NoteLevel | None]] = [(drive.shown.name, None)]
-        if answer.has_claims:
-            cells.append(describe_outcome(one.checked) if one.is_done else (NOT_MEASURED, None))
-        strays = outliers.get(one.number, ())
-        names = {} if compared is None else name_headlines(compared)
-        unlike = ", ".join(
-            f"{names[of.row.place]} {describe_distance(stray)}" for stray, of in strays[:1]
-        )
-        unlike += f" and {len(strays) - 1} more" if len(strays) > 1 else ""
-        cells += [(outcome, level), (unlike or NOT_MEASURED, NoteLevel.CAUTION if strays else None)]
-        for figure in figures:
-            place = places.get(one.number)
-            value = None if place is None else figure.row.entries[place].value
-            is_stray = any(of is figure for _, of in strays)
-            text = format_number(value, figure.row.quantity.digits)
-            cells.append((text, NoteLevel.CAUTION if is_stray else None))
-        heat = NOT_MEASURED if one.hottest_c is None else f"{one.hottest_c:.0f}"
-        throttled = _describe_throttled(one)
-        device = {} if result is None else result.info.device
-        facts = (
-            device.get("firmware") or drive.shown.firmware,
-            device.get("link") or drive.shown.link,
-        )
-        cells += [
-            (heat, None),
-            (throttled, NoteLevel.CAUTION if one.throttled_s else None),
-            (NOT_MEASURED if drive.others is None else str(drive.others), None),
-            *((str(fact) if fact else NOT_MEASURED, None) for fact in facts),
-        ]
-        rows.append((_label(one), *(drop_controls(text) for text, _ in cells)))
-        levels.append(tuple(level for _, level in cells))
-        pages.append(one.report)
-    priorities = (
-        0,
-        11,
-        *([1] if answer.has_claims else []),
-        2,
-        3,
-        *range(5, 5 + len(figures)),
-        4,
-        9,
-        10,
-        12,
-        13,
-    )
-    assert head + len(figures) + 5 == len(priorities) == len(columns)
+    """Return a row for each drive: what it came to, its first headline figures, its heat, what differs among them."""
+    drives = _sort(answer)
+    columns = list(_find_columns(answer))
+    cells = [[column.cell(one) for column in columns] for one in drives]
     return TableView(
         title="Drives",
-        columns=tuple(columns),
-        rows=tuple(rows),
-        levels=tuple(levels),
-        pages=tuple(pages),
-        priorities=priorities,
-        notes=tuple(common),
+        columns=("Drive", *(column.title for column in columns)),
+        rows=tuple(
+            (_label(one), *(_keep_together(drop_controls(text)) for text, _ in of_drive))
+            for one, of_drive in zip(drives, cells, strict=True)
+        ),
+        levels=tuple(tuple(level for _, level in of_drive) for of_drive in cells),
+        pages=tuple(one.report for one in drives),
+        priorities=(0, *(column.rank for column in columns)),
+        notes=tuple(_find_common(answer)),
     )
+
+
+def _find_columns(answer: BatchAnswer) -> Iterator[_Column]:
+    if answer.has_claims:
+        yield _Column(
+            "Claims", 1, lambda one: describe_outcome(one.checked) if one.is_done else _NOTHING
+        )
+    yield _Column("Measurement", 2, _describe_measurement)
+    if answer.outliers:
+        yield _Column("Unlike the others", 3, lambda one: _describe_strays(one, answer))
+    yield from _find_figure_columns(answer)
+    yield _Column(
+        "Hottest (°C)",
+        5,
+        lambda one: (NOT_MEASURED if one.hottest_c is None else f"{one.hottest_c:.0f}", None),
+    )
+    yield _Column("Throttled", 10, _describe_throttled)
+    for rank, (title, fact) in enumerate(_FACTS.items(), start=11):
+        if len({fact(one) for one in answer.drives}) > 1:
+            yield _Column(title, rank, partial(_describe_fact, fact))
+    yield _Column("Run", 20, lambda one: (one.state.shown.name, None))
+
+
+def _keep_together(text: str) -> str:
+    """Return a short text that no line breaks."""
+    return text.replace(" ", _NO_BREAK) if len(text) <= _LONGEST_KEPT else text
+
+
+_NOTHING: _Cell = (NOT_MEASURED, None)
+
+
+def _describe_fact(fact: Callable[[BatchDriveResult], object], one: BatchDriveResult) -> _Cell:
+    known = fact(one)
+    return (NOT_MEASURED if known is None else str(known)), None
+
+
+def _of_device(key: str) -> Callable[[BatchDriveResult], object]:
+    """Return a function that finds a fact of a drive, as its run or else its batch has it."""
+
+    def find(one: BatchDriveResult) -> object:
+        measured = None if one.result is None else one.result.info.device.get(key)
+        return measured or getattr(one.state.shown, key)
+
+    return find
+
+
+# Facts of a drive that have a column if they differ.
+_FACTS: dict[str, Callable[[BatchDriveResult], object]] = {
+    "Model": _of_device("model"),
+    "Firmware": _of_device("firmware"),
+    "Link": _of_device("link"),
+    "Host": lambda one: one.state.shown.host,
+    "Others at once": lambda one: one.state.others,
+}
+
+
+def _describe_strays(one: BatchDriveResult, answer: BatchAnswer) -> _Cell:
+    strays = answer.outliers.get(one.number, ())
+    if not strays:
+        return _NOTHING
+    most = max(abs(outlier.from_median_percent) for outlier, _ in strays)
+    return f"{format_count(len(strays), 'figure')}, up to {two_digits(most)} %", NoteLevel.CAUTION
+
+
+def _find_figure_columns(answer: BatchAnswer) -> Iterator[_Column]:
+    compared = answer.compared
+    if compared is None or compared.cohort is None:
+        return
+    loads = describe_loads(compared)
+    places = {one.number: place for place, one in enumerate(answer.compared_drives)}
+
+    def describe(figure: CohortFigure, one: BatchDriveResult) -> _Cell:
+        place = places.get(one.number)
+        value = None if place is None else figure.row.entries[place].value
+        is_stray = any(of is figure for _, of in answer.outliers.get(one.number, ()))
+        text = format_number(value, figure.row.quantity.digits)
+        return text, NoteLevel.CAUTION if is_stray else None
+
+    for rank, figure in enumerate(_choose_figures(compared), start=6):
+        title = f"{loads[figure.row.place]}: {figure.row.quantity.title}"
+        yield _Column(title, rank, partial(describe, figure))
 
 
 def _choose_figures(compared: Comparison) -> tuple[CohortFigure, ...]:
@@ -424,7 +460,7 @@ def _choose_figures(compared: Comparison) -> tuple[CohortFigure, ...]:
     return tuple(chosen.values())[:_MOST_COLUMNS]
 
 
-def _describe_measurement(one: BatchDriveResult) -> tuple[str, NoteLevel | None]:
+def _describe_measurement(one: BatchDriveResult) -> _Cell:
     stage = one.state.stage
     if stage is not DriveStage.DONE:
         bad = stage in (DriveStage.FAILED, DriveStage.KILLED)
@@ -437,14 +473,20 @@ def _describe_measurement(one: BatchDriveResult) -> tuple[str, NoteLevel | None]
     return judged.state.value, None if level is NoteLevel.INFORMATION else level
 
 
-def _describe_throttled(one: BatchDriveResult) -> str:
+def _describe_throttled(one: BatchDriveResult) -> _Cell:
     if one.throttled_s is None:
-        return NOT_MEASURED
-    return format_duration(one.throttled_s) if one.throttled_s else "no"
+        return _NOTHING
+    return (
+        (format_duration(one.throttled_s), NoteLevel.CAUTION) if one.throttled_s else ("no", None)
+    )
 
 
 def _find_common(answer: BatchAnswer) -> Iterator[str]:
     """Yield how it was judged whether drives that were measured at once disturb each other."""
+    for title, fact in _FACTS.items():
+        known = {fact(one) for one in answer.drives}
+        if len(known) == 1 and len(answer.drives) > 1 and None not in known:
+            yield f"{title} of all: {known.pop()}."
     alike: dict[str, list[str]] = {}
     for one in answer.drives:
         if one.state.others and one.state.sharing is not None:
@@ -478,21 +520,23 @@ def build_claims_matrix(answer: BatchAnswer) -> TableView | None:
     )
 
 
-def _distribution(compared: Comparison) -> TableView | None:
-    table = build_headline_table(compared)
-    return (
-        None
-        if table is None
-        else replace(table, title=f"Distribution over {len(compared.names)} drives", targets=())
-    )
-
-
 # ---- charts
 
 
-def _choose_charts(compared: Comparison) -> tuple[ChartView, ...]:
-    """Return the charts of the headline figures, all drives on one axis first."""
-    return tuple(reversed(tuple(build_headline_charts(compared))))
+def _build_figures(compared: Comparison | None) -> Iterator[TestView]:
+    """Yield the part of the headline figures: their distributions, all drives on one axis first."""
+    table = None if compared is None else build_headline_table(compared)
+    if compared is None or table is None:
+        return
+    title = f"Distribution over {format_count(len(compared.names), 'drive')}"
+    yield TestView(
+        key="figures",
+        title="Headline figures",
+        facts=(),
+        sections=(),
+        tables=(replace(table, title=title, targets=()),),
+        charts=tuple(reversed(tuple(build_headline_charts(compared)))),
+    )
 
 
 def _build_small_multiples(answer: BatchAnswer) -> Iterator[TestView]:
@@ -521,7 +565,7 @@ def _build_small_multiples(answer: BatchAnswer) -> Iterator[TestView]:
                     chart=Chart(
                         title=_label(one),
                         x=Axis(title=unit, domain=(0.0, longest_s / unit_s)),
-                        y=Axis(title="IOPS", domain=(0.0, most or 1.0)),
+                        y=Axis(title="IOPS", includes=(most,)),
                         curves=(Curve(points=points, colour=PALETTE[one.number in answer.outliers]),),
                         legend=Legend.NONE,
                         low=True,

@@ -7,12 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from tkperf.analysis.batch import BatchAnswer, BatchDriveResult, compare_drives
+from tkperf.analysis.cell_uncertainty import Wanted, want_all
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import ClaimsFile, parse_claims
-from tkperf.analysis.results import RunResult
+from tkperf.analysis.comparing.comparison import may_be_headline
+from tkperf.analysis.over_seconds import analyse_opened
+from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.model.batch import BatchState, DriveStage, DriveState
 from tkperf.model.errors import RunFileError, UsageError
-from tkperf.pipeline.api import load
+from tkperf.model.workload import Workload
+from tkperf.pipeline.api import load, open_run
 
 # Stages of drives that have a run file, or may have one.
 _BEGUN = (
@@ -46,7 +50,8 @@ def read_answer(
             baselines[path] = load(path)
         return baselines[path]
 
-    drives = tuple(_read(drive) for drive in state.drives)
+    wanted = _want_for(claims)
+    drives = tuple(_read(drive, wanted) for drive in state.drives)
     if claims is not None:
         checks = claims
         drives = tuple(_check(one, checks, folder or Path(), load_once) for one in drives)
@@ -72,11 +77,31 @@ def with_reports(answer: BatchAnswer, folder: Path) -> BatchAnswer:
     return replace(answer, drives=tuple(drives))
 
 
-def _read(drive: DriveState) -> BatchDriveResult:
+def _want_for(claims: ClaimsFile | None) -> Wanted:
+    """Return which figures need their uncertainty: those that are compared or claimed."""
+    if claims is None:
+        return may_be_headline
+    if claims.baseline is not None:
+        return want_all
+    of_claims = [(claim.read_percent, claim.size_bytes()) for claim in claims.claim]
+
+    def wanted(section: SectionResult, workload: Workload) -> bool:
+        is_claimed = any(
+            mix in (None, workload.read_percent) and size in (None, workload.block_size_bytes)
+            for mix, size in of_claims
+        )
+        return is_claimed or may_be_headline(section, workload)
+
+    return wanted
+
+
+def _read(drive: DriveState, wanted: Wanted) -> BatchDriveResult:
     if drive.stage not in _BEGUN or not Path(drive.run_file).exists():
         return BatchDriveResult(state=drive)
     try:
-        return BatchDriveResult(state=drive, result=load(drive.run_file))
+        with open_run(drive.run_file) as opened:
+            result = analyse_opened(opened, opened.record(), wanted)
+        return BatchDriveResult(state=drive, result=result)
     except RunFileError as error:
         return BatchDriveResult(state=drive, error=str(error))
 
