@@ -35,7 +35,7 @@ ALLOWED = (
     "render/export_tkperf.py",
     "interop/tkperf_xml.py",
     "interop/__init__.py",
-    "page/comparison/test_charts.py",
+    "page/comparison/tkperf_plots.py",
 )
 # The same words for something else: keys of fio's documents, programs, commands, quantities, charts.
 OTHER_MEANINGS = {

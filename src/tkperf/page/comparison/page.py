@@ -17,6 +17,7 @@ from tkperf.page.comparison.findings import (
     find_verdict,
 )
 from tkperf.page.comparison.headline_charts import build_headline_charts
+from tkperf.page.comparison.stream_charts import build_test_charts
 from tkperf.page.comparison.tables import (
     MOST_ACROSS,
     build_headline_table,
@@ -25,7 +26,7 @@ from tkperf.page.comparison.tables import (
     build_section_table,
 )
 from tkperf.page.comparison.telemetry import find_telemetry_differences
-from tkperf.page.comparison.test_charts import build_test_charts, build_tkperf_charts
+from tkperf.page.comparison.tkperf_plots import build_tkperf_charts
 from tkperf.page.comparison.words import RATIO_MARKS, describe_group, name_reference
 from tkperf.page.explanation import UNITS
 from tkperf.page.facts import format_fact, format_known_capacity, format_moment
