@@ -16,7 +16,7 @@ from tkperf.analysis.comparing.comparison import Arrangement, compare
 from tkperf.analysis.results import RunResult
 from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Mark, Point, RuleKind, Scale
 from tkperf.page.comparison.page import build_comparison_page
-from tkperf.page.comparison.test_charts import draw_exceedance, find_named, shorten_names
+from tkperf.page.comparison.stream_charts import draw_exceedance, find_named, shorten_names
 from tkperf.page.page import ChartView, ReportView
 from tkperf.render.charts.draw import draw
 from tkperf.render.document import compose
