@@ -529,14 +529,23 @@ def _build_figures(compared: Comparison | None) -> Iterator[TestView]:
     if compared is None or table is None:
         return
     title = f"Distribution over {format_count(len(compared.names), 'drive')}"
+    *bars, spread = build_headline_charts(compared)
     yield TestView(
         key="figures",
         title="Headline figures",
         facts=(),
         sections=(),
         tables=(replace(table, title=title, targets=()),),
-        charts=tuple(reversed(tuple(build_headline_charts(compared)))),
+        charts=(spread,),
     )
+    if bars:
+        yield TestView(
+            key="bars",
+            title="Headline figures of each drive",
+            facts=(),
+            sections=(),
+            charts=tuple(bars),
+        )
 
 
 def _build_small_multiples(answer: BatchAnswer) -> Iterator[TestView]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tkperf.model.figures import Figure
@@ -60,6 +60,17 @@ class TableView:
     folded: bool = False
     stepwise: bool = False
     priorities: tuple[int, ...] = ()
+
+    def take(self, numbers: Sequence[int]) -> TableView:
+        """Return a list with these columns alone, which include its labels."""
+        cells = [number - self.labels for number in numbers if number >= self.labels]
+        return replace(
+            self,
+            columns=tuple(self.columns[number] for number in numbers),
+            rows=tuple(tuple(row[number] for number in numbers) for row in self.rows),
+            levels=tuple(tuple(row[number] for number in cells) for row in self.levels),
+            priorities=tuple(self.priorities[number] for number in numbers),
+        )
 
     def is_numeric(self, column: int) -> bool:
         """Return whether each cell of a column is a figure, or not measured: figures are aligned, words read."""

@@ -13,7 +13,7 @@ from tkperf.model.units import drop_controls
 from tkperf.page.chart import Chart
 from tkperf.page.facts import bind_units, shorten, typeset
 from tkperf.page.marking import find_level, list_stamp
-from tkperf.page.page import ChartView, FactBlocks, ReportView, TestView
+from tkperf.page.page import ChartView, FactBlocks, ReportView, TableView, TestView
 from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import Spec
 from tkperf.render.fonts import FAMILY
@@ -24,6 +24,8 @@ HALF_WIDTH, WHOLE_WIDTH = 390, 806
 # Likewise for one of four in a row, and its height in print relative to the screen.
 SMALL_IN_ROW, SMALL_WIDTH, SMALL_SCALE = 4, 190, 100 / 170
 _TOO_LONG = re.compile(r"(\S{40})(?=\S)")
+# Columns of a list.
+MOST_COLUMNS = 7
 # Lengths in characters: a line of a page's header, two lines of a column.
 MOST_OF_BANNER = 120
 MOST_OF_ABOUT = 160
@@ -37,8 +39,19 @@ _AXIS_PX, _ENTRY_PX, _LETTER_PX, _CAPITAL_PX = 60, 30, 7, 10
 
 def compose(view: ReportView) -> Document:
     """Return a view as a document for ``pdf.py``."""
+    overview = tuple(
+        _narrow(block) if isinstance(block, TableView) else block for block in view.overview
+    )
     report: Document = msgspec.to_builtins(
-        replace(view, story=None, overview_charts=(), tests=(), cells=(), cell_charts=None)
+        replace(
+            view,
+            overview=overview,
+            story=None,
+            overview_charts=(),
+            tests=(),
+            cells=(),
+            cell_charts=None,
+        )
     )
     # Every page has these, so they must not fill it; the first pages have them in full.
     report["device"] = shorten(view.device, MOST_OF_ABOUT)
@@ -91,6 +104,15 @@ def _without_charts(test: TestView) -> Document:
     )
     document: Document = msgspec.to_builtins(plain)
     return document
+
+
+def _narrow(table: TableView) -> TableView:
+    """Return a list with as many columns as a page has room for, by their priorities."""
+    columns = range(len(table.columns))
+    if not table.priorities or len(columns) <= MOST_COLUMNS:
+        return table
+    kept = sorted(columns, key=lambda number: table.priorities[number])[:MOST_COLUMNS]
+    return table.take(sorted(kept))
 
 
 def _shorten(blocks: FactBlocks) -> FactBlocks:

@@ -271,20 +271,9 @@ def choose_columns(table: TableView, width: int) -> TableView:
     kept: list[int] = []
     for number in sorted(columns, key=lambda one: (empty[one], table.priorities[one])):
         wider = sorted((*kept, number))
-        if not table.priorities[number] or measure_width(_take(table, wider)) <= width:
+        if not table.priorities[number] or measure_width(table.take(wider)) <= width:
             kept = wider
-    return _take(table, kept)
-
-
-def _take(table: TableView, numbers: Sequence[int]) -> TableView:
-    of_levels = [number - table.labels for number in numbers if number >= table.labels]
-    return replace(
-        table,
-        columns=tuple(table.columns[number] for number in numbers),
-        rows=tuple(tuple(row[number] for number in numbers) for row in table.rows),
-        levels=tuple(tuple(row[number] for number in of_levels) for row in table.levels),
-        priorities=tuple(table.priorities[number] for number in numbers),
-    )
+    return table.take(kept)
 
 
 def print_notes(table: TableView, console: Console) -> None:
