@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import attach_loop
 from tkperf.model.errors import DeviceError, UsageError
-from tkperf.pipeline.batch.draft import find_again
+from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive, find_again
 from tkperf.pipeline.batch.drives import MOST_DRIVES, DriveFinder, FoundDrive
 from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
 from tkperf.pipeline.request import RunRequest
@@ -213,6 +213,35 @@ def test_two_loop_devices_on_one_file(loop_device: Callable[..., Path], tmp_path
             assert_fault(drive, UsageError, str(backing), str(other))
     finally:
         subprocess.run(["losetup", "--detach", second], check=True)
+
+
+def test_names_of_runs(host: Host) -> None:
+    """By serial number, in characters of a file name; by the place where that is none or another's."""
+    serials = ("PHYH 85/1", "PHYH.85.1", "PHYH-85-1", None, "\u00e4", "X" * 300)
+    disks = [
+        host.add(f"sd{letter}", device__serial=serial)
+        for letter, serial in zip("abcdef", serials, strict=True)
+    ]
+    draft = BatchDraft(
+        common={"suite": "ssd", "profile": "quick"},
+        drives=tuple(DraftedDrive(given=str(disk)) for disk in disks),
+    )
+    settled = draft.settle("lab", host.finder)
+    assert [drive.name for drive in settled.request.drives] == [
+        "lab-PHYH-85-1", "lab-PHYH.85.1", "lab-03", "lab-04", "lab-05", "lab-06",
+    ]  # fmt: skip
+    assert settled.require_sound() is settled.request
+
+
+def test_a_drive_given_twice_in_a_batch(host: Host) -> None:
+    """The message is about the drive, and not about the names of its runs."""
+    disk = host.add("sda", device__serial="PHYH1")
+    draft = BatchDraft(
+        common={"suite": "ssd", "profile": "quick"},
+        drives=tuple(DraftedDrive(given=given) for given in ("PHYH1", str(disk))),
+    )
+    with pytest.raises(UsageError, match=r"^drive 2: .*/sda and drive 1, .*/sda, are one device$"):
+        draft.settle("lab", host.finder).require_sound()
 
 
 def test_a_drive_that_the_kernel_has_named_anew(host: Host) -> None:

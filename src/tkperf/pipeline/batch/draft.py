@@ -100,7 +100,7 @@ class BatchDraft:
             ]
             found = (finder or DriveFinder(folder=self.folder)).find(asked)
             choose_profile(RunRequest(device=asked[0][0], **common))
-        drives = []
+        drives: list[BatchDrive] = []
         faults: dict[int, TkperfError] = {}
         for number, (drive, one) in enumerate(zip(self.drives, found, strict=True), start=1):
             own: dict[str, Any] = {"facts": {**common.get("facts", {}), **drive.facts}}
@@ -110,10 +110,10 @@ class BatchDraft:
                 run = RunRequest(device=one.path, **{**common, **own})
             if one.fault is not None:
                 faults[number] = one.fault
-            name_of_run = drive.name or _name_run(name, number, one)
+            taken = {other.name for other in drives}
             drives.append(
                 BatchDrive(
-                    name=name_of_run,
+                    name=drive.name or _name_run(name, number, one, taken),
                     request=run,
                     given=drive.given,
                     slot=drive.slot,
@@ -210,8 +210,9 @@ def read_claims(path: Path) -> str:
     return text
 
 
-def _name_run(batch: str, number: int, drive: FoundDrive) -> str:
-    """Return the name of a run: the batch's with the serial number, or with the place where there is none."""
+def _name_run(batch: str, number: int, drive: FoundDrive, taken: Collection[str]) -> str:
+    """Return the name of a run: the batch's with the serial number, or with the place where that names no single run."""
     serial = _NOT_IN_A_NAME.sub("-", drive.serial or "").strip("-")
     name = f"{batch}-{serial}"
-    return name if serial and len(name) <= LONGEST_NAME else f"{batch}-{number:02}"
+    is_fit = serial and len(name) <= LONGEST_NAME and name not in taken
+    return name if is_fit else f"{batch}-{number:02}"
