@@ -207,3 +207,26 @@ def test_much_of_a_life_names_the_drives() -> None:
     assert codes[PlanCode.COSTS_MUCH] == ("lab-01",)
     assert "Of its life" in drives(outlook).columns
     assert "Of its life" not in drives(look("sim:sata-ssd")).columns
+
+
+def test_conditions_of_all_drives_are_said_once(tmp_path: Path) -> None:
+    """A line that differs only in the drive's own path is the same; others name the drives for which they hold."""
+    outlook = look("sim:sata-ssd", "sim:sata-ssd", "sim:client-tlc", parallel=2, stagger_s=30.0)
+    drives_with_host = tuple(
+        replace(
+            drive,
+            path=f"/dev/sd{letter}",
+            outlook=drive.outlook
+            and replace(
+                drive.outlook, conditions=(("host", f"'tkperf tune /dev/sd{letter}' shows more"),)
+            ),
+        )
+        for letter, drive in zip("abc", outlook.drives, strict=True)
+    )
+    page = build_batch_plan_page(replace(outlook, drives=drives_with_host))
+    ((_, facts),) = page.disclosure
+    assert ("host", "'tkperf tune DEVICE' shows more") in facts
+    assert ("stagger", "30 s between beginnings on one link") in facts
+    assert [text for label, text in facts if label == "tests"] == ["IOPS"]
+    labels = [label for label, _ in facts]
+    assert labels.index("profile") > labels.index("stagger")

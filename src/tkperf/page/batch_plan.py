@@ -183,7 +183,12 @@ def _conditions(outlook: BatchOutlook, ends: str) -> Iterator[tuple[str, str]]:
     facts = [
         (
             drive.name,
-            [fact for fact in describe_conditions(drive.outlook, "") if fact[0] not in _IN_TABLES],
+            # So that a line about each drive is the same for all of them.
+            [
+                (label, text.replace(drive.path or drive.given, "DEVICE"))
+                for label, text in describe_conditions(drive.outlook, "")
+                if label not in _IN_TABLES
+            ],
         )
         for drive in outlook.drives
         if drive.outlook is not None
