@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_bad_input import assert_clear, tkperf
-from tests.cli.test_detach import SHORT, Terminal, wait_for
+from tests.cli.test_detach import SHORT, Terminal, descendants_of, wait_for
 from tkperf.model.batch import DriveStage, find_place
 from tkperf.model.record import RunStatus
 from tkperf.model.sharing import SharingState
-from tkperf.pipeline.batch.book import read_batch
+from tkperf.pipeline.batch.book import find_start, read_batch
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writers import find_writer, is_being_written
 
@@ -327,3 +327,46 @@ def test_drives_that_slow_each_other_down_are_measured_once_more_alone(
             place = find_place(record.info.host)
             assert place is not None
             assert (place.others, place.sharing) == (0, SharingState.ALONE)
+
+
+@fio
+def test_a_drive_that_has_gone_at_the_question_refuses_the_whole_batch(
+    folder: Path, images: list[Path]
+) -> None:
+    before = digests(images)
+    terminal = Terminal(*batch(folder, *images))
+    terminal.read_until("go on")
+    second = descendants_of(terminal.pid)[1]
+    os.kill(second, signal.SIGKILL)
+    wait_for(lambda: find_start(second) is None)
+    terminal.type("b 3\n")
+    assert terminal.wait() == 3
+    assert "b.img: its process was killed by signal 9" in " ".join(terminal.text.split())
+    assert digests(images) == before
+    assert not [*folder.glob("b-*"), *folder.glob("b.batch")]
+
+
+@fio
+def test_a_waiting_drive_whose_process_is_killed_says_so_and_the_others_are_measured(
+    folder: Path, images: list[Path]
+) -> None:
+    waiting = digests(images[2:])
+    terminal = Terminal(*batch(folder, *images, others=("--parallel", "1")))
+    terminal.read_until("go on")
+    processes = descendants_of(terminal.pid)
+    terminal.type("b 3\n")
+    wait_for((folder / "b-01.tkperf").exists)
+    os.kill(processes[2], signal.SIGKILL)
+    wait_for(lambda: stages(folder)[2] is DriveStage.FAILED)
+    assert terminal.wait() != 0
+    assert stages(folder) == [DriveStage.DONE, DriveStage.DONE, DriveStage.FAILED]
+    assert "killed by signal 9" in read_batch(folder / "b.batch").drives[2].text
+    assert digests(images[2:]) == waiting
+
+
+@fio
+@pytest.mark.parametrize("name", ["b-02.tkperf", "b-02.log", "b.batch", "b.html"])
+def test_a_file_that_the_batch_writes_is_no_drive_of_it(folder: Path, name: str) -> None:
+    done = tkperf(*batch(folder, folder / name, folder / "c.img", others=("--size", "8MiB")))
+    assert_clear(done, 6, "is a file that the batch would write to")
+    assert not list(folder.iterdir())

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -56,13 +56,14 @@ from tkperf.pipeline.batch.draft import find_again
 from tkperf.pipeline.batch.neighbours import Neighbours
 from tkperf.pipeline.batch.protocol import Channel, Go
 from tkperf.pipeline.batch.question import BatchQuestion
-from tkperf.pipeline.batch.request import BatchRequest
+from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
 from tkperf.pipeline.batch.turns import Turns
 from tkperf.pipeline.batch.watching import WatchedBatch
 from tkperf.pipeline.following import outline_first
 from tkperf.pipeline.keeping import Destination
 from tkperf.render.terminal.console import open_console, print_facts, print_lines
 from tkperf.render.terminal.page import print_table
+from tkperf.runfile.writers import SQLITE_ENDINGS
 
 # Effects of neighbours for which --alone-again measures a drive once more.
 _DOUBTFUL = (SharingState.SLOWED, SharingState.OVER_BUDGET)
@@ -177,13 +178,28 @@ def _require_free(request: BatchRequest, options: BatchOptions) -> None:
     names = [(drive, drive.name) for drive in request.drives]
     if request.alone_again:
         names += [(drive, f"{drive.name}{AGAIN}") for drive in request.drives]
+    written = {os.path.realpath(path) for path in _find_outputs(options, names)}
     for drive, name in names:
+        device = drive.request.device
         try:
-            Destination(name=name, folder=options.folder).require_free(drive.request.device)
+            if os.path.realpath(device) in written:
+                raise RunFileError(
+                    f"{device} is a file that the batch would write to: choose another NAME"
+                )
+            Destination(name=name, folder=options.folder).require_free(device)
         except RunFileError as error:
             faults.append(str(error))
     if faults:
         raise RunFileError("; ".join(faults))
+
+
+def _find_outputs(options: BatchOptions, names: Sequence[tuple[BatchDrive, str]]) -> Iterator[Path]:
+    """Yield the files that a batch and its runs may write."""
+    yield from (options.path, options.log_path, options.report_path)
+    for _, name in names:
+        run = options.of_run(name)
+        yield from (run.run_path, run.log_path, run.report_path)
+        yield from (Path(f"{run.run_path}{ending}") for ending in SQLITE_ENDINGS)
 
 
 def _conduct(lot: Lot, open_book: Callable[[], Book]) -> int:
@@ -200,11 +216,15 @@ def _conduct(lot: Lot, open_book: Callable[[], Book]) -> int:
     try:
         with ended_by_signals(once=False):
             _gather(crew, options)
-            _refuse_faults(crew)
+            _refuse_faults(crew, lot.request)
             neighbours = _find_neighbours(lot, crew)
             _show(lot, neighbours)
             _ask(lot, crew)
-            # The drives hold still: each answers for itself from here on.
+            while crew.listen(0):
+                pass
+            # A drive may have gone while the question was on the screen.
+            _refuse_faults(crew, lot.request)
+            # Each answers for itself from here on.
             book = open_book()
             book.write(
                 DrivesConfirmed(utc=now_utc(), drives=tuple(one.shown for one in crew.members))
@@ -248,7 +268,7 @@ def _gather(crew: Crew, options: BatchOptions) -> None:
     crew.gather(say)
 
 
-def _refuse_faults(crew: Crew) -> None:
+def _refuse_faults(crew: Crew, request: BatchRequest) -> None:
     """Refuse the whole batch if one drive has a fault.
 
     Raises:
@@ -258,11 +278,14 @@ def _refuse_faults(crew: Crew) -> None:
     if not faults:
         return
     gravest = max((ended for _, ended in faults), key=lambda ended: _gravity(ended.exit_code))
-    text = "; ".join(ended.text for _, ended in faults)
+    texts = []
+    for one, ended in faults:
+        device = request.drives[one.number - 1].request.device
+        texts.append(ended.text if device in ended.text else f"{device}: {ended.text}")
     kind = _KINDS.get(gravest.exit_code, RefusedError)
     count = len(crew.members)
     raise kind(
-        f"{len(faults)} of {format_count(count, 'drive')} cannot be measured, so none is: {text}. No drive was touched"
+        f"{len(faults)} of {format_count(count, 'drive')} cannot be measured, so none is: {'; '.join(texts)}. No drive was touched"
     )
 
 
@@ -357,7 +380,9 @@ def _measure(lot: Lot, crew: Crew, neighbours: Neighbours, book: Book) -> None:
     began_s = time.monotonic()
     with open_batch_view(lot.options) as show:
         while True:
-            waiting = [number for number in waiting if not members[number].has_gone]
+            for gone in [number for number in waiting if members[number].has_gone]:
+                waiting.remove(gone)
+                _note_end(members[gone], book)
             running = {
                 number
                 for number, one in members.items()
@@ -476,14 +501,19 @@ def _note_ends(crew: Crew, book: Book) -> None:
     log = book.read()
     begun = log.began.keys() - log.ended.keys()
     for member in crew.members:
-        ended = member.ended
-        if member.has_gone and ended is not None and member.number in begun:
-            book.write(
-                DriveEnded(
-                    number=member.number,
-                    utc=now_utc(),
-                    pid=member.pid,
-                    exit_code=ended.exit_code,
-                    text=ended.text,
-                )
+        if member.has_gone and member.number in begun:
+            _note_end(member, book)
+
+
+def _note_end(member: Member, book: Book) -> None:
+    ended = member.ended
+    if ended is not None:
+        book.write(
+            DriveEnded(
+                number=member.number,
+                utc=now_utc(),
+                pid=member.pid,
+                exit_code=ended.exit_code,
+                text=ended.text,
             )
+        )

@@ -50,6 +50,7 @@ class Follower:
         self.progress: Progress | None = None
         self._log: list[LogEntry] = []
         self._begun = False
+        self._status = RunStatus.RUNNING
         self._resumptions = self._warnings = self._notes = self._readings = 0
         self._tests: set[int] = set()
         self._ended: set[int] = set()
@@ -70,9 +71,10 @@ class Follower:
             yield TelemetrySeen(reading=reading)
         self._readings = len(record.telemetry)
         self.progress = find_progress(record, self._log)
+        was, self._status = self._status, record.status
         if record.status is RunStatus.RUNNING:
             yield from self._now(delta)
-        else:
+        elif record.status is not was:
             yield RunEnded(
                 status=record.status, because=record.ended_because, ended_utc=record.ended_utc
             )

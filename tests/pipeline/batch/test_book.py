@@ -1,4 +1,5 @@
 import os
+import signal
 import stat
 from pathlib import Path
 
@@ -185,3 +186,60 @@ def test_the_digest_covers_everything_shown() -> None:
     ):  # fmt: skip
         digests.add(msgspec.structs.replace(plain, **change).digest)
     assert len(digests) == 14
+
+
+def test_a_line_that_is_cut_by_a_full_disk_is_an_error(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "write", lambda *_: 5)
+    with pytest.raises(RunFileError, match="No space left"):
+        book.write(Noted(text="a long text"))
+
+
+def test_a_book_whose_first_line_cannot_be_written_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "write", lambda *_: 5)
+    with pytest.raises(RunFileError, match="No space left"):
+        Book.create(tmp_path / "rack.batch", request_of(), ())
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_drive_s_end_goes_into_no_other_file_that_has_the_book_s_name(tmp_path: Path) -> None:
+    other, path = tmp_path / "other", tmp_path / "rack.batch"
+    other.write_text("of someone")
+    for take_name in (path.hardlink_to, path.symlink_to):
+        take_name(other)
+        append_end(path, ended(1, 4))
+        path.unlink()
+    os.mkfifo(path)
+    append_end(path, ended(1, 4))  # waits for no reader
+    assert other.read_text() == "of someone"
+
+
+def test_an_impossible_request_is_a_damaged_first_line(book: Book) -> None:
+    book.path.write_text(book.path.read_text().replace('"name":"rack-02"', '"name":"../x"'))
+    with pytest.raises(RunFileError, match="damaged"):
+        read_log(book.path)
+
+
+def test_a_drive_whose_process_has_ended_does_not_run_though_nobody_asked_for_its_end(
+    book: Book,
+) -> None:
+    pid = os.fork()
+    if pid == 0:
+        signal.pause()
+    start = find_start(pid)
+    assert start is not None
+    os.kill(pid, signal.SIGKILL)
+    while find_start(pid) is not None:
+        pass
+    book.write(began(1, pid, start))
+    assert read_batch(book.path).drives[0].stage is DriveStage.KILLED
+    os.waitpid(pid, 0)
+
+
+def test_a_drive_whose_process_has_gone_before_its_turn_says_why(book: Book) -> None:
+    book.write(ended(3, 70, "its process was killed by signal 9"))
+    state = read_batch(book.path).drives[2]
+    assert (state.stage, state.text) == (DriveStage.FAILED, "its process was killed by signal 9")

@@ -7,8 +7,10 @@ when the batch's process dies. A torn line costs itself alone.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -122,15 +124,15 @@ class Book:
         except OSError as error:
             raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error
         book = cls(path, descriptor)
-        book._lock()
-        book.write(
-            BatchBegun(
-                format=FORMAT,
-                tkperf_version=__version__,
-                command_line=command_line,
-                request=request,
-            )
+        begun = BatchBegun(
+            format=FORMAT, tkperf_version=__version__, command_line=command_line, request=request
         )
+        try:
+            book._lock()
+            book.write(begun)
+        except BaseException:
+            book.discard()
+            raise
         return book
 
     @classmethod
@@ -195,17 +197,30 @@ class Book:
 
 
 def append(descriptor: int, line: Line) -> None:
-    """Append a line by one write. It begins with a line end, as the line before may be torn."""
-    os.write(descriptor, b"\n" + msgspec.json.encode(line) + b"\n")
+    """Append a line by one write. It begins with a line end, as the line before may be torn.
+
+    Raises:
+        OSError: it is not written, or only its beginning is, as on a full disk.
+    """
+    content = b"\n" + msgspec.json.encode(line) + b"\n"
+    if os.write(descriptor, content) < len(content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     os.fsync(descriptor)
 
 
 def append_end(path: Path, ended: DriveEnded) -> None:
-    """Append the end of a drive's run, from its own process. Never raises: its run file has it as well."""
+    """Append the end of a drive's run, from its own process. Never raises: its run file has it as well.
+
+    Whatever has taken the book's name meanwhile gets nothing: a pipe, a second name of another file.
+    """
+    # Not blocking: opening a pipe of that name would wait.
+    flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with suppress(OSError):
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(path, flags)
         try:
-            append(descriptor, ended)
+            status = os.fstat(descriptor)
+            if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+                append(descriptor, ended)
         finally:
             os.close(descriptor)
 
@@ -272,7 +287,7 @@ def _parse(content: bytes) -> Iterator[Line]:
     """Yield the lines that can be read: a torn one is left out."""
     for line in content.split(b"\n"):
         if line.strip():
-            with suppress(msgspec.DecodeError):  # also of a value that does not fit
+            with suppress(msgspec.DecodeError, UsageError):  # also of a value that does not fit
                 yield _DECODER.decode(line)
 
 
@@ -352,11 +367,8 @@ def _find_stage(
         )
     if began is None:
         return (DriveStage.WAITING if waits else DriveStage.CONSENT_ENDED), None, ""
-    if (
-        status is None
-        and began.pid_started is not None
-        and find_start(began.pid) == began.pid_started
-    ):
+    # Also before it has opened its run file, and after it has closed it.
+    if began.pid_started is not None and find_start(began.pid) == began.pid_started:
         return DriveStage.RUNNING, None, ""
     return DriveStage.KILLED, None, "its process has gone without a word"
 
@@ -381,6 +393,10 @@ def again_path(run_path: Path) -> Path:
 
 
 def find_start(pid: int) -> str | None:
-    """Return when a process started, in the kernel's clock ticks; None: there is none."""
+    """Return when a process started, in the kernel's clock ticks; None: there is none, or it has ended."""
     fields = process_fields(Path(f"/proc/{pid}"))
-    return fields[_STARTED] if len(fields) > _STARTED else None
+    has_ended = fields[:1] in (
+        ["Z"],
+        ["X"],
+    )  # its parent, which may be stopped, has not asked for its end yet
+    return fields[_STARTED] if len(fields) > _STARTED and not has_ended else None
