@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
+from tkperf.analysis.batch import BatchCode
 from tkperf.analysis.comparing.verdict import ComparisonCode
 from tkperf.analysis.outlook import PlanCode
 from tkperf.analysis.overview import StatusCode
@@ -33,6 +34,7 @@ from tkperf.page.words.run import BADGES
 
 KINDS: tuple[type[VerdictCode], ...] = (
     ReasonCode, CheckCode, ComparisonCode, PlanCode, DeviceCode, HostCode, TuneCode, RestoreCode, StatusCode,
+    BatchCode,
 )  # fmt: skip
 METHOD = Path(__file__).parents[2] / "docs/method.md"
 STEADY = made_up_section("IOPS", {FOUR_KIB_WRITES: (100.0,) * 5})

@@ -1,0 +1,63 @@
+"""Batches made by hand."""
+
+from __future__ import annotations
+
+from tests.analysis.made_up import made_up_run, made_up_section
+from tests.builders import work
+from tkperf.analysis.batch import BatchAnswer, BatchDriveResult, compare_drives
+from tkperf.model.batch import BatchState, DriveShown, DriveStage, DriveState
+
+
+def drive(
+    number: int,
+    stage: DriveStage = DriveStage.DONE,
+    *,
+    exit_code: int | None = None,
+    text: str = "",
+    path: str = "/dev/sdz",
+    slot: str | None = "",
+    model: str | None = "MODEL",
+    serial: str | None = None,
+) -> DriveState:
+    """A drive in the slot of its number, unless another one or None is given."""
+    return DriveState(
+        shown=DriveShown(
+            number=number,
+            name=f"lot-{number:02}",
+            path=path,
+            capacity_bytes=10**9,
+            slot=str(number) if slot == "" else slot,
+            model=model,
+            serial=serial or f"S{number}",
+        ),
+        run_file=f"lot-{number:02}.tkperf",
+        stage=stage,
+        exit_code=exit_code,
+        text=text,
+        others=1,
+    )
+
+
+def batch(*drives: DriveState, supervisor: int | None = None) -> BatchState:
+    return BatchState(name="lot", path="lot.batch", drives=drives, supervisor=supervisor)
+
+
+def measured(number: int, value: float, *, model: str = "MODEL") -> BatchDriveResult:
+    """A drive that is done, with one figure of 4 KiB writes."""
+    section = made_up_section("IOPS", {work(): [value] * 5, work(100): [2 * value] * 5})
+    device = {"model": model, "serial": f"S{number}", "capacity_bytes": 10**9}
+    result = made_up_run(f"lot-{number:02}", {"iops": [section]}, device=device)
+    return BatchDriveResult(state=drive(number, model=model), result=result)
+
+
+def answer_of(*drives: BatchDriveResult) -> BatchAnswer:
+    """The answer of a batch without claims."""
+    names = {one.number: one.state.shown.label for one in drives}
+    compared, of, why = compare_drives(drives, names)
+    return BatchAnswer(
+        state=batch(*(one.state for one in drives)),
+        drives=drives,
+        compared=compared,
+        compared_drives=of,
+        not_compared=why,
+    )

@@ -1,0 +1,158 @@
+"""Pages of a batch: its progress, and its answer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.batches import answer_of, batch, drive, measured
+from tkperf.analysis.batch import BatchDriveResult
+from tkperf.model.batch import DriveStage
+from tkperf.page.batch_answer import MOST_MAIL_LINES, build_batch_mail, build_batch_page
+from tkperf.page.batch_progress import build_batch_progress
+from tkperf.page.verdict import NoteLevel
+from tkperf.pipeline.run_state import RunState
+from tkperf.render.export_batch import build_batch_tables, render_batch_json, render_batch_junit
+from tkperf.render.export_markdown import render_markdown
+from tkperf.render.terminal.batch import TURN_EVERY_S, render_batch_lines
+
+NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
+STAGES = (DriveStage.WAITING, DriveStage.DONE, DriveStage.RUNNING, DriveStage.FAILED)
+
+
+def lines_of(count: int, *, width: int = 79, height: int = 23, passed_s: float = 0.0) -> list[str]:
+    drives = [drive(number, STAGES[number % 4]) for number in range(1, count + 1)]
+    view = build_batch_progress(batch(*drives, supervisor=1), {})
+    rendered = render_batch_lines(view, width=width, height=height, now=NOW, passed_s=passed_s)
+    return [line.plain for line in rendered]
+
+
+def test_trouble_comes_first_then_what_runs_waits_is_done() -> None:
+    stages = (*STAGES, DriveStage.RUNNING, DriveStage.KILLED)
+    # Slots of the reverse order show that the stage decides.
+    drives = [drive(number, stage) for number, stage in enumerate(stages)]
+    runs = {2: RunState(), 4: RunState(throttled={"/dev/sdz"})}
+    view = build_batch_progress(batch(*drives, supervisor=1), runs)
+    assert view.stages == (
+        DriveStage.FAILED, DriveStage.KILLED, DriveStage.RUNNING, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE,
+    )  # fmt: skip
+    assert view.troubled == 3
+    assert view.levels[:4] == (
+        NoteLevel.FAILURE, NoteLevel.FAILURE, NoteLevel.CAUTION, NoteLevel.INFORMATION,
+    )  # fmt: skip
+    assert any(note.text == "slot 4 (S4): throttled for heat" for note in view.remarks)
+
+
+@pytest.mark.parametrize("width", [39, 79, 199])
+@pytest.mark.parametrize("height", [10, 23, 50])
+@pytest.mark.parametrize("count", [1, 24, 100])
+def test_a_batch_fits_any_terminal(count: int, width: int, height: int) -> None:
+    lines = lines_of(count, width=width, height=height)
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+
+
+def test_each_drive_is_on_one_of_the_pages_and_trouble_on_all() -> None:
+    seen: set[str] = set()
+    for turn in range(20):
+        lines = lines_of(100, passed_s=turn * TURN_EVERY_S)
+        rows = [
+            line.split() for line in lines[3:] if line.split()[:1] and line.split()[0].isdigit()
+        ]
+        assert rows[0][0] == "3"
+        seen |= {row[0] for row in rows}
+        assert any("more drives:" in line for line in lines)
+    assert seen == {str(number) for number in range(1, 101)}
+
+
+def test_serial_numbers_are_as_long_as_they_have_to_be() -> None:
+    drives = [
+        drive(number, slot=None, serial=f"PHYF80{number:02}Y240AGN") for number in range(1, 12)
+    ]
+    table = build_batch_progress(batch(*drives), {}).table
+    serials = [row[table.columns.index("serial")] for row in table.rows]
+    assert serials[0] == "…01Y240AGN"
+    assert len(set(serials)) == 11
+
+
+def six(*, odd: float = 80.0) -> list[BatchDriveResult]:
+    values = (100.0, 101.0, 99.0, 100.5, 99.5)
+    return [
+        *(measured(number, value) for number, value in enumerate(values, start=1)),
+        measured(6, odd),
+    ]
+
+
+def test_a_drive_unlike_the_others_is_named_by_slot_and_serial_number() -> None:
+    page = build_batch_page(answer_of(*six()))
+    assert page.verdict.title == "6 drives measured"
+    assert any(
+        "slot 6 (S6) is unlike the others: 4 KiB random read IOPS 20 % lower" in text
+        for text in page.verdict.reasons
+    )
+    drives = page.tables[0]
+    assert drives.rows[0][0] == "slot 6 (S6)"
+
+
+def test_like_drives_are_not_named() -> None:
+    page = build_batch_page(answer_of(*six(odd=100.0)))
+    assert not any("unlike" in text for text in page.verdict.reasons)
+
+
+def test_what_was_not_measured_has_its_reason_and_the_next_command() -> None:
+    failed = BatchDriveResult(
+        state=drive(7, DriveStage.FAILED, exit_code=4, text="pulled; see dmesg")
+    )
+    ended = BatchDriveResult(state=drive(8, DriveStage.CONSENT_ENDED))
+    answer = answer_of(*six(), failed, ended)
+    page = build_batch_page(answer)
+    assert page.verdict.title == "6 of 8 drives measured"
+    assert page.verdict.reasons[0] == "slot 7 (S7) failed: pulled"
+    assert page.verdict.level is NoteLevel.FAILURE
+    text = render_markdown(page)
+    assert "pulled; see dmesg" in text
+    assert "tkperf resume lot.batch" in text
+    suite = ET.fromstring(render_batch_junit(answer))
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("8", "1", "1")
+
+
+def test_simulated_is_said_first_in_every_output() -> None:
+    answer = answer_of(BatchDriveResult(state=drive(1, path="sim:sata-ssd")))
+    assert build_batch_page(answer).verdict.title.startswith("SIMULATED. ")
+    assert build_batch_mail(answer)[0].startswith("lot: SIMULATED. ")
+    assert json.loads(render_batch_json(answer))["verdict"]["simulated"] is True
+    assert build_batch_progress(answer.state, {}).verdict.title == "SIMULATED. 1 drive"
+
+
+def test_a_mail_has_at_most_twelve_lines() -> None:
+    many = [
+        *six(),
+        *(
+            BatchDriveResult(state=drive(n, DriveStage.FAILED, exit_code=4, text=f"fault {n}"))
+            for n in range(7, 30)
+        ),
+    ]
+    lines = build_batch_mail(answer_of(*many))
+    assert len(lines) <= MOST_MAIL_LINES
+    assert lines[-1] == "Page: tkperf report lot.batch; go on: tkperf resume lot.batch"
+
+
+def test_each_row_leads_to_the_report_that_is_there() -> None:
+    first, *others = six()
+    page = build_batch_page(answer_of(replace(first, report="lot-01.html"), *others))
+    drives = page.tables[0]
+    by_drive = {row[0]: target for row, target in zip(drives.rows, drives.pages, strict=True)}
+    assert by_drive["slot 1 (S1)"] == "lot-01.html"
+    assert by_drive["slot 2 (S2)"] == ""
+
+
+def test_the_tables_for_programs_have_every_drive() -> None:
+    drives, figures = build_batch_tables(
+        answer_of(*six(), BatchDriveResult(state=drive(7, DriveStage.STOPPED)))
+    )
+    assert len(tuple(drives.rows)) == 7
+    assert {row[0] for row in figures.rows} == {1, 2, 3, 4, 5, 6}
