@@ -7,6 +7,7 @@ import pytest
 
 from tkperf.model.batch import DriveShown, DriveStage
 from tkperf.model.errors import RefusedError, RunFileError
+from tkperf.model.record import RunStatus
 from tkperf.model.sharing import SharingState
 from tkperf.pipeline.batch.book import (
     Book,
@@ -21,6 +22,8 @@ from tkperf.pipeline.batch.book import (
 )
 from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
 from tkperf.pipeline.request import RunRequest
+
+MODULE = "tkperf.pipeline.batch.book"
 
 
 def request_of(count: int = 3) -> BatchRequest:
@@ -139,6 +142,28 @@ def test_a_drive_that_begins_again_has_not_ended(book: Book) -> None:
     book.write(ended(1, 130))
     book.write(began(1, os.getpid(), find_start(os.getpid())))
     assert read_batch(book.path).drives[0].stage is DriveStage.RUNNING
+
+
+def test_a_drive_whose_run_has_failed_runs_until_its_process_has_noted_why(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{MODULE}._status_of", lambda _: RunStatus.FAILED)
+    book.write(began(1, os.getpid(), find_start(os.getpid())))
+    assert read_batch(book.path).drives[0].stage is DriveStage.RUNNING
+    append_end(book.path, ended(1, 5, "fio failed"))
+    assert read_batch(book.path).drives[0].stage is DriveStage.FAILED
+
+
+def test_a_process_that_ends_while_the_book_is_read_was_not_killed(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(_: int) -> None:
+        append_end(book.path, ended(1, 5, "fio failed"))
+
+    book.write(began(1))
+    monkeypatch.setattr(f"{MODULE}.find_start", end)
+    drive = read_batch(book.path).drives[0]
+    assert (drive.stage, drive.text) == (DriveStage.FAILED, "fio failed")
 
 
 @pytest.mark.parametrize("torn", [1, 5, 60, 1000])

@@ -297,6 +297,14 @@ def read_batch(path: Path) -> BatchState:
     Raises:
         RunFileError: the book cannot be read.
     """
+    state = _read_state(path)
+    if any(drive.stage is DriveStage.KILLED for drive in state.drives):
+        # A process notes its end before it goes, maybe after the book was read.
+        return _read_state(path)
+    return state
+
+
+def _read_state(path: Path) -> BatchState:
     log = read_log(path)
     request = log.begun.request
     supervisor = None
