@@ -57,6 +57,7 @@ def _virtio(serial: str) -> Disk:
 NVME = _nvme("LABNVME512", 512, port="port1")
 NVME_4KN = _nvme("LABNVME4KN", 4096, port="port2")
 NVME_PULLED = _nvme("LABNVMEPULL", 512, port="port3")
+NVME_PULLED_OF_BATCH = _nvme("LABNVMEBATCH", 512, port="port5")
 NVME_TWO = Disk(
     serial="LABNVMETWO",
     size_bytes=128 * MIB,
@@ -99,6 +100,6 @@ USB = Disk(
 RAID_MEMBERS = tuple(_virtio(f"LABRAID{number}") for number in range(1, 5))
 
 DISKS = (
-    NVME, NVME_4KN, NVME_PULLED, NVME_TWO, NVME_TWO_SIBLING, SATA, SATA_SECOND, SAS, VIRTIO_SCSI,
-    USB, *RAID_MEMBERS,
+    NVME, NVME_4KN, NVME_PULLED, NVME_PULLED_OF_BATCH, NVME_TWO, NVME_TWO_SIBLING, SATA, SATA_SECOND, SAS,
+    VIRTIO_SCSI, USB, *RAID_MEMBERS,
 )  # fmt: skip
