@@ -171,7 +171,8 @@ def _describe(
     reason: NamedReason, answer: BatchAnswer, drives: Mapping[str, BatchDriveResult]
 ) -> str:
     about = [drives[number] for number in reason.names]
-    names = list_names([_label(one) for one in about])
+    everyone = 1 < len(about) == len(answer.drives)
+    names = "all" if everyone else list_names([_label(one) for one in about])
     match reason.code:
         case BatchCode.DRIVE_FAILED | BatchCode.NOT_ENDED:
             stages = dict.fromkeys(one.state.stage.value for one in about)
@@ -185,7 +186,7 @@ def _describe(
         case BatchCode.CLAIM_FAILED:
             return "; ".join(_describe_failures(about))
         case BatchCode.CLAIM_NOT_JUDGED:
-            return f"{names}: claims not judged"
+            return f"{names}: claims not judged ({', '.join(_find_doubts(about))})"
         case BatchCode.NOT_CHECKED:
             return f"{names} could not be checked"
         case BatchCode.OUTLIER:
@@ -216,6 +217,17 @@ def _describe_failures(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
         fails = "fails" if len(of_drives) == 1 else "fail"
         count = format_count(len(titles), "claim")
         yield f"{list_names([_label(one) for one in of_drives])} {fails} {count} ({'; '.join(claims)})"
+
+
+def _find_doubts(drives: Sequence[BatchDriveResult]) -> dict[str, None]:
+    """Return the reasons why claims are not judged, each once."""
+    return dict.fromkeys(
+        doubt.value
+        for one in drives
+        if one.checked is not None
+        for finding in one.checked.not_passed
+        for doubt in one.checked.find_doubts(finding)
+    )
 
 
 def _describe_outlier(one: BatchDriveResult, answer: BatchAnswer) -> str:

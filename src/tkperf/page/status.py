@@ -7,8 +7,16 @@ from dataclasses import replace
 
 from tkperf.analysis.overview import RunOverview, StatusCode, judge_runs
 from tkperf.analysis.verdict import VerdictCode, VerdictState
+from tkperf.model.batch import BatchState, DriveStage
 from tkperf.model.record import RunStatus
-from tkperf.model.units import NOT_MEASURED, format_count, format_duration, format_durations
+from tkperf.model.units import (
+    NOT_MEASURED,
+    drop_controls,
+    format_count,
+    format_duration,
+    format_durations,
+)
+from tkperf.page.batch_progress import describe_stages
 from tkperf.page.page import ReportView, TableView
 from tkperf.page.verdict import (
     NoteLevel,
@@ -20,24 +28,78 @@ from tkperf.page.verdict import (
 )
 
 
-def build_status(runs: Sequence[RunOverview], *, not_read: Sequence[str] = ()) -> ReportView:
-    """Build the page of runs, a row for each; ``not_read``: files that could not be read."""
+def build_status(
+    runs: Sequence[RunOverview],
+    *,
+    not_read: Sequence[str] = (),
+    batches: Sequence[BatchState] = (),
+) -> ReportView:
+    """Build the page of runs, a row for each, after a row for each batch; ``not_read``: files that could not be read."""
     names, cells, priorities = zip(*_COLUMNS, strict=True)
     judged = all(run.verdict is not None for run in runs)
     return ReportView(
         title="Runs",
-        verdict=describe_runs_verdict(runs, not_read),
+        verdict=_add_batches(describe_runs_verdict(runs, not_read), runs, batches),
         overview=(
             TableView(
                 title="",
                 columns=names,
-                rows=tuple(tuple(cell(run) for cell in cells) for run in runs),
+                rows=(
+                    *(_batch_row(batch, names) for batch in batches),
+                    *(tuple(cell(run) for cell in cells) for run in runs),
+                ),
                 priorities=priorities,
-                levels=tuple(map(_levels, runs)),
+                levels=(*map(_batch_levels, batches), *map(_levels, runs)),
                 notes=() if judged else ("with so many runs none is judged: name those to judge",),
             ),
         ),
     )
+
+
+def _add_batches(
+    verdict: Verdict, runs: Sequence[RunOverview], batches: Sequence[BatchState]
+) -> Verdict:
+    """Return the verdict with the counts of each batch's drives."""
+    if not batches:
+        return verdict
+    if not runs and len(batches) == 1:
+        return describe_stages(batches[0])
+    stages = [(batch.name, describe_stages(batch)) for batch in batches]
+    said = tuple(f"{drop_controls(name)}: {one.text}" for name, one in stages)
+    count = "1 batch" if len(batches) == 1 else f"{len(batches)} batches"
+    return replace(
+        verdict,
+        level=find_gravest((verdict.level, *(one.level for _, one in stages))),
+        title=f"{count}, {verdict.title}" if runs else count,
+        reasons=(*said, *(verdict.reasons if runs else ())),
+    )
+
+
+def _batch_row(batch: BatchState, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the row of a batch: its drives take the place of tests."""
+    stages = describe_stages(batch)
+    done = sum(drive.stage is DriveStage.DONE for drive in batch.drives)
+    models = {drive.shown.model for drive in batch.drives}
+    count = format_count(len(batch.drives), "drive")
+    cells = {
+        "run": batch.path,
+        "state": "running"
+        if batch.is_under_way
+        else "done"
+        if done == len(batch.drives)
+        else "ended",
+        "tests": f"{done} of {count}",
+        "at": "; ".join(stages.reasons),
+        "device": " of ".join(filter(None, (count, models.pop() if len(models) == 1 else None))),
+        "process": str(batch.supervisor) if batch.supervisor else NOT_MEASURED,
+    }
+    return tuple(cells.get(name, NOT_MEASURED) for name in names)
+
+
+def _batch_levels(batch: BatchState) -> tuple[NoteLevel | None, ...]:
+    level = describe_stages(batch).level
+    shown = None if level is NoteLevel.INFORMATION else level
+    return (shown, *(None,) * (len(_COLUMNS) - 2))
 
 
 def _levels(run: RunOverview) -> tuple[NoteLevel | None, ...]:

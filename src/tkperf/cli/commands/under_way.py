@@ -20,6 +20,7 @@ from tkperf.model.errors import RunFileError, reason_of
 
 if TYPE_CHECKING:
     from tkperf.analysis.overview import RunOverview
+    from tkperf.model.batch import BatchState
     from tkperf.runfile.writers import Writer
 
 
@@ -67,6 +68,8 @@ _MOST_JUDGED = 24
 def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     """Show the progress of runs: of RUN_FILES, or of all that run on this machine and all in this folder.
 
+    A batch is one row; alone, NAME.batch has a row for each drive.
+
     A run that is shown as running is running: its process holds its file.
 
     \b
@@ -74,7 +77,8 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
       tkperf status
       tkperf status D3-S4510.tkperf --json | jq '.runs[0].remaining_longest_s'
     """
-    from tkperf.page.status import build_status, describe_runs_verdict
+    from tkperf.page.status import build_status
+    from tkperf.pipeline.batch.book import read_batch
     from tkperf.pipeline.following import find_run_files, read_overview
     from tkperf.render.export_json import build_verdict
     from tkperf.render.terminal.console import open_console
@@ -90,6 +94,22 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     paths = list(run_files)
     if not paths:
         paths, unseen = find_run_files()
+        paths += sorted(Path().glob(f"*{BATCH_SUFFIX}"))
+    batches = []
+    for path in dict.fromkeys(path for path in paths if path.suffix == BATCH_SUFFIX):
+        try:
+            batches.append(read_batch(path))
+        except RunFileError as error:
+            failed.append(error)
+            not_read.append(str(path))
+    runs_of_batches = {
+        Path(drive.run_file).resolve() for batch in batches for drive in batch.drives
+    }
+    paths = [
+        path
+        for path in paths
+        if path.suffix != BATCH_SUFFIX and (run_files or path.resolve() not in runs_of_batches)
+    ]
     judged = bool(run_files) or len(paths) <= _MOST_JUDGED
     for path in paths:
         try:
@@ -98,10 +118,11 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
             failed.append(error)
             not_read.append(str(path))
     if as_json:
-        verdict = build_verdict(describe_runs_verdict(states, not_read))
-        click.echo(json.dumps({"verdict": verdict, **_as_json(states, unseen)}, indent=2))
-    elif states:
-        print_status(build_status(states, not_read=not_read), open_console())
+        page = build_status(states, not_read=not_read, batches=batches)
+        verdict = build_verdict(page.verdict)
+        click.echo(json.dumps({"verdict": verdict, **_as_json(states, unseen, batches)}, indent=2))
+    elif states or batches:
+        print_status(build_status(states, not_read=not_read, batches=batches), open_console())
     for writer in unseen:
         why = (
             "only that user and root see which run that is"
@@ -116,7 +137,7 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
         complain(f"tkperf: {damage}")
     if failed and run_files:
         raise failed[-1]
-    if not (states or failed or unseen or as_json):
+    if not (states or batches or failed or unseen or as_json):
         complain("tkperf: no run is under way, and there is no run file in this folder")
 
 
@@ -131,8 +152,13 @@ def _show_batch(path: Path) -> None:
     print_page(build_batch_progress(watched.state, watched.runs).page, open_console())
 
 
-def _as_json(states: Sequence[RunOverview], unseen: Sequence[Writer]) -> dict[str, object]:
+def _as_json(
+    states: Sequence[RunOverview], unseen: Sequence[Writer], batches: Sequence[BatchState]
+) -> dict[str, object]:
+    import msgspec
+
     return {
+        "batches": [msgspec.to_builtins(batch) for batch in batches],
         "runs": [asdict(state) for state in states],
         "not_visible": [{"pid": writer.pid, "user": writer.user} for writer in unseen],
     }
