@@ -320,7 +320,8 @@ def test_drives_that_slow_each_other_down_are_measured_once_more_alone(
     assert "once more, alone" in done.stderr
     for drive in read_batch(folder / "b.batch").drives:
         assert drive.stage is DriveStage.DONE
-        assert (drive.again_file is not None) is (drive.sharing is SharingState.SLOWED)
+        assert drive.place is not None
+        assert (drive.again_file is not None) is (drive.place.sharing is SharingState.SLOWED)
         if drive.again_file is not None:
             record = read_run(Path(drive.again_file))
             assert record.status is RunStatus.COMPLETE

@@ -24,6 +24,7 @@ from tkperf.cli.session import watch
 from tkperf.cli.streams import ended_by_signals
 from tkperf.device.identity import DeviceIdentity
 from tkperf.engine.fio_setup import read_bytes_per_s
+from tkperf.model.batch import BatchPlace
 from tkperf.model.errors import DeviceError, ExitCode, RefusedError, TkperfError, reason_of
 from tkperf.pipeline.batch.book import AGAIN, DriveEnded, append_end, now_utc
 from tkperf.pipeline.batch.protocol import (
@@ -156,7 +157,7 @@ def _keep(
         command_line=options.command_line,
         description=options.description,
         feature_matrix=options.feature_matrix,
-        batch=gate.facts(),
+        batch=gate.place,
     )
     keep_run(plan, equipment, destination, title, watch=views, began=gate.report_start)
 
@@ -168,7 +169,6 @@ class _Gate:
         self._task = task
         self._channel = channel
         self._go: Go | None = None
-        self._slot: str | None = None
         self._has_run = False
         self._all_cpus = os.sched_getaffinity(0)
         self.show: Callable[[Question | None], Held]
@@ -178,6 +178,11 @@ class _Gate:
     def has_begun(self) -> bool:
         """Return whether the word was given."""
         return self._go is not None
+
+    @property
+    def place(self) -> BatchPlace | None:
+        """The drive's place in its batch, for the result."""
+        return None if self._go is None else self._go.place
 
     @property
     def siblings(self) -> tuple[int, ...]:
@@ -225,21 +230,9 @@ class _Gate:
         )
         append_end(self._task.book, ended)
 
-    def facts(self) -> dict[str, object]:
-        """Return the facts about the batch for the result."""
-        assert self._go is not None
-        return {
-            "name": self._go.batch,
-            "number": self._task.number,
-            "slot": self._slot,
-            "others": self._go.others,
-            "sharing": self._go.sharing.value,
-            "cpus": list(self._go.cpus),
-        }
-
     def _wait(self, question: Question | None) -> Go:
         held = self.show(question)
-        where, self._slot = held.shown.path, held.shown.slot
+        where = held.shown.path
         self._channel.send(held)
         while True:
             message = self._channel.receive_from_batch()
@@ -256,8 +249,8 @@ class _Gate:
                     f"{where} is not the drive that was confirmed. Nothing was touched"
                 )
             self._go = message
-            if message.cpus:
-                os.sched_setaffinity(0, message.cpus)
+            if message.place.cpus:
+                os.sched_setaffinity(0, message.place.cpus)
             return message
 
 

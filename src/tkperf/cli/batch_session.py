@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import click
+from msgspec.structs import replace
 
 from tkperf.cli.batch_drive import DriveTask, run_drive_process
 from tkperf.cli.batch_options import BatchOptions
@@ -20,7 +21,7 @@ from tkperf.cli.batch_view import open_batch_view, print_answer
 from tkperf.cli.session import depart
 from tkperf.cli.streams import complain, ended_by_signals, in_whole_words
 from tkperf.host.paths import read_cores
-from tkperf.model.batch import DriveStage
+from tkperf.model.batch import BatchPlace, DriveStage
 from tkperf.model.errors import (
     DeviceError,
     EngineError,
@@ -31,7 +32,7 @@ from tkperf.model.errors import (
     TkperfError,
     UsageError,
 )
-from tkperf.model.sharing import Sharing, SharingState
+from tkperf.model.sharing import SharingState
 from tkperf.model.units import format_count, format_duration, format_durations
 from tkperf.page.batch_consent import (
     build_consent_table,
@@ -370,7 +371,7 @@ def _measure(lot: Lot, crew: Crew, neighbours: Neighbours, book: Book) -> None:
     """Let drives begin in turn until all have ended."""
     if lot.request.compare_reads and not lot.resumed:
         _compare_reads(crew, neighbours, book, lot.options)
-    sharing = neighbours.sharing()
+    places = neighbours.places()
     turns = Turns(
         groups=neighbours.numbers, parts=neighbours.parts, stagger_s=lot.request.stagger_s
     )
@@ -394,7 +395,8 @@ def _measure(lot: Lot, crew: Crew, neighbours: Neighbours, book: Book) -> None:
                 )
                 if again is None:
                     break
-                _begin(lot, crew, again, None, book)
+                alone = replace(places[again.number], others=0, sharing=SharingState.ALONE, cpus=())
+                _begin(lot, crew, again, alone, book)
                 continue
             # Drives that a former process of the batch gave the word still run.
             strangers = {
@@ -407,7 +409,7 @@ def _measure(lot: Lot, crew: Crew, neighbours: Neighbours, book: Book) -> None:
             if number is not None:
                 waiting.remove(number)
                 turns.begin(number, now_s)
-                _begin(lot, crew, members[number], sharing[members[number].shown.name], book)
+                _begin(lot, crew, members[number], places[number], book)
                 continue
             crew.listen(LOOK_EVERY_S)
             watched.look()
@@ -453,33 +455,24 @@ def _rates(members: Sequence[Member]) -> dict[str, tuple[float, ...]]:
     }
 
 
-def _begin(lot: Lot, crew: Crew, member: Member, mine: Sharing | None, book: Book) -> None:
-    """Give a drive the word to begin; without neighbours (None) once more, alone."""
-    others = 0 if mine is None else len(mine.others)
-    state = SharingState.ALONE if mine is None else mine.state
-    own = None if mine is None else mine.cpus
-    cpus = own.cpus if own is not None and not own.is_shared else ()
+def _begin(lot: Lot, crew: Crew, member: Member, place: BatchPlace, book: Book) -> None:
+    """Give a drive the word to begin, also once more, alone."""
     book.write(
         DriveBegan(
             number=member.number,
             utc=now_utc(),
             pid=member.pid,
             pid_started=find_start(member.pid),
-            others=others,
-            sharing=state,
-            cpus=cpus,
-            again=mine is None,
+            place=place,
+            again=member.repeats,
         )
     )
     go = Go(
         digest=member.shown.digest,
         answer=member.shown.confirm_id,
-        batch=lot.request.name,
-        others=others,
-        sharing=state,
-        cpus=cpus,
+        place=place,
         siblings=(os.getpid(), *(one.pid for one in crew.members if one is not member)),
-        repeatable=lot.request.alone_again and state in _DOUBTFUL and not lot.resumed,
+        repeatable=lot.request.alone_again and place.sharing in _DOUBTFUL and not lot.resumed,
     )
     crew.begin(member, go)
 

@@ -72,35 +72,8 @@ class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
         return hashlib.sha256(shown.encode()).hexdigest()
 
 
-class DriveState(msgspec.Struct, frozen=True, kw_only=True):
-    """A drive of a batch and its run.
-
-    Attributes:
-        run_file: path of its run file, which exists once the run has begun.
-        pid: its process; None: none is known.
-        exit_code, text: how its process ended, and why; None and empty before.
-        others: most other drives of the batch that were measured at the same time; None: it has not begun.
-        sharing: what is known of their effect.
-        cpus: the CPUs of its own; empty: it shares them.
-        again_file: run file of its second run, alone; None: there is none.
-    """
-
-    shown: DriveShown
-    run_file: str
-    stage: DriveStage = DriveStage.WAITING
-    pid: int | None = None
-    exit_code: int | None = None
-    text: str = ""
-    started_utc: str | None = None
-    ended_utc: str | None = None
-    others: int | None = None
-    sharing: SharingState | None = None
-    cpus: tuple[int, ...] = ()
-    again_file: str | None = None
-
-
 class BatchPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of a run in its batch, as its run file has it among the facts of its host.
+    """The place of a drive in its batch, as its process gets it with the word to begin and its run file has it.
 
     Attributes:
         name: the batch's name.
@@ -116,6 +89,29 @@ class BatchPlace(msgspec.Struct, frozen=True, kw_only=True):
     sharing: SharingState
     slot: str | None = None
     cpus: tuple[int, ...] = ()
+
+
+class DriveState(msgspec.Struct, frozen=True, kw_only=True):
+    """A drive of a batch and its run.
+
+    Attributes:
+        run_file: path of its run file, which exists once the run has begun.
+        pid: its process; None: none is known.
+        exit_code, text: how its process ended, and why; None and empty before.
+        place: its place among the drives that are measured at the same time; None: it has not begun.
+        again_file: run file of its second run, alone; None: there is none.
+    """
+
+    shown: DriveShown
+    run_file: str
+    stage: DriveStage = DriveStage.WAITING
+    pid: int | None = None
+    exit_code: int | None = None
+    text: str = ""
+    started_utc: str | None = None
+    ended_utc: str | None = None
+    place: BatchPlace | None = None
+    again_file: str | None = None
 
 
 def find_place(host: Mapping[str, object]) -> BatchPlace | None:

@@ -138,14 +138,6 @@ class ReadsCompared(msgspec.Struct, frozen=True, kw_only=True):
     state: ReadsState
 
 
-class Judgement(StrEnum):
-    """Ways to judge whether drives measured at once slow each other down."""
-
-    READS = "comparison of reads"
-    BUDGETS = "budgets"
-    NONE = "not judged"
-
-
 class SharingState(StrEnum):
     """Outcome of the judgement: by a comparison of reads the first two, by budgets the next two."""
 
@@ -155,34 +147,3 @@ class SharingState(StrEnum):
     OVER_BUDGET = "over budget"
     NOT_KNOWN = "not known"
     ALONE = "alone"
-
-
-class Sharing(msgspec.Struct, frozen=True, kw_only=True):
-    """A drive's neighbours during its measurement, and what is known of their effect.
-
-    Attributes:
-        others: drives measured at the same time.
-        budgets: of the parts that it shares with any of them.
-    """
-
-    drive: str
-    others: tuple[str, ...]
-    state: SharingState
-    budgets: tuple[PartBudget, ...] = ()
-    reads: ReadsCompared | None = None
-    cpus: CpuAssignment | None = None
-
-    @property
-    def judged_by(self) -> Judgement | None:
-        """The way in which the state was found; None: there are no others."""
-        return _JUDGED_BY[self.state]
-
-
-_JUDGED_BY = {
-    SharingState.NOT_SLOWED: Judgement.READS,
-    SharingState.SLOWED: Judgement.READS,
-    SharingState.WITHIN_BUDGET: Judgement.BUDGETS,
-    SharingState.OVER_BUDGET: Judgement.BUDGETS,
-    SharingState.NOT_KNOWN: Judgement.NONE,
-    SharingState.ALONE: None,
-}

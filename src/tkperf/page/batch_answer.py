@@ -428,7 +428,7 @@ _FACTS: dict[str, Callable[[BatchDriveResult], object]] = {
     "Firmware": _of_device("firmware"),
     "Link": _of_device("link"),
     "Host": lambda one: one.state.shown.host,
-    "Others at once": lambda one: one.state.others,
+    "Others at once": lambda one: None if one.state.place is None else one.state.place.others,
 }
 
 
@@ -501,8 +501,8 @@ def _find_common(answer: BatchAnswer) -> Iterator[str]:
             yield f"{title} of all: {known.pop()}."
     alike: dict[str, list[str]] = {}
     for one in answer.drives:
-        if one.state.others and one.state.sharing is not None:
-            alike.setdefault(describe_sharing(one.state.sharing), []).append(_label(one))
+        if (place := one.state.place) is not None and place.others:
+            alike.setdefault(describe_sharing(place.sharing), []).append(_label(one))
     measured = sum(len(names) for names in alike.values())
     for text, names in alike.items():
         who = "Drives measured at once" if len(names) == measured else list_names(names)

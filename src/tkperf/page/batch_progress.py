@@ -254,7 +254,7 @@ def _describe_newest(run: RunState) -> str:
 
 
 def _describe_others(line: _Line) -> str:
-    return NOT_MEASURED if line.drive.others is None else str(line.drive.others)
+    return NOT_MEASURED if line.drive.place is None else str(line.drive.place.others)
 
 
 _LAST = 11

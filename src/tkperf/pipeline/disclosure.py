@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 import msgspec
 
 from tkperf.device.identity import TargetKind
+from tkperf.model.batch import BatchPlace
 from tkperf.model.errors import UsageError
 from tkperf.model.phases import Continuous, Phase, Purge, Round
 from tkperf.model.run_info import RunInfo
@@ -196,7 +197,7 @@ class RunTitle:
     command_line: tuple[str, ...] = ()
     description: str | None = None
     feature_matrix: str | None = None
-    batch: Mapping[str, object] | None = None
+    batch: BatchPlace | None = None
 
 
 def build_run_info(
@@ -237,7 +238,7 @@ def build_run_info(
                 **read_host(),
                 **host.facts(),
                 "fio_clock": equipment.engine.io_clock,
-                **({} if title.batch is None else {"batch": dict(title.batch)}),
+                **({} if title.batch is None else {"batch": msgspec.to_builtins(title.batch)}),
             },
         ),
         active_range_offset_bytes=fitted.active_range.offset_bytes,

@@ -132,8 +132,8 @@ def _facts(
         "unlike_the_others": len(answer.outliers.get(one.number, ())),
         "hottest_c": one.hottest_c,
         "throttled_s": one.throttled_s,
-        "others_at_once": drive.others,
-        "sharing": None if drive.sharing is None else drive.sharing.value,
+        "others_at_once": None if drive.place is None else drive.place.others,
+        "sharing": None if drive.place is None else drive.place.sharing.value,
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,12 +15,11 @@ from tests.host.fake_drives import (
     sata_behind_expander,
     sata_on_chipset,
 )
-from tkperf.analysis.sharing.cpus import assign_cpus
 from tkperf.analysis.sharing.groups import build_budgets, group_drives, judge_sharing
 from tkperf.analysis.sharing.reads import compare_reads
 from tkperf.host.paths import read_path
 from tkperf.model.drive_path import DrivePath, Part, PartKind, PathGap
-from tkperf.model.sharing import BudgetState, Judgement, Sharing, SharingState
+from tkperf.model.sharing import BudgetState, SharingState
 
 
 def part(key: str, mb_s: int | None, kind: PartKind = PartKind.CONTROLLER) -> Part:
@@ -96,7 +94,7 @@ def test_not_known_separates_nothing_and_is_never_within() -> None:
     (budget,) = group.budgets
     assert (budget.factor, budget.state) == (None, BudgetState.NOT_KNOWN)
     assert group.state is BudgetState.NOT_KNOWN
-    assert [one.judged_by for one in judge_sharing(group)] == [Judgement.NONE] * 2
+    assert judge_sharing(group, {}) == dict.fromkeys(group.drives, SharingState.NOT_KNOWN)
 
 
 def test_a_drive_whose_link_is_not_known() -> None:
@@ -114,18 +112,16 @@ def test_drives_without_a_path_are_not_judged() -> None:
     loop = DrivePath(drive="loop0", gap=PathGap.LOOP)
     (group,) = group_drives([NVME[0], loop], "auto")
     assert (group.without_path, group.state) == (("loop0",), BudgetState.NOT_KNOWN)
-    assert {one.state for one in judge_sharing(group)} == {SharingState.NOT_KNOWN}
+    assert set(judge_sharing(group, {}).values()) == {SharingState.NOT_KNOWN}
     (alone,) = group_drives([loop], "auto")
     assert alone.state is BudgetState.WITHIN
-    (sharing,) = judge_sharing(alone)
-    assert (sharing.state, sharing.judged_by, sharing.others) == (SharingState.ALONE, None, ())
+    assert judge_sharing(alone, {}) == {"loop0": SharingState.ALONE}
 
 
 def test_each_drive_is_judged_by_its_own_parts() -> None:
     """A drive whose parts are within budget is not marked for those of others; reads count more than budgets."""
     (group,) = group_drives([*NVME[:3], *SHELF[:2]], "all")
-    states = {one.drive: one.state for one in judge_sharing(group)}
-    assert states == {
+    assert judge_sharing(group, {}) == {
         "nvme0n1": SharingState.OVER_BUDGET,
         "nvme1n1": SharingState.OVER_BUDGET,
         "nvme2n1": SharingState.OVER_BUDGET,
@@ -137,21 +133,10 @@ def test_each_drive_is_judged_by_its_own_parts() -> None:
         "nvme1n1": compare_reads("nvme1n1", [1000, 1001, 999] * 4, [500, 501, 499] * 4),
         "nvme2n1": compare_reads("nvme2n1", [1000], [1000]),
     }
-    judged = {one.drive: (one.state, one.judged_by) for one in judge_sharing(group, reads=reads)}
-    assert judged["nvme0n1"] == (SharingState.NOT_SLOWED, Judgement.READS)
-    assert judged["nvme1n1"] == (SharingState.SLOWED, Judgement.READS)
-    assert judged["nvme2n1"] == (SharingState.OVER_BUDGET, Judgement.BUDGETS)
-
-
-def test_what_is_shared_can_be_kept() -> None:
-    """The record of a drive is the same after it was written and read."""
-    (group, *_) = group_drives(NVME, "auto")
-    cpus = assign_cpus(NVME[:2], {"nvme0n1": 2}, frozenset(range(4)), {})
-    reads = {"nvme0n1": compare_reads("nvme0n1", [1.0, 2.0, 1.0, 2.0], [1.0, 1.0, 2.0, 1.0])}
-    kept = judge_sharing(group, cpus, reads)
-    assert msgspec.json.decode(msgspec.json.encode(kept), type=tuple[Sharing, ...]) == kept
-    assert kept[0].cpus is not None
-    assert kept[0].reads is not None
+    judged = judge_sharing(group, reads)
+    assert judged["nvme0n1"] is SharingState.NOT_SLOWED
+    assert judged["nvme1n1"] is SharingState.SLOWED
+    assert judged["nvme2n1"] is SharingState.OVER_BUDGET
 
 
 def test_groups_by_sysfs(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.model.batch import DriveShown, DriveStage
+from tkperf.model.batch import BatchPlace, DriveShown, DriveStage
 from tkperf.model.errors import RefusedError, RunFileError
 from tkperf.model.record import RunStatus
 from tkperf.model.sharing import SharingState
@@ -51,8 +51,9 @@ def shown(number: int) -> DriveShown:
 
 def began(number: int, pid: int = 1, pid_started: str | None = "never") -> DriveBegan:
     return DriveBegan(
-        number=number, utc="2026-11-24T10:00:00+00:00", pid=pid, pid_started=pid_started, others=2,
-        sharing=SharingState.WITHIN_BUDGET, cpus=(2, 3),
+        number=number, utc="2026-11-24T10:00:00+00:00", pid=pid, pid_started=pid_started, place=BatchPlace(
+            name="rack7", number=number, others=2, sharing=SharingState.WITHIN_BUDGET, cpus=(2, 3)
+        ),
     )  # fmt: skip
 
 
@@ -117,7 +118,8 @@ def test_stages_while_the_batch_s_process_lives(book: Book) -> None:
     ]
     assert state.drives[1].text == "the drive has gone"
     assert state.drives[1].exit_code == 4
-    assert state.drives[0].cpus == (2, 3)
+    assert state.drives[0].place is not None
+    assert state.drives[0].place.cpus == (2, 3)
     assert state.supervisor == os.getpid()
     assert state.is_under_way
 

@@ -10,12 +10,10 @@ from msgspec.structs import replace
 from tkperf.model.drive_path import DrivePath, Part
 from tkperf.model.sharing import (
     BudgetState,
-    CpuPlan,
     DriveGroup,
     PartBudget,
     ReadsCompared,
     ReadsState,
-    Sharing,
     SharingState,
 )
 
@@ -104,24 +102,9 @@ def _build_group(paths: Sequence[DrivePath]) -> DriveGroup:
     )
 
 
-def judge_sharing(
-    group: DriveGroup,
-    cpus: CpuPlan | None = None,
-    reads: Mapping[str, ReadsCompared] | None = None,
-) -> tuple[Sharing, ...]:
+def judge_sharing(group: DriveGroup, reads: Mapping[str, ReadsCompared]) -> dict[str, SharingState]:
     """Return for each drive of a group what the others may do to it: by reads where they decide, else by budgets."""
-    assigned = {one.drive: one for one in cpus.assignments} if cpus is not None else {}
-    return tuple(
-        Sharing(
-            drive=drive,
-            others=tuple(other for other in group.drives if other != drive),
-            state=_judge(drive, group, (reads or {}).get(drive)),
-            budgets=tuple(budget for budget in group.budgets if drive in budget.drives),
-            reads=(reads or {}).get(drive),
-            cpus=assigned.get(drive),
-        )
-        for drive in group.drives
-    )
+    return {drive: _judge(drive, group, reads.get(drive)) for drive in group.drives}
 
 
 def _judge(drive: str, group: DriveGroup, reads: ReadsCompared | None) -> SharingState:

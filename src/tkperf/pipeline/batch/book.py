@@ -21,16 +21,10 @@ from typing import TypeAlias
 import msgspec
 
 from tkperf.device.sysfs import process_fields
-from tkperf.model.batch import (
-    BatchState,
-    DriveShown,
-    DriveStage,
-    DriveState,
-)
+from tkperf.model.batch import BatchPlace, BatchState, DriveShown, DriveStage, DriveState
 from tkperf.model.errors import ExitCode, RunFileError, UsageError, reason_of
 from tkperf.model.input_files import read_input
 from tkperf.model.record import RunStatus
-from tkperf.model.sharing import SharingState
 from tkperf.model.version import __version__
 from tkperf.pipeline.batch.request import BatchRequest
 from tkperf.pipeline.following import outline_first
@@ -73,9 +67,7 @@ class DriveBegan(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
     utc: str
     pid: int
     pid_started: str | None
-    others: int
-    sharing: SharingState
-    cpus: tuple[int, ...] = ()
+    place: BatchPlace
     again: bool = False
 
 
@@ -350,9 +342,7 @@ def _find_state(
         text=text,
         started_utc=None if began is None else began.utc,
         ended_utc=None if ended is None else ended.utc,
-        others=None if began is None else began.others,
-        sharing=None if began is None else began.sharing,
-        cpus=() if began is None else began.cpus,
+        place=None if began is None else began.place,
         again_file=str(again_path(run_path)) if number in log.again else None,
     )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from tkperf.analysis.sharing.cpus import assign_cpus
 from tkperf.analysis.sharing.groups import group_drives, judge_sharing
 from tkperf.analysis.sharing.reads import compare_reads
+from tkperf.model.batch import BatchPlace
 from tkperf.model.errors import RefusedError
 from tkperf.model.sharing import (
     BudgetState,
@@ -16,7 +17,6 @@ from tkperf.model.sharing import (
     DriveGroup,
     ReadsCompared,
     ReadsState,
-    Sharing,
 )
 from tkperf.pipeline.batch.protocol import Held
 from tkperf.pipeline.batch.request import BatchRequest
@@ -83,12 +83,31 @@ class Neighbours:
             if mine
         }
 
-    def sharing(self) -> dict[str, Sharing]:
-        """Return what is known of each drive's neighbours."""
+    def places(self) -> dict[int, BatchPlace]:
+        """Return each drive's place in its group, by its number, with what is known by now of the others' effect."""
+        states = {
+            name: state
+            for group in self.groups
+            for name, state in judge_sharing(group, self.reads).items()
+        }
+        others = {name: len(group.drives) - 1 for group in self.groups for name in group.drives}
+        own = {
+            one.drive: one.cpus
+            for plan in self.cpus
+            if plan is not None
+            for one in plan.assignments
+            if not one.is_shared
+        }
         return {
-            one.drive: one
-            for group, cpus in zip(self.groups, self.cpus, strict=True)
-            for one in judge_sharing(group, cpus, self.reads)
+            one.shown.number: BatchPlace(
+                name=self.request.name,
+                number=one.shown.number,
+                slot=one.shown.slot,
+                others=others[one.way.drive],
+                sharing=states[one.way.drive],
+                cpus=own.get(one.way.drive, ()),
+            )
+            for one in self.held
         }
 
     def require_within(self) -> None:

@@ -7,9 +7,8 @@ from typing import ClassVar, TypeAlias
 
 import msgspec
 
-from tkperf.model.batch import DriveShown
+from tkperf.model.batch import BatchPlace, DriveShown
 from tkperf.model.drive_path import DrivePath
-from tkperf.model.sharing import SharingState
 
 # Less than what a socket takes at once; a message with more is cut by its sender.
 MOST_BYTES = 150_000
@@ -73,20 +72,14 @@ class Go(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     Attributes:
         digest: digest of what the user was shown of this drive.
         answer: the text that confirms its erasure; None: nothing is lost.
-        batch: name of the batch, for the result.
-        others: drives of the batch that are measured at the same time, at most.
-        sharing: what is known of their effect.
-        cpus: CPUs for this drive alone; empty: it shares all.
+        place: the drive's place in its batch, for the result.
         siblings: processes of the batch's other drives.
         repeatable: hold the drive after its run, for another one alone.
     """
 
     digest: str
     answer: str | None
-    batch: str
-    others: int
-    sharing: SharingState
-    cpus: tuple[int, ...] = ()
+    place: BatchPlace
     siblings: tuple[int, ...] = ()
     repeatable: bool = False
 
