@@ -115,10 +115,9 @@ class BatchDriveResult:
     @property
     def file(self) -> CheckedFile:
         """Return the drive as a check of many runs has it."""
-        stage = self.state.stage
         error = self.error or self.not_checked
         if self.checked is None and not error:
-            error = ": ".join(filter(None, (stage, self.state.text)))
+            error = self.state.outcome
         return CheckedFile(file=self.state.shown.label, checked=self.checked, error=error)
 
     @property

@@ -15,7 +15,7 @@ from tkperf.cli.batch_options import BatchOptions
 from tkperf.cli.ending import write_own_page
 from tkperf.cli.output import Outputs, files_in
 from tkperf.cli.streams import complain
-from tkperf.model.batch import BatchState, DriveStage
+from tkperf.model.batch import BatchState
 from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import TkperfError, UsageError
 from tkperf.page.batch_answer import build_batch_mail, build_batch_page
@@ -35,15 +35,6 @@ from tkperf.render.reports import (
 from tkperf.render.terminal.console import open_console, print_facts
 from tkperf.render.terminal.page import print_batch_end, print_page
 from tkperf.runfile.reader import RunFile
-
-# Runs of which there is something to read.
-_BEGUN = (
-    DriveStage.RUNNING,
-    DriveStage.DONE,
-    DriveStage.FAILED,
-    DriveStage.STOPPED,
-    DriveStage.KILLED,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +168,7 @@ def expand_batches(paths: Sequence[Path]) -> tuple[Path, ...]:
         if path.suffix != BATCH_SUFFIX:
             found.append(path)
             continue
-        runs = [Path(drive.run_file) for drive in read_batch(path).drives if drive.stage in _BEGUN]
+        runs = [Path(drive.run_file) for drive in read_batch(path).drives if drive.stage.has_begun]
         if not runs:
             raise UsageError(f"{path}: no drive of the batch has begun")
         found += runs

@@ -95,8 +95,7 @@ class BatchLines:
             self._stages[drive.shown.number] = drive.stage
             if is_first and drive.stage is DriveStage.WAITING:
                 continue
-            because = f": {drive.text}" if drive.text else ""
-            text = drop_controls(f"{name_run(drive)}: {drive.stage}{because}")
+            text = f"{drop_controls(name_run(drive))}: {drive.outcome}"
             self._stream.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}\n")
             self._stream.flush()
 
@@ -180,8 +179,7 @@ def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBat
 def describe_batch_end(state: BatchState) -> Iterator[str]:
     """Yield the lines that say how far a batch has come that is not under way, with markup."""
     for drive in state.drives:
-        because = f": {drive.text}" if drive.text else ""
-        yield f"{plain(drive.shown.label)} {drive.stage}{plain(because)}"
+        yield plain(f"{drive.shown.label} {drive.outcome}")
     yield f"results: tkperf show {plain(state.path)}; as a page: tkperf report {plain(state.path)}"
     if any(drive.stage is not DriveStage.DONE for drive in state.drives):
         yield f"go on:   tkperf resume {plain(state.path)}"

@@ -28,6 +28,15 @@ class DriveStage(StrEnum):
     CONSENT_ENDED = "consent ended"
     """It waited its turn when its process or the batch's ended: it is asked about again."""
 
+    @property
+    def has_begun(self) -> bool:
+        """Return whether the drive was given the word to begin, so that there may be a run file."""
+        return self not in (DriveStage.WAITING, DriveStage.CONSENT_ENDED)
+
+
+IN_TROUBLE = (DriveStage.FAILED, DriveStage.KILLED, DriveStage.CONSENT_ENDED, DriveStage.STOPPED)
+"""Stages of drives that were not measured to their end and are no longer measured: ``tkperf resume`` goes on with them."""
+
 
 class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
     """A drive as its own process found it, and as the user sees it before consent.
@@ -112,6 +121,11 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
     ended_utc: str | None = None
     place: BatchPlace | None = None
     again_file: str | None = None
+
+    @property
+    def outcome(self) -> str:
+        """How far it has come, and why: ``failed: no space left``."""
+        return drop_controls(": ".join(filter(None, (self.stage, self.text))))
 
 
 def find_place(host: Mapping[str, object]) -> BatchPlace | None:

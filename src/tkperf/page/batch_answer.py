@@ -20,7 +20,7 @@ from tkperf.analysis.comparing.arrangements import FEWEST_SCORED, CohortFigure, 
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.verdict import NamedReason, judge_run
-from tkperf.model.batch import DriveStage
+from tkperf.model.batch import IN_TROUBLE, DriveStage
 from tkperf.model.quantity import IOPS
 from tkperf.model.seconds import places_of_extremes
 from tkperf.model.units import (
@@ -31,7 +31,7 @@ from tkperf.model.units import (
     format_number,
     list_names,
 )
-from tkperf.page.batch_progress import describe_stages
+from tkperf.page.batch_progress import describe_stages, level_of_stage
 from tkperf.page.chart import PALETTE, Axis, Chart, Curve, Legend, Point
 from tkperf.page.check import describe_cells, describe_outcome, name_columns
 from tkperf.page.comparison.findings import find_findings
@@ -305,33 +305,18 @@ def _rest(answer: BatchAnswer) -> NotesView | None:
         if one.not_checked:
             text = f"{_label(one)} could not be checked: {drop_controls(one.not_checked)}"
             notes.append(Note(text=text, level=NoteLevel.CAUTION))
-        if drive.stage in (DriveStage.DONE, DriveStage.RUNNING, DriveStage.WAITING):
-            continue
-        because = drop_controls(drive.text) or _WHY.get(drive.stage, "")
-        level = NoteLevel.FAILURE if drive.stage is DriveStage.FAILED else NoteLevel.CAUTION
-        notes.append(Note(text=f"{_label(one)} {drive.stage}: {because}".rstrip(": "), level=level))
+        if drive.stage in IN_TROUBLE:
+            text = f"{_label(one)} {drive.outcome}"
+            notes.append(Note(text=text, level=level_of_stage(drive.stage)))
     if not notes:
         return None
-    if any(one.state.stage in _TO_RESUME for one in answer.drives):
+    if any(one.state.stage in IN_TROUBLE for one in answer.drives):
         notes.append(
             Note(
                 text="Go on with these drives:", command=f"tkperf resume {quote(answer.state.path)}"
             )
         )
     return NotesView(title="Not measured to their end", notes=tuple(notes))
-
-
-_TO_RESUME = (
-    DriveStage.FAILED,
-    DriveStage.STOPPED,
-    DriveStage.KILLED,
-    DriveStage.CONSENT_ENDED,
-)
-_WHY = {
-    DriveStage.CONSENT_ENDED: "it waited for its turn when the batch ended; nothing was touched, and it is asked about again",
-    DriveStage.KILLED: "its process has gone without a word",
-    DriveStage.STOPPED: "by the user",
-}
 
 
 # ---- tables
@@ -475,9 +460,8 @@ def _choose_figures(compared: Comparison) -> tuple[CohortFigure, ...]:
 def _describe_measurement(one: BatchDriveResult) -> _Cell:
     stage = one.state.stage
     if stage is not DriveStage.DONE:
-        bad = stage in (DriveStage.FAILED, DriveStage.KILLED)
-        going = stage in (DriveStage.RUNNING, DriveStage.WAITING)
-        return stage.value, NoteLevel.FAILURE if bad else None if going else NoteLevel.CAUTION
+        level = level_of_stage(stage)
+        return stage.value, None if level is NoteLevel.INFORMATION else level
     if one.result is None:
         return "cannot be read", NoteLevel.FAILURE
     judged = judge_run(one.result)
@@ -632,7 +616,7 @@ def build_batch_mail(answer: BatchAnswer) -> tuple[str, ...]:
             median = format_number(found.median, measure.digits)
             figures.append(f"{names[figure.row.place]}: median {median}, {ends[0]} to {ends[1]}")
     end = f"Page: tkperf report {quote(answer.state.path)}"
-    if any(one.state.stage in _TO_RESUME for one in answer.drives):
+    if any(one.state.stage in IN_TROUBLE for one in answer.drives):
         end += f"; go on: tkperf resume {quote(answer.state.path)}"
     lines = lines[: MOST_MAIL_LINES - 4] + figures + rest
     return (*lines[: MOST_MAIL_LINES - 1], end)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
-from tkperf.analysis.batch import find_batch_remaining_s, judge_stages
-from tkperf.model.batch import BatchState, DriveStage, DriveState
+from tkperf.analysis.batch import find_batch_remaining_s, is_simulated, judge_stages
+from tkperf.model.batch import IN_TROUBLE, BatchState, DriveStage, DriveState
 from tkperf.model.phases import Continuous, Fill, Idle, Purge, Round
 from tkperf.model.units import (
     NOT_MEASURED,
@@ -75,15 +75,12 @@ class _Line:
     def rank(self) -> int:
         """Place in the order of display: trouble, then what runs, waits, is done."""
         if self.drive.stage is DriveStage.RUNNING and self.doubts:
-            return len(_TROUBLE)
+            return len(IN_TROUBLE)
         return _ORDER.index(self.drive.stage)
 
     @property
     def level(self) -> NoteLevel:
-        if self.drive.stage in (DriveStage.FAILED, DriveStage.KILLED):
-            return NoteLevel.FAILURE
-        caution = self.drive.stage in _TROUBLE or self.doubts
-        return NoteLevel.CAUTION if caution else NoteLevel.INFORMATION
+        return NoteLevel.CAUTION if self.doubts else level_of_stage(self.drive.stage)
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -102,10 +99,9 @@ class _Line:
         return None if self.run is None else self.run.remaining_s
 
 
-_TROUBLE = (DriveStage.FAILED, DriveStage.KILLED, DriveStage.CONSENT_ENDED, DriveStage.STOPPED)
 # A drive that runs with doubts comes between those in trouble and those that run, so the numbers there are one apart.
 _ORDER: tuple[DriveStage | None, ...] = (
-    *_TROUBLE, None, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE,
+    *IN_TROUBLE, None, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE,
 )  # fmt: skip
 
 
@@ -118,17 +114,16 @@ def build_batch_progress(state: BatchState, runs: Runs) -> BatchProgressView:
     remaining_s = _find_remaining(lines) if state.is_under_way else None
     models = {line.drive.shown.model for line in lines}
     alike = len(models) == 1 and len(lines) > 1
-    simulated = any(line.run.simulated for line in lines if line.run is not None)
     return BatchProgressView(
         name=drop_controls(state.name),
         verdict=describe_stages(state),
         alike=f"all {drop_controls(model)}" if alike and (model := next(iter(models))) else "",
         remaining="" if remaining_s is None else f"{format_durations(*remaining_s)} left",
-        ends_s=None if simulated else remaining_s,
+        ends_s=None if is_simulated(state) else remaining_s,
         table=_build_table(lines, alike=alike),
         stages=tuple(line.drive.stage for line in lines),
         levels=tuple(line.level for line in lines),
-        troubled=sum(line.rank <= len(_TROUBLE) for line in lines),
+        troubled=sum(line.rank <= len(IN_TROUBLE) for line in lines),
         remarks=tuple(_find_remarks(lines, state)),
     )
 
@@ -137,7 +132,7 @@ def describe_stages(state: BatchState) -> Verdict:
     """Return how far the drives have come: ``24 drives: 1 failed, 12 running, 8 waiting, 3 done``."""
     judged = judge_stages(state)
     counts = Counter(drive.stage for drive in state.drives)
-    order = (*_TROUBLE, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE)
+    order = (*IN_TROUBLE, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE)
     texts = [", ".join(f"{counts[stage]} {stage}" for stage in order if counts[stage])]
     title = format_count(len(state.drives), "drive")
     return word_verdict(
@@ -146,6 +141,12 @@ def describe_stages(state: BatchState) -> Verdict:
         title=f"SIMULATED. {title}" if judged.simulated else title,
         reasons=texts,
     )
+
+
+def level_of_stage(stage: DriveStage) -> NoteLevel:
+    if stage in (DriveStage.FAILED, DriveStage.KILLED):
+        return NoteLevel.FAILURE
+    return NoteLevel.CAUTION if stage in IN_TROUBLE else NoteLevel.INFORMATION
 
 
 def describe_round(run: RunState) -> str:
@@ -183,9 +184,8 @@ def _find_remarks(lines: Sequence[_Line], state: BatchState) -> Iterator[Note]:
         drive, name = line.drive, line.drive.shown.label
         if line.doubts:
             yield Note(text=f"{name}: {', '.join(line.doubts)}", level=line.level)
-        elif drive.stage in _TROUBLE:
-            because = f": {drop_controls(drive.text)}" if drive.text else ""
-            yield Note(text=f"{name} {drive.stage}{because}", level=line.level)
+        elif drive.stage in IN_TROUBLE:
+            yield Note(text=f"{name} {drive.outcome}", level=line.level)
     if not state.is_under_way and any(line.drive.stage is not DriveStage.DONE for line in lines):
         yield Note(text="Go on with:", command=f"tkperf resume {quote(state.path)}")
 

@@ -13,19 +13,10 @@ from tkperf.analysis.claims_file import ClaimsFile, parse_claims
 from tkperf.analysis.comparing.comparison import may_be_headline
 from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult, SectionResult
-from tkperf.model.batch import BatchState, DriveStage, DriveState
+from tkperf.model.batch import BatchState, DriveState
 from tkperf.model.errors import RunFileError, UsageError
 from tkperf.model.workload import Workload
 from tkperf.pipeline.api import load, open_run
-
-# Stages of drives that have a run file, or may have one.
-_BEGUN = (
-    DriveStage.RUNNING,
-    DriveStage.DONE,
-    DriveStage.FAILED,
-    DriveStage.STOPPED,
-    DriveStage.KILLED,
-)
 
 
 def read_answer(
@@ -96,7 +87,7 @@ def _want_for(claims: ClaimsFile | None) -> Wanted:
 
 
 def _read(drive: DriveState, wanted: Wanted) -> BatchDriveResult:
-    if drive.stage not in _BEGUN or not Path(drive.run_file).exists():
+    if not drive.stage.has_begun or not Path(drive.run_file).exists():
         return BatchDriveResult(state=drive)
     try:
         with open_run(drive.run_file) as opened:

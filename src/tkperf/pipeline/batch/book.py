@@ -36,6 +36,9 @@ MOST_BYTES = 64 << 20
 _MODE = 0o600
 # starttime in proc(5), after pid and name.
 _STARTED = 19
+_WAITED = (
+    "it waited for its turn when the batch ended; nothing was touched, and it is asked about again"
+)
 
 
 class BatchBegun(msgspec.Struct, frozen=True, kw_only=True, tag="batch"):
@@ -364,7 +367,9 @@ def _find_stage(
             ended.text,
         )
     if began is None:
-        return (DriveStage.WAITING if waits else DriveStage.CONSENT_ENDED), None, ""
+        if waits:
+            return DriveStage.WAITING, None, ""
+        return DriveStage.CONSENT_ENDED, None, _WAITED
     # Also before it has opened its run file, and after it has closed it.
     if began.pid_started is not None and find_start(began.pid) == began.pid_started:
         return DriveStage.RUNNING, None, ""
