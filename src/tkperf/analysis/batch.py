@@ -277,7 +277,7 @@ def exit_code_of(state: BatchState, *, claims_pass: bool | None = None) -> int:
     """
     codes = [_code_of(drive) for drive in state.drives if drive.stage is not DriveStage.DONE]
     if codes:
-        return min(codes, key=_find_gravity)
+        return min(codes, key=find_gravity)
     return ExitCode.CLAIMS_NOT_MET if claims_pass is False else ExitCode.DONE
 
 
@@ -287,7 +287,8 @@ def _code_of(drive: DriveState) -> int:
     return ExitCode.STOPPED
 
 
-def _find_gravity(code: int) -> int:
+def find_gravity(code: int) -> int:
+    """Return the rank of an exit code; the least is the gravest."""
     return _GRAVITY.index(ExitCode(code)) if code in _GRAVITY else -1
 
 

@@ -15,9 +15,10 @@ from typing import NoReturn
 import click
 from msgspec.structs import replace
 
+from tkperf.analysis.batch import find_gravity
 from tkperf.cli.batch_drive import DriveTask, run_drive_process
 from tkperf.cli.batch_options import BatchOptions
-from tkperf.cli.batch_view import open_batch_view, print_answer
+from tkperf.cli.batch_view import LOOK_EVERY_S, open_batch_view, print_answer
 from tkperf.cli.session import depart
 from tkperf.cli.streams import complain, ended_by_signals, in_whole_words
 from tkperf.host.paths import read_cores
@@ -25,7 +26,6 @@ from tkperf.model.batch import BatchPlace, DriveStage
 from tkperf.model.errors import (
     DeviceError,
     EngineError,
-    ExitCode,
     Interrupted,
     RefusedError,
     RunFileError,
@@ -68,7 +68,6 @@ from tkperf.runfile.writers import SQLITE_ENDINGS
 
 # Effects of neighbours for which --alone-again measures a drive once more.
 _DOUBTFUL = (SharingState.SLOWED, SharingState.OVER_BUDGET)
-LOOK_EVERY_S = 0.5
 # Length of each reading of a comparison.
 READS_S = 10
 _ASKED_AGAIN = 2
@@ -278,7 +277,7 @@ def _refuse_faults(crew: Crew, request: BatchRequest) -> None:
     faults = [(one, one.ended) for one in crew.faults if one.ended is not None]
     if not faults:
         return
-    gravest = max((ended for _, ended in faults), key=lambda ended: _gravity(ended.exit_code))
+    gravest = min((ended for _, ended in faults), key=lambda ended: find_gravity(ended.exit_code))
     texts = []
     for one, ended in faults:
         device = request.drives[one.number - 1].request.device
@@ -288,11 +287,6 @@ def _refuse_faults(crew: Crew, request: BatchRequest) -> None:
     raise kind(
         f"{len(faults)} of {format_count(count, 'drive')} cannot be measured, so none is: {'; '.join(texts)}. No drive was touched"
     )
-
-
-def _gravity(code: int) -> int:
-    order = (ExitCode.WRONG_USE, ExitCode.RUN_FILE, ExitCode.FIO, ExitCode.DEVICE, ExitCode.REFUSED)
-    return order.index(ExitCode(code)) if code in order else len(order)
 
 
 def _find_neighbours(lot: Lot, crew: Crew) -> Neighbours:
@@ -311,8 +305,7 @@ def _show(lot: Lot, neighbours: Neighbours) -> None:
     held = neighbours.held
     if lot.options.quiet or lot.options.progress == "json":
         return
-    asked = sum(one.asks for one in held)
-    table = build_consent_table([one.shown for one in held], asked=asked)
+    table = build_consent_table([one.shown for one in held])
     print_table(table, open_console(stderr=True))
     print_facts(
         [
@@ -341,7 +334,7 @@ def _ask(lot: Lot, crew: Crew) -> None:
     Raises:
         RefusedError: no terminal to ask on, or the answer does not confirm.
     """
-    shown = [one.shown for one in crew.members if one.held is not None and one.held.asks]
+    shown = [one.shown for one in crew.members if one.shown.confirm_id is not None]
     if not shown:
         return
     if lot.options.yes_destroy_file is not None:

@@ -15,8 +15,9 @@ _NOTHING = "-"
 _NUMBER = re.compile(r"\b\d[\d.,]*\b")
 
 
-def build_consent_table(drives: Sequence[DriveShown], *, asked: int) -> TableView:
-    """Return what the processes of the drives found: a row each; ``asked`` of them lose data."""
+def build_consent_table(drives: Sequence[DriveShown]) -> TableView:
+    """Return what the processes of the drives found: a row each."""
+    asked = sum(drive.confirm_id is not None for drive in drives)
     title = format_count(len(drives), "drive")
     lost = "nothing on them can be lost" if not asked else f"{asked} of them are erased"
     return TableView(

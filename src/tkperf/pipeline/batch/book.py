@@ -22,6 +22,7 @@ import msgspec
 
 from tkperf.device.sysfs import process_fields
 from tkperf.model.batch import BatchPlace, BatchState, DriveShown, DriveStage, DriveState
+from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import ExitCode, RunFileError, UsageError, reason_of
 from tkperf.model.input_files import read_input
 from tkperf.model.record import RunStatus
@@ -171,12 +172,6 @@ class Book:
         size_bytes = min(os.fstat(self._descriptor).st_size, MOST_BYTES)
         return _read(self.path, os.pread(self._descriptor, size_bytes, 0))
 
-    def discard(self) -> None:
-        """Remove the book of a batch in which nothing has begun."""
-        with suppress(OSError):
-            self.path.unlink()
-        self.close()
-
     def close(self) -> None:
         for descriptor in {self._descriptor, self._locked} - {-1}:
             os.close(descriptor)
@@ -314,7 +309,7 @@ def _read_state(path: Path) -> BatchState:
             shown.get(number) or DriveShown(
                 number=number, name=drive.name, path=drive.request.device, capacity_bytes=0, slot=drive.slot
             ),
-            request.run_path(drive, path.parent),
+            path.parent / f"{drive.name}{RUN_FILE_SUFFIX}",
             waits=supervisor is not None,
         )
         for number, drive in enumerate(request.drives, start=1)

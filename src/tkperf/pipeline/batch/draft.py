@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 
 from tkperf.analysis.claims_file import parse_claims
+from tkperf.analysis.sharing.groups import Parallel
 from tkperf.model.errors import DeviceError, InputFileError, TkperfError, UsageError
 from tkperf.model.input_files import CLAIMS_BYTES, is_toml_path, read_text_input
 from tkperf.pipeline.batch.drives import DriveFinder, FoundDrive
-from tkperf.pipeline.batch.request import AtOnce, BatchDrive, BatchRequest
+from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
 from tkperf.pipeline.fitting import choose_profile
 from tkperf.pipeline.request import LONGEST_NAME, RunRequest
 
@@ -76,7 +77,7 @@ class BatchDraft:
     drives: tuple[DraftedDrive, ...]
     source: str = ""
     folder: Path = Path()
-    parallel: AtOnce = "auto"
+    parallel: Parallel = "auto"
     stagger_s: float = 0.0
     strict: bool = False
     compare_reads: bool = True

@@ -18,22 +18,18 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A drive's process has looked at its drive and holds it: what it found, before consent.
 
     Attributes:
-        asks: data would be lost, so that consent has to be asked for.
         resumed: how its run goes on; empty for a new run.
         shortest_s, longest_s: bounds of the run's length.
-        written_bytes: bounds of the amount that it writes.
         jobs: most threads of fio in a step.
         way: the drive's links up to the CPU, under the run's name.
         warnings: warnings that the user sees before consent.
     """
 
     shown: DriveShown
-    asks: bool
     shortest_s: float
     longest_s: float
     jobs: int
     way: DrivePath
-    written_bytes: tuple[int, int] | None = None
     resumed: str = ""
     warnings: tuple[str, ...] = ()
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 import msgspec
 
+from tkperf.analysis.sharing.groups import Parallel
 from tkperf.model.errors import UsageError
 from tkperf.pipeline.request import RunRequest, require_name
 
-AtOnce = Literal["auto", "all"] | int
 LONGEST_STAGGER_S = 86_400
 _SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 
@@ -55,7 +54,7 @@ class BatchRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     drives: tuple[BatchDrive, ...]
-    parallel: AtOnce = "auto"
+    parallel: Parallel = "auto"
     stagger_s: float = 0.0
     strict: bool = False
     compare_reads: bool = True
@@ -84,10 +83,6 @@ class BatchRequest(msgspec.Struct, frozen=True, kw_only=True):
                 f"stagger: {self.stagger_s:g} s is not within 0 to {LONGEST_STAGGER_S:,}"
             )
 
-    def run_path(self, drive: BatchDrive, folder: Path) -> Path:
-        """Return the run file of a drive."""
-        return folder / f"{drive.name}.tkperf"
-
 
 def parse_seconds(text: str) -> float:
     """Parse a time as ``30s``, ``5min``, ``1h`` or ``30``.
@@ -101,14 +96,14 @@ def parse_seconds(text: str) -> float:
     return float(match[1]) * _SECONDS[match[2]]
 
 
-def parse_parallel(text: str) -> AtOnce:
+def parse_parallel(text: str) -> Parallel:
     """Parse ``auto``, ``all`` or a number of drives.
 
     Raises:
         UsageError: the text is none of these.
     """
     if text in ("auto", "all"):
-        return cast("AtOnce", text)
+        return cast("Parallel", text)
     if re.fullmatch("[0-9]{1,4}", text, re.ASCII) is None:
         raise UsageError(f"'{text[:40]}': choose from auto, all, or a number of drives")
     return int(text)
