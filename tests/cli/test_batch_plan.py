@@ -21,6 +21,7 @@ from tkperf.page.batch_plan import build_batch_plan_page
 from tkperf.page.page import NotesView, TableView
 from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive
 from tkperf.pipeline.batch.outlook import look_out_batch
+from tkperf.pipeline.batch.request import BatchSettings
 from tkperf.pipeline.outlook import ASSUMED, parse_rating
 
 QUICK = ("--profile", "quick", "-ssdt", "iops", "--rate", "400MB/s")
@@ -36,7 +37,7 @@ def look(*given: str, rated: str | None = None, **settings: Any) -> BatchOutlook
     draft = BatchDraft(
         common={"suite": "ssd", "tests": ("iops",), "profile": "quick"},
         drives=tuple(DraftedDrive(given=one) for one in given),
-        **settings,
+        settings=BatchSettings(**settings),
     )
     rating = None if rated is None else parse_rating(rated)
     return look_out_batch(draft.settle("lab"), lambda _: ASSUMED, rating)

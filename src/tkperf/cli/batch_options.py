@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tkperf.cli.run_options import RunOptions, check_notification, rating_of
 from tkperf.cli.session import Leaving
 from tkperf.model.choices import BATCH_SUFFIX
@@ -14,7 +16,7 @@ from tkperf.model.errors import UsageError
 from tkperf.model.user_facts import parse_facts
 from tkperf.pipeline.batch.batch_file import read_batch_file
 from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive
-from tkperf.pipeline.batch.request import parse_parallel, parse_seconds
+from tkperf.pipeline.batch.request import BatchSettings, parse_parallel, parse_seconds
 from tkperf.pipeline.outlook import parse_rate
 from tkperf.pipeline.request import require_name
 
@@ -132,30 +134,33 @@ def read_batch(
     own = {field.name for field in fields(BatchOptions)}
     call = {key: options.pop(key) for key in own & set(options)}
     batch_options = BatchOptions(name=name, command_line=tuple(sys.argv), **call)
-    settings = _read_settings(options)
+    given, claims = _read_settings(options), options.pop("claims")
     if suite is None:
-        return replace(read_batch_file(Path(options["file"])), **settings), batch_options
-    drives = tuple(DraftedDrive(given=given) for given in options.pop("device"))
-    options["facts"] = parse_facts(options["facts"], options.pop("fact_file") or "")
-    draft = BatchDraft(common={"suite": suite, **options}, drives=drives, **settings)
-    return draft, batch_options
+        draft = read_batch_file(Path(options["file"]))
+    else:
+        drives = tuple(DraftedDrive(given=given) for given in options.pop("device"))
+        options["facts"] = parse_facts(options["facts"], options.pop("fact_file") or "")
+        draft = BatchDraft(common={"suite": suite, **options}, drives=drives)
+    settings = msgspec.structs.replace(draft.settings, **given)
+    claims_path = claims or draft.claims_path
+    return replace(draft, settings=settings, claims_path=claims_path), batch_options
 
 
 def _read_settings(options: dict[str, Any]) -> dict[str, Any]:
     """Take the settings of the whole batch out of the options; return those that were given."""
-    settings = {
-        key: options.pop(key)
-        for key in ("strict", "compare_reads", "alone_again", "own_cpus", "parallel", "stagger", "claims")
-    }  # fmt: skip
-    given = {key: value for key, value in settings.items() if value is not None}
+    options["stagger_s"] = options.pop("stagger")
+    given = {
+        key: value
+        for key in BatchSettings.__struct_fields__
+        if (value := options.pop(key)) is not None
+    }
     for key, option, parse in (
         ("parallel", "--parallel", parse_parallel),
-        ("stagger", "--stagger", parse_seconds),
+        ("stagger_s", "--stagger", parse_seconds),
     ):
         if key in given:
             try:
                 given[key] = parse(given[key])
             except UsageError as error:
                 raise UsageError(f"{option} {error}") from None
-    renamed = {"stagger": "stagger_s", "claims": "claims_path"}
-    return {renamed.get(key, key): value for key, value in given.items()}
+    return given

@@ -14,7 +14,7 @@ from tkperf.model.input_files import SETTINGS_BYTES, read_text_input
 from tkperf.model.strict import convert_strictly, decode_strictly, shallow
 from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive
 from tkperf.pipeline.batch.drives import MOST_DRIVES
-from tkperf.pipeline.batch.request import parse_seconds
+from tkperf.pipeline.batch.request import BatchSettings, parse_seconds
 from tkperf.pipeline.request import RunRequest
 from tkperf.runfile.writers import require_own_input
 
@@ -97,12 +97,14 @@ def parse_batch_file(text: str, path: Path) -> BatchDraft:
             )
             for drive in file.drives
         ),
-        parallel=file.parallel,
-        stagger_s=stagger_s,
-        strict=file.strict,
-        compare_reads=file.compare_reads,
-        alone_again=file.alone_again,
-        own_cpus=file.own_cpus,
+        settings=BatchSettings(
+            parallel=file.parallel,
+            stagger_s=stagger_s,
+            strict=file.strict,
+            compare_reads=file.compare_reads,
+            alone_again=file.alone_again,
+            own_cpus=file.own_cpus,
+        ),
         claims_path=None if file.claims is None else path.parent / file.claims,
     )
 

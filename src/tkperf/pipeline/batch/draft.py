@@ -12,11 +12,10 @@ from typing import Any
 import msgspec
 
 from tkperf.analysis.claims_file import parse_claims
-from tkperf.analysis.sharing.groups import Parallel
 from tkperf.model.errors import DeviceError, InputFileError, TkperfError, UsageError
 from tkperf.model.input_files import CLAIMS_BYTES, is_toml_path, read_text_input
 from tkperf.pipeline.batch.drives import DriveFinder, FoundDrive
-from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
+from tkperf.pipeline.batch.request import BatchDrive, BatchRequest, BatchSettings
 from tkperf.pipeline.fitting import choose_profile
 from tkperf.pipeline.request import LONGEST_NAME, RunRequest
 
@@ -69,20 +68,13 @@ class BatchDraft:
         source: where it is from, for messages: ``batch lab.toml``; empty: the command line.
         folder: the folder that relative paths of drives begin in.
         claims_path: a claims file.
-
-    The others are those of ``BatchRequest``.
     """
 
     common: Mapping[str, Any]
     drives: tuple[DraftedDrive, ...]
     source: str = ""
     folder: Path = Path()
-    parallel: Parallel = "auto"
-    stagger_s: float = 0.0
-    strict: bool = False
-    compare_reads: bool = True
-    alone_again: bool = False
-    own_cpus: bool = True
+    settings: BatchSettings = field(default_factory=BatchSettings)
     claims_path: Path | None = None
 
     def settle(self, name: str, finder: DriveFinder | None = None) -> Settled:
@@ -125,20 +117,15 @@ class BatchDraft:
             request = BatchRequest(
                 name=name,
                 drives=tuple(drives),
-                parallel=self.parallel,
-                stagger_s=self.stagger_s,
-                strict=self.strict,
-                compare_reads=self.compare_reads,
-                alone_again=self.alone_again,
-                own_cpus=self.own_cpus,
                 claims=claims,
                 claims_path=None if self.claims_path is None else str(self.claims_path.absolute()),
+                **msgspec.structs.asdict(self.settings),
             )
         return Settled(request=request, faults=faults, source=self.source)
 
     def _place_files(self) -> dict[str, Any]:
         """Return the common fields with the paths of profile and workload files as they are from any folder."""
-        common = {**self.common, "strict": self.strict or self.common.get("strict", False)}
+        common = {**self.common, "strict": self.settings.strict or self.common.get("strict", False)}
         if isinstance(profile := common.get("profile"), str):
             common["profile"] = self._from_here(profile)
         common["tests"] = tuple(map(self._from_here, common.get("tests", ())))

@@ -33,18 +33,32 @@ class BatchDrive(msgspec.Struct, frozen=True, kw_only=True):
     serial: str | None = None
 
 
-class BatchRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch as the user asks for it.
+class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a batch proceeds.
 
     Attributes:
-        name: its queue and answers are in NAME.batch.
-        drives: in the order of the file, which is the order in which they begin.
         parallel: how many drives are measured at once; ``auto``: as many as share no link over its budget.
         stagger_s: least time between the beginnings of two drives on one link, in seconds.
         strict: refuse a batch that is over budget, rather than measure fewer drives at once.
         compare_reads: read each drive alone and all together before the first purge, and compare.
         alone_again: measure a drive again alone if the others slowed it down.
         own_cpus: give each drive its own CPUs, near it, if there are enough.
+    """
+
+    parallel: Parallel = "auto"
+    stagger_s: float = 0.0
+    strict: bool = False
+    compare_reads: bool = True
+    alone_again: bool = False
+    own_cpus: bool = True
+
+
+class BatchRequest(BatchSettings, frozen=True, kw_only=True):
+    """A batch as the user asks for it.
+
+    Attributes:
+        name: its queue and answers are in NAME.batch.
+        drives: in the order of the file, which is the order in which they begin.
         claims: text of a claims file; None: no claims.
         claims_path: the file, for messages.
 
@@ -54,12 +68,6 @@ class BatchRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     drives: tuple[BatchDrive, ...]
-    parallel: Parallel = "auto"
-    stagger_s: float = 0.0
-    strict: bool = False
-    compare_reads: bool = True
-    alone_again: bool = False
-    own_cpus: bool = True
     claims: str | None = None
     claims_path: str | None = None
 
