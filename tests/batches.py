@@ -5,7 +5,8 @@ from __future__ import annotations
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import work
 from tkperf.analysis.batch import BatchAnswer, BatchDriveResult, compare_drives
-from tkperf.model.batch import BatchState, DriveShown, DriveStage, DriveState
+from tkperf.model.batch import BatchPlace, BatchState, DriveShown, DriveStage, DriveState
+from tkperf.model.sharing import SharingState
 
 
 def drive(
@@ -34,7 +35,7 @@ def drive(
         stage=stage,
         exit_code=exit_code,
         text=text,
-        others=1,
+        place=BatchPlace(name="lot", number=number, others=1, sharing=SharingState.NOT_KNOWN),
     )
 
 

@@ -172,6 +172,12 @@ class Book:
         size_bytes = min(os.fstat(self._descriptor).st_size, MOST_BYTES)
         return _read(self.path, os.pread(self._descriptor, size_bytes, 0))
 
+    def discard(self) -> None:
+        """Remove the book of a batch in which nothing has begun."""
+        with suppress(OSError):
+            self.path.unlink()
+        self.close()
+
     def close(self) -> None:
         for descriptor in {self._descriptor, self._locked} - {-1}:
             os.close(descriptor)
