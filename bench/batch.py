@@ -7,10 +7,9 @@ Three parts, each a batch by the command line:
   Simulated steps take a thousandth of their time, so the share of a CPU is that of a batch whose steps are thousands of times as
   frequent; for steps of a minute the cost of a step is what counts, and that of looking: see ``gaps``, whose
   steps are real.
-- ``gaps`` (root): the gaps between steps (``gap_s`` in run files, by tkperf's and fio's clocks) of one loop device and of
-  several at once, in turn, on images of the script's own. The kernel lets each of them do no more than --iops
-  I/Os a second (cgroup v1, blkio.throttle), so that the I/O leaves CPUs free; gaps that a fill or a new test begins are
-  not counted. Also the batch process's share of a CPU beside such steps. Each --stagger is a case of its own.
+- ``gaps`` (root): the gaps between steps (by the kernel's counters, and ``gap_s`` of run files) of one loop device and of
+  several at once, in turn, on images of the script's own. fio offers each of them --iops I/Os a second, which leaves
+  CPUs free. The gap after a fill is not counted. Also the batch process's share of a CPU beside such steps. Each --stagger is a case of its own.
 - ``page``: seconds of ``tkperf report NAME.batch`` with many simulated drives.
 
     python bench/batch.py [--part supervisor gaps page] [--drives 24] [--loop 4] [--stagger 0 ...] [--repeats 2] [--json FILE]
@@ -20,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import pty
 import statistics
@@ -32,10 +32,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
+from multiprocessing.synchronize import Event as StopEvent
 from pathlib import Path
 
 import numpy as np
-from wall_time import LONG_PROFILE, TIMED, cpu_s
+from wall_time import TIMED, cpu_s
 
 from tkperf.model.record import RunRecord
 from tkperf.runfile.reader import read_run
@@ -43,13 +44,48 @@ from tkperf.runfile.reader import read_run
 TKPERF = Path(sys.executable).parent / "tkperf"
 PARTS = ("supervisor", "gaps", "page")
 LOOK_EVERY_S = 0.1
+SAMPLE_EVERY_S = 0.0005
+# Steps of one kind last longer than this; a burst of fewer I/Os is no step.
+APART_S = 1.0
+MANY = 100
 IMAGE_BYTES = 256 << 20
-BLKIO = Path("/sys/fs/cgroup/blkio")
 # What the issue asks for; a busy machine is beyond some of it.
 MOST_SUPERVISOR_PERCENT = 1.0
 MOST_MIB = 80.0
 MOST_PAGE_S = 5.0
 REAL_STEP_S = 60.0
+WORKLOAD = """
+format = 1
+name = "steps"
+title = "steps of one rate"
+source = "bench"
+
+[loads.reads]
+access = "random"
+read_percent = 100
+block_size_kib = 4
+jobs = 2
+io_depth = 8
+offered_iops = {iops}
+
+[loads.writes]
+access = "random"
+read_percent = 0
+block_size_kib = 4
+jobs = 2
+io_depth = 8
+offered_iops = {iops}
+
+[[phases]]
+kind = "fill"
+
+[[phases]]
+kind = "rounds"
+section = "Steps"
+loads = ["reads", "writes"]
+step_s = {step_s:g}
+rounds = {rounds}
+"""
 
 
 def memory_mib(pid: int) -> tuple[float, float]:
@@ -134,13 +170,12 @@ def run_batch(
     keys: str,
     *options: str | Path,
     view: str = "none",
-    within: Sequence[str] = (),
 ) -> tuple[Costs, list[RunRecord]]:
-    """Run one batch of a batch file, by a command ``within`` which it is an argument. Return its costs and its runs."""
+    """Run one batch of a batch file. Return its costs and its runs."""
     file = folder / f"{name}.toml"
     names = ", ".join(json.dumps(drive) for drive in drives)
     file.write_text(f'suite = "ssd"\ndrives = [{names}]\n{keys}', encoding="utf-8")
-    command = [*within, TKPERF, "batch", name, file, "--output", folder, "--no-report", *options]
+    command = [TKPERF, "batch", name, file, "--output", folder, "--no-report", *options]
     with terminal(view) as streams:
         process = subprocess.Popen(command, env={**os.environ, "TERM": "xterm"}, **streams)
         costs = observe(process, folder / f"{name}.batch", len(drives))
@@ -184,8 +219,8 @@ def measure_supervisor(drives: int, profile: str, view: str) -> dict[str, float]
     }
 
 
-def gaps_ms(runs: Sequence[RunRecord]) -> list[float]:
-    """From each timed step to the next: within rounds and from round to round."""
+def recorded_gaps_ms(runs: Sequence[RunRecord]) -> list[float]:
+    """From each timed step to the next, as run files have them."""
     return [
         1000 * after.gap_s
         for run in runs
@@ -193,6 +228,56 @@ def gaps_ms(runs: Sequence[RunRecord]) -> list[float]:
         for before, after in pairwise(test.steps)
         if before.kind in TIMED and after.kind in TIMED and after.gap_s is not None
     ]
+
+
+def sample_counters(devices: Sequence[str], path: str, stop: StopEvent) -> None:
+    """Write the time and each device's completed reads and writes, again and again until the event is set."""
+    rows = []
+    with ExitStack() as stack:
+        files = [
+            stack.enter_context(open(f"/sys/block/{Path(device).name}/stat", "rb"))
+            for device in devices
+        ]
+        while not stop.is_set():
+            row = [time.monotonic()]
+            for file in files:
+                file.seek(0)
+                fields = file.read().split()
+                row += (int(fields[0]), int(fields[4]))
+            rows.append(row)
+            time.sleep(SAMPLE_EVERY_S)
+    np.save(path, np.array(rows))
+
+
+@contextmanager
+def sampled(devices: Sequence[str], path: Path) -> Iterator[None]:
+    stop = multiprocessing.Event()
+    sampler = multiprocessing.Process(target=sample_counters, args=(devices, str(path), stop))
+    sampler.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        sampler.join()
+
+
+def idle_gaps_ms(samples: np.ndarray, devices: int) -> list[float]:
+    """From the last I/O of one kind to the first of the other, of each device: its steps read and write in turn."""
+    gaps = []
+    for device in range(devices):
+        bursts = []
+        for side in (1, 2):
+            at_s = samples[1:, 0][np.diff(samples[:, 2 * device + side]) > 0]
+            for burst in np.split(at_s, np.flatnonzero(np.diff(at_s) > APART_S) + 1):
+                if len(burst) > MANY:  # not some look at the device
+                    bursts.append((float(burst[0]), float(burst[-1]), side))
+        _fill, *steps = sorted(bursts)
+        gaps += [
+            max(0.0, 1000 * (after[0] - before[1]))
+            for before, after in pairwise(steps)
+            if before[2] != after[2]
+        ]
+    return gaps
 
 
 @contextmanager
@@ -209,22 +294,6 @@ def loop_devices(folder: Path, count: int) -> Iterator[list[str]]:
             stack.callback(subprocess.run, ["losetup", "--detach", device], check=True)
             devices.append(device)
         yield devices
-
-
-@contextmanager
-def limited(devices: Sequence[str], iops: int) -> Iterator[list[str]]:
-    """A group of processes that get no more I/Os a second from each device; yields a command whose arguments are one of them."""
-    group = BLKIO / f"tkperf-bench-{os.getpid()}"
-    group.mkdir()
-    try:
-        for device in devices:
-            number = Path(device).stat().st_rdev
-            limit = f"{os.major(number)}:{os.minor(number)} {iops}"
-            for side in ("read", "write"):
-                (group / f"blkio.throttle.{side}_iops_device").write_text(limit)
-        yield ["sh", "-c", f'echo $$ > {group}/tasks && exec "$@"', "sh"]
-    finally:
-        group.rmdir()
 
 
 def describe(name: str, found: Sequence[float], costs: Sequence[Costs]) -> dict[str, float]:
@@ -252,32 +321,40 @@ def measure_gaps(options: argparse.Namespace) -> dict[str, dict[str, float]]:
         for stagger in options.stagger
     ]
     found: dict[str, list[float]] = {name: [] for name, _, _ in cases}
+    recorded: dict[str, list[float]] = {name: [] for name, _, _ in cases}
     costs: dict[str, list[Costs]] = {name: [] for name, _, _ in cases}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.folder)))
         devices = stack.enter_context(loop_devices(folder, count))
-        within = stack.enter_context(limited(devices, options.iops))
-        profile = folder / "steps.toml"
-        text = LONG_PROFILE.format(step_s=options.step_s)
-        text = text.replace("_rounds = 2", f"_rounds = {options.rounds}").replace("1GiB", "256MiB")
-        # Few I/Os outstanding: what waits in the kernel at a step's end would be done within the next one.
-        text = text.replace("jobs = 2", "jobs = 1").replace("io_depth = 16", "io_depth = 2")
-        profile.write_text(text, encoding="utf-8")
+        workload = folder / "steps.toml"
+        workload.write_text(
+            WORKLOAD.format(iops=options.iops, step_s=options.step_s, rounds=options.rounds),
+            encoding="utf-8",
+        )
         for repeat in range(options.repeats):
             for number, (case, several, stagger) in enumerate(cases):
                 consent = folder / "consent.txt"
                 consent.write_text("\n".join(devices[:several]) + "\n", encoding="utf-8")
                 keys = (
-                    f'tests = ["iops"]\nprofile = "{profile}"\nparallel = "all"\nstagger = {stagger}\n'
+                    f'tests = ["{workload}"]\nprofile = "quick"\nparallel = "all"\nstagger = {stagger}\n'
                     "compare_reads = false\n[options]\nno_purge = true\n"
                 )
-                cost, runs = run_batch(
-                    folder, f"gaps-{repeat}-{number}", devices[:several], keys,
-                    "--yes-destroy-file", consent, view=options.view, within=within,
-                )  # fmt: skip
-                found[case] += gaps_ms(runs)
+                samples = folder / "samples.npy"
+                with sampled(devices[:several], samples):
+                    cost, runs = run_batch(
+                        folder, f"gaps-{repeat}-{number}", devices[:several], keys,
+                        "--yes-destroy-file", consent, view=options.view,
+                    )  # fmt: skip
+                found[case] += idle_gaps_ms(np.load(samples), several)
+                recorded[case] += recorded_gaps_ms(runs)
                 costs[case].append(cost)
     figures = {case: describe(case, found[case], costs[case]) for case in found}
+    for case, gaps in recorded.items():
+        print(
+            f"{case}, in run files: median {statistics.median(gaps):.1f} ms, worst {max(gaps):.1f} ms"
+        )
+        figures[case] |= {"recorded_median_ms": statistics.median(gaps)}
+        figures[case] |= {"recorded_worst_ms": max(gaps)}
     one, *others = figures.values()
     for case, other in zip(list(figures)[1:], others, strict=True):
         print(
@@ -321,9 +398,9 @@ def main() -> int:
     parser.add_argument("--profile", default="quick", help="of simulated drives")
     parser.add_argument("--view", choices=("none", "live"), default="none")
     parser.add_argument("--loop", type=int, default=4, help="loop devices at once")
-    parser.add_argument("--iops", type=int, default=2000, help="that each of them lets through")
+    parser.add_argument("--iops", type=int, default=500, help="offered to each of them")
     parser.add_argument("--step-s", type=float, default=4.0)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--stagger", type=float, nargs="+", default=[0.0])
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--runs", type=int, default=100, help="on the page")
