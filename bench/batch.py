@@ -105,6 +105,7 @@ class Costs:
 
     cpu_s: float = 0.0
     wall_s: float = 0.0
+    steps: int = 0
     rss_mib: float = 0.0
     pss_mib: float = 0.0
     drives_mib: dict[int, float] = field(default_factory=dict)
@@ -146,10 +147,10 @@ def observe(process: subprocess.Popen[bytes], book: Path, drives: int) -> Costs:
 
 
 @contextmanager
-def terminal(view: str) -> Iterator[dict[str, int]]:
-    """Streams of a batch: none, or a terminal of the bench's own, whose text nobody reads."""
+def terminal(view: str) -> Iterator[int]:
+    """The stream of a batch: none, or a terminal of the bench's own, whose text nobody reads."""
     if view == "none":
-        yield {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        yield subprocess.DEVNULL
         return
     ours, theirs = pty.openpty()
 
@@ -159,7 +160,7 @@ def terminal(view: str) -> Iterator[dict[str, int]]:
                 pass
 
     threading.Thread(target=drain, daemon=True).start()
-    yield {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    yield theirs
     os.close(theirs)
 
 
@@ -176,24 +177,25 @@ def run_batch(
     names = ", ".join(json.dumps(drive) for drive in drives)
     file.write_text(f'suite = "ssd"\ndrives = [{names}]\n{keys}', encoding="utf-8")
     command = [TKPERF, "batch", name, file, "--output", folder, "--no-report", *options]
-    with terminal(view) as streams:
-        process = subprocess.Popen(command, env={**os.environ, "TERM": "xterm"}, **streams)
+    with terminal(view) as stream:
+        environment = {**os.environ, "TERM": "xterm"}
+        process = subprocess.Popen(
+            command, stdin=stream, stdout=stream, stderr=stream, env=environment
+        )
         costs = observe(process, folder / f"{name}.batch", len(drives))
         if process.wait():
             raise SystemExit(f"the batch ended with status {process.returncode}: {command}")
-    return costs, [read_run(path) for path in sorted(folder.glob(f"{name}-*.tkperf"))]
-
-
-def count_steps(runs: Sequence[RunRecord]) -> int:
-    return sum(len(test.steps) for run in runs for test in run.tests)
+    runs = [read_run(path) for path in sorted(folder.glob(f"{name}-*.tkperf"))]
+    costs.steps = sum(len(test.steps) for run in runs for test in run.tests)
+    return costs, runs
 
 
 def measure_supervisor(drives: int, profile: str, view: str) -> dict[str, float]:
     """Simulated drives, all at once."""
     with tempfile.TemporaryDirectory() as name:
         keys = f'tests = ["iops"]\nprofile = "{profile}"\nparallel = "all"\n'
-        costs, runs = run_batch(Path(name), "sim", ["sim:sata-ssd"] * drives, keys, view=view)
-    steps = count_steps(runs)
+        costs, _ = run_batch(Path(name), "sim", ["sim:sata-ssd"] * drives, keys, view=view)
+    steps = costs.steps
     each_mib = list(costs.drives_mib.values())
     step_ms = 1000 * costs.cpu_s / steps
     print(
@@ -297,11 +299,14 @@ def loop_devices(folder: Path, count: int) -> Iterator[list[str]]:
 
 
 def describe(name: str, found: Sequence[float], costs: Sequence[Costs]) -> dict[str, float]:
-    share = 100 * sum(one.cpu_s for one in costs) / sum(one.wall_s for one in costs)
+    wall_s = sum(one.wall_s for one in costs)
+    share = 100 * sum(one.cpu_s for one in costs) / wall_s
+    most_mib = max(mib for one in costs for mib in one.drives_mib.values())
     p95 = float(np.percentile(found, 95))
     print(
         f"{name:32} {len(found):4} gaps: median {statistics.median(found):6.1f} ms, mean {statistics.mean(found):6.1f} ms, "
-        f"95 % {p95:6.1f} ms, worst {max(found):6.1f} ms; the batch's process used {share:.2f} % of a CPU"
+        f"95 % {p95:6.1f} ms, worst {max(found):6.1f} ms; the batch's process used {share:.2f} % of a CPU, "
+        f"a drive's at most {most_mib:.0f} MiB (PSS)"
     )
     return {
         "gaps": len(found),
@@ -310,7 +315,22 @@ def describe(name: str, found: Sequence[float], costs: Sequence[Costs]) -> dict[
         "p95_ms": p95,
         "worst_ms": max(found),
         "cpu_percent": share,
+        "steps_per_s": sum(one.steps for one in costs) / wall_s,
+        "drive_pss_mib": most_mib,
     }
+
+
+def extrapolate(one: dict[str, float], several: dict[str, float], drives: int) -> None:
+    """Print the batch's share of a CPU with steps of a minute: what looking costs, and what each step adds."""
+    per_step = (several["cpu_percent"] - one["cpu_percent"]) / (
+        several["steps_per_s"] - one["steps_per_s"]
+    )
+    looking = one["cpu_percent"] - per_step * one["steps_per_s"]
+    share = looking + per_step * drives / REAL_STEP_S
+    print(
+        f"the batch's process: {looking:.2f} % of a CPU for looking and {10 * per_step:.1f} ms a step, which makes {share:.2f} % "
+        f"with {drives} drives and steps of a minute"
+    )
 
 
 def measure_gaps(options: argparse.Namespace) -> dict[str, dict[str, float]]:
@@ -356,6 +376,7 @@ def measure_gaps(options: argparse.Namespace) -> dict[str, dict[str, float]]:
         figures[case] |= {"recorded_median_ms": statistics.median(gaps)}
         figures[case] |= {"recorded_worst_ms": max(gaps)}
     one, *others = figures.values()
+    extrapolate(one, others[0], options.drives)
     for case, other in zip(list(figures)[1:], others, strict=True):
         print(
             f"{case}: {other['median_ms'] / one['median_ms']:.2f} times the median gap of one, "

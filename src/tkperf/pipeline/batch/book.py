@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -29,7 +30,7 @@ from tkperf.model.record import RunStatus
 from tkperf.model.version import __version__
 from tkperf.pipeline.batch.request import BatchRequest
 from tkperf.pipeline.following import outline_first
-from tkperf.runfile.writers import find_writer, is_being_written, require_own
+from tkperf.runfile.writers import find_writer, is_being_written, journal_of, require_own
 
 FORMAT = 1
 AGAIN = "-alone"
@@ -40,6 +41,8 @@ _STARTED = 19
 _WAITED = (
     "it waited for its turn when the batch ended; nothing was touched, and it is asked about again"
 )
+# More than a batch has drives.
+_KEPT_STATUSES = 1024
 
 
 class BatchBegun(msgspec.Struct, frozen=True, kw_only=True, tag="batch"):
@@ -386,9 +389,23 @@ def _is_written(run_path: Path) -> bool:
 
 def _status_of(run_path: Path) -> RunStatus | None:
     try:
-        return outline_first(run_path).record.status
+        return _read_status(run_path, (_stamp(run_path), _stamp(journal_of(run_path))))
     except RunFileError:
         return None
+
+
+@lru_cache(maxsize=_KEPT_STATUSES)
+def _read_status(run_path: Path, _stamps: object) -> RunStatus:
+    """Read a status once for each state of the files: a batch is looked at every few seconds, and runs that are over stay."""
+    return outline_first(run_path).record.status
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def again_path(run_path: Path) -> Path:
