@@ -199,24 +199,24 @@ def test_when_the_batch_s_process_is_killed_at_the_question_consent_can_no_longe
 def test_a_killed_supervisor_stops_no_drive_and_the_rest_is_asked_about_again(
     folder: Path, images: list[Path]
 ) -> None:
-    waiting = digests(images[2:])
-    terminal = Terminal(*batch(folder, *images, others=("--parallel", "2", "-rt", "2")))
+    waiting = digests(images[1:2])
+    terminal = Terminal(*batch(folder, *images[:2], others=("--parallel", "1", "-rt", "2")))
     terminal.read_until("go on")
-    terminal.type("b 3\n")
-    wait_for(lambda: (folder / "b-02.tkperf").exists() and (folder / "b-01.tkperf").exists())
+    terminal.type("b 2\n")
+    wait_for((folder / "b-01.tkperf").exists)
     os.kill(terminal.pid, signal.SIGKILL)
     terminal.wait()
-    assert stages(folder)[2] is DriveStage.CONSENT_ENDED
-    assert digests(images[2:]) == waiting
-    wait_for(lambda: stages(folder) == [DriveStage.DONE, DriveStage.DONE, DriveStage.CONSENT_ENDED])
+    assert stages(folder)[1] is DriveStage.CONSENT_ENDED
+    assert digests(images[1:2]) == waiting
+    wait_for(lambda: stages(folder) == [DriveStage.DONE, DriveStage.CONSENT_ENDED])
     book = folder / "b.batch"
     assert_clear(tkperf("resume", book), 3, "--yes-destroy-file")
-    assert digests(images[2:]) == waiting
+    assert digests(images[1:2]) == waiting
     consent = folder / "yes.txt"
-    consent.write_text(f"{images[2]}\n")
+    consent.write_text(f"{images[1]}\n")
     done = tkperf("resume", book, "--yes-destroy-file", consent, "--no-report")
     assert done.returncode == 0, done.stderr
-    assert stages(folder) == [DriveStage.DONE] * 3
+    assert stages(folder) == [DriveStage.DONE] * 2
     assert_clear(tkperf("resume", book), 2, "no drive is left")
 
 
@@ -248,34 +248,34 @@ def test_a_drive_s_process_that_is_killed_costs_its_drive_alone(
 def test_stop_ends_all_drives_in_order_and_those_that_wait_are_not_touched(
     folder: Path, images: list[Path]
 ) -> None:
-    waiting = digests(images[2:])
-    terminal = Terminal(*batch(folder, *images, others=("--parallel", "2", "-rt", "5")))
+    waiting = digests(images[1:2])
+    terminal = Terminal(*batch(folder, *images[:2], others=("--parallel", "1", "-rt", "5")))
     terminal.read_until("go on")
-    terminal.type("b 3\n")
-    wait_for(lambda: (folder / "b-02.tkperf").exists() and (folder / "b-01.tkperf").exists())
+    terminal.type("b 2\n")
+    wait_for((folder / "b-01.tkperf").exists)
     assert supervisor(folder) == terminal.pid
     done = tkperf("stop", folder / "b.batch")
     assert done.returncode == 0, done.stderr
     assert terminal.wait() == 130
-    assert stages(folder) == [DriveStage.STOPPED, DriveStage.STOPPED, DriveStage.CONSENT_ENDED]
-    assert digests(images[2:]) == waiting
+    assert stages(folder) == [DriveStage.STOPPED, DriveStage.CONSENT_ENDED]
+    assert digests(images[1:2]) == waiting
 
 
 @fio
 def test_what_gets_a_drive_s_name_after_consent_is_not_erased(
     folder: Path, images: list[Path]
 ) -> None:
-    terminal = Terminal(*batch(folder, *images, others=("--parallel", "1")))
+    terminal = Terminal(*batch(folder, *images[:2], others=("--parallel", "1")))
     terminal.read_until("go on")
-    terminal.type("b 3\n")
+    terminal.type("b 2\n")
     wait_for((folder / "b-01.tkperf").exists)
-    images[2].rename(folder / "moved.img")
-    images[2].write_bytes(b"\x5a" * (16 * MIB))
-    loved = digests([images[2]])
+    images[1].rename(folder / "moved.img")
+    images[1].write_bytes(b"\x5a" * (16 * MIB))
+    loved = digests([images[1]])
     assert terminal.wait() == 0
     # The drive that was confirmed is the one that was held.
-    assert stages(folder) == [DriveStage.DONE] * 3
-    assert digests([images[2]]) == loved
+    assert stages(folder) == [DriveStage.DONE] * 2
+    assert digests([images[1]]) == loved
 
 
 @fio
@@ -284,19 +284,19 @@ def test_data_written_while_a_drive_waits_is_not_erased(folder: Path, images: li
         image.write_bytes(bytes(16 * MIB))
         with image.open("r+b") as file:
             file.write(b"one")
-    terminal = Terminal(*batch(folder, *images, others=("--parallel", "1")))
+    terminal = Terminal(*batch(folder, *images[:2], others=("--parallel", "1")))
     terminal.read_until("go on")
-    terminal.type("b 3\n")
+    terminal.type("b 2\n")
     wait_for((folder / "b-01.tkperf").exists)
     # An ext4 file system, as far as its magic number goes.
-    with images[2].open("r+b") as file:
+    with images[1].open("r+b") as file:
         file.seek(1024)
         file.write(bytes(56) + b"\x53\xef" + b"\1" * 400)
-    loved = digests([images[2]])
+    loved = digests([images[1]])
     terminal.wait()
-    state = read_batch(folder / "b.batch").drives[2]
+    state = read_batch(folder / "b.batch").drives[1]
     assert state.stage is DriveStage.FAILED, state
-    assert digests([images[2]]) == loved
+    assert digests([images[1]]) == loved
 
 
 def test_the_state_can_be_asked_for_from_anywhere(folder: Path) -> None:
