@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from tkperf.analysis.batch import find_gravity
 from tkperf.cli.batch_drive import DriveTask, run_drive_process
 from tkperf.cli.batch_options import BatchOptions
-from tkperf.cli.batch_view import LOOK_EVERY_S, open_batch_view, print_answer
+from tkperf.cli.batch_view import LOOK_EVERY_S, complain_aside, print_answer, shown_aside
 from tkperf.cli.session import depart
-from tkperf.cli.streams import complain, ended_by_signals, in_whole_words
+from tkperf.cli.streams import ended_by_signals, in_whole_words
 from tkperf.host.paths import read_cores
 from tkperf.model.batch import BatchPlace, DriveStage
 from tkperf.model.errors import (
@@ -59,7 +59,6 @@ from tkperf.pipeline.batch.protocol import Channel, Go
 from tkperf.pipeline.batch.question import BatchQuestion
 from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
 from tkperf.pipeline.batch.turns import Turns
-from tkperf.pipeline.batch.watching import WatchedBatch
 from tkperf.pipeline.following import outline_first
 from tkperf.pipeline.keeping import Destination
 from tkperf.render.terminal.console import open_console, print_facts, print_lines
@@ -68,6 +67,7 @@ from tkperf.runfile.writers import SQLITE_ENDINGS
 
 # Effects of neighbours for which --alone-again measures a drive once more.
 _DOUBTFUL = (SharingState.SLOWED, SharingState.OVER_BUDGET)
+STRANGERS_EVERY_S = 5.0
 # Length of each reading of a comparison.
 READS_S = 10
 _ASKED_AGAIN = 2
@@ -370,9 +370,9 @@ def _measure(lot: Lot, crew: Crew, neighbours: Neighbours, book: Book) -> None:
     )
     members = {one.number: one for one in crew.members}
     waiting = list(members)
-    watched = WatchedBatch(lot.options.path)
-    began_s = time.monotonic()
-    with open_batch_view(lot.options) as show:
+    began_s = look_again_s = time.monotonic()
+    strangers = set(lot.running)
+    with shown_aside(lot.options):
         while True:
             for gone in [number for number in waiting if members[number].has_gone]:
                 waiting.remove(gone)
@@ -391,12 +391,9 @@ def _measure(lot: Lot, crew: Crew, neighbours: Neighbours, book: Book) -> None:
                 alone = replace(places[again.number], others=0, sharing=SharingState.ALONE, cpus=())
                 _begin(lot, crew, again, alone, book)
                 continue
-            # Drives that a former process of the batch gave the word still run.
-            strangers = {
-                drive.shown.number
-                for drive in watched.state.drives
-                if drive.shown.number in lot.running and drive.stage is DriveStage.RUNNING
-            }
+            if strangers and time.monotonic() >= look_again_s:
+                strangers = _find_strangers(lot)
+                look_again_s = time.monotonic() + STRANGERS_EVERY_S
             now_s = time.monotonic() - began_s
             number = turns.choose(waiting, frozenset(running | strangers), now_s)
             if number is not None:
@@ -405,10 +402,15 @@ def _measure(lot: Lot, crew: Crew, neighbours: Neighbours, book: Book) -> None:
                 _begin(lot, crew, members[number], places[number], book)
                 continue
             crew.listen(LOOK_EVERY_S)
-            watched.look()
-            show(watched)
-        watched.look()
-        show(watched)
+
+
+def _find_strangers(lot: Lot) -> set[int]:
+    """Return the drives that still run since a former process of the batch gave them the word."""
+    return {
+        drive.shown.number
+        for drive in read_batch(lot.options.path).drives
+        if drive.shown.number in lot.running and drive.stage is DriveStage.RUNNING
+    }
 
 
 def _compare_reads(crew: Crew, neighbours: Neighbours, book: Book, options: BatchOptions) -> None:
@@ -473,13 +475,15 @@ def _begin(lot: Lot, crew: Crew, member: Member, place: BatchPlace, book: Book) 
 def _stop(crew: Crew, lot: Lot) -> None:
     """End the runs in order after Ctrl-C; a second one ends only the waiting for them."""
     crew.stop()
-    complain("\ntkperf: the runs are asked to end; Ctrl-C again ends only this waiting")
+    complain_aside("\ntkperf: the runs are asked to end; Ctrl-C again ends only this waiting")
     try:
         with ended_by_signals(once=False):
             while not all(one.has_gone for one in crew.members):
                 crew.listen(LOOK_EVERY_S)
     except KeyboardInterrupt:
-        complain(f"tkperf: they end without this terminal: see tkperf status {lot.options.path}")
+        complain_aside(
+            f"tkperf: they end without this terminal: see tkperf status {lot.options.path}"
+        )
 
 
 def _note_ends(crew: Crew, book: Book) -> None:

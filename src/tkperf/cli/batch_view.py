@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -11,12 +12,12 @@ from pathlib import Path
 from typing import Self
 
 from tkperf.analysis.batch import exit_code_of
-from tkperf.cli.background import direct
+from tkperf.cli.background import DRAIN_S, direct
 from tkperf.cli.batch_options import BatchOptions
 from tkperf.cli.lines import JsonLines, PlainLines
 from tkperf.cli.live import Frame
 from tkperf.cli.progress import time_of
-from tkperf.cli.streams import complain, ended_by_signals
+from tkperf.cli.streams import complain, ended_by_signals, warning_of
 from tkperf.model.batch import BatchState, DriveStage, DriveState
 from tkperf.model.errors import TkperfError, reason_of
 from tkperf.model.units import drop_controls
@@ -33,7 +34,7 @@ class LiveBatch:
     """View that draws a line for each drive on stderr, and turns its pages by itself."""
 
     def __init__(self, footer: str = "") -> None:
-        self._frame = Frame(OutputConsole(stderr=True))
+        self._frame = Frame(OutputConsole(file=direct(sys.stderr)))
         self._footer = footer
         self._began_s = time.monotonic()
 
@@ -174,6 +175,42 @@ def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBat
 
     with view if isinstance(view, LiveBatch) else nullcontext():
         yield show
+
+
+@contextmanager
+def shown_aside(options: BatchOptions) -> Iterator[None]:
+    """Show a batch under way in a thread of its own: a view that hangs, as in a stopped terminal, holds up no drive."""
+    if options.progress != "json" and (options.quiet or options.detach):
+        yield
+        return
+    ended = threading.Event()
+    # A daemon: Python does not wait at its end for a thread that is stuck in a write.
+    thread = threading.Thread(
+        target=_show_until, args=(ended, options), name="tkperf progress", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(DRAIN_S)
+
+
+def _show_until(ended: threading.Event, options: BatchOptions) -> None:
+    with warning_of("progress is no longer shown"), open_batch_view(options) as show:
+        watched = WatchedBatch(options.path)
+        is_last = False
+        while not is_last:
+            is_last = ended.wait(LOOK_EVERY_S)
+            watched.look()
+            show(watched)
+
+
+def complain_aside(text: str) -> None:
+    """Print a line on stderr, without waiting for a terminal that takes none."""
+    thread = threading.Thread(target=complain, args=(text,), daemon=True)
+    thread.start()
+    thread.join(0.5)
 
 
 def describe_batch_end(state: BatchState) -> Iterator[str]:
