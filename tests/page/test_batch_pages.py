@@ -7,11 +7,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from xml.etree import ElementTree as ET
 
+import msgspec
 import pytest
 
 from tests.batches import answer_of, batch, drive, measured
 from tkperf.analysis.batch import BatchDriveResult
-from tkperf.model.batch import DriveStage
+from tkperf.model.batch import DriveStage, DriveState
 from tkperf.page.batch_answer import MOST_MAIL_LINES, build_batch_mail, build_batch_page
 from tkperf.page.batch_progress import build_batch_progress
 from tkperf.page.verdict import NoteLevel
@@ -77,6 +78,18 @@ def test_serial_numbers_are_as_long_as_they_have_to_be() -> None:
     serials = [row[table.columns.index("serial")] for row in table.rows]
     assert serials[0] == "…01Y240AGN"
     assert len(set(serials)) == 11
+
+
+def test_drives_without_slot_and_serial_number_are_told_apart_by_their_runs() -> None:
+    drives = [replace_shown(drive(number, slot=None)) for number in range(1, 31)]
+    view = build_batch_progress(batch(*drives), {})
+    lines = [line.plain for line in render_batch_lines(view, width=79, height=23, now=NOW)]
+    assert "lot-01" in lines[4]
+    assert "…" not in lines[3]
+
+
+def replace_shown(one: DriveState) -> DriveState:
+    return msgspec.structs.replace(one, shown=msgspec.structs.replace(one.shown, serial=None))
 
 
 def six(*, odd: float = 80.0) -> list[BatchDriveResult]:

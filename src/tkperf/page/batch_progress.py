@@ -197,8 +197,9 @@ def _build_table(lines: Sequence[_Line], *, alike: bool) -> TableView:
     ends = _shorten_serials(lines)
     if alike:
         priorities[titles.index("model")] = _LAST
-    if not has_slots:
-        titles[0], priorities[serial] = "drive", 0
+    if not has_slots:  # without a serial number either the run's name tells drives apart
+        titles[0] = "drive"
+        priorities[serial if any(ends) else titles.index("run")] = 0
     rows = []
     for line, end in zip(lines, ends, strict=True):
         row = [drop_controls(cell(line)) for cell in cells]
