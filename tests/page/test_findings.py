@@ -249,7 +249,7 @@ def test_the_maximum_of_a_grid_is_below_the_ceiling_of_its_test() -> None:
     (headline, *_) = build_headlines(
         made_up_run("R", {"made up": [replace(cells, latency_ceiling_us=5000.0)]}).tests
     )
-    assert headline.label == ("4 KiB random write, highest, below 5 ms on average, at TC21 QD1")
+    assert headline.label == "4 KiB random write, MaxIOPS at TC21 QD1"
     assert describe_section(cells).startswith(
         "Random 4 KiB writes reach 30,000 IOPS at TC30 QD1 (5.00 ms on average)"
     )

@@ -349,3 +349,28 @@ def test_a_point_over_offered_rates_opens_its_level(browser: Browser, tmp_path: 
     assert f"{third['x']:,.0f} IOPS offered" in visit.page.locator("#cell h2").inner_text()
     assert visit.said == []
     visit.page.close()
+
+
+@pytest.mark.parametrize("tests", ["default", "all"])
+def test_the_first_screen_has_verdict_headlines_and_a_whole_chart(
+    browser: Browser, tmp_path: Path, tests: str
+) -> None:
+    """On a phone the chart is next, and the navigation is one line on both."""
+    suite = {name: test for name, test in SSD_TESTS.items() if test.by_default or tests == "all"}
+    simulate(tmp_path, run_info(notices=("SIMULATED: a model",)), suite=suite)
+    path = tmp_path / "report.html"
+    path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
+    for width, height, last in (
+        (1440, 900, ".story svg.marks"),
+        (390, 844, ".headlines > :last-child"),
+    ):
+        page = browser.new_page(viewport={"width": width, "height": height})
+        page.goto(path.as_uri())
+        page.wait_for_selector(".story svg.marks", timeout=120_000)
+        end = page.locator(last).first.bounding_box()
+        line = page.locator("nav").bounding_box()
+        assert end is not None
+        assert line is not None
+        assert end["y"] + end["height"] <= height
+        assert line["height"] < 60
+        page.close()

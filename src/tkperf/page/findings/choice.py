@@ -77,11 +77,13 @@ class Peak:
 
     Attributes:
         below: the mean latency's ceiling that limited the choice, in words; empty: the test has none.
+        none_below: whether no demand was below the ceiling.
         rivals: other considered demands whose interval of the rate overlaps the maximum's.
     """
 
     cell: CellResult
     below: str = ""
+    none_below: bool = False
     rivals: tuple[CellResult, ...] = ()
 
 
@@ -121,7 +123,8 @@ def _choose_peak(section: SectionResult, like: CellResult, rate: Quantity) -> Pe
         and (every or (cell.value(LATENCY_MEAN) or inf) < (ceiling_us or inf))
         and _overlap(peak, cell, rate)
     )
-    return Peak(cell=peak, below=below, rivals=rivals)
+    none_below = bool(below) and points.all_above_ceiling
+    return Peak(cell=peak, below=below, none_below=none_below, rivals=rivals)
 
 
 def _overlap(one: CellResult, other: CellResult, rate: Quantity) -> bool:

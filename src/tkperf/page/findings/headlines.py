@@ -21,6 +21,7 @@ from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Better, Quantity, percentile
 from tkperf.model.units import format_duration, format_number
 from tkperf.page.findings.choice import (
+    Peak,
     choose_cells,
     choose_peaks,
     find_peaks_of_demands,
@@ -162,8 +163,7 @@ def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate
     first = section.rate if grid else shown[0]
     if grid:
         for number, peak in enumerate(choose_peaks(section)):
-            at = f"at {name_demand(peak.cell.workload)}"
-            most = ", ".join(filter(None, ("highest", peak.below, at)))
+            most = f"{_name_peak(peak)} at {name_demand(peak.cell.workload)}"
             yield from _figure(test, section, peak.cell, first, rank=number, most=most)
         return
     cells = choose_cells(section.cells)
@@ -299,6 +299,13 @@ def _figure(
         workload=work,
     )
     yield _Candidate(rank=rank, headline=headline)
+
+
+def _name_peak(peak: Peak) -> str:
+    """Return the maximum's name: that of the PTS for the highest rate below the ceiling of the mean latency."""
+    if not peak.below:
+        return "highest,"
+    return f"highest, {peak.below}," if peak.none_below else "MaxIOPS"
 
 
 def _short(quantity: Quantity) -> str:

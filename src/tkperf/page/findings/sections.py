@@ -143,7 +143,7 @@ def _describe_grid(section: SectionResult) -> str:
         cell = peak.cell
         words = f"{capital(name_ios(cell.workload))} reach {_at(cell, rate)} at {name_demand(cell.workload)}{_mean(cell)}"
         if peak.below:
-            words += f", {_THE_HIGHEST * (not peak.below.startswith('none'))}{peak.below}"
+            words += f", {_THE_HIGHEST * (not peak.none_below)}{peak.below}"
         if peak.rivals:
             words += f", within noise of {_name_rivals(peak.rivals)}"
         single = find_single(section, cell)

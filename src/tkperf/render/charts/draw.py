@@ -48,6 +48,8 @@ MOST_DIRECT = 4
 # Beyond it points are smaller, so that they do not hide the line.
 _MANY_POINTS = 60
 _LINE_PX, _FRAME_PX, _BETWEEN_PX = 14, 50, 11
+# Gaps between names; many are closer, so that two dozen drives fit a screen.
+_GAP_PX, _CLOSE_PX, _MOST_APART = 10, 2, 12
 # A wider legend would make a printed chart smaller.
 LEGEND_CHARACTERS = 100
 _TIMES = (Scale.LINEAR, Scale.LOG, Scale.CLOCK)
@@ -125,7 +127,8 @@ class _Drawing:
         places = [str(place) for place in self.chart.x.places]
         lines = max((1 + name.count(", ") + name.count(": ") for name in places), default=1)
         curves = len(self.chart.names) if self.chart.grouped else 0
-        return len(places) * max(10 + _LINE_PX * lines, 10 + _BETWEEN_PX * curves) + _FRAME_PX
+        gap = _GAP_PX if len(places) <= _MOST_APART else _CLOSE_PX
+        return len(places) * max(gap + _LINE_PX * lines, 10 + _BETWEEN_PX * curves) + _FRAME_PX
 
     # ---- names, colours and dashes
 
