@@ -26,6 +26,7 @@ from tkperf.cli.commands.compare import ARRANGEMENTS
 from tkperf.model.errors import UsageError
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
 from tkperf.model.record import RunStatus
+from tkperf.page.chart import Chart
 from tkperf.page.comparison.findings import (
     describe_comparison_verdict,
     describe_days,
@@ -417,8 +418,8 @@ def test_a_stream_is_compared_by_its_phases() -> None:
     assert next(find_findings(both)).endswith("beyond noise.")
     assert list(name_headlines(both).values()) == [
         "4 KiB random write, fresh out of box: IOPS",
-        "4 KiB random write, steady: IOPS",
-        "4 KiB random write, steady: p99.9 latency",
+        "4 KiB random write, settled: IOPS",
+        "4 KiB random write, settled: p99.9 latency",
     ]
     assert not [row for row in both.rows if row.entries[1].change is Change.CANNOT_BE_TOLD]
 
@@ -600,8 +601,13 @@ def test_spikes_that_only_some_runs_have_are_the_answer() -> None:
         )
         return made_up_run(name, {"writesat": [replace(section, timelines=(timeline,))]})
 
-    answer = tuple(find_findings(compare([run("A", spikes), run("B", None)])))
+    pair = compare([run("A", spikes), run("B", None)])
+    answer = tuple(find_findings(pair))
     assert answer[0] == "4 KiB random write, latency spikes every 13 min: A 101.0 µs; B none."
+    charts = build_comparison_page(pair).overview_charts
+    assert charts[0].question == "Which run has latency spikes?"
+    assert isinstance(charts[0].chart, Chart)
+    assert charts[0].chart.names == ("A", "B")
     for found in (spikes, None):
         alike = find_findings(compare([run("A", found), run("B", found)]))
         assert not any("spikes" in sentence for sentence in alike)

@@ -90,7 +90,7 @@ def test_seconds_are_those_of_the_charts(run_file: RunFile, known: Known) -> Non
     samples = [run_file.samples("qos", step) for step in slices[2:5]]
     assert [len(each) for each in samples] == [1, 1, 1]
     assert chosen.measurement.both.histogram == whole(each[0].both.histogram for each in samples)
-    assert (chosen.coarse, chosen.words) == (True, "seconds 3-7")
+    assert (chosen.coarse, chosen.words) == (True, "seconds 3\N{EN DASH}7")
     assert chosen.measurement.duration_s == pytest.approx(3.0)
 
 

@@ -47,11 +47,11 @@ class Selection:
 
     @property
     def words(self) -> str:
-        """Return the part in words: ``round 28``, ``seconds 12-40``, ``70,000 IOPS offered``."""
+        """Return the part in words: ``round 28``, ``seconds 12–40``, ``70,000 IOPS offered``."""
         if self.rounds is not None:
             return format_window(range(self.rounds[0], self.rounds[1] + 1))
         if self.seconds is not None:
-            return f"seconds {self.seconds[0]:g}-{self.seconds[1]:g}"
+            return f"seconds {self.seconds[0]:g}\N{EN DASH}{self.seconds[1]:g}"
         return "all of it" if self.level is None else f"{self.level:,.6g} IOPS offered"
 
 

@@ -187,7 +187,7 @@ def _distance(entry: Entry) -> float:
 def _ratio_sentence(
     row: ComparedRow, loads: _Names, first: str, second: str, *, place: int = 1
 ) -> str:
-    """Return ``4 KiB random write, steady: B has 8.70 × the IOPS of A (8.52 to 8.88), beyond noise.``"""
+    """Return ``4 KiB random write, settled: B has 8.70 × the IOPS of A (8.52 to 8.88), beyond noise.``"""
     entry = row.entries[place]
     assert entry.ratio is not None
     interval = ""

@@ -17,7 +17,7 @@ from tkperf.page.comparison.findings import (
     find_verdict,
 )
 from tkperf.page.comparison.headline_charts import build_headline_charts
-from tkperf.page.comparison.stream_charts import build_test_charts
+from tkperf.page.comparison.stream_charts import build_spike_charts, build_test_charts
 from tkperf.page.comparison.tables import (
     MOST_ACROSS,
     build_headline_table,
@@ -79,7 +79,7 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
         disclosure=(),
         words=(_WORDS, " ".join(RATIO_MARKS.values()), UNITS),
         overview=tuple(table for table in overview if table is not None),
-        overview_charts=tuple(build_headline_charts(comparison)),
+        overview_charts=(*build_spike_charts(comparison), *build_headline_charts(comparison)),
         tests=tuple(
             TestView(
                 key=test,

@@ -9,13 +9,14 @@ from statistics import fmean
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.results import SectionResult
 from tkperf.model.histogram import COARSE_WIDTH
-from tkperf.model.quantity import IOPS, Quantity, find_quantities
+from tkperf.model.quantity import IOPS, LATENCY_MAX, Quantity, find_quantities
 from tkperf.page.chart import DASH_COUNT, NEUTRAL, PALETTE, Axis, Chart, Curve, Point, Scale
 from tkperf.page.comparison.tables import MOST_ACROSS
 from tkperf.page.figures.curves import flag
 from tkperf.page.figures.response_times import exceedance_points
 from tkperf.page.figures.streams import Over, draw_stream, drive_fills, over_time
-from tkperf.page.naming import capitalise, find_naming
+from tkperf.page.findings.headlines import find_highest_spikes
+from tkperf.page.naming import capitalise, find_naming, name_figure
 from tkperf.page.page import ChartView
 
 # Lower and upper edge in us, I/Os.
@@ -45,6 +46,29 @@ def build_over_time(sections: Sections, key: str, title: str) -> ChartView:
         text=f"{title}: IOPS of every slice over time, a curve for each run.",
         chart=_draw_streams(sections, title, dict.fromkeys(sections, time)),
     )
+
+
+def build_spike_charts(comparison: Comparison) -> Iterator[ChartView]:
+    """Yield the maximum latency over time where a run has its highest periodic spikes, of all runs; none without spikes."""
+    drawn: set[tuple[str, str]] = set()
+    for result in comparison.results:
+        found = find_highest_spikes(result.tests)
+        if found is None:
+            continue
+        test, section, timeline = found
+        sections = find_streams(comparison, test.name).get(section.name)
+        if sections is None or (test.name, section.name) in drawn:
+            continue
+        drawn.add((test.name, section.name))
+        time = over_time(max(each.slices[-1].end_s for each in sections.values()))
+        title = f"{name_figure(timeline.workload)}: {LATENCY_MAX.label}"
+        over = dict.fromkeys(sections, time)
+        yield ChartView(
+            key=f"spikes{len(drawn)}",
+            text=f"{title}: that of every slice over time, a curve for each run.",
+            chart=_draw_streams(sections, title, over, LATENCY_MAX, log=True),
+            question="Which run has latency spikes?",
+        )
 
 
 def find_streams(comparison: Comparison, test: str) -> dict[str, Sections]:
@@ -117,11 +141,18 @@ def _in_all(
     return {name: of_runs for name, of_runs in by_section.items() if len(of_runs) == runs}
 
 
-def _draw_streams(sections: Sections, title: str, over: Mapping[str, Over]) -> Chart:
-    """Return IOPS of every slice, a curve for each run; ``over`` is the place of each run's slices."""
+def _draw_streams(
+    sections: Sections,
+    title: str,
+    over: Mapping[str, Over],
+    quantity: Quantity = IOPS,
+    *,
+    log: bool = False,
+) -> Chart:
+    """Return a quantity of every slice, a curve for each run; ``over`` is the place of each run's slices."""
     called = shorten_names(sections)
     charts = {
-        called[run]: draw_stream(sections[run], (IOPS,), title, of) for run, of in over.items()
+        called[run]: draw_stream(sections[run], (quantity,), title, of) for run, of in over.items()
     }
     curves = [
         replace(curve, name=name, dots=False)
@@ -129,7 +160,8 @@ def _draw_streams(sections: Sections, title: str, over: Mapping[str, Over]) -> C
         for curve in chart.curves
     ]
     axis = Axis(title=next((of.title for of in over.values()), ""))
-    return _add_runs(Chart(title=title, x=axis, y=Axis(title=IOPS.title)), curves, _end)
+    y = Axis(title=quantity.title, scale=Scale.LOG if log else Scale.LINEAR)
+    return _add_runs(Chart(title=title, x=axis, y=y), curves, _end)
 
 
 def _add_runs(

@@ -26,6 +26,7 @@ from tkperf.page.comparison.words import (
     describe_ratio_uncertainty,
     format_ratio,
     mark_certainty,
+    name_phase,
     name_reference,
     sort_headlines,
     sort_rows,
@@ -92,10 +93,14 @@ def build_section_table(
 ) -> TableView:
     """Return a row for each row, with a column for each run or, of more than ``most_across``, the ends."""
     axes, rows = listing_axes(row.workload for row in rows), sort_rows(rows)
-    labels = [(*(axis.text(row.workload) for axis in axes), row.title) for row in rows]
+    labels = [(*(axis.text(row.workload) for axis in axes), _title_row(row)) for row in rows]
     places, numbers = (*(axis.title for axis in axes), ""), number_rows(comparison)
     table = _build_values(comparison, rows, "Values", places, labels, most_across)
     return replace(table, ids=tuple((numbers[row.place],) for row in rows))
+
+
+def _title_row(row: ComparedRow) -> str:
+    return f"{name_phase(row.part)}: {row.quantity.title}" if row.part else row.quantity.title
 
 
 def number_rows(comparison: Comparison) -> dict[tuple[object, ...], str]:

@@ -9,6 +9,7 @@ from math import ceil, log
 from tkperf.analysis.axes import ACCESS, BLOCKS, DEPTH, JOBS, MIX, find_axes
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison, find_candidates
 from tkperf.analysis.comparing.entries import BEYOND_NOISE, Change, ComparedRow, Entry
+from tkperf.analysis.comparing.rows import STEADY_PART
 from tkperf.model.units import format_count
 from tkperf.page.naming import name_figure
 from tkperf.page.words.uncertainty import INTERVAL, describe_share
@@ -59,7 +60,7 @@ def sort_headlines(comparison: Comparison) -> list[ComparedRow]:
 
 
 def describe_loads(comparison: Comparison) -> dict[tuple[object, ...], str]:
-    """Return the load of each headline figure by the place of its row: ``4 KiB random write, steady``.
+    """Return the load of each headline figure by the place of its row: ``4 KiB random write, settled``.
 
     It names the test if figures of several tests have the same load and measure.
     """
@@ -80,7 +81,7 @@ def describe_loads(comparison: Comparison) -> dict[tuple[object, ...], str]:
 
 
 def name_headlines(comparison: Comparison) -> dict[tuple[object, ...], str]:
-    """Return the name of each headline figure by the place of its row: ``4 KiB random write, steady: IOPS``."""
+    """Return the name of each headline figure by the place of its row: ``4 KiB random write, settled: IOPS``."""
     loads = describe_loads(comparison)
     return {row.place: f"{loads[row.place]}: {row.quantity.label}" for row in comparison.headlines}
 
@@ -99,7 +100,12 @@ def _describe_load(row: ComparedRow, of_test: Sequence[ComparedRow]) -> str:
     demands = [axis for axis in find_axes(of.workload for of in of_test) if axis in (JOBS, DEPTH)]
     axes = [axis for axis in find_axes(alike) if axis not in (ACCESS, MIX, BLOCKS, *demands)]
     words = (name_figure(row.workload), *(axis.words(row.workload) for axis in (*demands, *axes)))
-    return ", ".join(filter(None, (" ".join(words), row.part)))
+    return ", ".join(filter(None, (" ".join(words), name_phase(row.part))))
+
+
+def name_phase(part: str) -> str:
+    """Return a phase's name for readers: no rule of a specification found its level steady, it settled there."""
+    return "settled" if part == STEADY_PART else part
 
 
 def describe_ratio(entry: Entry) -> str:

@@ -236,7 +236,7 @@ def describe_demand(test: TestResult) -> str | None:
 
 def _span(numbers: Sequence[int]) -> str:
     low, high = min(numbers), max(numbers)
-    return str(low) if low == high else f"{low}-{high}"
+    return str(low) if low == high else f"{low}\N{EN DASH}{high}"
 
 
 def _share(result: RunResult) -> str | None:
