@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import resource
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.test_bad_input import assert_clear, tkperf
+from tests.cli.test_bad_input import ENV, assert_clear, tkperf
 from tests.cli.test_detach import SHORT, Terminal, descendants_of, wait_for
 from tkperf.model.batch import DriveStage, find_place
 from tkperf.model.record import RunStatus
@@ -370,4 +373,18 @@ def test_a_waiting_drive_whose_process_is_killed_says_so_and_the_others_are_meas
 def test_a_file_that_the_batch_writes_is_no_drive_of_it(folder: Path, name: str) -> None:
     done = tkperf(*batch(folder, folder / name, folder / "c.img", others=("--size", "8MiB")))
     assert_clear(done, 6, "is a file that the batch would write to")
+    assert not list(folder.iterdir())
+
+
+def test_more_drives_than_this_process_may_have_files_are_refused(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tkperf", *map(str, batch(folder, *["sim:sata-ssd"] * 80))],
+        env=ENV,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)),
+    )
+    assert_clear(done, 3, "80 drives", "ulimit -n")
     assert not list(folder.iterdir())

@@ -46,6 +46,7 @@ from tkperf.pipeline.batch.book import (
     DriveBegan,
     DriveEnded,
     DrivesConfirmed,
+    Line,
     Noted,
     find_start,
     now_utc,
@@ -389,17 +390,16 @@ def _measure(lot: Lot, crew: Crew, neighbours: Neighbours, book: Book) -> None:
                 if again is None:
                     break
                 alone = replace(places[again.number], others=0, sharing=SharingState.ALONE, cpus=())
-                _begin(lot, crew, again, alone, book)
-                continue
+                if _begin(lot, crew, again, alone, book):
+                    continue
             if strangers and time.monotonic() >= look_again_s:
                 strangers = _find_strangers(lot)
                 look_again_s = time.monotonic() + STRANGERS_EVERY_S
             now_s = time.monotonic() - began_s
             number = turns.choose(waiting, frozenset(running | strangers), now_s)
-            if number is not None:
+            if number is not None and _begin(lot, crew, members[number], places[number], book):
                 waiting.remove(number)
                 turns.begin(number, now_s)
-                _begin(lot, crew, members[number], places[number], book)
                 continue
             crew.listen(LOOK_EVERY_S)
 
@@ -411,6 +411,17 @@ def _find_strangers(lot: Lot) -> set[int]:
         for drive in read_batch(lot.options.path).drives
         if drive.shown.number in lot.running and drive.stage is DriveStage.RUNNING
     }
+
+
+def _note(book: Book, line: Line) -> bool:
+    """Write a line; return whether it is written. A full disk ends no batch: what needs the line waits."""
+    did = book.keeps_up
+    try:
+        book.write(line)
+    except RunFileError as error:
+        if did:
+            complain_aside(f"tkperf: warning: {error}; no drive begins before that is possible")
+    return book.keeps_up
 
 
 def _compare_reads(crew: Crew, neighbours: Neighbours, book: Book, options: BatchOptions) -> None:
@@ -434,10 +445,11 @@ def _compare_reads(crew: Crew, neighbours: Neighbours, book: Book, options: Batc
         crew.read(members, READS_S)
         neighbours.add_reads(alone, _rates(members))
     for one in neighbours.slowed:
-        book.write(
+        _note(
+            book,
             Noted(
                 text=f"{one.drive} reads {1 - (one.ratio or 0):.0%} slower together with the others than alone"
-            )
+            ),
         )
 
 
@@ -450,18 +462,21 @@ def _rates(members: Sequence[Member]) -> dict[str, tuple[float, ...]]:
     }
 
 
-def _begin(lot: Lot, crew: Crew, member: Member, place: BatchPlace, book: Book) -> None:
-    """Give a drive the word to begin, also once more, alone."""
-    book.write(
-        DriveBegan(
-            number=member.number,
-            utc=now_utc(),
-            pid=member.pid,
-            pid_started=find_start(member.pid),
-            place=place,
-            again=member.repeats,
-        )
+def _begin(lot: Lot, crew: Crew, member: Member, place: BatchPlace, book: Book) -> bool:
+    """Give a drive the word to begin, also once more, alone.
+
+    Return whether the book has it: a drive that it does not have does not begin.
+    """
+    began = DriveBegan(
+        number=member.number,
+        utc=now_utc(),
+        pid=member.pid,
+        pid_started=find_start(member.pid),
+        place=place,
+        again=member.repeats,
     )
+    if not _note(book, began):
+        return False
     go = Go(
         digest=member.shown.digest,
         answer=member.shown.confirm_id,
@@ -470,6 +485,7 @@ def _begin(lot: Lot, crew: Crew, member: Member, place: BatchPlace, book: Book) 
         repeatable=lot.request.alone_again and place.sharing in _DOUBTFUL and not lot.resumed,
     )
     crew.begin(member, go)
+    return True
 
 
 def _stop(crew: Crew, lot: Lot) -> None:
@@ -498,12 +514,13 @@ def _note_ends(crew: Crew, book: Book) -> None:
 def _note_end(member: Member, book: Book) -> None:
     ended = member.ended
     if ended is not None:
-        book.write(
+        _note(
+            book,
             DriveEnded(
                 number=member.number,
                 utc=now_utc(),
                 pid=member.pid,
                 exit_code=ended.exit_code,
                 text=ended.text,
-            )
+            ),
         )

@@ -98,11 +98,12 @@ def now_utc() -> str:
 
 
 class Book:
-    """The book of a batch that this process writes."""
+    """The book of a batch that this process writes. ``keeps_up``: its last line could be written."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         """Keep the open file, and open it once more for the lock, by which others find this process."""
         self.path = path
+        self.keeps_up = True
         self._descriptor = descriptor
         self._locked = os.open(f"/proc/self/fd/{descriptor}", os.O_RDWR | os.O_CLOEXEC)
 
@@ -161,10 +162,12 @@ class Book:
         Raises:
             RunFileError: it cannot be written.
         """
+        self.keeps_up = False
         try:
             append(self._descriptor, line)
         except OSError as error:
             raise RunFileError(f"cannot write {self.path}: {reason_of(error)}") from error
+        self.keeps_up = True
 
     def read(self) -> BatchLog:
         """Return the lines so far, from this very file.

@@ -14,7 +14,8 @@ from typing import NoReturn
 import msgspec
 
 from tkperf.model.batch import DriveShown
-from tkperf.model.errors import ExitCode
+from tkperf.model.errors import ExitCode, RefusedError, reason_of
+from tkperf.model.units import format_count
 from tkperf.pipeline.batch.protocol import (
     Begun,
     Channel,
@@ -32,6 +33,7 @@ from tkperf.system.process import fork_early
 LOOK_LIMIT_S = 180.0
 # After the end of a channel its process is at its end, too.
 _LAST_MOMENT_S = 10.0
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,24 +76,53 @@ class Crew:
     """
 
     def __init__(self, numbers: Sequence[int], work: Callable[[int, Channel], NoReturn]) -> None:
-        """Fork them all, before this process has threads, files or views that they would inherit."""
+        """Fork them all, before this process has threads, files or views that they would inherit.
+
+        Raises:
+            RefusedError: this process may not have so many files or processes.
+        """
         self.members: list[Member] = []
         self._poll = select.poll()
         self._by_descriptor: dict[int, Member] = {}
-        for number in numbers:
-            ours, theirs = make_channels()
+        try:
+            for number in numbers:
+                self._start(number, work)
+        except OSError as error:
+            self.dismiss()
+            count = format_count(len(numbers), "drive")
+            raise RefusedError(
+                f"{count} need a process each, and number {len(self.members) + 1} cannot be started: "
+                f"{reason_of(error)}; see ulimit -n and ulimit -u. Nothing was touched"
+            ) from error
+
+    def _start(self, number: int, work: Callable[[int, Channel], NoReturn]) -> None:
+        ours, theirs = make_channels()
+        # Python loses a signal that comes while a new process is put in order.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        try:
             pid = fork_early()
-            if pid == 0:
+        except BaseException:
+            ours.close()
+            theirs.close()
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            raise
+        if pid == 0:
+            try:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
                 # With a copy of another one's channel here, its process would not notice the end of the batch.
                 ours.close()
                 for member in self.members:
                     member.channel.close()
                 work(number, theirs)
-            theirs.close()
-            member = Member(number=number, channel=ours, pid=pid)
-            self.members.append(member)
-            self._by_descriptor[ours.fileno()] = member
-            self._poll.register(ours.fileno(), select.POLLIN)
+            finally:
+                # Whatever happens, no second process goes on as the batch.
+                os._exit(ExitCode.DEFECT)
+        theirs.close()
+        member = Member(number=number, channel=ours, pid=pid)
+        self.members.append(member)
+        self._by_descriptor[ours.fileno()] = member
+        self._poll.register(ours.fileno(), select.POLLIN)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def gather(self, on_wait: Callable[[Sequence[Member]], None] = lambda _: None) -> None:
         """Wait until every process holds its drive or has ended; ``on_wait`` gets those still looking, each second."""
@@ -177,6 +208,7 @@ class Crew:
         """End the processes that have not begun: their consent ends with their channels. Waits for them."""
         for member in self.members:
             if not member.begun and not member.has_gone:
+                member.channel.finish()
                 with suppress(ProcessLookupError):
                     os.kill(member.pid, signal.SIGINT)
         until_s = time.monotonic() + _LAST_MOMENT_S
