@@ -160,9 +160,7 @@ class BatchState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_under_way(self) -> bool:
-        """Return whether a drive is measured, or waits for its turn under a supervisor."""
-        return any(
-            drive.stage is DriveStage.RUNNING
-            or (drive.stage is DriveStage.WAITING and self.supervisor is not None)
-            for drive in self.drives
+        """Return whether a drive is measured, waits for its turn, or is measured once more, alone."""
+        return self.supervisor is not None or any(
+            drive.stage is DriveStage.RUNNING for drive in self.drives
         )
