@@ -36,7 +36,7 @@ def plan_json(*words: str | Path) -> Any:
 def look(*given: str, rated: str | None = None, **settings: Any) -> BatchOutlook:
     draft = BatchDraft(
         common={"suite": "ssd", "tests": ("iops",), "profile": "quick"},
-        drives=tuple(DraftedDrive(given=one) for one in given),
+        drives=tuple(DraftedDrive(drive=one) for one in given),
         settings=BatchSettings(**settings),
     )
     rating = None if rated is None else parse_rating(rated)

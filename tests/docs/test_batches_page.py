@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from textwrap import dedent
 
-from tkperf.pipeline.batch.batch_file import BatchFile, DriveOfFile, parse_batch_file
+from tkperf.pipeline.batch.batch_file import BatchFile, parse_batch_file
 from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive
 from tkperf.pipeline.batch.outlook import look_out_batch
 from tkperf.pipeline.outlook import ASSUMED
@@ -25,11 +25,11 @@ def test_every_key_is_on_the_page() -> None:
     _, of_file = PAGE.split("| key | takes | means |")
     _, of_drive = PAGE.split("A drive's table:\n\n| key | means |")
     assert sorted(keys(of_file)) == sorted(BatchFile.__struct_fields__)
-    assert keys(of_drive) == list(DriveOfFile.__struct_fields__)
+    assert keys(of_drive) == list(DraftedDrive.__struct_fields__)
 
 
 def test_every_key_of_a_plan_is_on_the_page() -> None:
-    draft = BatchDraft(common={"suite": "ssd"}, drives=(DraftedDrive(given="sim:sata-ssd"),))
+    draft = BatchDraft(common={"suite": "ssd"}, drives=(DraftedDrive(drive="sim:sata-ssd"),))
     plan = json.loads(
         render_batch_plan_json(look_out_batch(draft.settle("lab"), lambda _: ASSUMED))
     )

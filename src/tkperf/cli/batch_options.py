@@ -138,7 +138,7 @@ def read_batch(
     if suite is None:
         draft = read_batch_file(Path(options["file"]))
     else:
-        drives = tuple(DraftedDrive(given=given) for given in options.pop("device"))
+        drives = tuple(DraftedDrive(drive=given) for given in options.pop("device"))
         options["facts"] = parse_facts(options["facts"], options.pop("fact_file") or "")
         draft = BatchDraft(common={"suite": suite, **options}, drives=drives)
     settings = msgspec.structs.replace(draft.settings, **given)

@@ -80,6 +80,8 @@ LONGEST_STEP_S = 86_400
 RUN_FILE_SUFFIX = ".tkperf"
 BATCH_SUFFIX = ".batch"
 
+NO_BATCH_OF_SETS = "a batch measures drives next to each other, and a RAID set is one device made of several: run 'tkperf raid'"
+
 
 def tests_of(suite: str) -> dict[str, Offered]:
     """Return the tests that a suite offers, by their names."""

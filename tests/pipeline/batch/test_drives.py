@@ -224,7 +224,7 @@ def test_names_of_runs(host: Host) -> None:
     ]
     draft = BatchDraft(
         common={"suite": "ssd", "profile": "quick"},
-        drives=tuple(DraftedDrive(given=str(disk)) for disk in disks),
+        drives=tuple(DraftedDrive(drive=str(disk)) for disk in disks),
     )
     settled = draft.settle("lab", host.finder)
     assert [drive.name for drive in settled.request.drives] == [
@@ -238,7 +238,7 @@ def test_a_drive_given_twice_in_a_batch(host: Host) -> None:
     disk = host.add("sda", device__serial="PHYH1")
     draft = BatchDraft(
         common={"suite": "ssd", "profile": "quick"},
-        drives=tuple(DraftedDrive(given=given) for given in ("PHYH1", str(disk))),
+        drives=tuple(DraftedDrive(drive=given) for given in ("PHYH1", str(disk))),
     )
     with pytest.raises(UsageError, match=r"^drive 2: .*/sda and drive 1, .*/sda, are one device$"):
         draft.settle("lab", host.finder).require_sound()

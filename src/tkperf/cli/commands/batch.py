@@ -12,6 +12,7 @@ from tkperf.cli.calling import Command, CommandGroup, offer
 from tkperf.cli.commands.suites import hdd, ssd
 from tkperf.cli.kinds import Device, InputFile, offer_files
 from tkperf.cli.options import SuiteCommand, on_mail, on_target, on_test
+from tkperf.model.choices import NO_BATCH_OF_SETS
 
 FILE = "BATCH.toml"
 _GIVEN = f"{__name__}.file"
@@ -126,10 +127,7 @@ class BatchGroup(CommandGroup):
         if word in ctx.help_option_names or (word != FILE and word in self.commands):
             return super().resolve_command(ctx, args)
         if word == "raid":
-            raise click.UsageError(
-                "a batch measures drives next to each other, and a RAID set is one device made of several: "
-                "run 'tkperf raid'", ctx,
-            )  # fmt: skip
+            raise click.UsageError(NO_BATCH_OF_SETS, ctx)
         if word.startswith("-"):
             raise click.UsageError(f"{word[:40]}: options follow {FILE}, or the suite", ctx)
         if name in self.commands and not word.endswith(".toml"):

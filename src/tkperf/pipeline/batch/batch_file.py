@@ -9,35 +9,25 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 
+from tkperf.model.choices import NO_BATCH_OF_SETS
 from tkperf.model.errors import InputFileError, UsageError
 from tkperf.model.input_files import SETTINGS_BYTES, read_text_input
 from tkperf.model.strict import convert_strictly, decode_strictly, shallow
-from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive
+from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive, Text
 from tkperf.pipeline.batch.drives import MOST_DRIVES
 from tkperf.pipeline.batch.request import BatchSettings, parse_seconds
 from tkperf.pipeline.request import RunRequest
 from tkperf.runfile.writers import require_own_input
 
-Text = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
 # Fields of a run that a batch file has elsewhere, or that are of sets.
 _NOT_OPTIONS = ("suite", "device", "tests", "profile", "raid", "remove_set")
-
-
-class DriveOfFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A drive; a text alone is its ``drive``."""
-
-    drive: Text
-    slot: Text | int | None = None
-    name: Text | None = None
-    size: Text | None = None
-    facts: dict[str, str] = {}
 
 
 class BatchFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The keys of a batch file; ``options`` are fields of ``RunRequest``."""
 
     suite: Literal["ssd", "hdd"]
-    drives: Annotated[tuple[DriveOfFile, ...], msgspec.Meta(min_length=1, max_length=MOST_DRIVES)]
+    drives: Annotated[tuple[DraftedDrive, ...], msgspec.Meta(min_length=1, max_length=MOST_DRIVES)]
     tests: tuple[Text, ...] = ()
     profile: Text | None = None
     claims: Text | None = None
@@ -87,16 +77,7 @@ def parse_batch_file(text: str, path: Path) -> BatchDraft:
         source=source,
         folder=path.parent,
         common=common,
-        drives=tuple(
-            DraftedDrive(
-                given=drive.drive,
-                slot=None if drive.slot is None else str(drive.slot),
-                name=drive.name,
-                size=drive.size,
-                facts=drive.facts,
-            )
-            for drive in file.drives
-        ),
+        drives=file.drives,
         settings=BatchSettings(
             parallel=file.parallel,
             stagger_s=stagger_s,
@@ -116,10 +97,7 @@ def _with_tables(data: dict[str, Any], source: str) -> dict[str, Any]:
         InputFileError: something that a batch does not do yet, or does not do at all.
     """
     if data.get("suite") == "raid":
-        raise InputFileError(
-            f"{source}, key suite: a batch measures drives next to each other, and a RAID set is one device "
-            "made of several: run 'tkperf raid'"
-        )
+        raise InputFileError(f"{source}, key suite: {NO_BATCH_OF_SETS}")
     drives = data.get("drives")
     if isinstance(drives, list):
         data["drives"] = [{"drive": one} if isinstance(one, str) else one for one in drives]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -19,18 +19,21 @@ from tkperf.pipeline.batch.request import BatchDrive, BatchRequest, BatchSetting
 from tkperf.pipeline.fitting import choose_profile
 from tkperf.pipeline.request import LONGEST_NAME, RunRequest
 
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DraftedDrive:
-    """A drive as the user named it. ``size``: it is a file that is created; ``facts``: added to those of all drives."""
+class DraftedDrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A drive as the user named it, by the keys of a batch file; a text alone is its ``drive``.
 
-    given: str
-    slot: str | None = None
-    name: str | None = None
-    size: str | None = None
-    facts: Mapping[str, str] = field(default_factory=dict)
+    ``size``: it is a file that is created; ``facts``: added to those of all drives.
+    """
+
+    drive: Text
+    slot: Text | int | None = None
+    name: Text | None = None
+    size: Text | None = None
+    facts: dict[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +91,7 @@ class BatchDraft:
             claims = None if self.claims_path is None else read_claims(self.claims_path)
             common = self._place_files()
             asked = [
-                (drive.given, (drive.size or common.get("size")) is not None)
+                (drive.drive, (drive.size or common.get("size")) is not None)
                 for drive in self.drives
             ]
             found = (finder or DriveFinder(folder=self.folder)).find(asked)
@@ -108,8 +111,8 @@ class BatchDraft:
                 BatchDrive(
                     name=drive.name or _name_run(name, number, one, taken),
                     request=run,
-                    given=drive.given,
-                    slot=drive.slot,
+                    given=drive.drive,
+                    slot=None if drive.slot is None else str(drive.slot),
                     serial=one.serial,
                 )
             )

@@ -39,7 +39,6 @@ class FoundDrive:
         fault: why the batch cannot have it; None: nothing is wrong so far.
     """
 
-    given: str
     path: str
     serial: str | None = None
     fault: TkperfError | None = None
@@ -109,7 +108,7 @@ class DriveFinder:
         Raises:
             DeviceError: it is not there.
         """
-        place = self._locate(FoundDrive(given=path, path=path), ())
+        place = self._locate(FoundDrive(path=path), ())
         if place.serial is not None and place.is_whole and place.serial[1] == serial:
             return path
         serials = self._read_serials()
@@ -124,25 +123,25 @@ class DriveFinder:
         self, given: str, serials: Sequence[tuple[str, str]], *, is_new: bool
     ) -> FoundDrive:
         if given.startswith(SIMULATED):
-            return FoundDrive(given=given, path=given)
+            return FoundDrive(path=given)
         if "\0" in given:
             raise UsageError("a path or serial number has no zero byte")
         path = str(self.folder.absolute() / given)
         if "/" in given:
-            return FoundDrive(given=given, path=path)
+            return FoundDrive(path=path)
         nodes = [name for name, serial in serials if serial == given]
         by_id = self.dev_root / _BY_ID / given
         names = [str(self.dev_root / name) for name in nodes]
         names += [str(by_id)] if os.path.lexists(by_id) else []
         names += [path] if os.path.lexists(path) else []
         if len(names) == 1 or (is_new and not names):
-            return FoundDrive(given=given, path=names[0] if names else path)
+            return FoundDrive(path=names[0] if names else path)
         fault = (
             _several(given, names, of_drives=len(nodes) > 1)
             if names
             else self._none(given, serials)
         )
-        return FoundDrive(given=given, path=given, fault=fault)
+        return FoundDrive(path=given, fault=fault)
 
     def _none(self, given: str, serials: Sequence[tuple[str, str]]) -> DeviceError:
         if os.path.lexists(self.dev_root / given):
