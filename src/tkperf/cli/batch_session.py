@@ -37,7 +37,7 @@ from tkperf.model.units import format_count, format_duration, format_durations
 from tkperf.page.batch_consent import (
     build_consent_table,
     describe_groups,
-    describe_sharing,
+    describe_neighbours,
     fold_texts,
 )
 from tkperf.pipeline.batch.book import (
@@ -319,7 +319,10 @@ def _show(lot: Lot, neighbours: Neighbours) -> None:
                 (("again", "a drive that the others slow down is measured once more, alone"),)
                 * lot.request.alone_again
             ),
-            *(("at once", text) for text in describe_sharing(neighbours.groups, neighbours.cpus)),
+            *(
+                ("at once", text)
+                for text in describe_neighbours(neighbours.groups, neighbours.cpus)
+            ),
         ]
     )
     warnings = fold_texts(

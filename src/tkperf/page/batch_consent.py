@@ -48,7 +48,9 @@ def describe_groups(groups: Sequence[DriveGroup]) -> str:
     return f"in {len(groups)} groups, one after the other ({sizes})"
 
 
-def describe_sharing(groups: Sequence[DriveGroup], cpus: Sequence[CpuPlan | None]) -> Iterator[str]:
+def describe_neighbours(
+    groups: Sequence[DriveGroup], cpus: Sequence[CpuPlan | None]
+) -> Iterator[str]:
     """Yield a sentence for each link whose budget is exceeded, for what is not known, and for CPUs that are shared."""
     for group in groups:
         for budget in group.budgets:

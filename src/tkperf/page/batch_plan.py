@@ -15,7 +15,7 @@ from tkperf.model.units import (
     format_durations,
     list_names,
 )
-from tkperf.page.batch_consent import describe_groups, describe_sharing, fold_texts
+from tkperf.page.batch_consent import describe_groups, describe_neighbours, fold_texts
 from tkperf.page.facts import NOT_KNOWN_TEXT, SLOW_LINK
 from tkperf.page.page import Block, Note, NotesView, ReportView, TableView
 from tkperf.page.plan import describe_amounts, describe_clock, describe_conditions, describe_shares
@@ -179,7 +179,7 @@ def _conditions(outlook: BatchOutlook, ends: str) -> Iterator[tuple[str, str]]:
     if ends:
         yield "ends", ends
     yield from outlook.settings
-    yield from (("at once", text) for text in describe_sharing(outlook.groups, outlook.cpus))
+    yield from (("at once", text) for text in describe_neighbours(outlook.groups, outlook.cpus))
     facts = [
         (
             drive.name,

@@ -14,7 +14,7 @@ from tkperf.model.units import drop_controls
 from tkperf.page.batch_answer import describe_batch_verdict
 from tkperf.page.check import describe_cells
 from tkperf.page.comparison.words import name_headlines
-from tkperf.render.export_check import render_matrix_junit
+from tkperf.render.export_check import count_cases, render_matrix_junit, write_junit
 from tkperf.render.export_json import build_verdict, finite
 from tkperf.render.export_tables import DataTable
 
@@ -79,7 +79,6 @@ def render_batch_junit(answer: BatchAnswer) -> str:
     if answer.has_claims:
         return render_matrix_junit([one.file for one in answer.drives])
     suite = ET.Element("testsuite", name=f"tkperf batch {drop_controls(answer.state.name)}")
-    counts = {"failure": 0, "error": 0, "skipped": 0}
     for one in answer.drives:
         case = ET.SubElement(
             suite,
@@ -93,14 +92,10 @@ def render_batch_junit(answer: BatchAnswer) -> str:
         kind = (
             "skipped" if stage in _SKIPPED else "failure" if stage is DriveStage.FAILED else "error"
         )
-        counts[kind] += 1
         message = ": ".join(filter(None, (stage, one.state.text or one.error)))
         ET.SubElement(case, kind, message=drop_controls(message))
-    suite.set("tests", str(len(answer.drives)))
-    for name, count in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        suite.set(name, str(counts[count]))
-    ET.indent(suite)
-    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+    count_cases(suite)
+    return write_junit(suite)
 
 
 def _facts(
