@@ -25,8 +25,8 @@ from tkperf.model.errors import RunFileError, UsageError
 from tkperf.model.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, THROUGHPUT, percentile
 from tkperf.model.units import KIB
 from tkperf.model.user_facts import NO_USER_FACTS
+from tkperf.page.disclosure import build_page_header
 from tkperf.page.page import FactBlocks, ReportView
-from tkperf.page.page_header import build_page_header
 from tkperf.page.view import build_view
 from tkperf.pipeline.disclosure import (
     FILE_NOTICE,

@@ -17,10 +17,9 @@ from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.model.errors import UsageError
 from tkperf.model.user_facts import NO_USER_FACTS, SPONSOR, UserFacts, parse_facts
-from tkperf.page.disclosure import build_disclosure
+from tkperf.page.disclosure import build_disclosure, build_page_header, describe_run
 from tkperf.page.explanation import describe_procedure
 from tkperf.page.facts import describe_demands
-from tkperf.page.page_header import build_page_header, describe_run
 from tkperf.page.view import build_view
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.procedures.profiles import apply_options

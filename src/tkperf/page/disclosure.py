@@ -1,22 +1,26 @@
-"""Full disclosure of what was tested, with what and on what (PTS User Guide, section 10)."""
+"""What was tested, with what and on what: full disclosure, and the header of printed pages (PTS User Guide, section 10)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from tkperf.analysis.axes import find_axes
 from tkperf.analysis.host import UNKNOWN, host_findings, tuned_settings
-from tkperf.analysis.results import RunResult
+from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.model.batch import find_place
 from tkperf.model.run_info import RunInfo
-from tkperf.model.units import capital, format_count
+from tkperf.model.units import capital, format_count, format_duration
 from tkperf.model.user_facts import (
+    MANUFACTURER,
     MOTHERBOARD,
+    NAND_TYPE,
     NO_USER_FACTS,
     NOTE,
     PLATFORM,
     SPONSOR,
     UserFacts,
 )
+from tkperf.page.explanation import describe_fill, describe_fill_load
 from tkperf.page.facts import (
     NOT_KNOWN_TEXT,
     MaybeFacts,
@@ -24,22 +28,29 @@ from tkperf.page.facts import (
     describe_cpu,
     describe_data_pattern,
     describe_load_generator,
+    describe_run_demand,
     describe_segments,
     format_moment,
     keep_known,
+    list_block_sizes,
     list_device_facts,
+    list_mixes,
     list_purges,
     name_test_id,
     name_unknown,
     word,
 )
 from tkperf.page.figures.telemetry import describe_telemetry
-from tkperf.page.page import FactBlocks
-from tkperf.page.page_header import build_parameters, build_preconditioning
+from tkperf.page.naming import name_axes, name_figure
+from tkperf.page.page import FactBlocks, Facts
+from tkperf.page.words.courses import name_rounds
 from tkperf.page.words.run import describe_place
 from tkperf.procedures import SUITES, read_stored_profile
 
 NOT_KNOWN_AT_ALL = "Not known"
+_DEMAND = "TC / QD"
+_ROUNDS = "Steady state"
+_CACHE = "Volatile write cache during the run"
 
 
 def build_disclosure(result: RunResult, user_facts: UserFacts = NO_USER_FACTS) -> FactBlocks:
@@ -48,16 +59,10 @@ def build_disclosure(result: RunResult, user_facts: UserFacts = NO_USER_FACTS) -
     One block at the end names all unknown facts.
     """
     device, host = result.info.device, result.info.host
-    blocks: list[tuple[str, MaybeFacts]] = [
-        ("Test run", _run(result, user_facts)),
-        ("Test platform", _platform(result, user_facts)),
-        ("Device under test", _device(result, user_facts)),
-        ("Set-up", _set_up(result)),
+    blocks = [
+        *_list_facts(result, user_facts),
         *(
-            (
-                f"Parameters: {test.title}",
-                (*build_preconditioning(result, test), *build_parameters(test)),
-            )
+            (f"Parameters: {test.title}", (*_preconditioning(result, test), *_stimuli(test)))
             for test in result.tests
         ),
     ]
@@ -69,7 +74,7 @@ def build_disclosure(result: RunResult, user_facts: UserFacts = NO_USER_FACTS) -
     names += [] if audit else ["Host audit"]
     unknown = {name.lower(): name for name in reversed(names) if name.lower() not in audited}
     return (
-        *((title, keep_known(facts)) for title, facts in blocks if keep_known(facts)),
+        *((title, known) for title, facts in blocks if (known := keep_known(facts))),
         *_host_audit(host),
         *_members(device),
         *_long_texts(result),
@@ -77,10 +82,64 @@ def build_disclosure(result: RunResult, user_facts: UserFacts = NO_USER_FACTS) -
     )
 
 
+# Facts of a printed page's header, by their names in the list and, if it is another, in the header.
+_HEADER = {
+    "Test platform": (
+        SPONSOR, PLATFORM, MOTHERBOARD, "CPU", "Memory", "Operating system", "Test software", "Load generator",
+        "Test ID", "Host adapter", "Link",
+    ),
+    "Device under test": (
+        MANUFACTURER, "Model", "Serial number", "Firmware", "Capacity", "Interface", NAND_TYPE, "Purge method",
+        _CACHE,
+    ),
+}  # fmt: skip
+_IN_HEADER = {_CACHE: "Write cache"}
+
+
+def build_page_header(result: RunResult, user_facts: UserFacts, test: TestResult) -> FactBlocks:
+    """Return the facts of a test's four blocks, as the guide's sample has them: a row also for what is not known."""
+    facts = {
+        name: fact for _, block in _list_facts(result, user_facts, test) for name, fact in block
+    }
+    disclosed_range = (
+        ("Data pattern", facts["Data pattern"]),
+        ("Active range", word(result.info.active_range_text)),
+    )
+    segments = ("AR segments", facts["AR segments"])
+    stimuli = _stimuli(test)
+    second = any(name == "Stimulus 2" for name, _ in stimuli)
+    of_test = {
+        "Set-up parameters": (*disclosed_range, segments, *_preconditioning(result, test)),
+        "Test parameters": (
+            *disclosed_range, *stimuli, *(() if second else (("Stimulus 2", "none"),)),
+        ),
+    }  # fmt: skip
+    chosen = {
+        title: tuple((_IN_HEADER.get(name, name), facts[name]) for name in names)
+        for title, names in _HEADER.items()
+    }
+    return tuple(
+        (title, tuple((name, NOT_KNOWN_TEXT if fact is None else fact) for name, fact in of_block))
+        for title, of_block in (chosen | of_test).items()
+    )
+
+
 def _unknown(names: Sequence[str]) -> FactBlocks:
     """Return one line for all unknown facts, instead of a row for each."""
     return ((NOT_KNOWN_AT_ALL, ((format_count(len(names), "fact"), ", ".join(names)),)),) * bool(
         names
+    )
+
+
+def _list_facts(
+    result: RunResult, user_facts: UserFacts, test: TestResult | None = None
+) -> tuple[tuple[str, MaybeFacts], ...]:
+    """Return all facts of a run in blocks, each once; the purges are those of one test or of all."""
+    return (
+        ("Test run", _run(result, user_facts)),
+        ("Test platform", _platform(result, user_facts)),
+        ("Device under test", _device(result.info.device, user_facts)),
+        ("Set-up", _set_up(result, test)),
     )
 
 
@@ -136,20 +195,19 @@ def _platform(result: RunResult, user_facts: UserFacts) -> MaybeFacts:
     )
 
 
-def _device(result: RunResult, user_facts: UserFacts) -> MaybeFacts:
-    device = result.info.device
+def _device(device: Mapping[str, object], user_facts: UserFacts) -> MaybeFacts:
     return (
         *((label, user_facts.of(label, fact)) for label, _, fact in list_device_facts(device)),
-        ("Volatile write cache during the run", word(device.get("write_cache_in_run"))),
+        (_CACHE, word(device.get("write_cache_in_run"))),
         ("Other I/O during the run", word(device.get("other_io"))),
         ("Telemetry", word(describe_telemetry(device))),
     )
 
 
-def _set_up(result: RunResult) -> MaybeFacts:
+def _set_up(result: RunResult, test: TestResult | None) -> MaybeFacts:
     info = result.info
     return (
-        ("Purge method", list_purges(result)),
+        ("Purge method", list_purges(result, test)),
         ("Data pattern", describe_data_pattern(info)),
         ("Seed of random numbers", word(info.seed)),
         ("Active range", word(info.active_range_place)),
@@ -208,3 +266,99 @@ def _long_texts(result: RunResult) -> FactBlocks:
         ("Feature matrix", info.feature_matrix),
     )
     return tuple((title, (("", str(text)),)) for title, text in texts if text)
+
+
+# ---- printed pages
+
+
+def name_sheet(test: TestResult) -> str:
+    """Return the name of a test's sheets: ``IOPS – block size × R/W mix matrix``."""
+    measured = [section for section in test.sections if not section.plan.prepares]
+    cells = [cell.workload for section in measured if not section.slices for cell in section.cells]
+    axes = name_axes(axis.title for axis in find_axes(cells))
+    if len(axes) > 1:
+        return f"{test.title} – {' × '.join(axes)} matrix"
+    loads = {name_figure(cell.workload) for section in measured for cell in section.cells}
+    return f"{test.title} – {loads.pop()}" if len(loads) == 1 else test.title
+
+
+def describe_measured_device(result: RunResult, user_facts: UserFacts) -> str:
+    """Return vendor, model, serial number, firmware and capacity on one line."""
+    facts = dict(_device(result.info.device, user_facts))
+    names = _HEADER["Device under test"][:5]
+    return " · ".join(f"{name} {facts[name] or NOT_KNOWN_TEXT}" for name in names)
+
+
+def describe_run(result: RunResult, user_facts: UserFacts) -> str:
+    """Return the line above the blocks: dates, specification, sponsor."""
+    words = (
+        f"Test run date {format_moment(started)}" if (started := result.info.started_utc) else None,
+        f"report date {user_facts.report_date}" if user_facts.report_date else None,
+        word(result.info.specification),
+        f"sponsor {user_facts.facts[SPONSOR]}" if SPONSOR in user_facts.facts else None,
+    )
+    return " · ".join(filter(None, words))
+
+
+def _preconditioning(result: RunResult, test: TestResult) -> Iterator[tuple[str, str | None]]:
+    """Yield the facts of both preconditionings.
+
+    The first (1) does not depend on the workload. The second (2) is the test's own load until steady state.
+    """
+    if result.info.imported:
+        yield "Precondition 1", None
+        return
+    filled = [section for section in test.sections if section.fill_workload is not None]
+    fills = dict.fromkeys(
+        describe_fill(result.info, describe_fill_load(section.fill_workload), section.filled_bytes)
+        for section in filled
+        if section.fill_workload is not None
+    )
+    if fills:
+        yield "Precondition 1", "; ".join(fills)
+        yield "Duration", format_duration(sum(section.filled_s or 0 for section in filled))
+    else:
+        measured = any(section.rounds or section.slices for section in test.sections)
+        yield "Precondition 1", "none" if measured else "not done yet"
+    before = _find_dependent(test)
+    if before is not None:
+        rounds = "the stream" if before.slices else "the rounds"
+        yield "Precondition 2", f"{rounds} of {before.name}"
+        yield _DEMAND, describe_run_demand(before)
+        if before.verdict is not None:
+            yield _ROUNDS, _describe_rounds(before)
+
+
+def _find_dependent(test: TestResult) -> SectionResult | None:
+    """Return the section whose load, the test's own, brought the device into its measured state."""
+    prepared = [section for section in test.sections if section.plan.prepares and section.slices]
+    judged = [section for section in test.sections if section.verdict and not section.slices]
+    return next(iter((*prepared, *judged)), None)
+
+
+def _describe_rounds(section: SectionResult) -> str | None:
+    """Return the window as ``rounds 1–5``, with a note if it was not steady; None without a steady-state rule."""
+    if section.verdict is None:
+        return None
+    if not section.verdict.judged:
+        return "not judged"
+    rounds = name_rounds(section.verdict.rounds)
+    return rounds if section.verdict.reached else f"NOT reached, {rounds}"
+
+
+def _stimuli(test: TestResult) -> Facts:
+    """Return the first two stimuli; a header has no room for more."""
+    sections = [section for section in test.sections if not section.plan.prepares]
+    facts: list[tuple[str, str | None]] = []
+    for number, section in enumerate(sections[:2], start=1):
+        facts += [
+            (f"Stimulus {number}", section.name),
+            ("R/W mix", list_mixes(section)),
+            ("Block size (KiB)", list_block_sizes(section)),
+            (_DEMAND, describe_run_demand(section)),
+            *((("Time", format_duration(section.slices[-1].end_s)),) if section.slices else ()),
+            (_ROUNDS, _describe_rounds(section)),
+        ]
+    if len(sections) > 2:
+        facts.append(("Stimuli in all", str(len(sections))))
+    return keep_known(facts)

@@ -18,7 +18,13 @@ from tkperf.model.units import NOT_MEASURED, format_duration, format_exact, unit
 from tkperf.model.user_facts import NO_USER_FACTS, UserFacts
 from tkperf.page.cells import Cells, build_cell_charts
 from tkperf.page.check import answer_claims, build_claims_table
-from tkperf.page.disclosure import build_disclosure
+from tkperf.page.disclosure import (
+    build_disclosure,
+    build_page_header,
+    describe_measured_device,
+    describe_run,
+    name_sheet,
+)
 from tkperf.page.explanation import HEAT, describe_procedure, explain
 from tkperf.page.facts import format_known_capacity, format_written
 from tkperf.page.figures.build import open_over_time
@@ -27,12 +33,6 @@ from tkperf.page.findings import findings, headlines
 from tkperf.page.findings.headlines import find_highest_spikes
 from tkperf.page.marking import mark_charts
 from tkperf.page.page import ChartView, FindingsView, HeadlineView, ReportView, TestView
-from tkperf.page.page_header import (
-    build_page_header,
-    describe_measured_device,
-    describe_run,
-    name_sheet,
-)
 from tkperf.page.sections import build_section_view, build_selected_parts
 from tkperf.page.subject import SectionSubject, build_subjects
 from tkperf.page.verdict import describe_verdict
