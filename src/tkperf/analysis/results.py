@@ -6,6 +6,7 @@ rules). A stream without a window is a single measurement. None is "not measured
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tkperf.analysis.characteristics import Characteristic
@@ -185,6 +186,15 @@ class SectionResult:
 
     def cell(self, workload: Workload) -> CellResult | None:
         return next((cell for cell in self.cells if cell.workload == workload), None)
+
+    def cells_of_rounds(
+        self, workload: Workload | None = None
+    ) -> Iterator[tuple[RoundResult, CellResult]]:
+        """Yield the cells of each round, or area, with it; with a workload those of it alone."""
+        for each in self.rounds:
+            for cell in each.cells:
+                if workload is None or cell.workload == workload:
+                    yield each, cell
 
     def steady_of(self, workload: Workload) -> bool | None:
         """Return whether a cell was steady by its own rounds, if it has its own verdict; else the section's result.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.host import HOST_FACTS
-from tkperf.analysis.results import CellResult, RoundResult
+from tkperf.analysis.results import SectionResult
 from tkperf.model.quantity import IOPS, THROUGHPUT
 from tkperf.model.units import NOT_MEASURED, format_number
 from tkperf.page.chart import AnyChart, Bucket, Distribution
@@ -96,7 +96,7 @@ def _build_cell(subject: SectionSubject, detail: CellDetail) -> CellView:
         parts=find_part_starts(detail),
         flagged=find_flagged(detail),
         host=_host(detail, section.areas),
-        rounds=None if section.slices else _rounds(detail, section.rounds, areas=section.areas),
+        rounds=None if section.slices else _rounds(detail, section),
         words=_words(subject, detail, scopes),
         job=detail.job_file,
     )
@@ -141,26 +141,19 @@ def _shorten(values: NDArray[np.float64]) -> NDArray[np.float32]:
     return np.where(np.isnan(values), np.float32(np.nan), kept.view(np.float32))
 
 
-def _rounds(
-    detail: CellDetail, rounds: Sequence[RoundResult], *, areas: int | None
-) -> TableView | None:
+def _rounds(detail: CellDetail, section: SectionResult) -> TableView:
     """Return a table of the cell in every round, or area, that measured it."""
-    of_cell: list[tuple[int, CellResult]] = [
-        (round_result.number, cell)
-        for round_result in rounds
-        for cell in round_result.cells
-        if cell.workload == detail.workload
-    ]
+    of_cell = list(section.cells_of_rounds(detail.workload))
     judged = {part.number for part in detail.parts if part.judged}
     return TableView(
-        title="Every area" if areas else "Every round; * in the window",
+        title="Every area" if section.areas else "Every round; * in the window",
         columns=("", *(capitalise(quantity.title) for quantity in IN_A_LINE)),
         rows=tuple(
             (
-                f"{number}{'*' if number in judged else ''}",
+                f"{each.number}{'*' if each.number in judged else ''}",
                 *(figure(cell, quantity).text() for quantity in IN_A_LINE),
             )
-            for number, cell in of_cell
+            for each, cell in of_cell
         ),
         notes=explain_marks(cell for _, cell in of_cell),
     )

@@ -90,7 +90,7 @@ def explain(result: RunResult) -> tuple[str, ...]:
 def _cells(section: SectionResult) -> Iterator[CellResult]:
     yield from section.cells
     yield from (slice_result.values for slice_result in section.slices)
-    yield from (cell for round_result in section.rounds for cell in round_result.cells)
+    yield from (cell for _, cell in section.cells_of_rounds())
 
 
 def describe_fill(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tkperf.analysis.axes import ACCESS, AXES, BLOCKS, MIX, Order, WorkloadAxis, find_axes
+from tkperf.analysis.axes import ACCESS, AXES, BLOCKS, MIX, WorkloadAxis, find_axes, place_of
 from tkperf.model.quantity import Quantity
 from tkperf.model.units import capital, format_block_size_kib
 from tkperf.model.workload import Access, Workload
@@ -210,17 +210,13 @@ def arrange(workloads: Iterable[Workload]) -> Layout:
     if MIX not in axes and len(axes) > 1:
         column = axes[-1]
     row_axes = tuple(axis for axis in axes if axis is not column) or (BLOCKS,)
-
-    def row_key(work: Workload) -> tuple[Order, ...]:
-        return tuple(axis.order(work) for axis in row_axes)
-
-    rows = {row_key(work): work for work in reversed(several)}
+    rows = {place_of(work, row_axes): work for work in reversed(several)}
     columns = {column.order(work): work for work in reversed(several)}
     # Mixes keep the order in which they ran, because the specification has its own order for them.
     ordered = list(dict.fromkeys(column.order(work) for work in several))
     if column is not MIX:
         ordered.sort()
-    by_keys = {(row_key(work), column.order(work)): work for work in several}
+    by_keys = {(place_of(work, row_axes), column.order(work)): work for work in several}
     return Layout(
         row_axes=row_axes,
         column_axis=column,

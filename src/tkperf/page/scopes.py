@@ -318,12 +318,7 @@ def _cells_of(subject: SectionSubject, detail: CellDetail) -> Mapping[int, CellR
     section = subject.section
     if section.slices:
         return {each.number: each.values for each in section.slices}
-    return {
-        each.number: cell
-        for each in section.rounds
-        for cell in each.cells
-        if cell.workload == detail.workload
-    }
+    return {each.number: cell for each, cell in section.cells_of_rounds(detail.workload)}
 
 
 def _part_facts(cell: CellResult | None, detail: CellDetail) -> dict[str, str]:

@@ -33,10 +33,10 @@ from tkperf.page.comparison.words import (
     describe_loads,
     describe_ratio_interval,
     format_ratio,
+    list_ratios,
     name_headlines,
 )
-from tkperf.page.findings.data import Headline
-from tkperf.page.findings.headlines import headline_spikes
+from tkperf.page.findings.headlines import Headline, headline_spikes
 from tkperf.page.verdict import Verdict, describe_reason, word_verdict
 from tkperf.page.words.conditions import ConditionGroup
 from tkperf.page.words.run import find_notices
@@ -232,10 +232,7 @@ def _of_many(comparison: Comparison) -> Iterator[str]:
         return
     entries = dict(zip(comparison.names, widest.entries, strict=True))
     first = comparison.names[0]
-    ratios = comparison.ratios(widest)
-    known = [
-        (ratio, name) for ratio, name in zip(ratios, entries, strict=True) if ratio is not None
-    ]
+    known = list_ratios(comparison, widest)
     (low, least), (high, most) = min(known), max(known)
     ends = [name for name in (least, most) if name != first]
     sure = [name for name in ends if entries[name].change in BEYOND_NOISE]

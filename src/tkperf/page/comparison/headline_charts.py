@@ -31,6 +31,7 @@ from tkperf.page.comparison.words import (
     describe_loads,
     name_headlines,
     name_reference,
+    sort_figures,
     sort_headlines,
 )
 from tkperf.page.figures.curves import flag
@@ -235,12 +236,9 @@ def _tone(change: Change | None) -> str:
 
 def _over_dates(comparison: Comparison, history: History) -> Iterator[ChartView]:
     loads = describe_loads(comparison)
-    figures = {figure.row.place: figure for figure in history.figures}
-    for number, row in enumerate(sort_headlines(comparison)):
-        figure = figures[row.place]
-        yield _of_figure(
-            comparison, history, figure, loads[figure.row.place], f"headline-history{number}"
-        )
+    for number, figure in enumerate(sort_figures(comparison, history.figures)):
+        load, key = loads[figure.row.place], f"headline-history{number}"
+        yield _of_figure(comparison, history, figure, load, key)
 
 
 def _of_figure(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison
 from tkperf.analysis.comparing.entries import ComparedRow
-from tkperf.analysis.results import SectionResult
+from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.model.quantity import QUANTITIES
 from tkperf.model.units import list_names
 from tkperf.page.comparison.findings import (
@@ -29,7 +29,7 @@ from tkperf.page.comparison.telemetry import find_telemetry_differences
 from tkperf.page.comparison.tkperf_plots import build_tkperf_charts
 from tkperf.page.comparison.words import RATIO_MARKS, describe_group, name_reference
 from tkperf.page.explanation import UNITS
-from tkperf.page.facts import format_fact, format_known_capacity, format_moment
+from tkperf.page.facts import capacity, format_fact, format_moment
 from tkperf.page.marking import mark_charts
 from tkperf.page.page import ChartView, Facts, ReportView, SectionView, TableView, TestView
 from tkperf.page.words.conditions import find_conditions
@@ -106,34 +106,31 @@ def build_tkperf_plots(comparison: Comparison) -> tuple[ChartView, ...]:
 
 
 def _runs(comparison: Comparison) -> TableView:
-    columns = (
-        "Run",
-        "Model",
-        "Serial number",
-        "Firmware",
-        "Capacity",
-        "Profile",
-        "Began",
-        "Write cache",
-        "fio",
+    facts = [_facts(result) for result in comparison.results]
+    return TableView(
+        title="Runs",
+        columns=("Run", *facts[0]),
+        rows=tuple(
+            (name, *map(format_fact, of_run.values()))
+            for name, of_run in zip(comparison.names, facts, strict=True)
+        ),
+        folded=True,
     )
-    rows = []
-    for name, result in zip(comparison.names, comparison.results, strict=True):
-        device = result.info.device
-        rows.append(
-            (
-                name,
-                format_fact(device.get("model") or device.get("kind")),
-                format_fact(device.get("serial")),
-                format_fact(device.get("firmware")),
-                format_known_capacity(device.get("capacity_bytes")),
-                result.info.profile_name,
-                format_moment(result.info.started_utc),
-                format_fact(device.get("write_cache_in_run")),
-                format_fact(result.info.fio_version).removeprefix("fio-"),
-            )
-        )
-    return TableView(title="Runs", columns=columns, rows=tuple(rows), folded=True)
+
+
+def _facts(result: RunResult) -> dict[str, object]:
+    """Return what tells a run from the others, by the head of its column."""
+    device, info = result.info.device, result.info
+    return {
+        "Model": device.get("model") or device.get("kind"),
+        "Serial number": device.get("serial"),
+        "Firmware": device.get("firmware"),
+        "Capacity": capacity(device.get("capacity_bytes")),
+        "Profile": info.profile_name,
+        "Began": format_moment(info.started_utc),
+        "Write cache": device.get("write_cache_in_run"),
+        "fio": (info.fio_version or "").removeprefix("fio-"),
+    }
 
 
 def _telemetry(comparison: Comparison, test: str) -> Facts:

@@ -276,10 +276,7 @@ def _draw_areas(sections: Mapping[str, SectionResult], quantity: Quantity, title
     Disks may have different numbers of areas, so each area's place is its share of the disk.
     """
     workloads = dict.fromkeys(
-        cell.workload
-        for section in sections.values()
-        for area in section.rounds
-        for cell in area.cells
+        cell.workload for section in sections.values() for _, cell in section.cells_of_rounds()
     )
     naming, called = find_naming(workloads), shorten_names(sections)
     curves = [
@@ -293,9 +290,7 @@ def _draw_areas(sections: Mapping[str, SectionResult], quantity: Quantity, title
                     cell.value(quantity),
                     flag=flag(cell),
                 )
-                for area in section.rounds
-                for cell in area.cells
-                if cell.workload == workload
+                for area, cell in section.cells_of_rounds(workload)
             ),
         )
         for name, section in sections.items()

@@ -25,9 +25,11 @@ from tkperf.page.comparison.words import (
     describe_ratio,
     describe_ratio_uncertainty,
     format_ratio,
+    list_ratios,
     mark_certainty,
     name_phase,
     name_reference,
+    sort_figures,
     sort_headlines,
     sort_rows,
 )
@@ -207,19 +209,14 @@ def _summary_columns(comparison: Comparison) -> tuple[str, ...]:
 
 def _summary_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
     """Return the reference's value, the lowest and highest ratio with their runs, and the last or median ratio."""
-    ratios = comparison.ratios(row)
-    known = [
-        (ratio, name)
-        for ratio, name in zip(ratios, comparison.names, strict=True)
-        if ratio is not None
-    ]
+    known = list_ratios(comparison, row)
     values = [entry.value for entry in row.entries if entry.value is not None]
     of_cohort = comparison.arrangement is Arrangement.COHORT
     value = median(values) if of_cohort and values else row.entries[0].value
     texts = [format_number(value, row.quantity.digits)]
     if known:
         texts += [f"×{format_ratio(ratio)} {name}" for ratio, name in (min(known), max(known))]
-        last = ratios[-1]
+        last = comparison.ratios(row)[-1]
         if comparison.arrangement is Arrangement.RUNS:
             last = median(ratio for ratio, _ in known)
         texts.append(NOT_MEASURED if last is None else f"×{format_ratio(last)}")
@@ -328,8 +325,7 @@ def build_ratio_matrices(
 def _build_distributions(comparison: Comparison, cohort: Cohort) -> TableView:
     loads = describe_loads(comparison)
     lines: list[_Line] = []
-    by_place = {figure.row.place: figure for figure in cohort.figures}
-    figures = [by_place[row.place] for row in sort_headlines(comparison) if row.place in by_place]
+    figures = sort_figures(comparison, cohort.figures)
     for figure in figures:
         found, measure = figure.distribution, figure.row.quantity
         outliers = ", ".join(one.name for one in figure.outliers)
@@ -374,8 +370,7 @@ def _build_distributions(comparison: Comparison, cohort: Cohort) -> TableView:
 def _build_trends(comparison: Comparison, history: History) -> TableView:
     loads = describe_loads(comparison)
     lines: list[_Line] = []
-    by_place = {figure.row.place: figure for figure in history.figures}
-    figures = [by_place[row.place] for row in sort_headlines(comparison) if row.place in by_place]
+    figures = sort_figures(comparison, history.figures)
     for figure in figures:
         trend, measure, change = figure.trend, figure.row.quantity, figure.change
         slope, low, high = (

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import ceil, log
+from typing import TypeVar
 
 from tkperf.analysis.axes import ACCESS, BLOCKS, DEPTH, JOBS, MIX, find_axes
+from tkperf.analysis.comparing.arrangements import CohortFigure, HistoryFigure
 from tkperf.analysis.comparing.comparison import Arrangement, Comparison, find_candidates
 from tkperf.analysis.comparing.entries import BEYOND_NOISE, Change, ComparedRow, Entry
 from tkperf.analysis.comparing.rows import STEADY_PART
@@ -14,6 +16,7 @@ from tkperf.model.units import format_count
 from tkperf.page.naming import name_figure
 from tkperf.page.words.uncertainty import INTERVAL, describe_share
 
+_Figure = TypeVar("_Figure", CohortFigure, HistoryFigure)
 # An interval is given by its ends if its middle is further from the value than this share of its half width.
 _LOPSIDED = 0.25
 # Differences are about equal within so much, as a logarithm: a quarter.
@@ -37,6 +40,12 @@ def sort_rows(rows: Iterable[ComparedRow]) -> list[ComparedRow]:
     return sorted(rows, key=lambda row: -ceil(row.beyond_noise / _ABOUT_EQUAL))
 
 
+def list_ratios(comparison: Comparison, row: ComparedRow) -> list[tuple[float, str]]:
+    """Return the known ratios of a row, each with the name of its run."""
+    ratios = zip(comparison.ratios(row), comparison.names, strict=True)
+    return [(ratio, name) for ratio, name in ratios if ratio is not None]
+
+
 def sort_headlines(comparison: Comparison) -> list[ComparedRow]:
     """Return the headline figures likewise; of a cohort by their outliers, of a history by their trends."""
     headlines: Sequence[ComparedRow] = comparison.headlines
@@ -57,6 +66,12 @@ def sort_headlines(comparison: Comparison) -> list[ComparedRow]:
         # Without a trend the last run may differ from the first all the same.
         headlines = sorted(headlines, key=lambda row: -row.entries[-1].beyond_noise)
     return sorted(headlines, key=lambda row: -weights.get(row.place, 0.0))
+
+
+def sort_figures(comparison: Comparison, figures: Iterable[_Figure]) -> list[_Figure]:
+    """Return the figures of a cohort or a history in the order of the headline figures."""
+    by_place = {figure.row.place: figure for figure in figures}
+    return [by_place[row.place] for row in sort_headlines(comparison) if row.place in by_place]
 
 
 def describe_loads(comparison: Comparison) -> dict[tuple[object, ...], str]:

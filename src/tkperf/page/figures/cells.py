@@ -20,7 +20,6 @@ from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.model.figures import Figure
 from tkperf.model.quantity import IOPS, Quantity, find_quantities
 from tkperf.model.workload import Workload
-from tkperf.page import chart as charts
 from tkperf.page.chart import (
     NEUTRAL,
     Axis,
@@ -117,10 +116,10 @@ def _draw_over_axis(
     mark = Mark.BAR if bars else Mark.LINE
     return Chart(
         title=title,
-        x=charts.Axis(title=x.title, scale=Scale.ORDINAL, places=tuple(places.values())),
-        y=charts.Axis(title=quantity.title, scale=_scale(figure)),
+        x=Axis(title=x.title, scale=Scale.ORDINAL, places=tuple(places.values())),
+        y=Axis(title=quantity.title, scale=_scale(figure)),
         curves=build_curves(points, naming, mark=mark, facts=(SURE,)),
-        series=naming.title if others else "",
+        series=naming.title,
         grouped=bars,
     )
 
@@ -186,15 +185,15 @@ def _draw_over_offered(
         curves.append(Curve(name=IDEAL, points=ends, colour=NEUTRAL, dash=1))
     return Chart(
         title=title,
-        x=charts.Axis(title=OFFERED.title),
-        y=charts.Axis(title=quantities[0].title, scale=_scale(figure)),
+        x=Axis(title=OFFERED.title),
+        y=Axis(title=quantities[0].title, scale=_scale(figure)),
         curves=tuple(curves),
         rules=tuple(
             # The names are one below the other, as the rates may be close together.
             Rule(kind=RuleKind.RATE, x=mark.value, name=_name_mark(mark), row=row)
             for row, mark in enumerate(marks)
         ),
-        series=naming.title if naming.axes else "",
+        series=naming.title,
     )
 
 
@@ -286,10 +285,10 @@ def show_against(subject: SectionSubject, figure: Figure) -> Views:
         f"{describe_curves(others)}, along it growing {describe_axes([along.title])}.",
         chart=Chart(
             title=title,
-            x=charts.Axis(title=across.title),
-            y=charts.Axis(title=upright.title, scale=_scale(figure)),
+            x=Axis(title=across.title),
+            y=Axis(title=upright.title, scale=_scale(figure)),
             curves=build_curves(points, naming, facts=(along.title, SURE)),
-            series=naming.title if others else "",
+            series=naming.title,
         ),
     )
 
@@ -314,10 +313,10 @@ def show_over_demand(subject: SectionSubject, figure: Figure) -> Views:
             "cells of an equal product stand above each other, none of them is left out or averaged.",
             chart=Chart(
                 title=title,
-                x=charts.Axis(title=OUTSTANDING, scale=Scale.ORDINAL, places=places),
-                y=charts.Axis(title=quantity.title, scale=_scale(figure)),
+                x=Axis(title=OUTSTANDING, scale=Scale.ORDINAL, places=places),
+                y=Axis(title=quantity.title, scale=_scale(figure)),
                 curves=build_curves(points, naming, facts=("Demand", SURE)),
-                series=naming.title if others else "",
+                series=naming.title,
             ),
         )
 
@@ -355,8 +354,7 @@ def show_over_areas(subject: SectionSubject, figure: Figure) -> Views:
             yield build_areas(subject, quantity)
         points = [
             (cell.workload, Point(area.number, cell.value(quantity), flag=flag(cell)))
-            for area in section.rounds
-            for cell in area.cells
+            for area, cell in section.cells_of_rounds()
         ]
         naming = find_naming(work for work, _ in points)
         yield ChartView(
@@ -378,7 +376,7 @@ def show_spread(subject: SectionSubject, figure: Figure) -> Views:
     section = subject.section
     if not section.areas:
         return
-    cells = [cell for area in section.rounds for cell in area.cells]
+    cells = [cell for _, cell in section.cells_of_rounds()]
     workloads = {cell.workload for cell in cells}
     naming = find_naming(workloads)
     ordered = sorted(workloads, key=lambda work: place_of(work, naming.axes[::-1]))

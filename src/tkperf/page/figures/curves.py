@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tkperf.analysis.axes import BLOCKS, DEPTH, JOBS, MIX, Order, WorkloadAxis
+from tkperf.analysis.axes import BLOCKS, DEPTH, JOBS, MIX, Order, WorkloadAxis, place_of
 from tkperf.analysis.results import CellResult
 from tkperf.analysis.uncertainty.spread import COVERED
 from tkperf.model.quantity import (
@@ -116,16 +116,14 @@ def style_curves(
         key=lambda axis: (len({axis.order(work) for work in of_names.values()}), axis is BLOCKS),
     )
     others = [axis for axis in naming.axes if axis is not main]
-    names = sorted(
-        of_names, key=lambda name: [axis.order(of_names[name]) for axis in (*others, main)]
-    )
+    names = sorted(of_names, key=lambda name: place_of(of_names[name], (*others, main)))
     colours = colour_values(main, of_names.values())
-    kinds = sorted({_place(of_names[name], others) for name in names})
+    kinds = sorted({place_of(of_names[name], others) for name in names})
     own = [colours[main.order(of_names[name])] for name in names]
     if len(kinds) == 1 and len(colours) <= len(PALETTE):
         return {name: Style(colour) for name, colour in zip(names, own, strict=True)}
     if dashed and 1 < len(kinds) <= DASH_COUNT:
-        dashes = [kinds.index(_place(of_names[name], others)) for name in names]
+        dashes = [kinds.index(place_of(of_names[name], others)) for name in names]
         return {
             name: Style(colour, dash) for name, colour, dash in zip(names, own, dashes, strict=True)
         }
@@ -136,10 +134,6 @@ def style_curves(
         else Style(warmth(place, len(names)), place % DASH_COUNT if dashed else 0)
         for place, name in enumerate(names)
     }
-
-
-def _place(work: Workload, axes: Iterable[WorkloadAxis]) -> tuple[Order, ...]:
-    return tuple(axis.order(work) for axis in axes)
 
 
 def build_curves(

@@ -119,7 +119,7 @@ def _spikes(timeline: Timeline, scale: float) -> Iterator[Spot]:
 def show_over_rounds(subject: SectionSubject, figure: Figure) -> Views:
     """Yield one chart for the mixes that the figure names; one for each mix if it names none."""
     section = subject.section
-    measured = {cell.workload for round_result in section.rounds for cell in round_result.cells}
+    measured = {cell.workload for _, cell in section.cells_of_rounds()}
     mixes = sorted({workload.read_percent for workload in measured})
     for mix in (None,) if figure.read_percents else mixes:
         shown = figure.read_percents if mix is None else (mix,)
@@ -149,8 +149,7 @@ def _shown_over_rounds(
     """Return the workloads of these mixes, in their order; ``most_threads`` keeps only the largest thread count."""
     measured = dict.fromkeys(
         cell.workload
-        for round_result in section.rounds
-        for cell in round_result.cells
+        for _, cell in section.cells_of_rounds()
         if read_percents is None or cell.workload.read_percent in read_percents
     )
     most = max((workload.jobs for workload in measured), default=0)
@@ -175,8 +174,7 @@ def _draw_over_rounds(
                 link=address(subject.links.get(cell.workload, ""), str(each.number)),
             ),
         )
-        for each in subject.section.rounds
-        for cell in each.cells
+        for each, cell in subject.section.cells_of_rounds()
         if cell.workload in shown
     )  # fmt: skip
     rounds = tuple(each.number for each in subject.section.rounds)

@@ -6,9 +6,8 @@ Their sources are the results and the tests' plans of figures; no code here depe
 from __future__ import annotations
 
 from tkperf.analysis.results import RunResult
-from tkperf.page.findings.build import build_findings
-from tkperf.page.findings.data import Finding, Headline
-from tkperf.page.findings.headlines import build_headlines
+from tkperf.page.findings.build import Finding, build_findings
+from tkperf.page.findings.headlines import Headline, build_headlines
 
 
 def headlines(result: RunResult) -> tuple[Headline, ...]:

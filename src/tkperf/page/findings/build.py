@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tkperf.analysis.characteristics import SHARE_OF_FIRST
 from tkperf.analysis.courses import find_characteristic
@@ -15,7 +16,6 @@ from tkperf.page.findings.choice import (
     find_peaks_of_demands,
     find_shared,
 )
-from tkperf.page.findings.data import Finding
 from tkperf.page.findings.sections import describe_recovery, describe_section
 from tkperf.page.findings.words import name_direction, name_ios
 from tkperf.page.naming import name_blocks
@@ -28,6 +28,22 @@ _MOST_SHARES = 3
 # With more sections of one quantity, one sentence covers all.
 _MOST_ALIKE = 2
 _MOST_EVENTS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A sentence about a test, without its full stop.
+
+    Attributes:
+        test: name of the test.
+        section: name of the section; None: the whole test.
+        alarm: the sentence qualifies a figure, or names missing ones.
+    """
+
+    test: str
+    section: str | None
+    text: str
+    alarm: bool = False
 
 
 def build_findings(tests: Sequence[TestResult]) -> tuple[Finding, ...]:

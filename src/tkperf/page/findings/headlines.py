@@ -20,6 +20,7 @@ from tkperf.analysis.timeline.findings import Timeline, preferred
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Better, Quantity, percentile
 from tkperf.model.units import format_duration, format_number
+from tkperf.model.workload import Workload
 from tkperf.page.findings.choice import (
     Peak,
     choose_cells,
@@ -30,7 +31,6 @@ from tkperf.page.findings.choice import (
     find_shared,
     is_grid,
 )
-from tkperf.page.findings.data import Headline
 from tkperf.page.findings.words import name_demand, say_value
 from tkperf.page.naming import name_figure
 from tkperf.page.words.courses import describe_period
@@ -40,6 +40,36 @@ MOST = 6
 _LEAST_PERCENT = 0.01  # lower values occur for an offered rate that the device kept up with
 _TAIL = percentile(99.9)
 _LEAST_SPIKE_HEIGHT = 2.0  # lower spikes are listed with their section
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """A figure that a reader asks for first.
+
+    Attributes:
+        label: load and further words, such as ``4 KiB random write``.
+        key: key of the quantity or characteristic.
+        unit: unit in data files.
+        value: value in full.
+        text: value with its unit for readers; a bound if the value lies beyond everything that was tried.
+        sure: interval of 95 % in percent, such as ``± 0.35 %``; ``at least ± 0.35 %`` for a lower limit;
+            empty: not known.
+        verdict: verdict on steady state, in words; empty: the section has no such rule.
+        alarm: the section did not reach steady state, or did not complete.
+        workload: measured workload; None: no single one.
+    """
+
+    test: str
+    section: str
+    label: str
+    key: str
+    unit: str
+    value: float | None
+    text: str
+    sure: str
+    verdict: str
+    alarm: bool
+    workload: Workload | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

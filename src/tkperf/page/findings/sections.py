@@ -226,9 +226,7 @@ def _ends(section: SectionResult, workload: Workload, quantity: Quantity) -> tup
     """Return the values in the first and the last area; empty with fewer than two areas."""
     values = [
         value
-        for area in section.rounds
-        if area.complete
-        for cell in area.cells
-        if cell.workload == workload and (value := cell.value(quantity)) is not None
+        for area, cell in section.cells_of_rounds(workload)
+        if area.complete and (value := cell.value(quantity)) is not None
     ]
     return tuple(map(format_number, (values[0], values[-1]))) if len(values) > 1 else ()

@@ -319,10 +319,8 @@ def build_areas(subject: SectionSubject, quantity: Quantity) -> TableView:
     for cell in section.cells:
         areas = [
             (value, area.number, mark(of_area))
-            for area in section.rounds
-            if area.complete
-            for of_area in area.cells
-            if of_area.workload == cell.workload and (value := of_area.value(quantity)) is not None
+            for area, of_area in section.cells_of_rounds(cell.workload)
+            if area.complete and (value := of_area.value(quantity)) is not None
         ]
         if not areas:
             continue
