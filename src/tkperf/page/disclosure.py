@@ -22,7 +22,6 @@ from tkperf.model.user_facts import (
 )
 from tkperf.page.explanation import describe_fill, describe_fill_load
 from tkperf.page.facts import (
-    NOT_KNOWN_TEXT,
     MaybeFacts,
     capacity,
     describe_cpu,
@@ -38,6 +37,7 @@ from tkperf.page.facts import (
     list_purges,
     name_test_id,
     name_unknown,
+    or_not_known,
     word,
 )
 from tkperf.page.figures.telemetry import describe_telemetry
@@ -119,7 +119,7 @@ def build_page_header(result: RunResult, user_facts: UserFacts, test: TestResult
         for title, names in _HEADER.items()
     }
     return tuple(
-        (title, tuple((name, NOT_KNOWN_TEXT if fact is None else fact) for name, fact in of_block))
+        (title, tuple((name, or_not_known(fact)) for name, fact in of_block))
         for title, of_block in (chosen | of_test).items()
     )
 
@@ -148,8 +148,8 @@ def _run(result: RunResult, user_facts: UserFacts) -> MaybeFacts:
     missing = _not_in_profile(info)
     return (
         ("Test ID", name_test_id(info)),
-        ("Test run date", _moment(info.started_utc)),
-        ("Ended", _moment(result.ended_utc)),
+        ("Test run date", format_moment(info.started_utc) if info.started_utc else None),
+        ("Ended", format_moment(result.ended_utc) if result.ended_utc else None),
         ("Report date", user_facts.report_date),
         (SPONSOR, user_facts.of(SPONSOR)),
         ("Specification", word(info.specification)),
@@ -215,11 +215,6 @@ def _set_up(result: RunResult, test: TestResult | None) -> MaybeFacts:
     )
 
 
-def _moment(utc: str | None) -> str | None:
-    text = format_moment(utc)
-    return None if text == NOT_KNOWN_TEXT else text
-
-
 def _host_audit(host: dict[str, object]) -> FactBlocks:
     """Return everything that the audit before the run found; empty without an audit."""
     findings = tuple(
@@ -246,14 +241,14 @@ def _members(device: dict[str, object]) -> FactBlocks:
         (f"Member {number}", ", ".join(_words(member)))
         for number, member in enumerate(members, start=1)
     )
-    return (("RAID set", (("Set", word(device.get("raid")) or NOT_KNOWN_TEXT), *lines)),)
+    return (("RAID set", (("Set", or_not_known(word(device.get("raid")))), *lines)),)
 
 
 def _words(member: dict[str, object]) -> Sequence[str]:
     names = ("path", "model", "serial", "firmware", "interface", "link")
     size = word(member["size"]) if "size" in member else capacity(member.get("capacity_bytes"))
     words = [word(member.get(name)) for name in names if name in member]
-    return [text or NOT_KNOWN_TEXT for text in (*words, size)]
+    return [or_not_known(text) for text in (*words, size)]
 
 
 def _long_texts(result: RunResult) -> FactBlocks:
@@ -286,7 +281,7 @@ def describe_measured_device(result: RunResult, user_facts: UserFacts) -> str:
     """Return vendor, model, serial number, firmware and capacity on one line."""
     facts = dict(_device(result.info.device, user_facts))
     names = _HEADER["Device under test"][:5]
-    return " · ".join(f"{name} {facts[name] or NOT_KNOWN_TEXT}" for name in names)
+    return " · ".join(f"{name} {or_not_known(facts[name])}" for name in names)
 
 
 def describe_run(result: RunResult, user_facts: UserFacts) -> str:

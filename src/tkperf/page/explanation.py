@@ -11,7 +11,7 @@ from tkperf.model.quantity import PERCENTILES
 from tkperf.model.run_info import RunInfo
 from tkperf.model.units import format_block_size_kib
 from tkperf.model.workload import Workload
-from tkperf.page.facts import format_fact, format_known_capacity
+from tkperf.page.facts import capacity, or_not_known, word
 from tkperf.page.tables.results import WIDE_RANGE, explain_intervals
 from tkperf.page.words.courses import describe_timelines
 from tkperf.procedures import find_test, read_stored_profile
@@ -103,14 +103,14 @@ def describe_fill(
         filled_bytes: the measured amount; without it the text has the profile's amount.
         passes: the requested passes, if they differ from the profile's.
     """
-    times = format_fact(passes or info.table("preconditioning").get("passes"))
+    times = or_not_known(word(passes or info.table("preconditioning").get("passes")))
     if info.fills_members:
         return f"{times} × each member, all at once, before the set is made, {load} each"
     length_bytes = info.preconditioned_length_bytes
     if filled_bytes is None:
         amount = f"{times} × {info.preconditioned_range}"
     elif not length_bytes:
-        amount = format_known_capacity(filled_bytes)
+        amount = or_not_known(capacity(filled_bytes))
     else:
         amount = f"{filled_bytes / length_bytes:.3g} × {info.preconditioned_range}"
     where = ", after the set is made" if info.suite == "raid" else ""

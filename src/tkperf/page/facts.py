@@ -24,14 +24,9 @@ def format_moment(utc: str | None) -> str:
     return f"{utc[:10]} {utc[11:19]} UTC" if len(utc) > 10 else utc
 
 
-def format_fact(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return NOT_KNOWN_TEXT if value is None or value == "" else str(value)
-
-
-def format_known_capacity(value: object) -> str:
-    return format_capacity(value) if isinstance(value, int | float) else NOT_KNOWN_TEXT
+def or_not_known(fact: str | None) -> str:
+    """Return the fact, or the words for one that is not known."""
+    return NOT_KNOWN_TEXT if fact is None else fact
 
 
 def format_written(written_bytes: int | None) -> str:
@@ -131,8 +126,8 @@ def describe_link(device: Mapping[str, object]) -> str | None:
     """Return the negotiated link, with the drive's fastest link if that is faster."""
     negotiated = word(device.get("link"))
     if device.get("link_downgraded"):
-        fastest = word(device.get("link_fastest")) or NOT_KNOWN_TEXT
-        return f"{negotiated or NOT_KNOWN_TEXT}: DOWNGRADED, it could do {fastest}"
+        fastest = or_not_known(word(device.get("link_fastest")))
+        return f"{or_not_known(negotiated)}: DOWNGRADED, it could do {fastest}"
     return negotiated
 
 

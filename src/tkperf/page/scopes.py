@@ -34,7 +34,7 @@ from tkperf.model.quantity import (
     stats_of,
 )
 from tkperf.model.units import NOT_MEASURED, format_number
-from tkperf.page.facts import format_fact
+from tkperf.page.facts import or_not_known, word
 from tkperf.page.figures.response_times import LATENCY_MARKS, find_marks
 from tkperf.page.naming import capitalise
 from tkperf.page.page import Facts, PartsView, ScopeView, Stretches
@@ -265,7 +265,7 @@ def _in_a_line(figures: Figures) -> str:
 def _host_facts(cell: CellResult) -> Facts:
     """Return the effects of the host and of other programs on the cell."""
     return (
-        ("Limited by the host's CPUs", format_fact(cell.host_limited)),
+        ("Limited by the host's CPUs", or_not_known(word(cell.host_limited))),
         ("Disturbed", describe_disturbances(cell, cell.foreign_bytes)),
     )
 

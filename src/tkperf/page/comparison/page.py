@@ -29,7 +29,7 @@ from tkperf.page.comparison.telemetry import find_telemetry_differences
 from tkperf.page.comparison.tkperf_plots import build_tkperf_charts
 from tkperf.page.comparison.words import RATIO_MARKS, describe_group, name_reference
 from tkperf.page.explanation import UNITS
-from tkperf.page.facts import capacity, format_fact, format_moment
+from tkperf.page.facts import capacity, format_moment, or_not_known, word
 from tkperf.page.marking import mark_charts
 from tkperf.page.page import ChartView, Facts, ReportView, SectionView, TableView, TestView
 from tkperf.page.words.conditions import find_conditions
@@ -111,7 +111,7 @@ def _runs(comparison: Comparison) -> TableView:
         title="Runs",
         columns=("Run", *facts[0]),
         rows=tuple(
-            (name, *map(format_fact, of_run.values()))
+            (name, *(or_not_known(word(fact)) for fact in of_run.values()))
             for name, of_run in zip(comparison.names, facts, strict=True)
         ),
         folded=True,
