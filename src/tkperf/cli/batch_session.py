@@ -64,7 +64,7 @@ from tkperf.pipeline.following import outline_first
 from tkperf.pipeline.keeping import Destination
 from tkperf.render.terminal.console import open_console, print_facts, print_lines
 from tkperf.render.terminal.page import print_table
-from tkperf.runfile.writers import SQLITE_ENDINGS
+from tkperf.runfile.writers import SQLITE_ENDINGS, is_being_written
 
 # Effects of neighbours for which --alone-again measures a drive once more.
 _DOUBTFUL = (SharingState.SLOWED, SharingState.OVER_BUDGET)
@@ -164,6 +164,8 @@ def _goes_on(run_file: Path) -> bool:
     if not run_file.exists():
         return False
     if run_file.stat().st_size and outline_first(run_file).record.planned:
+        return True
+    if is_being_written(run_file):  # another process goes on with the batch just now
         return True
     run_file.unlink()
     return False
