@@ -372,7 +372,10 @@ def _measure(lot: Lot, crew: Crew, neighbours: Neighbours, book: Book) -> None:
         _compare_reads(crew, neighbours, book, lot.options)
     places = neighbours.places()
     turns = Turns(
-        groups=neighbours.numbers, parts=neighbours.parts, stagger_s=lot.request.stagger_s
+        groups=neighbours.numbers,
+        parts=neighbours.parts,
+        stagger_s=lot.request.stagger_s,
+        simulated=lot.request.simulated,
     )
     members = {one.number: one for one in crew.members}
     waiting = list(members)

@@ -1,4 +1,4 @@
-from tkperf.pipeline.batch.turns import Turns
+from tkperf.pipeline.batch.turns import APART_S, Turns
 
 
 def test_drives_begin_in_the_order_of_their_group() -> None:
@@ -38,3 +38,19 @@ def test_drives_of_which_no_link_is_known_may_share_one() -> None:
     turns.begin(1, 0.0)
     assert turns.choose([2], frozenset({1}), 29.0) is None
     assert turns.choose([2], frozenset({1}), 30.0) == 2
+
+
+def test_no_two_drives_begin_at_once_whatever_they_share() -> None:
+    parts = {1: frozenset({"x4"}), 2: frozenset({"x8"})}
+    turns = Turns(groups=[[1, 2, 3]], parts=parts, simulated=frozenset({3}))
+    turns.begin(1, 0.0)
+    assert turns.choose([2], frozenset({1}), APART_S / 2) is None
+    assert turns.choose([2], frozenset({1}), APART_S) == 2
+
+
+def test_simulated_drives_hold_up_nothing() -> None:
+    turns = Turns(groups=[[1, 2, 3]], simulated=frozenset({1, 3}))
+    turns.begin(1, 0.0)
+    assert turns.choose([2, 3], frozenset({1}), 0.0) == 2
+    turns.begin(2, 0.0)
+    assert turns.choose([3], frozenset({1, 2}), 0.0) == 3

@@ -8,6 +8,7 @@ from typing import cast
 import msgspec
 
 from tkperf.analysis.sharing.groups import Parallel
+from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import UsageError
 from tkperf.pipeline.request import RunRequest, require_name
 
@@ -90,6 +91,15 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
             raise UsageError(
                 f"stagger: {self.stagger_s:g} s is not within 0 to {LONGEST_STAGGER_S:,}"
             )
+
+    @property
+    def simulated(self) -> frozenset[int]:
+        """The places of simulated drives."""
+        return frozenset(
+            number
+            for number, drive in enumerate(self.drives, start=1)
+            if drive.request.device.startswith(SIMULATED)
+        )
 
 
 def parse_seconds(text: str) -> float:
