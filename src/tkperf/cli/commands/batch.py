@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 
 import click
@@ -21,7 +22,7 @@ _OF_ONE_RUN = ("name", "device", "force", "yes_destroy", "strict", "mail", "noti
 _OF_ALL = (
     on_test(
         "--parallel", metavar="auto|all|N",
-        help="Drives that are measured at once; default: as many as overload nothing that they share.",
+        help="Drives measured at once; default: auto, as many as overload no link that they share.",
     ),
     on_test(
         "--stagger", metavar="TIME",
@@ -29,7 +30,7 @@ _OF_ALL = (
     ),
     on_test(
         "--claims", type=InputFile(".toml"), metavar="FILE",
-        help="Claims of a data sheet, which each drive is checked against in the end.",
+        help="Check each drive against these claims of a data sheet at the end.",
     ),
     on_test(
         "--strict", is_flag=True, default=None,
@@ -38,20 +39,20 @@ _OF_ALL = (
     ),
     on_test(
         "--no-compare-reads", "compare_reads", is_flag=True, flag_value=False, default=None,
-        help="Do not read the drives alone and all together before anything is purged.",
+        help="Do not compare reads of each drive alone and of all together before the first purge.",
     ),
     on_test(
         "--alone-again", is_flag=True, default=None,
-        help="Measure a drive again, alone, if the others slowed it down.",
+        help="Measure a drive again, alone, if the others slow it down or overload its link.",
     ),
     on_test(
         "--share-cpus", "own_cpus", is_flag=True, flag_value=False, default=None,
-        help="Let all drives share the CPUs; default: CPUs of its own for each drive, if there are enough.",
+        help="Let all drives share the CPUs; default: each has CPUs of its own, if there are enough.",
     ),
     on_target(
         "--yes-destroy-file", metavar="FILE", type=InputFile(),
         help="Confirm beforehand, by a file with a line for each drive: its serial number, or its path if it "
-        "has none. It must be yours or root's, and only you may write it.",
+        "has none. The file must be yours or root's, and others must not be able to write it.",
     ),
     on_mail(
         "-m", "--mail", metavar="ADDRESS",
@@ -198,6 +199,13 @@ def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] 
     return group
 
 
+# Help of options that do more in a batch than in a run.
+_HELP_OF_OPTIONS = {
+    "folder": "Folder for NAME.batch, NAME.html, and run file, log and report of each drive; default: here.",
+    "no_report": "Do not write NAME.html and the reports of the drives when the batch has ended.",
+    "detach": "Leave the terminal once everything is confirmed and the batch has begun; the batch then goes on "
+    "without it and writes to NAME.log. 'tkperf attach', 'status' and 'stop' reach it.",
+}
 # Options of a suite that say nothing of the measurement, so that a batch file leaves them to the call.
 _OF_CALL = (
     "rated", "warranty_years", "rate", "like", "folder", "description", "feature_matrix",
@@ -207,8 +215,17 @@ _OF_CALL = (
 
 
 def _shared(suite: click.Command) -> list[click.Parameter]:
-    """Return the options of a suite that are the same for many drives."""
-    return [param for param in suite.params if param.name not in _OF_ONE_RUN]
+    """Return the options of a suite that are the same for many drives, with help about the batch."""
+    return [_reword(param) for param in suite.params if param.name not in _OF_ONE_RUN]
+
+
+def _reword(param: click.Parameter) -> click.Parameter:
+    words = _HELP_OF_OPTIONS.get(str(param.name))
+    if words is None or not isinstance(param, click.Option):
+        return param
+    option = copy(param)
+    option.help = words
+    return option
 
 
 def _complete_devices(
@@ -235,10 +252,14 @@ batch = make_group(
     run="",
     text="""Measure many drives of this host: one plan, one question, one answer. All drives are erased.
 
-    Each drive has a process and a run file of its own, and as many are measured at once as share no
-    link beyond what it carries. Before you confirm, every drive is looked at and held; any fault refuses the
-    whole batch, and nothing is touched. After it, each fault is its drive's, and the rest goes on. Queue
-    and answers are in NAME.batch: 'tkperf status', 'attach', 'stop' and 'resume' take it.
+    Each drive has a process and a run file of its own. By default drives run in groups that overload no link. Before you
+    confirm, tkperf looks at every drive and holds it; one fault refuses the whole batch, and nothing is touched.
+    Afterwards a fault ends the run of its drive alone.
+
+    'tkperf plan batch' with the same words estimates time, writes and groups. NAME.batch records the batch:
+    'tkperf status', 'attach', 'stop', 'resume', 'show' and 'report' take it. At the end NAME.html has the answer.
+
+    Exit code: 0 if all drives are done, 1 if a claim is not met or not judged, else that of the worst drive.
 
     \b
     Examples:

@@ -115,9 +115,10 @@ plan.add_command(
         own=_OWN,
         text="""Estimate 'tkperf batch' with the same words; nothing is run, written or asked.
 
-    Each drive with its slot, time, amount written and, with --rated, the share of its life; the links that
-    drives share with their budgets, and the groups in which they would be measured. The fault of a drive is in
-    its row. The speed is that of --rate or --like; otherwise the first drive of each model is read for ten seconds.
+    Shows slot, time, amount written, group and, with --rated, share of its life for each drive; the budgets of
+    the links that drives share; the faults for which the batch would be refused. The speed is that of --rate or
+    --like; otherwise tkperf reads the first drive of each model and size for ten seconds. The exit code is 0
+    also for a batch that would be refused.
 
     \b
     Examples:

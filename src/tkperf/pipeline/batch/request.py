@@ -59,7 +59,7 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
 
     Attributes:
         name: its queue and answers are in NAME.batch.
-        drives: in the order of the file, which is the order in which they begin.
+        drives: in the order of the file.
         claims: text of a claims file; None: no claims.
         claims_path: the file, for messages.
 
