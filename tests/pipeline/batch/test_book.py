@@ -270,3 +270,9 @@ def test_a_drive_whose_process_has_gone_before_its_turn_says_why(book: Book) -> 
     book.write(ended(3, 70, "its process was killed by signal 9"))
     state = read_batch(book.path).drives[2]
     assert (state.stage, state.text) == (DriveStage.FAILED, "its process was killed by signal 9")
+
+
+def test_a_pipe_is_no_book_to_go_on_with(tmp_path: Path) -> None:
+    os.mkfifo(path := tmp_path / "rack.batch")
+    with pytest.raises(RunFileError, match="no regular file"):
+        Book.open(path)

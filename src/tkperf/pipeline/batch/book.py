@@ -147,6 +147,9 @@ class Book:
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
             raise RunFileError(f"cannot open {path}: {reason_of(error)}") from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise RunFileError(f"{path} is no batch of tkperf: it is no regular file")
         book = cls(path, descriptor)
         try:
             require_own(path, os.fstat(descriptor))
