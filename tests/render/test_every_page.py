@@ -54,10 +54,21 @@ def test_pages_are_drawn_by_every_renderer(name: str) -> None:
                 *(text for note in block.notes for text in (note.text, *note.details)),
             ]
     html, words = render_html(page), render_markdown(page)
+    shown = re.sub(r"\W+", "", re.sub(r"<[^>]*>|&\w+;|&#\d+;", "", html))
     for text in texts:
-        assert re.sub(r"\W+", "", text) in re.sub(r"<[^>]*>|&\w+;|&#\d+;|\W+", "", html)
+        assert re.sub(r"\W+", "", text) in shown
         assert inert(text) in words
     assert set_document(compose(page)).startswith(b"%PDF")
+
+
+def test_a_page_of_one_part_has_no_navigation() -> None:
+    """A row of one link leads nowhere; a figure keeps its unit on its line in cells, too."""
+    page = PAGES["runs"]
+    assert not page.tests
+    table = TableView(title="Claims", columns=("Drive", "IOPS"), rows=(("A", "fails, -29.5 %"),))
+    html = render_html(replace(page, overview=(table,)))
+    assert "<nav" not in html
+    assert '<span class="figure">' in html.split("<tbody>")[1]
 
 
 def test_commands_are_copied_as_they_are() -> None:

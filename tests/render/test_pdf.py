@@ -18,12 +18,14 @@ from click.testing import CliRunner
 
 import tkperf
 from tests.builders import run_info, simulate, view_of
+from tkperf.analysis.comparing.comparison import compare
 from tkperf.analysis.results import RunResult
 from tkperf.cli.main import cli
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, THROUGHPUT
 from tkperf.model.units import format_number
 from tkperf.model.user_facts import UserFacts
 from tkperf.page.chart import Axis, Chart, Curve, Point
+from tkperf.page.comparison.page import build_comparison_page
 from tkperf.page.facts import typeset
 from tkperf.page.page import ChartView, ReportView, TableView
 from tkperf.page.view import build_view
@@ -341,6 +343,16 @@ def test_what_shares_a_time_axis_stands_below_its_own() -> None:
     assert [[each["wide"] for each in row] for row in rows] == [
         [True, False, False], [False, False], [False, False], [True],
     ]  # fmt: skip
+
+
+def test_charts_of_a_comparison_come_as_on_the_screen(result: RunResult) -> None:
+    """The first view of each, then others of the first: the high chart leaves no gap at the end of the first page."""
+    page = build_comparison_page(compare([result, result]))
+    rows = compose(page)["overview_charts"]
+    assert [chart["title"] for chart in rows[0]] == [
+        page.overview_charts[0].chart.title, "Headline figures",
+    ]  # fmt: skip
+    assert len(rows) > 1
 
 
 def test_hostile_text_is_text(tmp_path: Path) -> None:

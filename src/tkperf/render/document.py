@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -67,8 +68,13 @@ def compose(view: ReportView) -> Document:
     report["tests"] = [_without_charts(test) for test in view.tests]
     story = () if view.story is None else view.story.on_paper[:1]
     report["story"] = [[_for_print(chart, scale=STORY_SCALE, width=WHOLE_WIDTH)] for chart in story]
+    of_overview = [chart.on_paper for chart in view.overview_charts]
+    # As on the screen each chart's first view comes first: a high one leaves no gap at the end of the first page.
     report["overview_charts"] = _lay_out(
-        [view for chart in view.overview_charts for view in chart.on_paper]
+        [
+            *chain(*(views[:1] for views in of_overview)),
+            *chain(*(views[1:] for views in of_overview)),
+        ]
     )
     charts = [
         of_part
