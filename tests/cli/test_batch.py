@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import resource
 import signal
@@ -91,6 +92,12 @@ def test_each_drive_has_its_run_file_and_the_run_says_with_how_many_it_was_measu
         ("b", 2, 1, SharingState.NOT_KNOWN),
         ("b", 3, 0, SharingState.ALONE),
     ]
+
+
+def test_progress_as_json_leaves_nothing_else_on_stdout(folder: Path) -> None:
+    done = tkperf(*batch(folder, "sim:sata-ssd", others=("--progress", "json")))
+    assert done.returncode == 0, done.stderr
+    assert all("event" in json.loads(line) for line in done.stdout.splitlines())
 
 
 def test_one_fault_before_consent_refuses_the_whole_batch(folder: Path) -> None:

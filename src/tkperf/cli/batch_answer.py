@@ -77,7 +77,7 @@ def end_batch(state: BatchState, options: BatchOptions) -> BatchAnswer:
         TkperfError: the results cannot be read.
     """
     answer = read_answer(state)
-    if not options.quiet:
+    if not options.quiet and options.progress != "json":
         print_batch_end(build_batch_page(answer), open_console())
     if options.no_report:
         return answer
