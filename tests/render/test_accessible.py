@@ -186,6 +186,24 @@ def test_a_phone_keeps_first_column_and_navigation_in_sight(browser: Browser, re
         assert 0 <= box["x"] < 390
 
 
+def test_heads_of_tables_are_low_on_a_phone(browser: Browser, compared: Path) -> None:
+    """Those of long names, too, such as of a claim or a headline figure of each drive: three lines at most."""
+    name = "Write Saturation, 4 KiB random write: mean latency (µs)"
+    with opened(browser, compared, width=390) as page:
+        tallest = page.evaluate(
+            """name => {
+              const row = document.querySelector("#overview table thead tr");
+              for (const head of row.querySelectorAll("th")) {
+                head.classList.add("long");
+                head.textContent = name;
+              }
+              return row.offsetHeight;
+            }""",
+            name,
+        )
+    assert tallest <= 100
+
+
 def test_a_figure_reached_by_arrows_is_not_below_the_pinned_column(
     browser: Browser, report: Path
 ) -> None:
