@@ -86,6 +86,8 @@ def end_batch(state: BatchState, options: BatchOptions) -> BatchAnswer:
         for one in answer.drives:
             if one.result is not None:
                 _write_run_report(Path(one.state.run_file))
+            if one.state.again_file is not None:
+                _write_run_report(Path(one.state.again_file))
         page = render_html(build_batch_page(with_reports(answer, options.folder)))
         write_own_page(options.report_path, page, options.path)
         if not options.quiet:

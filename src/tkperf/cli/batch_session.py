@@ -368,7 +368,7 @@ def _type_in(asked: str) -> str:
 
 def _measure(lot: Lot, crew: Crew, neighbours: Neighbours, book: Book) -> None:
     """Let drives begin in turn until all have ended."""
-    if lot.request.compare_reads and not lot.resumed:
+    if lot.request.compare_reads and not (lot.resumed or lot.running):
         _compare_reads(crew, neighbours, book, lot.options)
     places = neighbours.places()
     turns = Turns(

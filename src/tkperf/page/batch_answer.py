@@ -76,7 +76,12 @@ def build_batch_page(answer: BatchAnswer) -> ReportView:
     state, compared = answer.state, answer.compared
     results = [one.result for one in answer.drives if one.result is not None]
     notices = _find_notices(results)
-    tables = (build_drives_table(answer), build_claims_matrix(answer), _rest(answer))
+    tables = (
+        build_drives_table(answer),
+        build_claims_matrix(answer),
+        _rest(answer),
+        _measured_again(answer),
+    )
     groups = () if compared is None else find_conditions(compared.names, compared.results)
     counts = ", ".join(f"{len(group.texts)} {group.title.lower()}" for group in groups)
     verdict = describe_batch_verdict(answer)
@@ -317,6 +322,19 @@ def _rest(answer: BatchAnswer) -> NotesView | None:
             )
         )
     return NotesView(title="Not measured to their end", notes=tuple(notes))
+
+
+def _measured_again(answer: BatchAnswer) -> NotesView | None:
+    """Return the drives that were measured once more, alone, and the comparison of both runs."""
+    notes = tuple(
+        Note(
+            text=f"{_label(one)}: both runs compared:",
+            command=f"tkperf compare {quote(one.state.run_file)} {quote(one.state.again_file)}",
+        )
+        for one in answer.drives
+        if one.state.again_file is not None
+    )
+    return NotesView(title="Measured once more, alone", notes=notes) if notes else None
 
 
 # ---- tables
