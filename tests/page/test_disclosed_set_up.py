@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 import tkperf
-from tests.analysis.made_up import made_up_run
-from tests.builders import run_info, simulate, view_of
+from tests.analysis.made_up import made_up_run, made_up_section
+from tests.builders import run_info, simulate, view_of, work
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.model.errors import UsageError
 from tkperf.model.user_facts import NO_USER_FACTS, SPONSOR, UserFacts, parse_facts
@@ -21,6 +21,7 @@ from tkperf.page.disclosure import build_disclosure, build_page_header, describe
 from tkperf.page.explanation import describe_procedure
 from tkperf.page.facts import describe_demands
 from tkperf.page.view import build_view
+from tkperf.page.words.conditions import describe_demand
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.procedures.profiles import apply_options
 from tkperf.render.export_json import render_json
@@ -366,3 +367,10 @@ def test_many_demands_are_given_from_the_least_to_the_greatest() -> None:
     grid = [(jobs, depth) for jobs in (32, 4, 1) for depth in (32, 1)]
     assert describe_demands(grid) == "TC 1 / QD 1 to TC 32 / QD 32, 6 of them"
     assert describe_demands(grid[:2]) == "TC 32 / QD 32, TC 32 / QD 1"
+
+
+def test_a_range_of_demands_has_an_en_dash() -> None:
+    """As ranges of rounds have; a hyphen is a minus."""
+    (test,) = made_up_run("R", {"grid": [made_up_section("Grid", {work(): [1.0] * 5})]}).tests
+    test = replace(test, demands=((1, 1), (4, 32)))
+    assert describe_demand(test) == "TC1\N{EN DASH}4/QD1\N{EN DASH}32"

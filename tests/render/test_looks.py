@@ -243,7 +243,7 @@ def test_letters_are_large_enough_in_print() -> None:
     (margin_mm,) = re.findall(r"x: (\d+)mm", (TEMPLATES / "report.typ").read_text("utf-8"))
     width_pt = (210 - 2 * int(margin_mm)) / 25.4 * 72
     (gutter_mm,) = re.findall(
-        r"column-gutter: (\d+)mm, row-gutter: 5pt, ..row",
+        r"column-gutter: .*?(\d+)mm }?, row-gutter: 5pt, ..row",
         (TEMPLATES / "report.typ").read_text("utf-8"),
     )
     half_pt = (width_pt - int(gutter_mm) / 25.4 * 72) / 2
