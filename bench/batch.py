@@ -263,7 +263,7 @@ def sampled(devices: Sequence[str], path: Path) -> Iterator[None]:
         sampler.join()
 
 
-def idle_gaps_ms(samples: np.ndarray, devices: int) -> list[float]:
+def idle_gaps_ms(samples: np.ndarray, devices: int, steps: int) -> list[float]:
     """From the last I/O of one kind to the first of the other, of each device: its steps read and write in turn."""
     gaps = []
     for device in range(devices):
@@ -273,10 +273,10 @@ def idle_gaps_ms(samples: np.ndarray, devices: int) -> list[float]:
             for burst in np.split(at_s, np.flatnonzero(np.diff(at_s) > APART_S) + 1):
                 if len(burst) > MANY:  # not some look at the device
                     bursts.append((float(burst[0]), float(burst[-1]), side))
-        _fill, *steps = sorted(bursts)
+        bursts = sorted(bursts)[-steps:]  # without the fill, and looks at the device before it
         gaps += [
             max(0.0, 1000 * (after[0] - before[1]))
-            for before, after in pairwise(steps)
+            for before, after in pairwise(bursts)
             if before[2] != after[2]
         ]
     return gaps
@@ -365,7 +365,7 @@ def measure_gaps(options: argparse.Namespace) -> dict[str, dict[str, float]]:
                         folder, f"gaps-{repeat}-{number}", devices[:several], keys,
                         "--yes-destroy-file", consent, view=options.view,
                     )  # fmt: skip
-                found[case] += idle_gaps_ms(np.load(samples), several)
+                found[case] += idle_gaps_ms(np.load(samples), several, 2 * options.rounds)
                 recorded[case] += recorded_gaps_ms(runs)
                 costs[case].append(cost)
     figures = {case: describe(case, found[case], costs[case]) for case in found}
