@@ -94,6 +94,7 @@ def test_nothing_else_ends_the_process() -> None:
         # The process of a drive of a batch ends by itself: nothing of its parent's is cleaned up there.
         "cli/batch_drive.py": ["code"],
         "cli/main.py": ["ExitCode.READER_GONE", "exit_code"],
+        "pipeline/batch/crew.py": ["ExitCode.DEFECT"],
     }
 
 

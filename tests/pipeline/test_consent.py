@@ -33,6 +33,10 @@ class StandIn:
     def require_same(self) -> None:
         """Always is."""
 
+    def find_data(self) -> tuple[Signature, ...]:
+        """As it was when it was first held."""
+        return self.data
+
     def release(self) -> None:
         self.is_open = False
 
@@ -217,3 +221,17 @@ def _in_words(kind: Kind) -> str:
     if kind.serials is not None or len(kind.identities) > 1:
         return "the serial numbers of all"
     return "its serial number" if kind.expected == kind.identities[0].serial else "its path"
+
+
+@pytest.mark.parametrize(
+    "given", [Consent(ask=lambda question: question.expected), Consent(force=True)]
+)
+def test_a_device_that_was_written_to_while_the_question_was_open_is_not_permitted(
+    monkeypatch: pytest.MonkeyPatch, opening: Opening, given: Consent
+) -> None:
+    monkeypatch.setattr(StandIn, "find_data", lambda _: (DATA,))
+    with (
+        pytest.raises(RefusedError, match=r"written to since it was shown.*Nothing was touched"),
+        opening("whole disk", False, given),
+    ):
+        pass

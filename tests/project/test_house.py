@@ -46,6 +46,7 @@ OTHER_MEANINGS = {
     ("cli/lines.py", "iops"),
     ("system/process.py", "fio"),
     ("page/words/conditions.py", "fio"),
+    ("page/comparison/page.py", "fio"),
     ("page/cells.py", "latency"),
     ("page/cells.py", "Response time histogram"),
     ("page/figures/response_times.py", "Response time histogram"),
