@@ -107,6 +107,8 @@ def measuring(
     finally:
         process.kill()
         process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
         for drive in batch.drives if (folder / "b.batch").exists() else ():
             if drive.stage is DriveStage.RUNNING and drive.pid:
                 with suppress(ProcessLookupError):
@@ -254,7 +256,7 @@ def test_a_killed_supervisor(nvme: Drive, sata: Drive, scsi: Drive, tmp_path: Pa
     """Drives that run go on without it; the one that waited is untouched, asked about again, and measured then."""
     drives = (nvme, sata, scsi)
     book = tmp_path / "b.batch"
-    waiting = scsi.written_bytes()
+    before = [drive.written_bytes() for drive in drives]
     options = ("-rt", 2, "--parallel", 2)
     with measuring(
         tmp_path, [one.path for one in drives], [one.serial for one in drives], *options
@@ -267,19 +269,27 @@ def test_a_killed_supervisor(nvme: Drive, sata: Drive, scsi: Drive, tmp_path: Pa
         batch.process.kill()
         batch.process.wait()
         assert find_writer(book) is None
-        assert batch.stages == [DriveStage.RUNNING] * 2 + [DriveStage.CONSENT_ENDED]
+        # Drives begin in the order of their slots.
+        (left,) = {1, 2, 3} - begun
+        last = drives[left - 1]
+
+        def stages(others: DriveStage) -> list[DriveStage]:
+            return [DriveStage.CONSENT_ENDED if one == left else others for one in (1, 2, 3)]
+
+        assert batch.stages == stages(DriveStage.RUNNING)
         wait_for(lambda: DriveStage.RUNNING not in batch.stages)
-        assert batch.stages == [DriveStage.DONE] * 2 + [DriveStage.CONSENT_ENDED]
-        assert scsi.written_bytes() == waiting
-        runs = [Path(drive.run_file).read_bytes() for drive in batch.drives[:2]]
+        assert batch.stages == stages(DriveStage.DONE)
+        assert last.written_bytes() == before[left - 1]
+        done = [Path(drive.run_file) for drive in batch.drives if drive.shown.number in begun]
+        runs = [path.read_bytes() for path in done]
         refused = tkperf("resume", book)
         assert refused.status == ExitCode.REFUSED, refused.stderr
         assert "--yes-destroy-file" in refused.stderr
         # Lines of drives that are done are none of those that are asked about.
         refused = tkperf("resume", book, "--yes-destroy-file", tmp_path / "yes.txt")
         assert refused.status == ExitCode.REFUSED, refused.stderr
-        assert scsi.written_bytes() == waiting
-        ended = tkperf("resume", book, "--yes-destroy-file", consent_file(tmp_path, [scsi.serial]))
+        assert last.written_bytes() == before[left - 1]
+        ended = tkperf("resume", book, "--yes-destroy-file", consent_file(tmp_path, [last.serial]))
         assert ended.status == ExitCode.DONE, ended.stderr
         assert batch.stages == [DriveStage.DONE] * 3
-        assert [Path(drive.run_file).read_bytes() for drive in batch.drives[:2]] == runs
+        assert [path.read_bytes() for path in done] == runs
