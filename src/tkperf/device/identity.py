@@ -190,7 +190,9 @@ def _identify_block_device(descriptor: int, real: Path, status: os.stat_result) 
     except OSError as error:
         raise DeviceError(f"{real} does not report its size: {reason_of(error)}") from error
     if not capacity_bytes:
-        raise DeviceError(f"{real} has no capacity: no medium, an unused loop device, or a drive that has gone")
+        raise DeviceError(
+            f"{real} has no capacity: no medium, an unused loop device, or a drive that has gone"
+        )
     node = find_node(major_minor)
     if not node.exists():
         raise DeviceError(f"{real} is gone: the kernel knows no block device {major_minor}")
