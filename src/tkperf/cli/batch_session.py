@@ -19,8 +19,9 @@ from tkperf.analysis.batch import find_gravity
 from tkperf.cli.batch_drive import DriveTask, run_drive_process
 from tkperf.cli.batch_options import BatchOptions
 from tkperf.cli.batch_view import LOOK_EVERY_S, complain_aside, print_answer, shown_aside
+from tkperf.cli.consent import type_answer
 from tkperf.cli.session import depart
-from tkperf.cli.streams import ended_by_signals, in_whole_words
+from tkperf.cli.streams import ended_by_signals
 from tkperf.host.paths import read_cores
 from tkperf.model.batch import BatchPlace, DriveStage
 from tkperf.model.errors import (
@@ -71,7 +72,6 @@ _DOUBTFUL = (SharingState.SLOWED, SharingState.OVER_BUDGET)
 STRANGERS_EVERY_S = 5.0
 # Length of each reading of a comparison.
 READS_S = 10
-_ASKED_AGAIN = 2
 _KINDS: Mapping[int, type[TkperfError]] = {
     kind.exit_code: kind
     for kind in (UsageError, RefusedError, DeviceError, EngineError, RunFileError, Interrupted)
@@ -349,21 +349,12 @@ def _ask(lot: Lot, crew: Crew) -> None:
     question = BatchQuestion(name=lot.options.name, count=len(shown))
     if not sys.stdin.isatty():
         raise question.refuse_without_terminal()
-    answer = _type_in(question.text)
-    for _ in range(_ASKED_AGAIN):
-        if not question.is_confirmed_by(answer):
-            answer = _type_in(question.ask_again(answer))
-    if not question.is_confirmed_by(answer):
-        raise question.refuse(answer)
-
-
-def _type_in(asked: str) -> str:
     try:
-        return str(
-            click.prompt(in_whole_words(asked), err=True, default="", show_default=False)
-        ).strip()
+        answer = type_answer(question.text, question.expected, question.is_confirmed_by)
     except click.Abort:
         raise KeyboardInterrupt from None
+    if not question.is_confirmed_by(answer):
+        raise question.refuse(answer)
 
 
 def _measure(lot: Lot, crew: Crew, neighbours: Neighbours, book: Book) -> None:

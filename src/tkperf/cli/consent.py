@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 
 import click
@@ -12,7 +13,13 @@ from tkperf.cli.run_options import RunOptions
 from tkperf.cli.streams import complain, in_whole_words
 from tkperf.page.facts import describe_device
 from tkperf.page.plan import warn_of_cost
-from tkperf.pipeline.consent import Consent, Question, confirmed_by, nobody_to_ask
+from tkperf.pipeline.consent import (
+    Consent,
+    Question,
+    ask_again,
+    confirmed_by,
+    nobody_to_ask,
+)
 from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.subject import SAID_ALWAYS
 from tkperf.render.terminal.console import print_facts
@@ -68,20 +75,30 @@ def ask_on_terminal(question: Question) -> str:
         f"ALL DATA on {question.where} will be destroyed.{question.loss} Type its "
         f"{question.what} ({question.expected}) to go on"
     )
-    answer = _ask(question, asked)
-    for _ in range(ASKED_AGAIN):
-        if confirmed_by(question, answer) is not None:
-            break
-        given = f"'{answer[:40]}' does not confirm it" if answer else "nothing was typed"
-        answer = _ask(question, f"{given}. Type {question.expected} to go on, Ctrl-C to leave it")
-    return answer
-
-
-def _ask(question: Question, asked: str) -> str:
     try:
-        return str(
-            click.prompt(in_whole_words(asked), err=True, default="", show_default=False)
-        ).strip()
+        return type_answer(
+            asked, question.expected, lambda answer: confirmed_by(question, answer) is not None
+        )
     except click.Abort:
         complain(f"\ntkperf: {question.where}: nothing was touched")
         raise
+
+
+def type_answer(asked: str, expected: str, is_confirmed: Callable[[str], bool]) -> str:
+    """Ask for a text until it confirms, up to three times, and return the last answer.
+
+    Raises:
+        click.Abort: the user left the question.
+    """
+    answer = _type_in(asked)
+    for _ in range(ASKED_AGAIN):
+        if is_confirmed(answer):
+            break
+        answer = _type_in(ask_again(expected, answer))
+    return answer
+
+
+def _type_in(asked: str) -> str:
+    return str(
+        click.prompt(in_whole_words(asked), err=True, default="", show_default=False)
+    ).strip()

@@ -114,6 +114,12 @@ def confirmed_by(question: Question, given: str) -> tuple[str, ...] | None:
     return answers if answers == question.ids else None
 
 
+def ask_again(expected: str, answer: str) -> str:
+    """Return the question after an answer that does not confirm."""
+    given = f"'{answer[:40]}' does not confirm it" if answer else "nothing was typed"
+    return f"{given}. Type {expected} to go on, Ctrl-C to leave it"
+
+
 def nobody_to_ask(question: Question, way: str) -> RefusedError:
     """Return the refusal to erase without an answer. It names the option that confirms beforehand."""
     space = "" if way.endswith("=") else " "

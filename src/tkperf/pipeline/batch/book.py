@@ -30,7 +30,14 @@ from tkperf.model.record import RunStatus
 from tkperf.model.version import __version__
 from tkperf.pipeline.batch.request import BatchRequest
 from tkperf.pipeline.following import outline_first
-from tkperf.runfile.writers import find_writer, is_being_written, journal_of, require_own
+from tkperf.runfile.writers import (
+    FileStamp,
+    find_writer,
+    is_being_written,
+    journal_of,
+    require_own,
+    state_of,
+)
 
 FORMAT = 1
 AGAIN = "-alone"
@@ -406,12 +413,11 @@ def _read_status(run_path: Path, _stamps: object) -> RunStatus:
     return outline_first(run_path).record.status
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _stamp(path: Path) -> FileStamp | None:
     try:
-        status = path.stat()
+        return state_of(path.stat())
     except OSError:
         return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def again_path(run_path: Path) -> Path:
@@ -422,8 +428,6 @@ def again_path(run_path: Path) -> Path:
 def find_start(pid: int) -> str | None:
     """Return when a process started, in the kernel's clock ticks; None: there is none, or it has ended."""
     fields = process_fields(Path(f"/proc/{pid}"))
-    has_ended = fields[:1] in (
-        ["Z"],
-        ["X"],
-    )  # its parent, which may be stopped, has not asked for its end yet
+    # Its parent, which may be stopped, has not asked for its end yet.
+    has_ended = fields[:1] in (["Z"], ["X"])
     return fields[_STARTED] if len(fields) > _STARTED and not has_ended else None

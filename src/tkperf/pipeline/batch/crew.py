@@ -67,6 +67,11 @@ class Member:
         """Return whether it holds its drive and has not got the word to begin."""
         return self.held is not None and not self.has_gone and self.ended is None
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send its process a signal; one that has ended needs none."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
 
 class Crew:
     """The processes of a batch's drives, one each.
@@ -199,8 +204,7 @@ class Crew:
             member.ended = Ended(exit_code=ExitCode.DEFECT, text=how)
 
     def _give_up(self, member: Member, text: str) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(member.pid, signal.SIGKILL)
+        member.signal(signal.SIGKILL)
         member.ended = Ended(exit_code=ExitCode.DEVICE, text=text)
         self._see_off(member)
 
@@ -209,8 +213,7 @@ class Crew:
         for member in self.members:
             if not member.begun and not member.has_gone:
                 member.channel.finish()
-                with suppress(ProcessLookupError):
-                    os.kill(member.pid, signal.SIGINT)
+                member.signal(signal.SIGINT)
         until_s = time.monotonic() + _LAST_MOMENT_S
         while any(not one.has_gone and not one.begun for one in self.members):
             self.listen(0.2)
@@ -221,19 +224,18 @@ class Crew:
         """Ask all processes to end in order, as Ctrl-C would."""
         for member in self.members:
             if not member.has_gone:
-                with suppress(ProcessLookupError):
-                    os.kill(member.pid, signal.SIGINT)
+                member.signal(signal.SIGINT)
 
 
 def _wait_for(pid: int) -> int | None:
     """Return the exit code of a child that is at its end, negative for a signal; None if it does not end."""
     until_s = time.monotonic() + _LAST_MOMENT_S
     while time.monotonic() < until_s:
-        with suppress(ChildProcessError):
+        try:
             ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                return os.waitstatus_to_exitcode(status)
-            time.sleep(0.01)
-            continue
-        return None
+        except ChildProcessError:
+            return None
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
     return None

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from tkperf.analysis.sharing.cpus import assign_cpus
-from tkperf.analysis.sharing.groups import group_drives, judge_sharing
+from tkperf.analysis.sharing.groups import build_budgets, group_drives, judge_sharing
 from tkperf.analysis.sharing.reads import compare_reads
 from tkperf.model.batch import BatchPlace
 from tkperf.model.errors import RefusedError
@@ -54,34 +54,30 @@ class Neighbours:
     @property
     def numbers(self) -> tuple[tuple[int, ...], ...]:
         """The groups by the drives' numbers."""
-        by_name = {one.way.drive: one.shown.number for one in self.held}
-        return tuple(tuple(by_name[name] for name in group.drives) for group in self.groups)
+        return tuple(tuple(one.shown.number for one in group) for group in self._held_by_group)
 
     @property
     def bounds_s(self) -> tuple[float, float]:
         """The shortest and the longest time of the whole batch: the time of each group is its longest run's."""
-        by_name = {one.way.drive: one for one in self.held}
-        groups = [[by_name[name] for name in group.drives] for group in self.groups]
+        groups = self._held_by_group
         return (
             sum(max(one.shortest_s for one in group) for group in groups),
             sum(max(one.longest_s for one in group) for group in groups),
         )
 
     @property
+    def _held_by_group(self) -> list[list[Held]]:
+        by_name = {one.way.drive: one for one in self.held}
+        return [[by_name[name] for name in group.drives] for group in self.groups]
+
+    @property
     def parts(self) -> dict[int, frozenset[str]]:
         """The parts that each drive shares with others, by its number."""
-        keys = [{part.key for part in one.way.parts} for one in self.held]
-        shared = {
-            key
-            for at, mine in enumerate(keys)
-            for key in mine
-            if any(key in other for other in keys[at + 1 :])
-        }
-        return {
-            one.shown.number: frozenset(mine & shared)
-            for one, mine in zip(self.held, keys, strict=True)
-            if mine
-        }
+        shared: dict[str, set[str]] = {one.way.drive: set() for one in self.held}
+        for budget in build_budgets([one.way for one in self.held]):
+            for name in budget.drives:
+                shared[name].add(budget.part.key)
+        return {one.shown.number: frozenset(shared[one.way.drive]) for one in self.held}
 
     def places(self) -> dict[int, BatchPlace]:
         """Return each drive's place in its group, by its number, with what is known by now of the others' effect."""

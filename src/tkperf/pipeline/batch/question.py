@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tkperf.model.errors import RefusedError
 from tkperf.model.units import format_count
 from tkperf.pipeline.batch.consent_file import OPTION
+from tkperf.pipeline.consent import ask_again
 
 _LONGEST_QUOTED = 40
 
@@ -36,10 +37,7 @@ class BatchQuestion:
 
     def ask_again(self, answer: str) -> str:
         """Return the question after an answer that does not confirm."""
-        given = (
-            f"'{answer[:_LONGEST_QUOTED]}' does not confirm it" if answer else "nothing was typed"
-        )
-        return f"{given}. Type {self.expected} to go on, Ctrl-C to leave it"
+        return ask_again(self.expected, answer)
 
     def refuse(self, answer: str) -> RefusedError:
         """Return the refusal after the last answer."""
