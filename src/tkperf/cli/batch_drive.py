@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from tkperf.analysis.outlook import Outlook
-from tkperf.cli.output import open_log
+from tkperf.cli.output import open_log_or_null
 from tkperf.cli.run_options import RunOptions, outlook_of
 from tkperf.cli.session import watch
-from tkperf.cli.streams import ended_by_signals
+from tkperf.cli.streams import ended_by_signals, point_streams_to
 from tkperf.device.identity import DeviceIdentity
 from tkperf.engine.fio_setup import read_bytes_per_s
 from tkperf.model.batch import BatchPlace
@@ -67,7 +67,7 @@ def run_drive_process(task: DriveTask, channel: Channel) -> NoReturn:
     # A session of its own: signals of the terminal reach the batch, which passes on what concerns the drives.
     os.setsid()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    _point_streams_to(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC), (0, 1, 2))
+    point_streams_to(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC), (0, 1, 2))
     gate = _Gate(task, channel)
     code: int = ExitCode.DEFECT
     text = ""
@@ -119,11 +119,11 @@ def _measure(task: DriveTask, gate: _Gate) -> None:
     with plan.subject.open(plan.fitted, Consent(ask=gate.ask)) as equipment:
         gate.wait_for_turn()
         equipment.siblings = gate.siblings
-        _point_streams_to(_open_log(options), (1, 2))
+        point_streams_to(open_log_or_null(options.log_path), (1, 2))
         _keep(task, gate, plan, resumed, equipment, destination)
         if gate.wait_for_repetition():
             again = replace(options, name=f"{options.name}{AGAIN}")
-            _point_streams_to(_open_log(again), (1, 2))
+            point_streams_to(open_log_or_null(again.log_path), (1, 2))
             place = Destination(name=again.name, folder=again.folder)
             _keep(replace(task, options=again), gate, plan, None, equipment, place)
 
@@ -275,19 +275,3 @@ def _read(identity: DeviceIdentity, seconds: int) -> ReadsDone:
     except TkperfError as error:
         return ReadsDone(text=short(str(error)))
     return ReadsDone(bytes_per_s=tuple(rates))
-
-
-def _open_log(options: RunOptions) -> int:
-    try:
-        return open_log(options.log_path)
-    except Exception:  # of any kind: views report a log that cannot be written
-        return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-
-
-def _point_streams_to(descriptor: int, numbers: Sequence[int]) -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
-            stream.flush()
-    for number in numbers:
-        os.dup2(descriptor, number)
-    os.close(descriptor)

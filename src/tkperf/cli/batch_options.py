@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
-from tkperf.cli.run_options import RunOptions, check_notification, rating_of
-from tkperf.cli.session import Leaving
+from tkperf.cli.run_options import CallOptions, RunOptions, rating_of
 from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import UsageError
 from tkperf.model.user_facts import parse_facts
@@ -18,83 +17,30 @@ from tkperf.pipeline.batch.batch_file import read_batch_file
 from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive
 from tkperf.pipeline.batch.request import BatchSettings, parse_parallel, parse_seconds
 from tkperf.pipeline.outlook import parse_rate
-from tkperf.pipeline.request import require_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchOptions:
-    """Place, views, consent and end of a batch.
+class BatchOptions(CallOptions):
+    """Options of a batch that are not the measurement's, with its consent.
 
     Attributes:
         yes_destroy_file: file with a line for each drive, which confirms them all beforehand.
         description, feature_matrix: texts for the reports of all drives.
         like: earlier run of the same model, for estimates.
-
-    Raises:
-        UsageError: NAME cannot be a file name, options contradict each other, or the notification asked for is
-            not possible.
     """
 
-    name: str
-    folder: Path
+    kind: ClassVar[str] = "batch"
+    kept_in: ClassVar[str] = "batch"
+    suffix: ClassVar[str] = BATCH_SUFFIX
+
     yes_destroy_file: Path | None = None
-    description: str | None = None
-    feature_matrix: str | None = None
-    progress: str = "auto"
-    quiet: bool = False
-    debug: bool = False
-    verbose: bool = False
-    no_report: bool = False
-    detach: bool = False
-    mail: str | None = None
-    mail_from: str | None = None
-    smtp: str | None = None
-    smtp_tls: str = "none"
-    smtp_plain_login: bool = False
-    notify_command: str | None = None
-    rated: str | None = None
-    warranty_years: float | None = None
-    rate: str | None = None
-    like: Path | None = None
-    command_line: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require_name(self.name)
-        if self.detach and self.progress != "auto":
-            raise UsageError(
-                f"--detach leaves the terminal, so --progress {self.progress} has nowhere to go: "
-                f"follow the batch with tkperf attach {self.path} --progress {self.progress}"
-            )
-        check_notification(self)
+        CallOptions.__post_init__(self)
         # A mistake in an estimate is this call's, and not one of each drive.
-        options = self.of_run(self.name)
-        rating_of(options)
+        rating_of(self)
         if self.rate is not None:
             parse_rate(self.rate)
-
-    @property
-    def path(self) -> Path:
-        """The batch's book."""
-        return self.folder / f"{self.name}{BATCH_SUFFIX}"
-
-    @property
-    def log_path(self) -> Path:
-        return self.folder / f"{self.name}.log"
-
-    @property
-    def report_path(self) -> Path:
-        return self.folder / f"{self.name}.html"
-
-    @property
-    def leaving(self) -> Leaving:
-        return Leaving(
-            name=self.name,
-            kind="batch",
-            path=self.path,
-            log_path=self.log_path,
-            wanted=self.detach,
-            quiet=self.quiet,
-        )
 
     def of_run(self, name: str) -> RunOptions:
         """Return the options of the run on one drive: it has no terminal, and its report is written with the batch's."""

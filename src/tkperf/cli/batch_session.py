@@ -207,7 +207,7 @@ def _find_outputs(options: BatchOptions, names: Sequence[tuple[BatchDrive, str]]
 
 def _conduct(lot: Lot, open_book: Callable[[], Book]) -> int:
     options = lot.options
-    departure = depart(options.leaving)
+    departure = depart(options)
     # The processes of the drives share the memory of all that is loaded by now.
     gc.freeze()
 

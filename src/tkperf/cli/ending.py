@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult
 from tkperf.cli.output import write_output
-from tkperf.cli.run_options import Notification, RunOptions, smtp_login
+from tkperf.cli.run_options import CallOptions, RunOptions, smtp_login
 from tkperf.cli.streams import complain, ended_by_signals, warning_of
 from tkperf.model.errors import EngineError, UsageError, reason_of
 from tkperf.model.units import format_capacity
@@ -212,7 +212,7 @@ def build_mail(options: RunOptions, result: RunResult, page: Page) -> EmailMessa
     return message
 
 
-def begin_mail(options: Notification, subject: str, text: str) -> EmailMessage:
+def begin_mail(options: CallOptions, subject: str, text: str) -> EmailMessage:
     """Return a mail with nothing attached."""
     message = EmailMessage()
     message["Subject"] = f"tkperf: {subject}"
@@ -230,7 +230,7 @@ def _encoded(page: Page) -> bytes:
     return page.encode()
 
 
-def send_mail(options: Notification, message: EmailMessage) -> None:
+def send_mail(options: CallOptions, message: EmailMessage) -> None:
     """Send a mail through the server of the options. Raises an error of any kind."""
     import smtplib  # noqa: PLC0415 - few need it
     import ssl  # noqa: PLC0415

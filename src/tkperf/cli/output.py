@@ -146,6 +146,14 @@ def open_log(path: Path) -> int:
     return descriptor
 
 
+def open_log_or_null(path: Path) -> int:
+    """Open a log for text that a run writes on its own; the null device if it cannot be written: the run goes on."""
+    try:
+        return open_log(path)
+    except Exception:  # of any kind
+        return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+
+
 def _no_log(path: Path) -> str:
     return (
         f"{path} is a link, a pipe or a device, or has another name elsewhere: nothing is written "

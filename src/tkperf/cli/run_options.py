@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, fields
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from tkperf.analysis.outlook import Outlook, Rates
 from tkperf.device.raid.config import load_raid_config
@@ -29,41 +29,26 @@ from tkperf.pipeline.run_plan import RunPlan
 from tkperf.system.process import find_program
 
 
-class Notification(Protocol):
-    """Options of the notification at the end of a run or batch."""
-
-    @property
-    def mail(self) -> str | None: ...
-    @property
-    def mail_from(self) -> str | None: ...
-    @property
-    def smtp(self) -> str | None: ...
-    @property
-    def smtp_tls(self) -> str: ...
-    @property
-    def smtp_plain_login(self) -> bool: ...
-    @property
-    def notify_command(self) -> str | None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """Options of one call that are not the measurement's: its place, views, consent, estimate and end.
+class CallOptions:
+    """Options of one call that measures, a run or a batch: its place, views, estimate and end.
 
     Raises:
         UsageError: NAME cannot be a file name, options contradict each other, or the notification asked for is
             not possible.
     """
 
+    kind: ClassVar[str] = "run"
+    kept_in: ClassVar[str] = "run file"
+    suffix: ClassVar[str] = RUN_FILE_SUFFIX
+
     name: str
     folder: Path
     description: str | None = None
     feature_matrix: str | None = None
-    force: bool
-    yes_destroy: str | None
-    progress: str
-    quiet: bool
-    debug: bool
+    progress: str = "auto"
+    quiet: bool = False
+    debug: bool = False
     verbose: bool = False
     no_report: bool = False
     detach: bool = False
@@ -77,27 +62,25 @@ class RunOptions:
     warranty_years: float | None = None
     rate: str | None = None
     like: Path | None = None
-    command_line: tuple[str, ...]
+    command_line: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         require_name(self.name)
-        self._check_views()
-        check_notification(self)
+        if self.detach and self.progress != "auto":
+            raise UsageError(
+                f"--detach leaves the terminal, so --progress {self.progress} has nowhere to go: "
+                f"follow the {self.kind} with tkperf attach {self.path} --progress {self.progress}"
+            )
+        _check_notification(self)
         if self.rate is not None and self.like is not None:
             raise UsageError("--rate and --like exclude each other: give one of them")
         if self.warranty_years is not None and "DWPD" not in (self.rated or "").upper():
             raise UsageError("--warranty-years says how long --rated in DWPD holds: give both")
 
-    def _check_views(self) -> None:
-        if self.detach and self.progress != "auto":
-            raise UsageError(
-                f"--detach leaves the terminal, so --progress {self.progress} has nowhere to go: "
-                f"follow the run with tkperf attach {self.run_path} --progress {self.progress}"
-            )
-
     @property
-    def run_path(self) -> Path:
-        return self.folder / f"{self.name}{RUN_FILE_SUFFIX}"
+    def path(self) -> Path:
+        """The file that keeps it: the run file, or the batch's book."""
+        return self.folder / f"{self.name}{self.suffix}"
 
     @property
     def report_path(self) -> Path:
@@ -108,7 +91,19 @@ class RunOptions:
         return self.folder / f"{self.name}.log"
 
 
-def check_notification(options: Notification) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions(CallOptions):
+    """Options of a run that are not the measurement's, with its consent."""
+
+    force: bool
+    yes_destroy: str | None
+
+    @property
+    def run_path(self) -> Path:
+        return self.path
+
+
+def _check_notification(options: CallOptions) -> None:
     """Check the notification now: a mistake must not show only after 30 hours.
 
     Raises:
@@ -150,7 +145,7 @@ def read_options(suite: str, options: dict[str, Any]) -> tuple[RunRequest, RunOp
     return RunRequest(suite=suite, **asked), run_options
 
 
-def rating_of(options: RunOptions) -> Rating | None:
+def rating_of(options: CallOptions) -> Rating | None:
     """Return the drive's rating by the options, or None.
 
     Raises:

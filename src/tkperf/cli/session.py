@@ -8,7 +8,6 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -16,11 +15,11 @@ import click
 
 from tkperf.cli.consent import consent_of, show_plan, show_resumption
 from tkperf.cli.ending import Ending, concluded
-from tkperf.cli.output import open_log
+from tkperf.cli.output import open_log, open_log_or_null
 from tkperf.cli.progress import open_observers
 from tkperf.cli.results import print_ended
-from tkperf.cli.run_options import RunOptions, outlook_of
-from tkperf.cli.streams import complain, ended_by_signals, warning_of
+from tkperf.cli.run_options import CallOptions, RunOptions, outlook_of
+from tkperf.cli.streams import complain, ended_by_signals, point_streams_to, warning_of
 from tkperf.device.identity import TargetKind
 from tkperf.model.errors import EngineError, RunFileError, UsageError, reason_of
 from tkperf.model.record import RunNote
@@ -45,7 +44,7 @@ from tkperf.system.process import (
 @contextmanager
 def _session(options: RunOptions) -> Iterator[tuple[Departure, Ending]]:
     """Conclude a run when it is over, and show its results, also if it was stopped or failed."""
-    departure = depart(_leaving(options))
+    departure = depart(options)
     try:
         with concluded() as ending, ended_by_signals(once=True):
             yield departure, ending
@@ -178,57 +177,26 @@ class Departure:
         """Report that the run is in its run file: no process has to wait for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
-    """What leaves a terminal if ``wanted``: a run or a batch, kept in the file ``path``, ``kind`` in words."""
-
-    name: str
-    kind: str
-    path: Path
-    log_path: Path
-    wanted: bool
-    quiet: bool
-
-
-def _leaving(options: RunOptions) -> Leaving:
-    return Leaving(
-        name=options.name,
-        kind="run file",
-        path=options.run_path,
-        log_path=options.log_path,
-        wanted=options.detach,
-        quiet=options.quiet,
-    )
-
-
 class _Leaving(Departure):
-    def __init__(self, leaving: Leaving, begun: int) -> None:
-        self._leaving = leaving
+    def __init__(self, options: CallOptions, begun: int) -> None:
+        self._options = options
         self._begun = begun
 
     def leave_terminal(self) -> None:
         # A session of its own, without a terminal. As a child, the process was never leader of its group.
         os.setsid()
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        _redirect(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), 0)
+        point_streams_to(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), (0,))
 
     def report_start(self) -> None:
         # Errors so far go to the terminal.
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):
-                stream.flush()
-        try:
-            log = open_log(self._leaving.log_path)
-        except Exception:  # of any kind: the run has begun
-            log = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-        os.dup2(log, 1)
-        _redirect(log, 2)
+        point_streams_to(open_log_or_null(self._options.log_path), (1, 2))
         with suppress(OSError):  # no process waits
             os.write(self._begun, _BEGUN)
         os.close(self._begun)
 
 
-def depart(leaving: Leaving) -> Departure:
+def depart(options: CallOptions) -> Departure:
     """Start a second process if ``--detach`` is given, and return only there (docs/adr/0029).
 
     There are two processes from the very beginning. The first one waits. The second one does everything, so that no
@@ -239,7 +207,7 @@ def depart(leaving: Leaving) -> Departure:
         click.exceptions.Exit: in the first process, with 0 when the run has begun, or with the exit code of
             a run that ended before.
     """
-    if not leaving.wanted:
+    if not options.detach:
         return Departure()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -247,12 +215,12 @@ def depart(leaving: Leaving) -> Departure:
     child = fork_early()
     if child == 0:
         os.close(reader)
-        return _Leaving(leaving, begun)
+        return _Leaving(options, begun)
     os.close(begun)
-    raise click.exceptions.Exit(_wait(leaving, child, reader))
+    raise click.exceptions.Exit(_wait(options, child, reader))
 
 
-def _wait(leaving: Leaving, child: int, reader: int) -> int:
+def _wait(options: CallOptions, child: int, reader: int) -> int:
     """Wait until the run has begun or ended, and return the exit code."""
     stopped = False
 
@@ -266,7 +234,7 @@ def _wait(leaving: Leaving, child: int, reader: int) -> int:
     for number in _PASSED_ON:
         signal.signal(number, pass_on)
     if os.read(reader, len(_BEGUN)) == _BEGUN and not stopped:
-        _print_where(leaving, child)
+        _print_where(options, child)
         return 0
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
@@ -276,23 +244,17 @@ def _wait(leaving: Leaving, child: int, reader: int) -> int:
     return code
 
 
-def _print_where(leaving: Leaving, child: int) -> None:
-    if leaving.quiet:
+def _print_where(options: CallOptions, child: int) -> None:
+    if options.quiet:
         return
-    path = plain(leaving.path)
+    path = plain(options.path)
     print_lines(
-        f"\n{plain(leaving.name)} runs without this terminal now, as process {child}",
-        f"{leaving.kind}:".ljust(10) + path,
-        f"log:      {plain(leaving.log_path)}",
+        f"\n{plain(options.name)} runs without this terminal now, as process {child}",
+        f"{options.kept_in}:".ljust(10) + path,
+        f"log:      {plain(options.log_path)}",
         f"watch:    tkperf attach {path}",
         f"stop:     tkperf stop {path}",
     )
-
-
-def _redirect(descriptor: int, number: int) -> None:
-    os.dup2(descriptor, number)
-    if descriptor != number:
-        os.close(descriptor)
 
 
 INHIBIT = "systemd-inhibit"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import TextIO
@@ -69,6 +69,17 @@ def let_go(stream: TextIO) -> None:
         stream.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def point_streams_to(descriptor: int, numbers: Sequence[int]) -> None:
+    """Point standard streams, by their numbers, to an open file, whose own descriptor is closed."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    for number in numbers:
+        os.dup2(descriptor, number)
+    if descriptor not in numbers:
+        os.close(descriptor)
 
 
 @contextmanager
