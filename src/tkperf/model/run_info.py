@@ -18,7 +18,8 @@ class RunInfo:
     ``device`` and each of ``hosts`` are facts as plain data (name -> value, None = not known);
     ``profile`` is the whole profile as plain data, with user options applied, or for an imported run
     its known parts; ``options`` are the user's settings. ``seed`` is the run's; the seeds of its fio jobs are
-    drawn from it; None: not known, or there is none. ``choices`` and ``alterations`` are what
+    drawn from it; None: not known, or there is none. ``uuid`` is the run's in every copy of its file and after every
+    resumption; None: an older file. ``choices`` and ``alterations`` are what
     the user's options changed, each as ``runtime 60 s -> 1 s``: what is left to the operator, and departures from the
     specification's numbers. Every page of a result shows
     ``notices`` (quick profile, file target, SIMULATED).
@@ -44,6 +45,7 @@ class RunInfo:
     notices: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     alterations: tuple[str, ...] = ()
+    uuid: str | None = None
 
     @property
     def specification(self) -> str | None:

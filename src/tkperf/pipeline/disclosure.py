@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from uuid import uuid4
 
 import msgspec
 
@@ -244,6 +245,7 @@ def build_run_info(
         active_range_offset_bytes=fitted.active_range.offset_bytes,
         active_range_length_bytes=fitted.active_range.length_bytes,
         seed=equipment.seed,
+        uuid=str(uuid4()),
         device_description=title.description,
         feature_matrix=title.feature_matrix,
         notices=tuple(notice for notice in notices if notice),

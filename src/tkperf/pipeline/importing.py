@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import uuid4
 
 from tkperf.interop.fio_json import FioResults
 from tkperf.interop.imported import MOST_LISTED, ImportedRun, natural_key, one_line
@@ -254,6 +255,7 @@ def _info(run: ImportedRun, source: str) -> RunInfo:
         hosts=({**run.host, "hostname": None},),
         active_range_offset_bytes=None,
         active_range_length_bytes=None,
+        uuid=str(uuid4()),
         device_description=run.description,
         feature_matrix=run.feature_matrix,
         notices=(
