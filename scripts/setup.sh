@@ -4,6 +4,7 @@
 #   scripts/setup.sh system     of that, the system packages alone
 #   scripts/setup.sh archive    the system packages alone, with those that make archive needs
 #   scripts/setup.sh parquet    what tkperf report --parquet needs, too
+#   scripts/setup.sh serve      what tkperf serve needs, too
 #   scripts/setup.sh test       what the project's own tests need, too
 # Called again it returns at once. Root or sudo is used for apt alone, and only if a package lacks.
 set -eu
@@ -97,9 +98,7 @@ done
 
 stamp=".venv/.tkperf-$purpose"
 # What was asked for once stays: the test environment serves the demo as well, with Parquet.
-asked=$purpose
-[ ! -e .venv/.tkperf-parquet ] || [ "$asked" = test ] || asked=parquet
-[ ! -e .venv/.tkperf-test ] || asked=test
+asked="$purpose $(cd .venv 2>/dev/null && echo .tkperf-* || true)"
 # Programs in .venv know where they are: after a move of the checkout they start nothing.
 if [ -s "$stamp" ] && [ "$(cat "$stamp")" != "$(pwd)" ]; then
     say "the folder has moved: .venv is made anew"
@@ -114,11 +113,11 @@ fi
 uv=$(sh scripts/uv.sh .tools)
 
 say "installing Python packages into .venv"
-case $asked in
-test) set -- --all-extras --dev ;;
-parquet) set -- --extra report --extra parquet --no-dev ;;
-*) set -- --extra report --no-dev ;;
-esac
+set -- --extra report --no-dev
+for extra in parquet serve; do
+    case $asked in *$extra*) set -- "$@" --extra $extra ;; esac
+done
+case $asked in *test*) set -- --all-extras --dev ;; esac
 # The system's Python serves if it is 3.11 or newer; otherwise uv fetches one.
 # Certificates from the system: a company's own authority is known there only.
 UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} "$uv" sync --quiet --frozen --compile-bytecode --python-preference system "$@"

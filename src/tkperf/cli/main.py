@@ -38,6 +38,7 @@ COMMANDS = {
     "report": ("report", "Write the report of RUN_FILE as HTML or PDF, or its data."),
     "compare": ("compare", "Compare runs, a cohort of drives, or a drive over time."),
     "check": ("check", "Check a data sheet's or an earlier run's numbers."),
+    "serve": ("serve", "Show the run files of folders in a browser."),
     "import": ("import_", "Import results of TKperf (XML) or fio (JSON) as run files."),
     "workload": ("workload", "Tests of your own: explain a workload file, make one of a fio job."),
     "profiles": ("profiles", "List the profiles, or explain one."),

@@ -274,7 +274,9 @@ def fork_early() -> int:
     return os.fork()
 
 
-def start_module(name: str) -> subprocess.Popen[bytes]:
+def start_module(
+    name: str, *, stdin: int = PIPE, stdout: int = PIPE, stderr: int | None = subprocess.DEVNULL
+) -> subprocess.Popen[bytes]:
     """Run a module of tkperf in a separate Python process, which reads stdin and writes stdout.
 
     Python loads nothing from the current folder (-P), where others may have put modules. The kernel kills it
@@ -287,9 +289,9 @@ def start_module(name: str) -> subprocess.Popen[bytes]:
     dying_with_us = () if setpriv is None else (setpriv, "--pdeathsig", "KILL", "--")
     return subprocess.Popen(
         [*dying_with_us, sys.executable, "-P", "-m", name],
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=subprocess.DEVNULL,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
         env=_environment(),
     )
 

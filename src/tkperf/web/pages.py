@@ -1,0 +1,65 @@
+"""Pages from templates, and the files that they load from here: scripts, style sheets."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib import resources
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+
+_FOLDER = resources.files("tkperf.web") / "static"
+_KINDS = {".css": "text/css", ".js": "text/javascript"}
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("tkperf.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["static"] = static_address
+    return environment
+
+
+def render_page(template: str, *, status: int = 200, **content: object) -> HTMLResponse:
+    """Return a page from a template of ``web/templates``; every text from outside is escaped."""
+    text = _environment().get_template(template).render(**content)
+    # A name in a run file may have half a surrogate.
+    return HTMLResponse(text.encode(errors="replace"), status_code=status)
+
+
+def render_error(request: Request, status: int, message: str) -> Response:
+    """Return an error as a page, or as JSON to a program."""
+    if request.url.path.startswith("/api/"):
+        return JSONResponse({"error": message}, status_code=status)
+    return render_page("error.html.j2", status=status, message=message)
+
+
+def static_address(name: str) -> str:
+    """Return the address of a file of ``web/static``; it changes with the content, so browsers may keep it."""
+    return f"/static/{hashlib.sha256(read_static(name)).hexdigest()[:16]}/{name}"
+
+
+@cache
+def read_static(name: str) -> bytes:
+    return (_FOLDER / name).read_bytes()
+
+
+def serve_static(request: Request) -> Response:
+    """Answer with a file of ``web/static``, by its name alone."""
+    name = request.path_params["name"]
+    known = {each.name for each in _FOLDER.iterdir()}
+    if name not in known:
+        return render_error(request, 404, "There is no such file here")
+    suffix = name[name.rfind(".") :]
+    return Response(
+        read_static(name),
+        media_type=_KINDS.get(suffix, "application/octet-stream"),
+        headers={"Cache-Control": "private, max-age=31536000, immutable"},
+    )
