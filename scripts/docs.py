@@ -168,7 +168,7 @@ def _commands_of(group: click.Group, context: click.Context, level: str) -> Iter
 
 
 def _command(command: click.Command, context: click.Context, level: str) -> Iterator[str]:
-    prose, examples, _ = parts_of_help(command.help or "")
+    prose, examples, _ = parts_of_help(command)
     usage = " ".join(command.collect_usage_pieces(context))
     yield f"{level} {context.command_path}\n"
     yield f"    {context.command_path} {usage}\n"

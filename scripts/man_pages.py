@@ -44,7 +44,7 @@ def build_pages() -> dict[str, str]:
 
 def _page(command: click.Command, context: click.Context, *, others: list[str] | tuple[()]) -> str:
     title = context.command_path.replace(" ", "-")
-    prose, examples, exit_codes = parts_of_help(command.help or "")
+    prose, examples, exit_codes = parts_of_help(command)
     summary = prose[0] if others else command.get_short_help_str(limit=1000)
     lines = [
         # No date: it would differ from one build to the next.
@@ -71,7 +71,7 @@ def _page(command: click.Command, context: click.Context, *, others: list[str] |
     return "\n".join([*lines, ".SH SEE ALSO", _see_also(others)]) + "\n"
 
 
-def parts_of_help(text: str) -> tuple[list[str], list[str], str]:
+def parts_of_help(command: click.Command) -> tuple[list[str], list[str], str]:
     """Paragraphs, lines of examples, and the sentence of exit codes.
 
     Blocks that click is told not to wrap (``\\b``) are examples, exit codes, or a paragraph that
@@ -80,7 +80,8 @@ def parts_of_help(text: str) -> tuple[list[str], list[str], str]:
     prose: list[str] = []
     examples: list[str] = []
     exit_codes = ""
-    for block in inspect.cleandoc(text.partition("\f")[0]).split("\n\n"):
+    texts = (inspect.cleandoc(text).strip() for text in (command.help, command.epilog) if text)
+    for block in "\n\n".join(texts).split("\n\n"):
         as_it_stands, body = block.startswith("\b"), block.removeprefix("\b").lstrip("\n")
         if body.startswith("Example"):
             lines = textwrap.dedent("\n".join(body.split("\n")[1:])).split("\n")

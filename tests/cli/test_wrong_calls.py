@@ -119,7 +119,7 @@ def commands(
 
 
 def test_options_of_runs_stand_under_headings() -> None:
-    """Each of ssd, hdd, raid, sweep; in the order of the headings; TKperf's last."""
+    """Each of ssd, hdd, raid, sweep; the common ones first, TKperf's last."""
     for name in ("ssd", "hdd", "raid", "sweep"):
         (command,) = (
             each for context, each in commands() if context.command_path == f"tkperf {name}"
@@ -131,13 +131,21 @@ def test_options_of_runs_stand_under_headings() -> None:
     headings = [
         line.rstrip(":") for line in lines if re.fullmatch(r"\S.*:", line) and "Usage" not in line
     ]
-    assert headings == [*(heading.value for heading in Heading), "Other"]
+    of_report = (Heading.CONTENT, Heading.FORMATS)
+    assert headings == [heading for heading in Heading if heading not in of_report]
     accepted = lines[lines.index(f"{Heading.TKPERF}:") :]
-    assert [line.split()[0] for line in accepted if line.startswith("  -")] == [
-        "-rfb,",
-        "-i,",
-        "-h,",
-    ]
+    assert [line.split()[0] for line in accepted if line.startswith("  -")] == ["-rfb,", "-i,"]
+
+
+def test_the_common_case_of_each_command_fits_on_a_screen() -> None:
+    """40 lines of 80 columns: what it does, examples, common options; of tkperf all commands. The rest is below."""
+    for context, command in commands():
+        context.terminal_width, context.max_content_width = 80, 80
+        lines = command.get_help(context).splitlines()
+        first = "Results" if command is cli else Heading.COMMON.value
+        begin = lines.index(f"{first}:")
+        end = next((at for at in range(begin, len(lines)) if not lines[at]), len(lines))
+        assert end <= 40, context.command_path
 
 
 def test_the_headings_share_one_column() -> None:

@@ -19,16 +19,19 @@ ASKED_TO_COMPLETE = "_TKPERF_COMPLETE"
 # Similarity from which a word is a slip for an option with one dash, and not short options in one
 # word: -ssd for -ssdt, not -qd for -q -d.
 _SLIP = 0.8
-# Greatest width of the column of options in a help; click's own.
-_WIDEST = 30
+# Greatest width of the column of options in a help: less than the 30 of click, so that the texts are shorter.
+_WIDEST = 24
 
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class Heading(StrEnum):
-    """Headings under which the help lists options, in this order."""
+    """Headings under which the help lists options, in this order: the common ones fit on the first screen."""
 
+    COMMON = "Options"
+    CONTENT = "Content of the report"
+    FORMATS = "Other formats"
     TEST = "Test"
     TARGET = "Target and safety"
     OUTPUT = "Output"
@@ -39,9 +42,14 @@ class Heading(StrEnum):
 class HeadedOption(click.Option):
     """An option that the help lists under a heading."""
 
-    def __init__(self, heading: Heading, *names: str, **settings: Any) -> None:
+    def __init__(self, names: Sequence[str], *, heading: Heading, **settings: Any) -> None:
         super().__init__(names, **settings)
         self.heading = heading
+
+
+def headed(heading: Heading, *names: str, **settings: Any) -> HeadedOption:
+    """Return an option under ``heading``, from the arguments of ``click.option``."""
+    return HeadedOption(names, heading=heading, **settings)
 
 
 class Command(click.Command):
@@ -70,13 +78,11 @@ class Command(click.Command):
         return f"{listed}: more than this command takes"
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections = options_by_heading(self, ctx)
-        # One width for all sections; click measures each section by itself.
-        names = [name for records in sections.values() for name, _ in records]
-        width = min(max(map(len, names)), _WIDEST)
-        for title, records in sections.items():
+        for title, records in options_by_heading(self, ctx).items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), text) for name, text in records])
+                # Padded, so that all sections have one width; click measures each by itself.
+                padded = [(name.ljust(_WIDEST), text) for name, text in records]
+                formatter.write_dl(padded, col_max=_WIDEST)
 
 
 class CommandGroup(click.Group):
@@ -105,17 +111,16 @@ class CommandGroup(click.Group):
 def options_by_heading(
     command: click.Command, ctx: click.Context
 ) -> dict[str, list[tuple[str, str]]]:
-    """Return flags and meaning of each option by heading; of a command without headings, under one."""
+    """Return flags and meaning of each option by heading; options without one are common."""
     sections: dict[str, list[tuple[str, str]]] = {heading.value: [] for heading in Heading}
-    rest: list[tuple[str, str]] = []
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
         # Newer versions of click list arguments, too; the text of the help explains them.
         if record is None or isinstance(param, click.Argument):
             continue
-        (sections[param.heading] if isinstance(param, HeadedOption) else rest).append(record)
-    filled = {title: records for title, records in sections.items() if records}
-    return filled | {"Other" if filled else "Options": rest}
+        heading = param.heading if isinstance(param, HeadedOption) else Heading.COMMON
+        sections[heading].append(record)
+    return {title: records for title, records in sections.items() if records}
 
 
 def usage_of(ctx: click.Context) -> tuple[str, str]:

@@ -10,7 +10,6 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from inspect import cleandoc
 from keyword import iskeyword
 from typing import Any
 
@@ -22,30 +21,39 @@ from tkperf.cli.streams import complain, let_go, prepare_streams
 from tkperf.model.errors import ExitCode, TkperfError, UsageError, reason_of
 from tkperf.model.version import __version__
 
-# Each command with its module and its text in this list, which loads none of them.
-COMMANDS = {
-    "ssd": ("suites", "Run the SSD tests on DEVICE, which is erased."),
-    "hdd": ("suites", "Measure a hard disk area by area; it is overwritten."),
-    "raid": ("suites", "Make a RAID set of whole drives and measure it."),
-    "batch": ("batch", "Measure many drives of this host, all at once or in turn."),
-    "plan": ("plan", "Estimate the time of a run and its writes; nothing is run."),
-    "sweep": ("sweep", "Sweep over demands, block sizes, mixes on DEVICE, which is erased."),
-    "resume": ("resume", "Resume the interrupted run in RUN_FILE."),
-    "attach": ("under_way", "Watch the run in RUN_FILE; leaving does not end it."),
-    "status": ("under_way", "List runs under way, and those of this folder."),
-    "stop": ("under_way", "End the run in RUN_FILE in order, as Ctrl-C does."),
-    "show": ("report", "Show the results in RUN_FILE, also during its run."),
-    "report": ("report", "Write the report of RUN_FILE as HTML or PDF, or its data."),
-    "compare": ("compare", "Compare runs, a cohort of drives, or a drive over time."),
-    "check": ("check", "Check a data sheet's or an earlier run's numbers."),
-    "serve": ("serve", "Show the run files of folders in a browser."),
-    "import": ("import_", "Import results of TKperf (XML) or fio (JSON) as run files."),
-    "workload": ("workload", "Tests of your own: explain a workload file, make one of a fio job."),
-    "profiles": ("profiles", "List the profiles, or explain one."),
-    "doctor": ("host", "Check whether DEVICE can be tested and what is missing here."),
-    "tune": ("host", "Show, set and restore host settings for measuring DEVICE."),
-    "completion": ("completion", "Shell completion."),
-}  # fmt: skip
+# Commands by their headings in the help, each with its module and its text there, which loads none of them.
+COMMAND_GROUPS = {
+    "Before a run": {
+        "doctor": ("host", "Check whether DEVICE can be tested and what is missing here."),
+        "plan": ("plan", "Estimate the time of a run and its writes; nothing is run."),
+        "tune": ("host", "Show, set and restore host settings for measuring DEVICE."),
+        "profiles": ("profiles", "List the profiles, or explain one."),
+        "workload": ("workload", "Explain a workload file, or make one of a fio job."),
+        "completion": ("completion", "Shell completion."),
+    },
+    "Measure": {
+        "ssd": ("suites", "Run the SSD tests on DEVICE, which is erased."),
+        "hdd": ("suites", "Measure a hard disk area by area; it is overwritten."),
+        "raid": ("suites", "Make a RAID set of whole drives and measure it."),
+        "sweep": ("sweep", "Sweep over demands, block sizes, mixes; DEVICE is erased."),
+        "batch": ("batch", "Measure many drives of this host, all at once or in turn."),
+    },
+    "During a run": {
+        "status": ("under_way", "List runs under way, and those of this folder."),
+        "attach": ("under_way", "Watch the run in RUN_FILE; leaving does not end it."),
+        "stop": ("under_way", "End the run in RUN_FILE in order, as Ctrl-C does."),
+        "resume": ("resume", "Resume the interrupted run in RUN_FILE."),
+    },
+    "Results": {
+        "show": ("report", "Show the results in RUN_FILE, also during its run."),
+        "report": ("report", "Write the report of RUN_FILE as HTML or PDF, or its data."),
+        "compare": ("compare", "Compare runs, a cohort of drives, or a drive over time."),
+        "check": ("check", "Check a data sheet's or an earlier run's numbers."),
+        "serve": ("serve", "Show the run files of folders in a browser."),
+        "import": ("import_", "Import results of TKperf (XML) or fio (JSON) as run files."),
+    },
+}
+COMMANDS = {name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()}
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -67,8 +75,16 @@ class _Commands(CommandGroup):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+        for heading, group in COMMAND_GROUPS.items():
+            with formatter.section(heading):
+                width = max(map(len, COMMANDS))
+                rows = [(name.ljust(width), summary) for name, (_, summary) in group.items()]
+                formatter.write_dl(rows)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # The commands come first; a group of click lists them after its options.
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         commands = [
@@ -106,32 +122,25 @@ def _output_trouble() -> Iterator[None]:
 @click.group(cls=_Commands, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="tkperf")
 def cli() -> None:
-    """Measure SSDs, hard disks and RAID sets by the SNIA Performance Test Specification.
+    """Measure SSDs, disks and RAID sets by SNIA's Performance Test Specification.
 
     \b
     Examples:
-      tkperf ssd look ./scratch.img --size 1GiB --profile quick   no root, no spare drive
-      tkperf ssd D3-S4510 /dev/sdb -nj 4 -iod 32                  four tests, a day or more
-      tkperf batch rack7 rack7.toml                               many drives, one answer
-      tkperf profiles show pts-2.0                                the specification, explained
-      tkperf plan ssd D3-S4510 /dev/sdb --rated 1DWPD             time and writes, estimated
-      tkperf resume D3-S4510.tkperf                               resume after a kill or a power cut
-      tkperf status                                               runs under way, and their progress
-      tkperf doctor /dev/sdb                                      check whether it can be tested
-      tkperf tune /dev/sdb                                        host settings for measuring it
-      tkperf show D3-S4510.tkperf                                 results, also during the run
-      tkperf report D3-S4510.tkperf                               results as one HTML file
-      tkperf compare D3-S4510.tkperf D7-P5520.tkperf              two drives side by side
+      tkperf ssd look ./scratch.img --size 1GiB --profile quick    try it on a file
+      tkperf doctor /dev/nvme1n1                                   can it be tested?
+      tkperf plan ssd D7-P5520 /dev/nvme1n1                        hours and writes
+      tkperf ssd D7-P5520 /dev/nvme1n1 --detach                    a day or more
+      tkperf report D7-P5520.tkperf                                one HTML file
     """
 
 
 def describe_exit_codes() -> str:
     """Return ``Exit codes: 0 done, 1 claims not met, ...``, in lines that click leaves as they are."""
     codes = ", ".join(f"{code.value} {code.meaning}" for code in ExitCode)
-    return "\b\n" + textwrap.fill(f"Exit codes: {codes}.", width=95)
+    return "\b\n" + textwrap.fill(f"Exit codes: {codes}.", width=76)
 
 
-cli.help = f"{cleandoc(cli.help or '')}\n\n{describe_exit_codes()}"
+cli.epilog = describe_exit_codes()
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from tkperf.cli.calling import Command, Function, HeadedOption, Heading, offer
+from tkperf.cli.calling import Command, Function, HeadedOption, Heading, headed, offer
 from tkperf.cli.kinds import (
     OUTPUT_FILE,
     OUTPUT_FOLDER,
@@ -37,68 +37,77 @@ from tkperf.model.choices import (
 from tkperf.model.errors import guess, not_known
 from tkperf.model.input_files import is_toml_path
 
-on_test = partial(HeadedOption, Heading.TEST)
-on_target = partial(HeadedOption, Heading.TARGET)
-_on_output = partial(HeadedOption, Heading.OUTPUT)
-on_mail = partial(HeadedOption, Heading.MAIL)
-_for_tkperf = partial(HeadedOption, Heading.TKPERF)
+common = partial(headed, Heading.COMMON)
+on_test = partial(headed, Heading.TEST)
+on_target = partial(headed, Heading.TARGET)
+_on_output = partial(headed, Heading.OUTPUT)
+on_mail = partial(headed, Heading.MAIL)
+_for_tkperf = partial(headed, Heading.TKPERF)
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="As a JSON document for programs."
 )
 
 
-def output_file(name: str, text: str, *others: str) -> Callable[[Function], Function]:
+def output_file(
+    name: str, text: str, *others: str, heading: Heading = Heading.COMMON
+) -> Callable[[Function], Function]:
     """Return the option ``--NAME FILE`` for an output; its value is the parameter ``NAME_file``."""
     names = (*others, f"--{name}", f"{name.replace('-', '_')}_file")
-    return click.option(*names, type=OUTPUT_FILE, metavar="FILE", help=text)
+    return click.option(
+        *names, cls=HeadedOption, heading=heading, type=OUTPUT_FILE, metavar="FILE", help=text
+    )
 
 
-def output_folder(name: str, text: str) -> Callable[[Function], Function]:
+def output_folder(
+    name: str, text: str, *, heading: Heading = Heading.COMMON
+) -> Callable[[Function], Function]:
     """Return the option ``--NAME DIR`` for outputs; its value is the parameter ``NAME_folder``."""
-    return click.option(f"--{name}", f"{name}_folder", type=OUTPUT_FOLDER, metavar="DIR", help=text)
+    names = (f"--{name}", f"{name}_folder")
+    return click.option(
+        *names, cls=HeadedOption, heading=heading, type=OUTPUT_FOLDER, metavar="DIR", help=text
+    )
 
 
 RUN_ARGUMENTS = (click.Argument(["name"]), click.Argument(["device"], type=Device()))
-SIZE = on_target("--size", metavar="SIZE", help="Create DEVICE as a scratch file of this size.")
+SIZE = common("--size", metavar="SIZE", help="Create DEVICE as a scratch file of this size.")
 
 
 def profile_option(default: str, names: Sequence[str] | None = None) -> HeadedOption:
     """Return the option --profile. ``names`` are the shipped profiles that the command can use; default: all."""
     offered = names or built_in_profiles()
-    return on_test(
+    return common(
         "--profile",
         default=default,
         show_default=True,
         metavar="NAME|FILE",
         type=ProfileName(offered),
-        help=f"Specification: {', '.join(offered)}, or an own TOML file; "
-        "'tkperf profiles' lists and explains them.",
+        help=f"Numbers of the tests: {', '.join(offered)}, or your own TOML file; see 'tkperf profiles'.",
     )
 
 
 DEMAND = (
-    on_test(
+    common(
         "-nj", "--numjobs", "jobs", type=Count(1, MOST_JOBS), metavar="N",
-        help="Threads (TC) of every test to which the profile gives none of its own.",
+        help="Threads (TC) of tests for which the profile sets none.",
     ),
-    on_test(
+    common(
         "-iod", "--iodepth", "io_depth", type=Count(1, DEEPEST_QUEUE), metavar="N",
-        help="Outstanding I/Os of each thread (QD), likewise.",
+        help="Outstanding I/Os of each thread (QD) of these tests.",
     ),
 )  # fmt: skip
 AUTO_DEMAND = on_test(
     "--auto-demand",
     is_flag=True,
-    help="Find TC and QD first: purge, precondition, try demands in short steps, take the least that "
-    "comes within 5 % of the best IOPS. The result has all that was measured.",
+    help="Find TC and QD first: purge, precondition, try demands in short steps, take the least within 5 % of the "
+    "best IOPS. The result shows all steps.",
 )
 # The load, except the demand.
 LOAD = (
     on_test(
         "-rt", "--runtime", "step_s", metavar="SECONDS", type=Number(1, LONGEST_STEP_S),
-        help="Length of each step and of each slice of a stream, whose longest time stays "
-        "(in 20,000 slices at most).",
+        help="Length of each step, and of each slice of a stream; the longest time of the stream stays "
+        "(at most 20,000 slices).",
     ),
     on_test(
         "--active-range", metavar="SHARE|SIZE",
@@ -124,21 +133,21 @@ LOAD = (
 STRICT = on_test(
     "--strict",
     is_flag=True,
-    help="Refuse a host that is not fit to measure on; measure a step that was disturbed again at once, "
-    "and end the run, which can be resumed, if it is disturbed each time.",
+    help="Refuse an unfit host. Measure a disturbed step of a round again at once, twice at most, then end the run; "
+    "you can resume it.",
 )
 # A host that disturbs a measurement: refuse, accept or tune it.
 TRUST = (
     STRICT,
     on_test(
         "--accept-disturbed", is_flag=True,
-        help="Let a window be steady although a tracked value in it was disturbed or limited by the "
-        "host; every result will say so.",
+        help="Let tracked values that were disturbed or limited by the host count toward steady state; every "
+        "result says so.",
     ),
     on_test(
         "--tune", is_flag=True,
-        help="Set CPU governor and DEVICE's queue for the run and put them back in the end; 'tkperf "
-        "tune DEVICE' shows what.",
+        help="Set CPU governor and DEVICE's queue for the run and restore them at its end; 'tkperf tune DEVICE' "
+        "shows them.",
     ),
 )  # fmt: skip
 
@@ -150,21 +159,21 @@ def purge_command(text: str) -> HeadedOption:
 PURGE = (
     on_target(
         "--purge", "purge_method", type=click.Choice(PURGES), metavar="METHOD",
-        help="Purge by this method, not by the first the device offers; 'tkperf doctor "
-        "DEVICE' lists what it offers.",
+        help="Purge by this method; default: the first that DEVICE offers. 'tkperf doctor DEVICE' lists them.",
     ),
     purge_command("Purge by a vendor's tool; {device} in it becomes the device."),
-    on_target("--no-purge", is_flag=True, help="Skip purging; every result will say so."),
+    on_target("--no-purge", is_flag=True, help="Skip purging; every result says so."),
 )  # fmt: skip
 CONSENT = (
     on_target(
         "-ft", "--force-test", "--force", "force", is_flag=True,
-        help="Do not ask before erasing a device without recognisable data, or a file without written data. Never skips the check that it is unused.",
+        help="Skip the question for a device without recognisable data, or a file without written data; never the "
+        "check that it is unused.",
     ),
-    on_target(
+    common(
         "--yes-destroy", metavar="ID",
-        help="Confirm beforehand: the serial number, or the path of a file, partition or loop device; "
-        "for a RAID set those of all its members, with commas.",
+        help="Answer the question in advance: the serial number, or the path of a file, partition or loop device; for a "
+        "RAID set those of all members, with commas.",
     ),
 )  # fmt: skip
 # Facts of the device, for the estimates of time and amount before a run.
@@ -179,8 +188,8 @@ OUTLOOK = (
     ),
     on_target(
         "--rate", metavar="RATE",
-        help="Its rate of writing large blocks, as 530MB/s; default: assume "
-        "500MB/s; 'tkperf plan' reads DEVICE for 10 s instead.",
+        help="Its rate of writing large blocks, as 530MB/s. Default: 500MB/s; 'tkperf plan' reads DEVICE for 10 s "
+        "instead.",
     ),
     on_target(
         "--like", type=RUN_FILE, metavar="RUN_FILE",
@@ -198,14 +207,14 @@ VERBOSE = _on_output(
     "-v",
     "--verbose",
     is_flag=True,
-    help="With plain progress a line for every step and second, too.",
+    help="Add a line for every step and second to plain progress.",
 )
 # The views of a run, and the notification of its end.
 VIEWS = (
     PROGRESS,
     on_mail(
         "-m", "--mail", metavar="ADDRESS",
-        help="Mail results, report and run file to this address when the run has ended.",
+        help="Mail results, report and run file to this address at the end.",
     ),
     on_mail("--mail-from", metavar="ADDRESS", help="Sender of the mail."),
     on_mail(
@@ -223,16 +232,15 @@ VIEWS = (
     ),
     on_mail(
         "--notify-command", metavar="COMMAND",
-        help="Run this when the run has ended; {name}, {status}, {run_file} are filled in.",
+        help="Run this at the end; tkperf fills in {name}, {status}, {run_file}.",
     ),
-    _on_output(
+    common(
         "--detach", is_flag=True,
-        help="Leave the terminal once everything is confirmed and the run has begun; it then goes "
-        "on without it. 'tkperf attach', 'status' and 'stop' reach it.",
+        help="Leave the terminal once the run has begun; 'tkperf attach', 'status' and 'stop' reach it.",
     ),
     VERBOSE,
     _on_output(
-        "--no-report", is_flag=True, help="Do not write NAME.html, the report, when the run has ended."
+        "--no-report", is_flag=True, help="Do not write the report NAME.html at the end."
     ),
     _on_output(
         "-q", "--quiet", is_flag=True,
@@ -243,7 +251,7 @@ VIEWS = (
 FACT: dict[str, Any] = {
     "multiple": True,
     "metavar": "NAME=TEXT",
-    "help": "A fact that no tool can find out, in the HTML and PDF; may be repeated. NAME is Test sponsor, "
+    "help": "Add a fact that no tool can find out to the HTML and PDF; may be repeated. NAME: Test sponsor, "
     "Reference test platform, Manufacturer, NAND type, Motherboard or Note.",
 }
 FACT_FILE: dict[str, Any] = {
@@ -253,7 +261,7 @@ FACT_FILE: dict[str, Any] = {
 }
 # The output folder, the report's texts, and the views.
 RESULT = (
-    _on_output(
+    common(
         "--output", "folder", type=RunFolder(), default=Path(), metavar="DIR",
         help="Folder for NAME.tkperf, NAME.log and NAME.html; default: here.",
     ),
@@ -347,15 +355,15 @@ def tests_option(suite: str, *flags: str) -> HeadedOption:
     choices = f"{', '.join(by_default)} by default"
     if others:
         choices += f"; also {', '.join(others)}"
-    return on_test(
+    return common(
         *flags,
         "tests",
         type=_TestNames(suite),
         multiple=True,
         metavar="NAME|FILE,...",
         callback=lambda _ctx, _param, given: tuple(name for names in given for name in names),
-        help=f"Tests to run: {choices}, or {ALL_TESTS} that the profile defines; a workload file of "
-        "your own ('tkperf workload show FILE' explains it).",
+        help=f"Tests to run: {choices}; {ALL_TESTS}: every test of the profile; FILE: your own workload "
+        "('tkperf workload').",
     )
 
 

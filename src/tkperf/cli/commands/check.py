@@ -20,7 +20,20 @@ if TYPE_CHECKING:
     from tkperf.page.page import ReportView
 
 
-@click.command(cls=Command)
+_MORE = """A claim passes only if it is met, its run has ended and is not damaged, and its value is not from rounds that
+missed steady state; otherwise it is not judged. Files of one run count once. Margins are also given in standard
+uncertainties (sigma), with a note where the limit lies within the uncertainty (95 %).
+
+Further keys of a claim: at_most instead of at_least; section; direction (all, read, write); and, for workloads of one
+mix and block size, access, zones, compressible_percent, region, offered_iops, arrival, jobs, io_depth. not_found = true
+claims that the course of a test has no such value, as of spikes.
+
+[[quantiles]] has test, read_percent, block_size and within_us = { "99" = 500, "99.9" = 900 }: 99 % of the I/Os
+complete within 500 us, 99.9 % within 900 us.
+"""
+
+
+@click.command(cls=Command, epilog=_MORE)
 @click.argument(
     "run_files",
     nargs=-1,
@@ -50,16 +63,10 @@ def check(
 ) -> None:
     """Check the claims in CLAIMS_FILE against RUN_FILES: met, not met, or not measured.
 
-    The answer comes first. Several runs make a matrix of runs and claims: 23 of 24 pass; S4510-17 fails 3 claims. A claim
-    passes only if it is met, its run is not under way and not damaged, and its value is not of rounds that missed steady
-    state; otherwise it is not judged. A batch, NAME.batch, counts as its runs. Files of one run count once. Ends with 0 if all pass, with 1 if not, with 2 if nothing
-    could be checked. Margins are also given in standard uncertainties (sigma), and it says where the limit lies within the
-    uncertainty (95 %). A claim may also
-    have at_most instead of at_least, section, direction (all, read, write), and the keys that separate workloads of
-    one mix and block size apart: access, zones, compressible_percent, region, offered_iops, arrival, jobs, io_depth;
-    not_found = true claims that the course of a test has no such value, as of spikes. [[quantiles]] has test, read_percent,
-    block_size and within_us = { "99" = 500, "99.9" = 900 }: 99 % of the I/Os complete within 500 us, 99.9 % within 900 us.
-    For a wrong metric or key tkperf lists those that exist.
+    Several runs make a matrix of runs and claims. A batch, NAME.batch, counts as its runs. For a wrong metric or key
+    tkperf lists those that exist.
+
+    Exit code: 0 if all claims pass, 1 if not, 2 if nothing could be checked.
 
     \b
     Examples:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tkperf.cli.calling import Command
+from tkperf.cli.calling import Command, HeadedOption, Heading
 from tkperf.cli.kinds import RUN_FILE, InputFile
 from tkperf.cli.options import FACT, FACT_FILE, json_option, output_file, output_folder
 from tkperf.cli.streams import complain
@@ -28,38 +28,52 @@ if TYPE_CHECKING:
 @click.argument("run_file", type=RUN_FILE)
 @output_file(
     "html",
-    "The HTML file; by default next to the run file, if nothing else is asked for.",
+    "The HTML file. Default: next to the run file, unless you name another output.",
     "-o",
     "--output",
 )
-@output_file("pdf", "For print, with the PTS's page header.")
+@output_file("pdf", "A PDF for print, with the page header of the PTS.")
 @click.option(
     "--claims",
     "claims_file",
+    cls=HeadedOption,
+    heading=Heading.CONTENT,
     type=InputFile(".toml"),
     metavar="FILE",
-    help="Claims to check, as tkperf check does; a section of the HTML and PDF.",
+    help="Add a section with these claims, as 'tkperf check' checks them.",
 )
 @click.option(
     "--histogram",
     "histograms",
+    cls=HeadedOption,
+    heading=Heading.CONTENT,
     multiple=True,
     metavar="NAME:PART",
-    help="Histogram of a chosen part, in the HTML and PDF; may be repeated. NAME is a test, a section, a "
+    help="Add the histogram of a part to the HTML and PDF; may be repeated. NAME is a test, a section, a "
     "workload, or several of these with commas; PART a round (28), rounds (3-7), seconds (12-40s) "
     "or a level (70000iops).",
 )
-@click.option("--fact", "facts", **FACT)
-@click.option("--fact-file", **FACT_FILE)
+@click.option("--fact", "facts", cls=HeadedOption, heading=Heading.CONTENT, **FACT)
+@click.option("--fact-file", cls=HeadedOption, heading=Heading.CONTENT, **FACT_FILE)
 @output_folder("csv", "Tables as CSV: cells, rounds, slices, verdicts, histograms, every second.")
-@output_folder("parquet", "The same tables as Parquet.")
-@output_file("json", "As tkperf show --json.")
-@output_file("xml", "TKperf's format, for tkperf-cmp.")
-@output_file("markdown", "For wikis and mails.")
-@output_file("openmetrics", "Every second with its time, for Prometheus and Grafana.")
-@output_file("line-protocol", "The same for InfluxDB and others.")
-@output_file("junit", "Of a batch: its drives and their claims as JUnit XML, for CI systems.")
-@output_file("mail", "Of a batch: its results as at most twelve lines of text.")
+@output_folder("parquet", "The tables of --csv as Parquet.", heading=Heading.FORMATS)
+@output_file("json", "The results, as of 'tkperf show --json'.")
+@output_file("xml", "TKperf's format, for tkperf-cmp.", heading=Heading.FORMATS)
+@output_file("markdown", "Markdown for wikis and mails.")
+@output_file(
+    "openmetrics",
+    "Every second with its time, for Prometheus and Grafana.",
+    heading=Heading.FORMATS,
+)
+@output_file("line-protocol", "The same for InfluxDB and others.", heading=Heading.FORMATS)
+@output_file(
+    "junit",
+    "Of a batch: its drives and their claims as JUnit XML, for CI systems.",
+    heading=Heading.FORMATS,
+)
+@output_file(
+    "mail", "Of a batch: its results as at most twelve lines of text.", heading=Heading.FORMATS
+)
 def report(
     run_file: Path,
     html_file: Path | None,
@@ -87,9 +101,7 @@ def report(
     Examples:
       tkperf report D3-S4510.tkperf                          writes D3-S4510.html
       tkperf report D3-S4510.tkperf --pdf D3-S4510.pdf -o D3-S4510.html
-      tkperf report D3-S4510.tkperf --csv tables --xml D3-S4510.xml
-      tkperf report D3-S4510.tkperf -o /srv/www/d3.html --json d3.json
-      tkperf report D3-S4510.tkperf --markdown - | wl-copy   - is stdout
+      tkperf report D3-S4510.tkperf --csv tables --json -    - is stdout
       tkperf report D3-S4510.tkperf --histogram "lat, 0/100 4k: 3"
       tkperf report D3-S4510.tkperf --histogram "Demand 100/0: 70000iops"
       tkperf report rack7.batch --pdf rack7.pdf --mail -

@@ -17,6 +17,7 @@ from tkperf.cli.options import (
     SIZE,
     TRUST,
     SuiteCommand,
+    common,
     on_target,
     profile_option,
     tests_option,
@@ -25,9 +26,9 @@ from tkperf.model.choices import DEFAULT_PROFILES, HDD_PROFILES
 
 _SSD_FLAGS = ("-ssdt", "--ssd-type", "--test")
 _RAID = (
-    on_target(
+    common(
         "-c", "--config", "raid", required=True, metavar="FILE", type=InputFile(".json"),
-        help="raid.json: devices, raidlevel, type (sw_mdadm or hw_lsi), stripsize ...",
+        help="Members, level and type of the set, as below.",
     ),
     on_target("--remove-set", is_flag=True, help="Remove the set again after the run."),
 )  # fmt: skip
@@ -50,15 +51,15 @@ def _run(suite: str, options: dict[str, object]) -> None:
 def ssd(**options: object) -> None:
     """Run the SSD tests on DEVICE and keep everything in NAME.tkperf. DEVICE is erased.
 
-    DEVICE is a block device, a regular file (created with --size) or sim:PRESET, a simulated
-    drive (sim:sata-ssd, sim:nvme-4kn, sim:client-tlc, sim:unsteady ...) to rehearse with.
+    DEVICE is a block device, a file (created with --size), or a simulated drive to rehearse with:
+    sim:sata-ssd, sim:nvme-4kn, sim:client-tlc, sim:unsteady ...
 
     \b
     Examples:
       tkperf ssd look ./scratch.img --size 1GiB --profile quick
-      tkperf ssd D3-S4510 /dev/sdb -nj 4 -iod 32 -rfb
-      tkperf ssd D7-P5520 /dev/nvme1n1 -ssdt iops writesat --auto-demand
-      tkperf ssd D3-S4510-lat /dev/sdb -ssdt lat --output results/
+      tkperf ssd D7-P5520 /dev/nvme1n1 --detach
+      tkperf ssd D3-S4510 /dev/sdb -nj 4 -iod 32
+      tkperf ssd D3-S4510-lat /dev/sdb -ssdt lat writesat --output results/
       tkperf ssd nightly /dev/sdb --yes-destroy PHYH850500YA960L --progress plain
     """
     _run("ssd", options)
@@ -95,24 +96,25 @@ def hdd(**options: object) -> None:
         profile_option(DEFAULT_PROFILES["raid"]),
         *DEMAND, AUTO_DEMAND, *LOAD, *PURGE, *TRUST, *CONSENT, *OUTLOOK, *RESULT,
     ],
-)  # fmt: skip
-def raid(**options: object) -> None:
-    """Make a RAID set of whole drives and run the SSD tests on it. All its members are erased.
-
-    DEVICE is the set's node: one to be made for sw_mdadm (/dev/md0), the one the virtual drive
-    gets for hw_lsi (/dev/sdX). For each test the members are purged in parallel, the set is made
-    again and measured when its resync is done. Preconditioning comes before the set is made for
-    sw_mdadm, and on the set for hw_lsi. Keys missing in raid.json have TKperf's defaults.
-
-    \b
+    epilog="""\b
     raid.json:
       {"devices": ["/dev/sdb", "/dev/sdc", "/dev/sdd"], "raidlevel": 5, "type": "sw_mdadm"}
       {"devices": ["252:0", "252:1"], "raidlevel": 1, "type": "hw_lsi",
        "readpolicy": "nora", "writepolicy": "wt", "stripsize": "256"}
 
+    Keys missing in raid.json have TKperf's defaults. tkperf preconditions the members of sw_mdadm before it makes the
+    set, and the set itself for hw_lsi.
+    """,
+)  # fmt: skip
+def raid(**options: object) -> None:
+    """Make a RAID set of whole drives and run the SSD tests on it. All its members are erased.
+
+    DEVICE is the set's node: /dev/md0 for sw_mdadm, the /dev/sdX of the virtual drive for hw_lsi.
+    Each test purges the members in parallel, makes the set again and waits for its resync.
+
     \b
     Examples:
       tkperf raid R5 /dev/md0 -c raid.json -nj 4 -iod 32
-      tkperf raid R1 /dev/md0 -c raid.json -ssdt iops --yes-destroy SERIAL1,SERIAL2 --remove-set
+      tkperf raid R1 /dev/md0 -c raid.json -ssdt iops --yes-destroy SERIAL1,SERIAL2
     """
     _run("raid", options)
