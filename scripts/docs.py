@@ -107,7 +107,6 @@ def gather(source: Path) -> None:
     for page in source.rglob("*.md"):
         page.write_text(_without_ways_out(page, source), encoding="utf-8")
     reference = source / "reference"
-    reference.mkdir()
     (reference / "commands.md").write_text("\n".join(commands()), encoding="utf-8")
     (reference / "tests.md").write_text("\n".join(tests()), encoding="utf-8")
     (reference / "python.md").write_text(PYTHON, encoding="utf-8")

@@ -39,8 +39,8 @@ from tkperf.procedures.plan import section_names
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.rows import parse_plan
 
-PAGE = Path(__file__).parents[2] / "docs/reports.md"
-HEADING = "### Charts of each test\n"
+PAGE = Path(__file__).parents[2] / "docs/reference/charts.md"
+HEADING = "# Charts of each test\n"
 PROFILES = ("quick", "pts-2.0")
 
 

@@ -365,40 +365,17 @@ def numbers(name: str) -> dict[str, str]:
     }
 
 
-def test_the_page_on_method_has_every_number_of_every_profile() -> None:
-    """Key for key, as the profiles have them: a number changed without its source does not pass."""
-    whole, differing = (
-        table for table in tables_of("method.md") if table[0][:2] == ["key", "`pts-e-1.1`"]
-    )
-    named: list[str] = []
-    for table in (whole, differing):
-        names = [cell.strip("`") for cell in table[0][1:-1]]
-        written = {row[0].strip("`"): row[1:-1] for row in table[1:]}
-        of = [numbers(name) for name in names]
-        found = {
-            key: [each.get(key, "-") for each in of]
-            for key in dict.fromkeys(k for n in of for k in n)
-        }
-        if table is differing:
-            # A test that a profile does not have differs in nothing.
-            has = [{key.partition(".")[0] for key in each} for each in of]
-            found = {
-                key: values
-                for key, values in found.items()
-                if {
-                    value
-                    for value, keys in zip(values, has, strict=True)
-                    if key.partition(".")[0] in keys
-                }
-                != {values[0]}
-            }
-        assert written == found
-        named += names
-    assert set(named) == set(built_in_profiles())
+def test_the_page_on_method_has_a_source_of_every_table_of_every_profile() -> None:
+    """The table that names the sources has a row for each table of a profile, and no other."""
+    (sources,) = (table for table in tables_of("method.md") if table[0][0] == "table")
+    named = {name.strip("` ") for row in sources[1:] for name in row[0].split(",")}
+    assert named == {key.partition(".")[0] for name in built_in_profiles() for key in numbers(name)}
 
 
 def render_keys() -> str:
-    """The part of the page on profiles that follows from the tables."""
+    """The part of the reference of profiles that follows from the code: each table, its keys and its numbers."""
+    profiles = built_in_profiles()
+    known = {name: numbers(name) for name in profiles}
     lines = []
     for table in dict.fromkeys((*SHARED_TABLES, *(each for test in TESTS for each in test.tables))):
         of = [
@@ -406,28 +383,39 @@ def render_keys() -> str:
             for test in TESTS
             if table in test.tables
         ]
-        lines += [f"### [{table.key}]", "", f"Of {' and '.join(of)}." if of else "Shared.", ""]
-        lines += ["| key | values | meaning |", "|---|---|---|"]
-        lines += [
-            f"| `{key.name}` | {key.values} | {key.meaning} |"
-            for key in explain_keys(table)
-            if key.name != "source"
+        keys = [key for key in explain_keys(table) if key.name != "source"]
+        has = [
+            name
+            for name in profiles
+            if any(f"{table.key}.{key.name}" in known[name] for key in keys)
         ]
+        used_by = f"Used by {' and '.join(of)}." if of else "Used by all tests."
+        lines += [f"## [{table.key}]", "", used_by, ""]
+        lines += ["| key | values | meaning |", "|---|---|---|"]
+        lines += [f"| `{key.name}` | {key.values} | {key.meaning} |" for key in keys]
+        lines += ["", f"| key | {' | '.join(f'`{name}`' for name in has)} |"]
+        lines += ["|---" * (len(has) + 1) + "|"]
+        for key in keys:
+            values = [known[name].get(f"{table.key}.{key.name}", "-") for name in has]
+            lines += [f"| `{key.name}` | {' | '.join(values)} |"]
         lines += [""]
     return "\n".join(lines[:-1]) + "\n"
 
 
-def test_the_page_on_profiles_has_every_key_with_its_meaning() -> None:
-    """Key for key, as the tables have them, and each profile.
+def test_the_reference_of_profiles_has_every_key_and_number() -> None:
+    """Key for key and number for number, as the tables have them.
 
-    TKPERF_UPDATE_GOLDEN=1 writes the keys anew.
+    TKPERF_UPDATE_GOLDEN=1 writes them anew.
     """
-    page = Path(__file__).parents[2] / "docs/profiles.md"
-    before, heading, keys = page.read_text("utf-8").partition("### [")
+    page = Path(__file__).parents[2] / "docs/reference/profiles.md"
+    before, heading, keys = page.read_text("utf-8").partition("## [")
     if os.environ.get("TKPERF_UPDATE_GOLDEN"):
         page.write_text(before + render_keys(), encoding="utf-8")
     else:
         assert heading + keys == render_keys()
+
+
+def test_the_page_on_profiles_names_every_profile() -> None:
     named = {
         name.strip("` ") for row in tables_of("profiles.md")[0][1:] for name in row[0].split(",")
     }

@@ -38,12 +38,15 @@ class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):
     block_shares: Annotated[
         BlockShares,
         AT_LEAST_ONE,
-        means("pairs: a block size in KiB, and the % of all I/Os that have it"),
+        means("pairs of a block size, in KiB, and its share of all I/Os, in %"),
     ]
     zone_shares: Annotated[
         ZoneShares,
         AT_LEAST_ONE,
-        means("pairs: the % of accesses, and the % of the range that they fall into, in its order"),
+        means(
+            "pairs of a share of the accesses and the share of the range that they "
+            "address, in % and in the order of addresses"
+        ),
     ]
 
     def fault(self, profile: Profile) -> str | None:

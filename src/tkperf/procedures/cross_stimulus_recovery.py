@@ -46,13 +46,15 @@ class CrossStimulusRecoveryTable(TestTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "cross_stimulus_recovery"
 
-    slice_s: Annotated[Seconds, means("length of a slice, which is recorded by itself, in s")]
+    slice_s: Annotated[
+        Seconds, means("length of a slice (a stream is recorded slice by slice), in s")
+    ]
     jobs: Annotated[Jobs, means("thread count (TC)")]
     io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
     groups: Annotated[
         tuple[AccessGroup, ...],
         msgspec.Meta(min_length=2, max_length=MOST_VALUES),
-        means("the loads in their order, each for so many slices; access is random or sequential"),
+        means("loads in order, each for a number of slices; access is random or sequential"),
     ]
 
     def fault(self, profile: Profile) -> str | None:

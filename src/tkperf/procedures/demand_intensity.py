@@ -72,26 +72,36 @@ class DemandGridTable(SteppedTable, frozen=True, kw_only=True):
     """
 
     read_percent: Annotated[Percent, means("R/W mix of the grid, in % of reads")]
-    jobs: Annotated[ThreadCounts, means("thread counts (TC), the outer loop")]
-    io_depths: Annotated[Depths, means("queue depths of each thread (QD), the inner loop")]
+    jobs: Annotated[ThreadCounts, means("thread counts (TC); the outer loop")]
+    io_depths: Annotated[Depths, means("queue depths of each thread (QD); the inner loop")]
     tracking_jobs: Annotated[
-        Jobs, means("thread count that is judged, and that writes before the grid and its rounds")
+        Jobs,
+        means(
+            "thread count of the tracking variable, and of the writes before the "
+            "grid and its rounds"
+        ),
     ]
-    tracking_io_depth: Annotated[Depth, means("queue depth of the same")]
-    slice_s: Annotated[Seconds, means("length of a slice of streams of writes, in s")]
+    tracking_io_depth: Annotated[
+        Depth, means("queue depth of the tracking variable and of these writes")
+    ]
+    slice_s: Annotated[Seconds, means("length of each slice of a stream of writes, in s")]
     round_every_slices: Annotated[
-        Slices, means("the writes before the grid are judged by every n-th slice, from the first")
+        Slices,
+        means(
+            "steady state of the writes before the grid is judged by every "
+            "n-th slice, starting with the first"
+        ),
     ]
-    writes_before_round_s: Annotated[Seconds, means("length of the writes before a round, in s")]
+    writes_before_round_s: Annotated[Seconds, means("length of the writes before each round, in s")]
     latency_ceiling_ms: Annotated[
         float,
         msgspec.Meta(gt=0, le=1e6),
-        means("mean latency that the points Max and Mid stay below, in ms"),
+        means("upper limit of mean latency for the points Max and Mid, in ms"),
     ]
     writes_before_histogram_slices: Annotated[
-        Slices, means("slices of writes before each point's histogram run")
+        Slices, means("number of slices of writes before the histogram run of each point")
     ]
-    histogram_s: Annotated[Length, means("length of each point's histogram run, in s")]
+    histogram_s: Annotated[Length, means("length of the histogram run of each point, in s")]
 
     def fault(self, profile: Profile) -> str | None:
         if self.tracking_jobs not in self.jobs:
@@ -291,7 +301,7 @@ class DemandIntensityTable(DemandGridTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "demand_intensity"
 
-    block_size_kib: Annotated[BlockSizeKib, means("block size, the operator's choice")]
+    block_size_kib: Annotated[BlockSizeKib, means("block size, in KiB; the operator's choice")]
 
 
 def demand_intensity(profile: Profile, _active_range_bytes: int) -> Procedure:

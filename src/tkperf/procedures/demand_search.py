@@ -52,12 +52,12 @@ class DemandSearchTable(SteppedTable, frozen=True, kw_only=True):
 
     read_percent: Annotated[Percent, means("R/W mix, in % of reads")]
     block_size_kib: Annotated[BlockSizeKib, means("block size, in KiB")]
-    jobs: Annotated[ThreadCounts, means("thread counts (TC), the outer loop")]
-    io_depths: Annotated[Depths, means("queue depths of each thread (QD), the inner loop")]
+    jobs: Annotated[ThreadCounts, means("thread counts (TC); the outer loop")]
+    io_depths: Annotated[Depths, means("queue depths of each thread (QD); the inner loop")]
     within_percent: Annotated[
         float,
         msgspec.Meta(ge=0, lt=100),
-        means("greatest shortfall of the least demand below the best IOPS, in %"),
+        means("largest distance below the best IOPS at which a lower demand is still chosen, in %"),
     ]
 
 

@@ -38,12 +38,18 @@ class HardDiskTable(SteppedTable, frozen=True, kw_only=True):
     key: ClassVar[str] = "hard_disk"
 
     areas: Annotated[
-        int, msgspec.Meta(ge=1, le=MOST_AREAS), means("equal areas that the disk is cut into")
+        int,
+        msgspec.Meta(ge=1, le=MOST_AREAS),
+        means("number of equal areas into which the disk is divided"),
     ]
-    area_alignment_kib: Annotated[BlockSizeKib, means("areas begin at multiples of this")]
-    iops_read_percents: Annotated[Percents, means("R/W mixes of random steps, in % of reads")]
-    iops_block_sizes_kib: Annotated[BlockSizesKib, means("block sizes of random steps")]
-    throughput_block_sizes_kib: Annotated[BlockSizesKib, means("block sizes of sequential steps")]
+    area_alignment_kib: Annotated[
+        BlockSizeKib, means("alignment of the start of each area, in KiB")
+    ]
+    iops_read_percents: Annotated[Percents, means("R/W mixes of the random steps, in % of reads")]
+    iops_block_sizes_kib: Annotated[BlockSizesKib, means("block sizes of the random steps, in KiB")]
+    throughput_block_sizes_kib: Annotated[
+        BlockSizesKib, means("block sizes of the sequential steps, in KiB")
+    ]
 
 
 def area_plan(quantity: str, name: str) -> SectionPlan:

@@ -47,20 +47,26 @@ class HostIdleRecoveryTable(TestTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "host_idle_recovery"
 
-    block_size_kib: Annotated[BlockSizeKib, means("block size of all its writes")]
-    read_percent: Annotated[Percent, means("their R/W mix, in % of reads")]
-    slice_s: Annotated[Seconds, means("length of a slice of the stream that preconditions, in s")]
+    block_size_kib: Annotated[BlockSizeKib, means("block size of all writes, in KiB")]
+    read_percent: Annotated[Percent, means("R/W mix of all writes, in % of reads")]
+    slice_s: Annotated[Seconds, means("length of each slice of the preconditioning stream, in s")]
     round_every_slices: Annotated[
-        Slices, means("its steady state is judged by every n-th slice, from the first")
+        Slices,
+        means(
+            "steady state of the preconditioning stream is judged by every "
+            "n-th slice, starting with the first"
+        ),
     ]
-    burst_s: Annotated[Seconds, means("length of a burst, and of a slice of a baseline, in s")]
-    bursts: Annotated[Slices, means("bursts of each wait state")]
+    burst_s: Annotated[Seconds, means("length of a burst, and of each slice of a baseline, in s")]
+    bursts: Annotated[Slices, means("number of bursts in each wait state")]
     idle_s: Annotated[
         tuple[Seconds, ...],
         msgspec.Meta(min_length=1, max_length=MOST_VALUES),
-        means("no I/O for so long after each burst, in s; a wait state for each value"),
+        means("idle times after each burst, in s; each value is a wait state"),
     ]
-    baseline_slices: Annotated[Slices, means("slices of the baseline after each wait state")]
+    baseline_slices: Annotated[
+        Slices, means("number of slices in the baseline after each wait state")
+    ]
 
     def fault(self, profile: Profile) -> str | None:
         if len(self.idle_s) * (self.bursts + self.baseline_slices) > MOST_SLICES:

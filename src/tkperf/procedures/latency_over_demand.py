@@ -39,42 +39,44 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
     key: ClassVar[str] = "latency_over_demand"
 
     read_percents: Annotated[
-        Percents, means("R/W mixes, each a section, in % of reads, in this order")
+        Percents, means("R/W mixes, in % of reads and in this order; each is a section")
     ]
-    block_size_kib: Annotated[BlockSizeKib, means("block size of all its levels, in KiB")]
-    jobs: Annotated[Jobs, means("thread count (TC) of the levels")]
+    block_size_kib: Annotated[BlockSizeKib, means("block size of all levels, in KiB")]
+    jobs: Annotated[Jobs, means("thread count (TC) of all levels")]
     io_depth: Annotated[
         Depth,
-        means("queue depth of each thread (QD): jobs x io_depth I/Os at most are outstanding"),
+        means("queue depth of each thread (QD); at most jobs x io_depth I/Os are outstanding"),
     ]
     arrival: Annotated[
         Arrival,
-        means("times of the offered I/Os: linear (evenly spaced) or poisson (at random times)"),
+        means("arrival of the offered I/Os: linear (evenly spaced) or poisson (at random times)"),
     ]
     increment_iops: Annotated[
         int,
         msgspec.Meta(ge=1, le=1_000_000),
         means(
-            "IOPS offered from level to level; 2, 5, 10 ... times that for a drive that would "
-            "need more levels"
+            "increment of the offered IOPS from level to level; 2, 5, 10 ... times as "
+            "much for a drive that would need too many levels"
         ),
     ]
-    most_levels: Annotated[int, msgspec.Meta(ge=2, le=1000), means("levels of a mix, at most")]
+    most_levels: Annotated[
+        int, msgspec.Meta(ge=2, le=1000), means("maximum number of levels of a mix")
+    ]
     saturate_s: Annotated[
         Seconds,
-        means("length of the load without an offered rate that the increment is chosen by, in s"),
+        means("length of the full load that determines the increment, in s"),
     ]
     warm_up_s: Annotated[Seconds, means("length of the warm-up at each level, in s")]
-    level_s: Annotated[Seconds, means("length of what is measured of each level, in s")]
+    level_s: Annotated[Seconds, means("length of the measured part of each level, in s")]
     kept_up_percent: Annotated[
         float,
         msgspec.Meta(gt=0, le=100),
-        means("a level with less of its offered IOPS done, in %, is missed"),
+        means("share of the offered IOPS below which a level counts as missed, in %"),
     ]
     missed_levels: Annotated[
         int,
         msgspec.Meta(ge=1, le=100),
-        means("levels missed in a row that end the series of a mix"),
+        means("number of levels missed in a row that ends a mix"),
     ]
 
     def fault(self, profile: Profile) -> str | None:

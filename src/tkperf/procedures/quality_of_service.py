@@ -37,13 +37,13 @@ class QualityOfServiceTable(RandomWriteStateTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "quality_of_service"
 
-    block_size_kib: Annotated[BlockSizeKib, means("block size of all its streams, in KiB")]
-    jobs: Annotated[Jobs, means("thread count (TC) of its streams")]
+    block_size_kib: Annotated[BlockSizeKib, means("block size of all streams, in KiB")]
+    jobs: Annotated[Jobs, means("thread count (TC) of all streams")]
     io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
     rounds: Annotated[
         int,
         msgspec.Meta(ge=1, le=MOST_SLICES // 2),
-        means("rounds of each stream: a warm-up and a measured part"),
+        means("number of rounds of each stream, each with a warm-up and a measured part"),
     ]
     warm_up_s: Annotated[Seconds, means("length of the warm-up of each round, in s")]
     measured_s: Annotated[Seconds, means("length of the measured part of each round, in s")]

@@ -25,11 +25,11 @@ class RandomWriteStateTable(TestTable, frozen=True, kw_only=True):
     """Writes before a test measures, at the profile's demand; shown in slices."""
 
     precondition_block_size_kib: Annotated[
-        BlockSizeKib, means("block size of the random writes before, in KiB")
+        BlockSizeKib, means("block size of the preconditioning random writes, in KiB")
     ]
-    precondition_s: Annotated[Seconds, means("length of these random writes, in s")]
+    precondition_s: Annotated[Seconds, means("length of the preconditioning random writes, in s")]
     precondition_slice_s: Annotated[
-        Seconds, means("length of the slices that they are shown in, in s")
+        Seconds, means("length of the slices in which they are shown, in s")
     ]
 
     def fault(self, profile: Profile) -> str | None:

@@ -45,20 +45,26 @@ class ThroughputTable(SteppedTable, frozen=True, kw_only=True):
     key: ClassVar[str] = "throughput"
 
     block_sizes_kib: Annotated[
-        BlockSizesKib, means("block sizes, each with its own purge and rounds")
+        BlockSizesKib, means("block sizes, in KiB, each with its own purge and rounds")
     ]
     precondition: Annotated[bool, means("precondition the device before the rounds")]
     steady_state: Annotated[
         Literal["each", "first"],
-        means("judged for each block size, or for the first, the others doing as many rounds"),
+        means(
+            "judge steady state for each block size, or only for the first; the other "
+            "sizes then run as many rounds"
+        ),
     ]
     fill_block_size: Annotated[
         Literal["shared", "own"],
-        means("preconditioned in the block size of its table (shared), or in that of the rounds"),
+        means(
+            "block size of preconditioning: that of [preconditioning] (shared) or that "
+            "of the rounds (own)"
+        ),
     ] = "shared"
-    jobs: Annotated[Jobs | None, means("thread count (TC); default: the shared demand")] = None
+    jobs: Annotated[Jobs | None, means("thread count (TC); default: that of [demand]")] = None
     io_depth: Annotated[
-        Depth | None, means("queue depth of each thread (QD); default: the shared demand")
+        Depth | None, means("queue depth of each thread (QD); default: that of [demand]")
     ] = None
 
 

@@ -59,32 +59,34 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "write_saturation"
 
-    block_size_kib: Annotated[BlockSizeKib, means("block size of the stream")]
-    read_percent: Annotated[Percent, means("its R/W mix, in % of reads")]
-    slice_s: Annotated[Seconds, means("length of a slice, which is recorded by itself, in s")]
-    max_slices: Annotated[Slices, means("slices after which it ends")]
+    block_size_kib: Annotated[BlockSizeKib, means("block size of the stream, in KiB")]
+    read_percent: Annotated[Percent, means("R/W mix of the stream, in % of reads")]
+    slice_s: Annotated[
+        Seconds, means("length of a slice (a stream is recorded slice by slice), in s")
+    ]
+    max_slices: Annotated[Slices, means("maximum number of slices")]
     capacity_multiple: Annotated[
         float,
         msgspec.Meta(ge=1e-6, le=1e6),
-        means("amount of writes that ends it, as a multiple of the active range"),
+        means("amount of writes at which the stream ends, as a multiple of the active range"),
     ]
     round_every_slices: Annotated[
         int,
         msgspec.Meta(ge=0, le=MOST_SLICES),
-        means("steady state is judged by every n-th slice, from the first; 0: no such rule"),
+        means("judge steady state by every n-th slice, starting with the first; 0: never"),
     ]
     access: Annotated[Access, means("order of addresses; default: random")] = Access.RANDOM
     histogram_s: Annotated[
         float,
         msgspec.Meta(ge=0, le=LONGEST_S),
-        means("length of the histogram run afterwards, in s; default: 0, none"),
+        means("length of the histogram run after the stream, in s; default: 0, no such run"),
     ] = 0
     histogram_jobs: Annotated[
-        Jobs | None, means("its thread count (TC); default: that of the stream")
+        Jobs | None, means("thread count (TC) of the histogram run; default: that of the stream")
     ] = None
     histogram_io_depth: Annotated[
         Depth | None,
-        means("its queue depth of each thread (QD); default: that of the stream"),
+        means("queue depth of each thread (QD) of the histogram run; default: that of the stream"),
     ] = None
 
     def fault(self, profile: Profile) -> str | None:

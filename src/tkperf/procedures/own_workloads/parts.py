@@ -41,9 +41,7 @@ MOST_IOPS = 1e9
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=64)]
 LONGEST_TITLE = 120
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TITLE)]
-Section = Annotated[
-    Title, means("heading of its results in every report; no two phases have the same")
-]
+Section = Annotated[Title, means("heading of the results in every report; unique within the file")]
 LONGEST_LOAD_NAME = 64
 LoadName = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_LOAD_NAME)]
 TrackedQuantity = Literal["iops", "megabytes_per_s", "latency_mean_us"]
@@ -63,47 +61,55 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
     access: Annotated[Access, means("order of the addresses")]
     read_percent: Annotated[Percent, means("R/W mix, in % of reads")]
     block_size_kib: Annotated[
-        BlockSizeKib | None, means("block size, in KiB; default: that of block_shares")
+        BlockSizeKib | None, means("block size, in KiB; default: the sizes of block_shares")
     ] = None
     block_shares: Annotated[
         BlockShares,
         AT_MOST,
-        means("pairs: a block size in KiB, and the % of all I/Os that have it, 100 together"),
+        means("pairs of a block size, in KiB, and its share of all I/Os, in %, 100 together"),
     ] = ()
     zone_shares: Annotated[
         ZoneShares,
         AT_MOST,
         means(
-            "for random access, pairs: the % of accesses, and the % of the range that they fall "
-            "into, in its order; default: evenly spread"
+            "for random access: pairs of a share of the accesses and the share of the "
+            "range that they address, in % and in the order of addresses; default: "
+            "evenly spread"
         ),
     ] = ()
-    jobs: Annotated[Jobs | None, means("thread count (TC); default: the profile's, or -nj")] = None
+    jobs: Annotated[
+        Jobs | None, means("thread count (TC); default: -nj, else that of the profile")
+    ] = None
     io_depth: Annotated[
-        Depth | None, means("queue depth of each thread (QD); default: the profile's, or -iod")
+        Depth | None,
+        means("queue depth of each thread (QD); default: -iod, else that of the profile"),
     ] = None
     offered_iops: Annotated[
         Annotated[float, msgspec.Meta(gt=0, le=MOST_IOPS)] | None,
         means(
-            "I/Os per second, offered by all threads together; default: as fast as the device "
-            "answers"
+            "I/Os per second that all threads together offer; default: as fast as the "
+            "device answers"
         ),
     ] = None
     arrival: Annotated[
-        Arrival, means("times of issue: linear (evenly spaced) or poisson (at random times)")
+        Arrival,
+        means("arrival of the offered I/Os: linear (evenly spaced) or poisson (at random times)"),
     ] = Arrival.LINEAR
     compressible_percent: Annotated[
-        Percent, means("share of the data written that a drive's compression could save, in %")
+        Percent, means("share of the written data that compression in the drive could save, in %")
     ] = 0
     range_begin_percent: Annotated[
         float,
         msgspec.Meta(ge=0, lt=100),
-        means("begin within the active range, in %, rounded down to 1 MiB"),
+        means("start of the load's range within the active range, in %, rounded down to 1 MiB"),
     ] = 0
     range_end_percent: Annotated[
         float,
         msgspec.Meta(gt=0, le=100),
-        means("end within the active range, in %, rounded down to 1 MiB unless 100"),
+        means(
+            "end of the load's range within the active range, in %, rounded down to 1 "
+            "MiB unless it is 100"
+        ),
     ] = 100
 
     @property
@@ -122,25 +128,28 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
 class Loop(_Part, frozen=True, kw_only=True):
     """A key of the loads of a phase that takes one value after the other."""
 
-    key: Annotated[LoopKey, means("the key of the loads")]
+    key: Annotated[LoopKey, means("key of the loads that the loop sets")]
     values: Annotated[
         tuple[float, ...],
         msgspec.Meta(min_length=1, max_length=MOST_VALUES),
-        means("its values, in this order"),
+        means("values of the key, in this order"),
     ]
 
 
 class OwnTracked(_Part, frozen=True, kw_only=True, omit_defaults=True):
     """A tracking variable: the quantity that has to be steady, and its step."""
 
-    quantity: Annotated[TrackedQuantity, means("the tracked quantity")]
-    load: Annotated[LoadName | None, means("its load; default: the only one of the phase")] = None
+    quantity: Annotated[TrackedQuantity, means("quantity that must be steady")]
+    load: Annotated[
+        LoadName | None,
+        means("load to which the quantity belongs; default: the only one of the phase"),
+    ] = None
     at: Annotated[
         dict[str, float],
         msgspec.Meta(max_length=MOST_LOOPS),
         means(
-            "the value of each loop's key, as { block_size_kib = 4 }; default: none, which is "
-            "right without loops"
+            "value of each loop's key, such as { block_size_kib = 4 }; default: none, "
+            "for a phase without loops"
         ),
     ] = {}
 
@@ -150,25 +159,28 @@ class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     window_rounds: Annotated[
         Annotated[int, msgspec.Meta(ge=2, le=100)] | None,
-        means("rounds of a window; default: the profile's"),
+        means("number of rounds in a window; default: that of the profile"),
     ] = None
     max_data_excursion_percent: Annotated[
         Excursion | None,
         means(
-            "greatest minus least value of a window, in % of its average, at most; default: the "
-            "profile's"
+            "largest range (maximum minus minimum) of a steady window, in % of its "
+            "average; default: that of the profile"
         ),
     ] = None
     max_slope_excursion_percent: Annotated[
         Excursion | None,
         means(
-            "rise or fall of the best linear fit, in % of the average, at most; default: the "
-            "profile's"
+            "largest rise or fall of the best linear fit over a steady window, in % of "
+            "its average; default: that of the profile"
         ),
     ] = None
     max_rounds: Annotated[
         Rounds | None,
-        means("rounds after which a phase ends, steady or not; default: the profile's"),
+        means(
+            "maximum number of rounds; the phase then ends, steady or not; default: "
+            "that of the profile"
+        ),
     ] = None
 
     def filled_from(self, profile_rule: SteadyStateTable) -> SteadyStateTable:
@@ -190,17 +202,20 @@ class FillPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field=
 
     load: Annotated[
         LoadName | None,
-        means("sequential writes of one block size; default: the profile's preconditioning"),
+        means(
+            "load of sequential writes of one block size; default: the preconditioning "
+            "of the profile"
+        ),
     ] = None
     passes: Annotated[
-        Passes | None, means("number of times that every byte is written; default: the profile's")
+        Passes | None, means("number of passes over the whole range; default: that of the profile")
     ] = None
 
 
 class IdlePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="idle"):
     """Deliberate pause without I/O."""
 
-    idle_s: Annotated[Seconds, means("length, in s, from the end of the last I/O")]
+    idle_s: Annotated[Seconds, means("length of the pause, in s, from the end of the last I/O")]
 
 
 class RoundsPhase(
@@ -212,29 +227,32 @@ class RoundsPhase(
     loads: Annotated[
         tuple[LoadName, ...],
         msgspec.Meta(min_length=1, max_length=MOST_VALUES),
-        means("a step for each, in this order: the innermost loop"),
+        means("loads of a round, a step each, in this order; the innermost loop"),
     ]
     loops: Annotated[
         tuple[Loop, ...],
         msgspec.Meta(max_length=MOST_LOOPS),
-        means("the first is the outermost; every combination is a step"),
+        means(
+            "loops over keys of the loads; the first is the outermost, and every "
+            "combination is a step"
+        ),
     ] = ()
     step_s: Annotated[Seconds, means("length of each step, in s")]
     tracked: Annotated[
         tuple[OwnTracked, ...],
         msgspec.Meta(max_length=8),
         means(
-            "variables that end the phase once they are steady in one window; default: none, "
-            "rounds ends it"
+            "variables that end the phase when all are steady in one window; default: "
+            "none, and rounds ends the phase"
         ),
     ] = ()
     rounds: Annotated[
-        Rounds | None, means("number of rounds; default: as many as steady state takes")
+        Rounds | None, means("number of rounds; default: as many as steady state needs")
     ] = None
     warm_up_rounds: Annotated[
         int,
         msgspec.Meta(ge=0, le=MOST_ROUNDS),
-        means("rounds before the first, measured and kept apart"),
+        means("number of warm-up rounds before the first round; their results are kept apart"),
     ] = 0
     idle_s: Annotated[Seconds | None, means("idle time before each round, in s; default: none")] = (
         None
@@ -247,25 +265,32 @@ class StreamPhase(
     """One load without interruption, recorded in slices, until the first of its ends."""
 
     section: Section
-    load: Annotated[LoadName, means("its load")]
-    slice_s: Annotated[Seconds, means("length of a slice, which is recorded by itself, in s")]
-    longest_s: Annotated[Seconds, means("longest time, in s, without the warm-up")]
+    load: Annotated[LoadName, means("load of the stream")]
+    slice_s: Annotated[
+        Seconds, means("length of a slice (a stream is recorded slice by slice), in s")
+    ]
+    longest_s: Annotated[Seconds, means("maximum length of the stream, in s, without the warm-up")]
     tracked: Annotated[
         TrackedQuantity | None,
-        means("quantity that ends the phase once it is steady; default: none"),
+        means("quantity that ends the phase when it is steady; default: none"),
     ] = None
     judged_every_s: Annotated[
         Seconds | None,
-        means("interval of the judged slices, from the first, in s; default: each slice"),
+        means(
+            "interval between judged slices, starting with the first, in s; default: "
+            "every slice is judged"
+        ),
     ] = None
     written_multiple: Annotated[
         Annotated[float, msgspec.Meta(ge=1e-6, le=1e6)] | None,
         means(
-            "amount of writes that ends it, as a multiple of the active range; default: no limit"
+            "amount of writes at which the stream ends, as a multiple of the active "
+            "range; default: no limit"
         ),
     ] = None
     warm_up_s: Annotated[
-        Seconds | None, means("first part, measured and kept apart, in s; default: none")
+        Seconds | None,
+        means("length of a warm-up whose results are kept apart, in s; default: none"),
     ] = None
 
     @property

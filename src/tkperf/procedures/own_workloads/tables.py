@@ -53,20 +53,20 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
 
     source: Source = "a workload file"
     format: Annotated[Literal[1], means("version of this format")]
-    name: Annotated[Name, means("name of the test, for --test, claims and comparisons")]
+    name: Annotated[Name, means("name of the test in --test, claims and comparisons")]
     title: Annotated[Title, means("title of the test in reports")]
     steady_state: Annotated[
-        OwnSteadyState, means("the rule for steady state; default: the profile's")
+        OwnSteadyState, means("rule for steady state; default: that of the profile")
     ] = OwnSteadyState()
     loads: Annotated[
         dict[LoadName, Load],
         msgspec.Meta(min_length=1, max_length=MOST_VALUES),
-        means("tables [loads.NAME], which phases name"),
+        means("tables [loads.NAME]; phases refer to them by name"),
     ]
     phases: Annotated[
         tuple[OwnPhase, ...],
         msgspec.Meta(min_length=1, max_length=MOST_PHASES),
-        means("tables [[phases]] in the order of the test, each with its kind"),
+        means("tables [[phases]] in the order of the test; each has a kind"),
     ]
 
     def fault(self, profile: Profile) -> str | None:

@@ -52,7 +52,7 @@ def means(text: str) -> msgspec.Meta:
     return msgspec.Meta(description=text)
 
 
-Source = Annotated[str, msgspec.Meta(min_length=1), means("source of the numbers of the table")]
+Source = Annotated[str, msgspec.Meta(min_length=1), means("source of the numbers in this table")]
 
 
 class ProfileTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -72,21 +72,23 @@ class SteadyStateTable(ProfileTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "steady_state"
 
-    window_rounds: Annotated[
-        int, msgspec.Meta(ge=2, le=100), means("rounds of a window, the last ones")
-    ]
+    window_rounds: Annotated[int, msgspec.Meta(ge=2, le=100), means("number of rounds in a window")]
     max_data_excursion_percent: Annotated[
-        Excursion, means("greatest minus least value of a window, in % of its average, at most")
+        Excursion,
+        means("largest range (maximum minus minimum) of a steady window, in % of its average"),
     ]
     max_slope_excursion_percent: Annotated[
-        Excursion, means("rise or fall of the best linear fit, in % of the average, at most")
+        Excursion,
+        means(
+            "largest rise or fall of the best linear fit over a steady window, in % of its average"
+        ),
     ]
-    max_rounds: Annotated[Rounds, means("rounds after which a test ends, steady or not")]
+    max_rounds: Annotated[
+        Rounds, means("maximum number of rounds; the test then ends, steady or not")
+    ]
     accept_disturbed: Annotated[
         bool,
-        means(
-            "allow a steady window with tracked values that something other than the device influenced"
-        ),
+        means("accept windows with tracked values that something other than the device influenced"),
     ] = False
 
     def fault(self, profile: Profile) -> str | None:
@@ -115,7 +117,11 @@ class DemandTable(ProfileTable, frozen=True, kw_only=True):
     jobs: Annotated[Jobs, means("thread count (TC)")]
     io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
     searched: Annotated[
-        bool, means("a search finds both first; these are only for its preconditioning")
+        bool,
+        means(
+            "find jobs and io_depth by a search first; the values above then "
+            "apply only to its preconditioning"
+        ),
     ] = False
 
 
@@ -125,16 +131,18 @@ class ActiveRangeTable(ProfileTable, frozen=True, kw_only=True):
     key: ClassVar[str] = "active_range"
 
     length: Annotated[
-        str, means("part of the device that tests may use, from its start: 75%, or 16GiB")
+        str,
+        means("part of the device that tests may use, from its start: 75% or 16GiB, for example"),
     ]
     amount: Annotated[
-        str | None, means("amount of it that they use, e.g. 16GiB; default: all of it")
+        str | None, means("amount of that part that tests use, such as 16GiB; default: all of it")
     ] = None
     segments: Annotated[
         int,
         msgspec.Meta(ge=1, le=MOST_SEGMENTS),
         means(
-            "equal pieces at random places, none touching another, that the amount is spread over"
+            "number of equal segments that share the amount; they lie at random places "
+            "without touching each other"
         ),
     ] = 1
 
@@ -167,13 +175,15 @@ class PreconditioningTable(ProfileTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "preconditioning"
 
-    block_size_kib: Annotated[BlockSizeKib, means("block size of these writes")]
-    passes: Annotated[Passes, means("number of times that every byte of the range is written")]
+    block_size_kib: Annotated[
+        BlockSizeKib, means("block size of the preconditioning writes, in KiB")
+    ]
+    passes: Annotated[Passes, means("number of passes over the whole range")]
     length: Annotated[
         str | None,
         means(
-            "the range, from the start of the device: 80%, or 16GiB; default: the active range, "
-            "or all that its segments may lie in"
+            "range to precondition, from the start of the device, such as 80% or 16GiB; "
+            "default: the active range, or the whole range in which its segments may lie"
         ),
     ] = None
 
