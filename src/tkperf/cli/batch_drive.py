@@ -26,7 +26,7 @@ from tkperf.device.identity import DeviceIdentity
 from tkperf.engine.fio_setup import read_bytes_per_s
 from tkperf.model.batch import BatchPlace
 from tkperf.model.errors import DeviceError, ExitCode, RefusedError, TkperfError, reason_of
-from tkperf.pipeline.batch.book import AGAIN, DriveEnded, append_end, now_utc
+from tkperf.pipeline.batch.book import DriveEnded, append_end, now_utc
 from tkperf.pipeline.batch.protocol import (
     Begun,
     Channel,
@@ -37,7 +37,7 @@ from tkperf.pipeline.batch.protocol import (
     ReadsDone,
     Repeatable,
 )
-from tkperf.pipeline.batch.request import BatchDrive
+from tkperf.pipeline.batch.request import AGAIN, BatchDrive
 from tkperf.pipeline.batch.showing import short, show_drive
 from tkperf.pipeline.consent import Consent, Question
 from tkperf.pipeline.disclosure import RunTitle

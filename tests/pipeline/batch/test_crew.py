@@ -13,6 +13,7 @@ from tkperf.pipeline.batch.crew import Crew
 from tkperf.pipeline.batch.protocol import Channel
 
 
+@pytest.mark.usefixtures("plain_fork")
 def test_a_drive_s_process_that_fails_at_once_ends_there(tmp_path: Path) -> None:
     def work(number: int, channel: Channel) -> NoReturn:
         raise OSError(errno.EMFILE, "too many")

@@ -11,7 +11,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ from tkperf.model.errors import ExitCode, RunFileError, UsageError, reason_of
 from tkperf.model.input_files import read_input
 from tkperf.model.record import RunStatus
 from tkperf.model.version import __version__
-from tkperf.pipeline.batch.request import BatchRequest
+from tkperf.pipeline.batch.request import AGAIN, BatchRequest
 from tkperf.pipeline.following import outline_first
 from tkperf.runfile.writers import (
     FileStamp,
@@ -40,7 +40,6 @@ from tkperf.runfile.writers import (
 )
 
 FORMAT = 1
-AGAIN = "-alone"
 MOST_BYTES = 64 << 20
 _MODE = 0o600
 # starttime in proc(5), after pid and name.
@@ -188,6 +187,14 @@ class Book:
         size_bytes = min(os.fstat(self._descriptor).st_size, MOST_BYTES)
         return _read(self.path, os.pread(self._descriptor, size_bytes, 0))
 
+    def read_state(self) -> BatchState:
+        """Return the state of the batch by this very file, as if this process had ended.
+
+        Raises:
+            RunFileError: it is no book, or of a later tkperf.
+        """
+        return _read_twice(lambda: _find_states(self.path, self.read()))
+
     def discard(self) -> None:
         """Remove the book of a batch in which nothing has begun."""
         with suppress(OSError):
@@ -309,21 +316,28 @@ def read_batch(path: Path) -> BatchState:
     Raises:
         RunFileError: the book cannot be read.
     """
-    state = _read_state(path)
+
+    def read() -> BatchState:
+        log = read_log(path)
+        supervisor = None
+        with suppress(OSError):
+            writer = find_writer(path)
+            supervisor = None if writer is None else (writer.pid or 0)
+        return _find_states(path, log, supervisor)
+
+    return _read_twice(read)
+
+
+def _read_twice(read: Callable[[], BatchState]) -> BatchState:
+    """Read once more if a process has gone: it notes its end before it goes, maybe after the book was read."""
+    state = read()
     if any(drive.stage is DriveStage.KILLED for drive in state.drives):
-        # A process notes its end before it goes, maybe after the book was read.
-        return _read_state(path)
+        return read()
     return state
 
 
-def _read_state(path: Path) -> BatchState:
-    log = read_log(path)
-    request = log.begun.request
-    supervisor = None
-    with suppress(OSError):
-        writer = find_writer(path)
-        supervisor = None if writer is None else (writer.pid or 0)
-    shown = log.shown
+def _find_states(path: Path, log: BatchLog, supervisor: int | None = None) -> BatchState:
+    request, shown = log.begun.request, log.shown
     drives = tuple(
         _find_state(
             log,

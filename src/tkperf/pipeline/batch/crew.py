@@ -6,15 +6,26 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
 import msgspec
 
+from tkperf.analysis.batch import find_gravity
 from tkperf.model.batch import DriveShown
-from tkperf.model.errors import ExitCode, RefusedError, reason_of
+from tkperf.model.errors import (
+    DeviceError,
+    EngineError,
+    ExitCode,
+    Interrupted,
+    RefusedError,
+    RunFileError,
+    TkperfError,
+    UsageError,
+    reason_of,
+)
 from tkperf.model.units import format_count
 from tkperf.pipeline.batch.protocol import (
     Begun,
@@ -27,12 +38,17 @@ from tkperf.pipeline.batch.protocol import (
     Repeatable,
     make_channels,
 )
+from tkperf.pipeline.batch.request import BatchRequest
 from tkperf.system.process import fork_early
 
 # Longest look at a drive before consent: a drive may have to wake up, and a purge left behind to be cleared.
 LOOK_LIMIT_S = 180.0
 # After the end of a channel its process is at its end, too.
 _LAST_MOMENT_S = 10.0
+_KINDS: Mapping[int, type[TkperfError]] = {
+    kind.exit_code: kind
+    for kind in (UsageError, RefusedError, DeviceError, EngineError, RunFileError, Interrupted)
+}
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -58,9 +74,14 @@ class Member:
     repeats: bool = False
 
     @property
-    def shown(self) -> DriveShown:
+    def found(self) -> Held:
+        """Return what it found of its drive, which is held."""
         assert self.held is not None, "the drive was looked at"
-        return self.held.shown
+        return self.held
+
+    @property
+    def shown(self) -> DriveShown:
+        return self.found.shown
 
     @property
     def waits(self) -> bool:
@@ -139,10 +160,27 @@ class Crew:
                 for member in looking:
                     self._give_up(member, f"no answer within {LOOK_LIMIT_S:.0f} s")
 
-    @property
-    def faults(self) -> list[Member]:
-        """Members that have ended before the word to begin."""
-        return [one for one in self.members if one.has_gone and not one.begun]
+    def require_sound(self, request: BatchRequest) -> None:
+        """Refuse the whole batch if the process of one drive has ended before the word to begin.
+
+        Raises:
+            TkperfError: of the kind of the gravest fault; the message has all of them.
+        """
+        while self.listen(0):  # a drive may have gone just now
+            pass
+        faults = [(one, one.ended) for one in self.members if one.ended and not one.begun]
+        if not faults:
+            return
+        gravest = min((ended.exit_code for _, ended in faults), key=find_gravity)
+        texts = []
+        for one, ended in faults:
+            device = request.drives[one.number - 1].request.device
+            texts.append(ended.text if device in ended.text else f"{device}: {ended.text}")
+        kind = _KINDS.get(gravest, RefusedError)
+        count = format_count(len(self.members), "drive")
+        raise kind(
+            f"{len(faults)} of {count} cannot be measured, so none is: {'; '.join(texts)}. No drive was touched"
+        )
 
     def read(self, members: Iterable[Member], seconds: int) -> None:
         """Have these drives read at the same time; each one's ``reads`` has the result."""
@@ -207,6 +245,11 @@ class Crew:
         member.signal(signal.SIGKILL)
         member.ended = Ended(exit_code=ExitCode.DEVICE, text=text)
         self._see_off(member)
+
+    @property
+    def has_gone(self) -> bool:
+        """Return whether all processes have ended."""
+        return all(one.has_gone for one in self.members)
 
     def dismiss(self) -> None:
         """End the processes that have not begun: their consent ends with their channels. Waits for them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from tkperf.analysis.sharing.cpus import assign_cpus
 from tkperf.analysis.sharing.groups import build_budgets, group_drives, judge_sharing
 from tkperf.analysis.sharing.reads import compare_reads
+from tkperf.host.paths import read_cores
 from tkperf.model.batch import BatchPlace
 from tkperf.model.errors import RefusedError
 from tkperf.model.sharing import (
@@ -20,6 +22,19 @@ from tkperf.model.sharing import (
 )
 from tkperf.pipeline.batch.protocol import Held
 from tkperf.pipeline.batch.request import BatchRequest
+
+
+def find_neighbours(request: BatchRequest, held: Sequence[Held]) -> Neighbours:
+    """Return the drives of a batch in groups, by the CPUs that this process may use.
+
+    Raises:
+        RefusedError: the batch is strict, and over the budget of a link.
+    """
+    neighbours = Neighbours(
+        request=request, held=held, allowed=os.sched_getaffinity(0), cores=read_cores()
+    )
+    neighbours.require_within()
+    return neighbours
 
 
 @dataclass(slots=True, kw_only=True)

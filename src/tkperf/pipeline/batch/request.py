@@ -12,6 +12,8 @@ from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import UsageError
 from tkperf.pipeline.request import RunRequest, require_name
 
+AGAIN = "-alone"
+"""Ending of the name of a second run, alone."""
 LONGEST_STAGGER_S = 86_400
 _SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 
@@ -91,6 +93,13 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
             raise UsageError(
                 f"stagger: {self.stagger_s:g} s is not within 0 to {LONGEST_STAGGER_S:,}"
             )
+
+    @property
+    def run_names(self) -> tuple[tuple[BatchDrive, str], ...]:
+        """Each drive with the name of its run, and with that of a second one alone if that may follow."""
+        once = tuple((drive, drive.name) for drive in self.drives)
+        again = ((drive, f"{drive.name}{AGAIN}") for drive in self.drives if self.alone_again)
+        return (*once, *again)
 
     @property
     def simulated(self) -> frozenset[int]:

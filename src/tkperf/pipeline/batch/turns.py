@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 # Where one step ends and the next begins, fio's end and the results take tens of milliseconds of a CPU: drives that begin
@@ -29,8 +30,22 @@ class Turns:
     _begun_s: dict[str, float] = field(default_factory=dict)
     _last_s: float = -APART_S
 
-    def choose(self, waiting: Sequence[int], running: frozenset[int], now_s: float) -> int | None:
-        """Return the drive that begins now; None: none may."""
+    def choose(
+        self,
+        waiting: Collection[int],
+        running: AbstractSet[int],
+        now_s: float,
+        *,
+        repeatable: Collection[int] = (),
+    ) -> int | None:
+        """Return the drive that begins now; None: none may.
+
+        Args:
+            running: the drives that are measured now, also by other processes.
+            repeatable: those that were measured and are measured once more, alone, after all others.
+        """
+        if not waiting and not running:
+            return next(iter(repeatable), None)
         group = next((one for one in self.groups if not set(one).isdisjoint(waiting)), ())
         if running - set(group):
             return None

@@ -1,0 +1,129 @@
+"""A confirmed batch, with processes that measure nothing."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from tkperf.model.batch import DriveShown, DriveStage
+from tkperf.model.drive_path import DrivePath
+from tkperf.model.errors import DeviceError, RefusedError
+from tkperf.model.sharing import SharingState
+from tkperf.pipeline.batch.book import Book, DriveEnded, append_end, now_utc
+from tkperf.pipeline.batch.conductor import Conductor
+from tkperf.pipeline.batch.crew import Crew
+from tkperf.pipeline.batch.lot import Lot
+from tkperf.pipeline.batch.neighbours import Neighbours
+from tkperf.pipeline.batch.protocol import Begun, Channel, Ended, Go, Held, Repeatable
+from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
+from tkperf.pipeline.request import RunRequest
+
+pytestmark = pytest.mark.usefixtures("plain_fork")
+Behave = Callable[[int, Channel], int]
+
+
+class Batch:
+    """A batch of drives that are processes alone; each notes its end in the book, as a real one."""
+
+    def __init__(self, folder: Path, behave: Behave, *, count: int = 2, parallel: int = 1) -> None:
+        run = RunRequest(suite="ssd", device="sim:sata-ssd")
+        drives = tuple(
+            BatchDrive(name=f"b-{number}", request=run, given="") for number in range(1, count + 1)
+        )
+        self.request = BatchRequest(name="b", drives=drives, parallel=parallel)
+        self.path = folder / "b.batch"
+        self.warnings: list[str] = []
+        self.crew = Crew(range(1, count + 1), self._work(behave))
+        self.crew.gather()
+
+    def _work(self, behave: Behave) -> Callable[[int, Channel], NoReturn]:
+        def work(number: int, channel: Channel) -> NoReturn:
+            code = behave(number, channel)
+            ended = DriveEnded(number=number, utc=now_utc(), pid=os.getpid(), exit_code=code)
+            append_end(self.path, ended)
+            os._exit(code)
+
+        return work
+
+    def conduct(self) -> Book:
+        """Conduct it to its end; return its book, still open."""
+        held = [one.found for one in self.crew.members]
+        neighbours = Neighbours(request=self.request, held=held, allowed=frozenset({0}), cores={})
+        book = Book.create(self.path, self.request, ())
+        lot = Lot(request=self.request, numbers=tuple(one.number for one in self.crew.members))
+        conductor = Conductor(lot, self.crew, neighbours, book, warn=self.warnings.append)
+        while conductor.go_on(0.1):
+            pass
+        conductor.note_ends()
+        return book
+
+
+def hold(number: int, channel: Channel) -> Go:
+    """Hold a drive as its process does; return the word to begin."""
+    name = f"b-{number}"
+    shown = DriveShown(number=number, name=name, path="sim:sata-ssd", capacity_bytes=1)
+    way = DrivePath(drive=name)
+    channel.send(Held(shown=shown, shortest_s=1, longest_s=1, jobs=1, way=way))
+    go = channel.receive_from_batch()
+    assert isinstance(go, Go)
+    assert go.digest == shown.digest
+    channel.send(Begun())
+    return go
+
+
+def fail_as_second(number: int, channel: Channel) -> int:
+    hold(number, channel)
+    return 4 if number == 2 else 0
+
+
+def test_drives_begin_in_turn_and_the_fault_of_one_is_its_own(tmp_path: Path) -> None:
+    book = Batch(tmp_path, fail_as_second, count=3).conduct()
+    log = book.read()
+    assert [log.began[number].place.sharing for number in (1, 2, 3)] == [SharingState.ALONE] * 3
+    assert list(log.began) == [1, 2, 3]
+    assert {number: one.exit_code for number, one in log.ended.items()} == {1: 0, 2: 4, 3: 0}
+    book.close()
+
+
+def repeat(number: int, channel: Channel) -> int:
+    hold(number, channel)
+    channel.send(Repeatable())
+    go = channel.receive_from_batch()
+    assert isinstance(go, Go)
+    return 0 if (go.place.others, go.place.sharing) == (0, SharingState.ALONE) else 9
+
+
+def test_drives_are_measured_once_more_alone_after_all_others(tmp_path: Path) -> None:
+    book = Batch(tmp_path, repeat, parallel=2).conduct()
+    log = book.read()
+    assert log.again == {1, 2}
+    assert {number: one.exit_code for number, one in log.ended.items()} == {1: 0, 2: 0}
+    book.close()
+
+
+def vanish(number: int, channel: Channel) -> int:
+    hold(number, channel)
+    if number == 1:
+        os._exit(9)
+    return 0
+
+
+def test_the_end_of_a_process_that_notes_none_is_noted_for_it(tmp_path: Path) -> None:
+    book = Batch(tmp_path, vanish).conduct()
+    assert book.read_state().drives[0].stage is DriveStage.FAILED
+    assert book.read().ended[1].text == "its process has gone"
+    book.close()
+
+
+def refuse(number: int, channel: Channel) -> int:
+    kinds = {1: DeviceError, 2: RefusedError}
+    channel.send(Ended(exit_code=kinds[number].exit_code, text=f"fault {number}"))
+    return 0
+
+
+def test_faults_before_the_word_refuse_all_drives_by_the_gravest(tmp_path: Path) -> None:
+    batch = Batch(tmp_path, refuse)
+    with pytest.raises(RefusedError, match=r"2 of 2 drives .*fault 1; .*fault 2\. No drive"):
+        batch.crew.require_sound(batch.request)
