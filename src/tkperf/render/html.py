@@ -45,6 +45,26 @@ _CONTROLS = re.compile(
 
 def render_view(view: ReportView) -> str:
     """Return the whole page. Every text from outside is escaped; scripts come from the package."""
+    template = _environment().get_template("report.html.j2")
+    page = template.render(
+        report=view,
+        cell_charts={name: draw(chart) for name, chart in (view.cell_charts or {}).items()},
+        badges=list_badges(view.banners),
+        stamp=list_stamp(view),
+        keywords=find_keywords(view),
+        script=_chart_script(),
+    )
+    # At the end, so that it covers every text from outside, in JSON too.
+    return _CONTROLS.sub("", page)
+
+
+def render_styles() -> str:
+    """Return the style sheet of reports with their type family, for other pages that look alike."""
+    return _environment().get_template("styles.css.j2").render(keywords="")
+
+
+@cache
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("tkperf.render"),
         autoescape=True,
@@ -60,17 +80,7 @@ def render_view(view: ReportView) -> str:
     environment.filters["css_text"] = _css_text
     environment.filters |= {"unbroken": _unbroken, "typeset": typeset}
     environment.globals |= {"font_faces": build_font_faces(), "brighter": BRIGHTER}
-    template = environment.get_template("report.html.j2")
-    page = template.render(
-        report=view,
-        cell_charts={name: draw(chart) for name, chart in (view.cell_charts or {}).items()},
-        badges=list_badges(view.banners),
-        stamp=list_stamp(view),
-        keywords=find_keywords(view),
-        script=_chart_script(),
-    )
-    # At the end, so that it covers every text from outside, in JSON too.
-    return _CONTROLS.sub("", page)
+    return environment
 
 
 def _script_json(value: object) -> str:

@@ -91,6 +91,13 @@ def render_html(view: ReportView) -> str:
     return render_view(view)
 
 
+def render_styles() -> str:
+    """Return the style sheet of reports, for other pages that look alike."""
+    with _packages():
+        from tkperf.render.html import render_styles as render  # noqa: PLC0415
+    return render()
+
+
 def print_pdf(view: ReportView, printer: Printer) -> None:
     """Start the PDF of a page."""
     with _packages():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,9 +14,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from tkperf.web import runs
+from tkperf.web import library_page, runs
 from tkperf.web.access import Access
-from tkperf.web.library import FolderLibrary
+from tkperf.web.index import Index, find_index_path
+from tkperf.web.library import Library, read_rows_with
 from tkperf.web.pages import render_error, serve_static
 from tkperf.web.site import Site
 from tkperf.web.workers import JobError, Workers
@@ -31,19 +33,26 @@ def build_app(
         token: what each request needs; None: nothing.
     """
     workers = Workers()
-    site = Site(library=FolderLibrary(tuple(folders)), workers=workers)
+    served = tuple(folder.resolve() for folder in folders)
+    index = Index(find_index_path(served))
+    library = Library(served, index, read_rows_with(workers))
+    site = Site(library=library, workers=workers)
 
     @asynccontextmanager
     async def live(_: Starlette) -> AsyncIterator[None]:
         workers.start()
+        keeping_up = asyncio.create_task(library.keep_up())
         try:
             yield
         finally:
+            keeping_up.cancel()
             workers.close()
+            index.close()
 
     app = Starlette(
         routes=[
             Route("/static/{version}/{name}", serve_static),
+            *library_page.build_routes(library),
             *runs.build_routes(site),
         ],
         exception_handlers={

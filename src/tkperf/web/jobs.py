@@ -8,9 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tkperf.analysis.over_seconds import analyse_opened
+from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.errors import RunFileError
 from tkperf.render.reports import build_run_view, render_html
 from tkperf.runfile.reader import RunFile
+from tkperf.web.index import encode_row
+from tkperf.web.reading import read_batch_row, read_run_row
 from tkperf.web.site import KnownFile
 from tkperf.web.workers import Jobs
 
@@ -22,6 +25,14 @@ def make_report(file: KnownFile) -> bytes:
         result = analyse_opened(opened, record)
         view = build_run_view(opened, record, result)
     return render_html(view).encode()
+
+
+def make_row(file: KnownFile) -> bytes:
+    """Return what the library keeps of a run file or a batch."""
+    if file.place.endswith(BATCH_SUFFIX):
+        return encode_row(read_batch_row(reach(file)))
+    with open_known(file) as opened:
+        return encode_row(read_run_row(opened))
 
 
 @contextmanager
@@ -66,4 +77,4 @@ def _changed(known: KnownFile) -> RunFileError:
     )
 
 
-JOBS: Jobs = {"report": make_report}
+JOBS: Jobs = {"report": make_report, "row": make_row}

@@ -10,7 +10,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
+from tkperf.render.reports import render_styles
+
 _FOLDER = resources.files("tkperf.web") / "static"
+# The style sheet of reports: all pages share its type, colours and tables.
+REPORT_STYLES = "report.css"
 _KINDS = {".css": "text/css", ".js": "text/javascript"}
 
 
@@ -48,13 +52,15 @@ def static_address(name: str) -> str:
 
 @cache
 def read_static(name: str) -> bytes:
+    if name == REPORT_STYLES:
+        return render_styles().encode()
     return (_FOLDER / name).read_bytes()
 
 
 def serve_static(request: Request) -> Response:
     """Answer with a file of ``web/static``, by its name alone."""
     name = request.path_params["name"]
-    known = {each.name for each in _FOLDER.iterdir()}
+    known = {REPORT_STYLES, *(each.name for each in _FOLDER.iterdir())}
     if name not in known:
         return render_error(request, 404, "There is no such file here")
     suffix = name[name.rfind(".") :]

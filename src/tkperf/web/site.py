@@ -38,6 +38,9 @@ class Library(Protocol):
     def find(self, run_id: str) -> KnownFile | None:
         """Return the file of a run; None: there is none."""
 
+    def find_batch(self, batch_id: str) -> KnownFile | None:
+        """Return the book of a batch; None: there is none."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:

@@ -1,0 +1,154 @@
+"""The index of the library: rows of files in the user's cache, so that a later start reads no run file.
+
+A row belongs to a file in one state. A damaged index, or one of another tkperf, is made again; without a place to keep
+it, it lives as long as the server.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from tkperf.model.version import __version__
+from tkperf.runfile.writers import FileStamp
+from tkperf.web.rows import FORMAT, BatchRow, RunRow
+
+FileKey = tuple[int, int]
+"""Device and inode."""
+
+
+class Unreadable(msgspec.Struct, frozen=True, tag=True):
+    """A file that cannot be read, and why."""
+
+    reason: str
+
+
+Row = RunRow | BatchRow | Unreadable
+_DECODER = msgspec.msgpack.Decoder(Row)
+_DAMAGED = (sqlite3.Error, msgspec.DecodeError, OSError)
+
+
+def encode_row(row: Row) -> bytes:
+    return msgspec.msgpack.encode(row)
+
+
+def decode_row(content: bytes) -> Row:
+    """Return a row that a worker made, or the index kept.
+
+    Raises:
+        msgspec.DecodeError: it is damaged, or of another format.
+    """
+    row: Row = _DECODER.decode(content)
+    return row
+
+
+def find_index_path(folders: Sequence[Path]) -> Path | None:
+    """Return the place of the index of these folders; None without a home."""
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        return None
+    names = "\0".join(sorted(map(str, folders))).encode(errors="surrogateescape")
+    return cache / "tkperf" / f"library-{hashlib.sha256(names).hexdigest()[:16]}.sqlite"
+
+
+class Index:
+    """Rows by the files that they were made from.
+
+    Args:
+        path: None: nothing is kept.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self.rows: dict[FileKey, tuple[FileStamp, Row]] = {}
+        try:
+            self._db = self._open()
+        except _DAMAGED:
+            self._db = self._make_again()
+
+    def close(self) -> None:
+        self._db.close()
+
+    def find(self, stamp: FileStamp) -> Row | None:
+        """Return the row of a file in this state; None: there is none."""
+        found = self.rows.get(stamp[:2])
+        return found[1] if found is not None and found[0] == stamp else None
+
+    def find_earlier(self, stamp: FileStamp) -> Row | None:
+        """Return the newest row of a file, maybe of an earlier state."""
+        found = self.rows.get(stamp[:2])
+        return None if found is None else found[1]
+
+    def put(self, stamp: FileStamp, row: Row, *, kept: bool = True) -> None:
+        """Take a row; ``kept``: also for the next start, unless another server writes just now."""
+        self.rows[stamp[:2]] = stamp, row
+        if kept:
+            values = (*map(str, stamp), encode_row(row))
+            self._write("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", [values])
+
+    def keep_only(self, keys: Iterable[FileKey]) -> None:
+        """Remove the rows of all other files: they are no longer there."""
+        gone = self.rows.keys() - set(keys)
+        for key in gone:
+            del self.rows[key]
+        if gone:
+            self._write(
+                "DELETE FROM file WHERE device = ? AND inode = ?",
+                [tuple(map(str, key)) for key in gone],
+            )
+
+    def _write(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        with suppress(sqlite3.Error):
+            self._db.executemany(sql, rows)
+
+    def _open(self) -> sqlite3.Connection:
+        if self._path is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(
+            ":memory:" if self._path is None else self._path, isolation_level=None, timeout=1.0
+        )
+        try:
+            db.execute("PRAGMA synchronous = OFF")  # it can be made again
+            db.execute("PRAGMA journal_mode = MEMORY")
+            # Texts, as an inode may not fit in SQLite's integers.
+            db.execute(
+                "CREATE TABLE IF NOT EXISTS file (device TEXT, inode TEXT, size TEXT, mtime_ns TEXT, row BLOB, "
+                "PRIMARY KEY (device, inode)) WITHOUT ROWID"
+            )
+            db.execute("CREATE TABLE IF NOT EXISTS maker (name TEXT PRIMARY KEY)")
+            maker = f"{__version__} {FORMAT}"
+            if db.execute("SELECT name FROM maker").fetchall() != [(maker,)]:
+                db.executescript("DELETE FROM file; DELETE FROM maker")
+                db.execute("INSERT INTO maker VALUES (?)", (maker,))
+            self.rows = dict(_decode(db.execute("SELECT * FROM file")))
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _make_again(self) -> sqlite3.Connection:
+        self.rows = {}
+        with suppress(OSError):
+            if self._path is not None:
+                self._path.unlink(missing_ok=True)
+        try:
+            return self._open()
+        except _DAMAGED:
+            self._path = None
+            return self._open()
+
+
+def _decode(
+    rows: Iterable[Sequence[str | bytes]],
+) -> Iterable[tuple[FileKey, tuple[FileStamp, Row]]]:
+    for *numbers, content in rows:
+        device, inode, size_bytes, mtime_ns = map(int, numbers)
+        assert isinstance(content, bytes)
+        yield (device, inode), ((device, inode, size_bytes, mtime_ns), decode_row(content))

@@ -1,0 +1,91 @@
+"""Page of the library: all runs, found by words and facets, each leading to its report."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tkperf.model.units import format_count
+from tkperf.page.facts import format_moment
+from tkperf.page.verdict import NoteLevel
+from tkperf.web.library import MOST_FILES, Library, Listing
+from tkperf.web.pages import render_page
+from tkperf.web.rows import RunRow, Spark
+from tkperf.web.selection import SORTS, Query, Selection, parse_query, select
+
+# Of the drawing of a course, in pixels.
+_WIDTH, _HEIGHT = 120, 28
+_COLUMNS = (
+    ("name", "Run"), ("drive", "Drive"), ("verdict", "Verdict"), ("", "Headline figures"),
+    ("", "Write saturation"), ("date", "Begun (UTC)"), ("host", "Host"),
+)  # fmt: skip
+_ORDERS = (
+    ("-date", "Newest first"), ("date", "Oldest first"), ("name", "Run, A to Z"), ("drive", "Drive, A to Z"),
+    ("-verdict", "Gravest verdict first"), ("host", "Host, A to Z"),
+)  # fmt: skip
+_SIGNS = {NoteLevel.INFORMATION: "✓", NoteLevel.CAUTION: "!", NoteLevel.FAILURE: "×"}
+_UNJUDGED = ("running", "interrupted", "not judged")
+
+
+def build_routes(library: Library) -> list[Route]:
+    """Return the route of the library."""
+
+    async def show(request: Request) -> Response:
+        await library.wait_for_look()
+        listing = library.listing
+        query = parse_query(request.query_params.multi_items())
+        return render_library(listing, query)
+
+    return [Route("/", show)]
+
+
+def render_library(listing: Listing, query: Query) -> Response:
+    """Return the page of the runs that a query finds."""
+    selection = select(listing, query)
+    return render_page(
+        "library.html.j2",
+        query=query,
+        selection=selection,
+        listing=listing,
+        count=_count(selection, query),
+        columns=_build_columns(query),
+        orders=_ORDERS,
+        most_files=MOST_FILES,
+        draw=draw_points,
+        size=(_WIDTH, _HEIGHT),
+        sign=_find_sign,
+        moment=lambda utc: format_moment(utc).removesuffix(" UTC").rpartition(":")[0] or utc,
+    )
+
+
+def _count(selection: Selection, query: Query) -> str:
+    """Return ``12 measured runs and 3 simulated ones of 40``."""
+    found = format_count(selection.measured, "measured run")
+    if selection.simulated:
+        found += f" and {selection.simulated:,} simulated"
+    return f"{found}, of {selection.total:,} in all" if query.is_narrow else found
+
+
+def _build_columns(query: Query) -> list[tuple[str, str, str]]:
+    """Return of each column its title, the address in its order, and the order that it has now."""
+    columns = []
+    for key, title in _COLUMNS:
+        order = {key: "ascending", f"-{key}": "descending"}.get(query.sort, "") if key else ""
+        columns.append((title, query.sorted_by(key) if key in SORTS else "", order))
+    return columns
+
+
+def draw_points(spark: Spark) -> str:
+    """Return the course as points of SVG, from 0 at the bottom to the greatest; parts not measured are left out."""
+    known = [(place, value) for place, value in enumerate(spark.values) if value is not None]
+    greatest = max(value for _, value in known) or 1.0
+    step = _WIDTH / max(1, len(spark.values) - 1)
+    room = _HEIGHT - 2
+    return " ".join(
+        f"{place * step:.1f},{1 + room - value / greatest * room:.1f}" for place, value in known
+    )
+
+
+def _find_sign(row: RunRow) -> str:
+    return "•" if row.verdict in _UNJUDGED else _SIGNS[NoteLevel(row.level)]

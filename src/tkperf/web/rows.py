@@ -1,0 +1,87 @@
+"""Rows of the library: what it keeps of a run or a batch. ``reading.py`` makes them, in a worker."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from tkperf.model.record import RunStatus
+
+FORMAT = 1
+"""Changes with these records and the way they are made: rows of another format are made again."""
+
+_MONTH = re.compile(r"\d{4}-\d{2}")
+
+
+class Figure(msgspec.Struct, frozen=True, array_like=True):
+    """A headline figure; ``alarm``: its section did not reach steady state, or did not complete."""
+
+    label: str
+    text: str
+    alarm: bool
+
+
+class Spark(msgspec.Struct, frozen=True, array_like=True):
+    """The course of write saturation: IOPS in equal parts of its time, None: not measured."""
+
+    values: tuple[float | None, ...]
+    text: str
+
+
+class RunRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A run as the library lists it. An empty text is not known.
+
+    Attributes:
+        run_id: of the run; copies of its file have the same.
+        tests: titles of the tests that have begun.
+        state: as ``tkperf status`` names it; ``place``: where a run is that has not ended in order.
+        level: weight of the verdict, a ``NoteLevel``.
+        marks: a mark for each entry of the log, in order: a file with the same ones and more is further.
+    """
+
+    run_id: str
+    name: str
+    model: str
+    serial: str
+    firmware: str
+    host: str
+    tests: tuple[str, ...]
+    profile: str
+    started_utc: str
+    state: str
+    place: str
+    verdict: str
+    level: str
+    reasons: tuple[str, ...]
+    simulated: bool
+    figures: tuple[Figure, ...]
+    spark: Spark | None
+    marks: bytes
+
+    @property
+    def is_running(self) -> bool:
+        return self.state == RunStatus.RUNNING
+
+    @property
+    def month(self) -> str:
+        found = _MONTH.match(self.started_utc)
+        return found[0] if found else ""
+
+
+class BatchRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A batch as the library lists it.
+
+    Attributes:
+        verdict, text: how far its drives have come, in words.
+        runs: names of the run files next to it, in the order of its drives.
+    """
+
+    batch_id: str
+    name: str
+    began_utc: str
+    verdict: str
+    text: str
+    level: str
+    is_running: bool
+    runs: tuple[str, ...]

@@ -1,0 +1,215 @@
+"""Find runs of the library: words, facets, order and page, all in the address. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from tkperf.analysis.verdict import VerdictState
+from tkperf.web.library import ListedBatch, ListedRun, Listing
+
+PAGE_ITEMS = 50
+_NOT_KNOWN = "not known"
+
+
+class Facet(NamedTuple):
+    """A property to choose runs by; ``of`` returns its values of a run."""
+
+    key: str
+    title: str
+    of: Callable[[ListedRun], tuple[str, ...]]
+
+
+FACETS = (
+    Facet("model", "Model", lambda run: (run.row.model or _NOT_KNOWN,)),
+    Facet("firmware", "Firmware", lambda run: (run.row.firmware or _NOT_KNOWN,)),
+    Facet("test", "Test", lambda run: run.row.tests),
+    Facet("verdict", "Verdict", lambda run: (run.row.verdict,)),
+    Facet("host", "Host", lambda run: (run.row.host or _NOT_KNOWN,)),
+    Facet("month", "Month", lambda run: (run.row.month or _NOT_KNOWN,)),
+)
+_GRAVITY = {state.value: place for place, state in enumerate(VerdictState)}
+# The first is the default; "-" before one that begins with the greatest.
+SORTS: Mapping[str, Callable[[ListedRun], object]] = {
+    "date": lambda run: run.row.started_utc,
+    "name": lambda run: run.row.name.casefold(),
+    "drive": lambda run: (run.row.model.casefold(), run.row.serial, run.row.started_utc),
+    "verdict": lambda run: _GRAVITY.get(run.row.verdict, 0),
+    "host": lambda run: (run.row.host.casefold(), run.row.started_utc),
+}
+DEFAULT_SORT = "-date"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What a page of the library shows.
+
+    Attributes:
+        chosen: values by facet; a run has one of them in each facet that has any.
+        sort: a key of ``SORTS``, with ``-`` in descending order.
+        page: from 1.
+    """
+
+    words: str = ""
+    chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sort: str = DEFAULT_SORT
+    page: int = 1
+
+    @property
+    def is_narrow(self) -> bool:
+        return bool(self.words or self.chosen)
+
+    def address(self, **changes: object) -> str:
+        """Return the address of this page, or with changes of another one, from its first page."""
+        query = replace(self, **{"page": 1, **changes})  # type: ignore[arg-type]
+        pairs = [("q", query.words)] if query.words else []
+        pairs += [(key, value) for key, values in query.chosen.items() for value in values]
+        if query.sort != DEFAULT_SORT:
+            pairs.append(("sort", query.sort))
+        if query.page > 1:
+            pairs.append(("page", str(query.page)))
+        return f"/?{urlencode(pairs)}" if pairs else "/"
+
+    def without(self, key: str, value: str) -> str:
+        """Return the address without a chosen value."""
+        left = tuple(one for one in self.chosen[key] if one != value)
+        chosen = {**self.chosen, key: left}
+        return self.address(chosen={key: values for key, values in chosen.items() if values})
+
+    def sorted_by(self, key: str) -> str:
+        """Return the address in the order of a column: descending if it ascends, and for dates at first."""
+        first = DEFAULT_SORT if key == "date" else key
+        other = key if first.startswith("-") else f"-{key}"
+        return self.address(sort=other if self.sort == first else first)
+
+
+def parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
+    """Return the query of an address; what it does not know is left out."""
+    words, sort, page = "", DEFAULT_SORT, 1
+    chosen: dict[str, tuple[str, ...]] = {}
+    facets = {facet.key for facet in FACETS}
+    for key, value in pairs:
+        if key == "q":
+            words = " ".join(value.split())[:200]
+        elif key in facets and value:
+            chosen[key] = tuple(dict.fromkeys((*chosen.get(key, ()), value)))
+        elif key == "sort" and value.removeprefix("-") in SORTS:
+            sort = value
+        elif key == "page" and value.isdecimal() and len(value) < 7:
+            page = max(1, int(value))
+    return Query(words=words, chosen=chosen, sort=sort, page=page)
+
+
+class Choice(NamedTuple):
+    """A value of a facet: how many runs it leaves, of them apart those of simulated drives."""
+
+    value: str
+    measured: int
+    simulated: int
+    chosen: bool
+
+
+class Item(NamedTuple):
+    """A row of the list: a run, or a batch with its runs that were found."""
+
+    runs: tuple[ListedRun, ...]
+    batch: ListedBatch | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """A page of the runs that a query finds.
+
+    Attributes:
+        measured, simulated, total: numbers of runs found, of drives and of models, and in the library.
+        facets: with their values.
+        page, pages: this page, which exists, and how many there are.
+    """
+
+    items: tuple[Item, ...]
+    measured: int
+    simulated: int
+    total: int
+    facets: tuple[tuple[Facet, tuple[Choice, ...]], ...]
+    page: int
+    pages: int
+
+
+def select(listing: Listing, query: Query) -> Selection:
+    """Return the page of the runs that a query finds."""
+    words = query.words.casefold().split()
+    by_words = [run for run in listing.runs.values() if all(word in run.searched for word in words)]
+    values = {run.run_id: [facet.of(run) for facet in FACETS] for run in by_words}
+    missed = {
+        run_id: [
+            facet.key
+            for facet, own in zip(FACETS, of_run, strict=True)
+            if facet.key in query.chosen and not set(own) & set(query.chosen[facet.key])
+        ]
+        for run_id, of_run in values.items()
+    }
+    found = [run for run in by_words if not missed[run.run_id]]
+    items = _group(_sort(found, query.sort), listing, whole=not query.is_narrow)
+    pages = max(1, -(-len(items) // PAGE_ITEMS))
+    page = min(query.page, pages)
+    simulated = sum(run.row.simulated for run in found)
+    return Selection(
+        items=tuple(items[(page - 1) * PAGE_ITEMS : page * PAGE_ITEMS]),
+        measured=len(found) - simulated,
+        simulated=simulated,
+        total=len(listing.runs),
+        facets=tuple(
+            (facet, _count(by_words, values, missed, place, query.chosen.get(facet.key, ())))
+            for place, facet in enumerate(FACETS)
+        ),
+        page=page,
+        pages=pages,
+    )
+
+
+def _count(
+    runs: Sequence[ListedRun],
+    values: Mapping[str, list[tuple[str, ...]]],
+    missed: Mapping[str, list[str]],
+    place: int,
+    chosen: tuple[str, ...],
+) -> tuple[Choice, ...]:
+    """Return the values of a facet with the number of runs that the other facets leave; the latest month first."""
+    key = FACETS[place].key
+    counts: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
+    for run in runs:
+        if missed[run.run_id] in ([], [key]):
+            counts[run.row.simulated].update(set(values[run.run_id][place]))
+    names = sorted(
+        {*counts[False], *counts[True], *chosen}, key=str.casefold, reverse=key == "month"
+    )
+    return tuple(
+        Choice(name, counts[False][name], counts[True][name], name in chosen) for name in names
+    )
+
+
+def _sort(runs: Sequence[ListedRun], sort: str) -> list[ListedRun]:
+    key = SORTS[sort.removeprefix("-")]
+    ordered = sorted(runs, key=lambda run: (run.row.name, run.run_id))
+    return sorted(ordered, key=key, reverse=sort.startswith("-"))  # type: ignore[arg-type]
+
+
+def _group(runs: Sequence[ListedRun], listing: Listing, *, whole: bool) -> list[Item]:
+    """Return the rows of the list: runs of a batch come with the first of them; ``whole``: batches without any, too."""
+    of_batches: dict[str, list[ListedRun]] = {}
+    for run in runs:
+        if run.batch_id:
+            of_batches.setdefault(run.batch_id, []).append(run)
+    items = []
+    for run in runs:
+        if not run.batch_id:
+            items.append(Item((run,)))
+        elif of_run := of_batches.pop(run.batch_id, None):
+            items.append(Item(tuple(of_run), listing.batches[run.batch_id]))
+    if whole:
+        begun = {run.batch_id for run in runs}
+        items += [Item((), batch) for key, batch in listing.batches.items() if key not in begun]
+    return items

@@ -1,0 +1,38 @@
+// The page works without: this finds at once, and says whether enough runs are ticked.
+"use strict";
+const find = document.querySelector("form.find");
+find.classList.add("at-once");
+find.addEventListener("change", (event) => {
+  if (event.target.type !== "search") find.requestSubmit();
+});
+// Empty fields would only lengthen the address.
+find.addEventListener("formdata", ({ formData }) => {
+  if (!formData.get("q")) formData.delete("q");
+  if (formData.get("sort") === "-date") formData.delete("sort");
+});
+
+const compare = document.querySelector("#compare");
+if (compare) {
+  const button = compare.querySelector("button"), note = compare.querySelector(".note");
+  const show = () => {
+    const count = document.querySelectorAll("input[name=run]:checked").length;
+    button.textContent = count > 1 ? `Compare ${count} runs` : "Compare";
+    button.setAttribute("aria-disabled", count < 2);
+    note.hidden = count > 1;
+    note.textContent = count ? "Tick one more" : "Tick two runs or more";
+    compare.classList.toggle("ready", count > 1);
+  };
+  compare.addEventListener("submit", (event) => {
+    if (button.getAttribute("aria-disabled") === "true") event.preventDefault();
+  });
+  document.addEventListener("change", (event) => { if (event.target.name === "run") show(); });
+  show();
+}
+
+// While files are read for the first time, the page follows, unless something is being done with it.
+if (document.querySelector(".count progress")) {
+  setTimeout(() => {
+    const busy = document.querySelector("input[name=run]:checked, details[open]") || find.contains(document.activeElement);
+    if (!busy && scrollY < 100) location.reload();
+  }, 5000);
+}

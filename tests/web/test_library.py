@@ -1,0 +1,229 @@
+"""The library: which files it lists, by which ids, and when it reads one again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from tests.builders import run_info, simulate
+from tests.runfile.runs import a_run
+from tests.web.listed import a_batch, a_row, list_rows
+from tkperf.procedures.iops import TEST as IOPS
+from tkperf.procedures.write_saturation import TEST as WRITE_SATURATION
+from tkperf.runfile.reader import RunFile
+from tkperf.web import library as module
+from tkperf.web.index import Index, Unreadable, find_index_path
+from tkperf.web.library import Library, find_files
+from tkperf.web.reading import find_run_id, read_run_row
+from tkperf.web.rows import RunRow
+from tkperf.web.site import KnownFile
+from tkperf.web.workers import BusyError, FileError
+
+ID = "1".zfill(32)
+
+
+def places(folders: Sequence[Path]) -> list[str]:
+    return sorted(known.place for known in find_files(folders).files)
+
+
+def test_no_link_is_followed(tmp_path: Path) -> None:
+    """Neither of a file nor of a folder, wherever it leads; other files and odd ones are left out."""
+    served, outside = tmp_path / "served", tmp_path / "outside"
+    (served / "below").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "secret.tkperf").touch()
+    for name in ("a.tkperf", "below/b.tkperf", "c.batch", "d.html"):
+        (served / name).touch()
+    (served / "link.tkperf").symlink_to(outside / "secret.tkperf")
+    (served / "folder").symlink_to(outside)
+    (served / "e.tkperf").mkdir()
+    assert places([served]) == ["a.tkperf", "below/b.tkperf", "c.batch"]
+    # A folder that is served twice has each file once.
+    assert len(find_files([served, served / "below"]).files) == 3
+
+
+def test_too_many_files_are_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home directory by mistake costs neither the memory nor the hours for all of it."""
+    for number in range(4):
+        (tmp_path / f"{number}.tkperf").touch()
+    monkeypatch.setattr(module, "MOST_FILES", 3)
+    found = find_files([tmp_path])
+    assert (len(found.files), found.cut_short) == (3, True)
+
+
+def test_copies_are_one_run_and_the_furthest_is_shown() -> None:
+    """A copy has the beginning of the log."""
+    listing = list_rows(
+        {"a": a_row(marks=b"abcd"), "b": a_row(marks=b"abcdef"), "c": a_row(marks=b"")}
+    )
+    (run,) = listing.runs.values()
+    assert (run.run_id, run.known.place, run.differs) == (ID, "b", False)
+    assert [known.place for known in run.copies] == ["a", "c"]
+
+
+def test_another_log_of_the_same_run_is_a_run_of_its_own() -> None:
+    """Two copies that were resumed apart: both are shown, the shorter one marked, each by an id that stays."""
+    rows = {"a": a_row(marks=b"abcdefgh"), "b": a_row(marks=b"abXY"), "c": a_row(marks=b"ab")}
+    listing = list_rows(dict(rows))
+    first, second = listing.runs.values()
+    assert (first.run_id, first.differs) == (ID, False)
+    assert second.differs
+    assert second.run_id.startswith(f"{ID}-")
+    grown = list_rows({**rows, "b": a_row(marks=b"abXYZ")})
+    assert second.run_id in grown.runs
+
+
+def test_runs_of_a_batch_lie_next_to_it() -> None:
+    """A run file of the same name elsewhere is no part of it."""
+    listing = list_rows(
+        {
+            "x/rack7.batch": a_batch("a.tkperf"),
+            "x/a.tkperf": a_row(1),
+            "y/a.tkperf": a_row(2),
+        }
+    )
+    assert [run.batch_id for run in listing.runs.values()] == ["b" * 32, ""]
+
+
+def test_an_id_is_never_a_text_of_the_file() -> None:
+    """It is a UUID, or a digest: a file may claim anything."""
+    ids = {
+        find_run_id(run_info(uuid=uuid, name=name))
+        for uuid in (None, "../../etc/passwd", "x" * 10_000)
+        for name in ("a", "b")
+    }
+    assert all(set(one) <= set("0123456789abcdef") and len(one) == 32 for one in ids)
+    assert len(ids) == 2
+    assert find_run_id(run_info(uuid="6FA459EA-EE8A-3CA4-894E-DB77E160355E")).startswith("6fa459ea")
+
+
+@dataclass
+class Reader:
+    """Reads nothing: each file has the row that the test gives it."""
+
+    rows: dict[str, RunRow] = field(default_factory=dict)
+    read: list[str] = field(default_factory=list)
+    error: Exception | None = None
+
+    async def __call__(self, known: KnownFile) -> RunRow:
+        self.read.append(known.place)
+        if self.error is not None:
+            raise self.error
+        return self.rows[known.place]
+
+
+async def read_all(library: Library) -> None:
+    await library.look()
+    while await library.read_next():
+        pass
+
+
+def start(folder: Path, reader: Reader, index: Path | None = None) -> Library:
+    return Library([folder], Index(index), reader)
+
+
+def test_a_file_is_read_once_for_each_state(tmp_path: Path) -> None:
+    """Also after a new start, which reads none that it knows; a file that has gone is no longer listed."""
+    reader = Reader({"a.tkperf": a_row(1), "b.tkperf": a_row(2)})
+    path = tmp_path / "index.sqlite"
+    served = tmp_path / "served"
+    served.mkdir()
+    for name in reader.rows:
+        (served / name).write_text("x")
+
+    asyncio.run(read_all(start(served, reader, path)))
+    assert sorted(reader.read) == ["a.tkperf", "b.tkperf"]
+    reader.read.clear()
+    (served / "b.tkperf").write_text("longer")
+    library = start(served, reader, path)
+    asyncio.run(read_all(library))
+    assert reader.read == ["b.tkperf"]
+    (served / "a.tkperf").unlink()
+    asyncio.run(read_all(library))
+    assert list(library.listing.runs) == ["2".zfill(32)]
+    assert len(Index(path).rows) == 1
+
+
+def test_a_damaged_index_is_made_again(tmp_path: Path) -> None:
+    """Whatever is damaged: the database, a row of it, or its place."""
+    path = tmp_path / "index.sqlite"
+    path.write_bytes(b"no database" * 1000)
+    index = Index(path)
+    index.put((1, 2, 3, 4), a_row())
+    index.close()
+    assert Index(path).find((1, 2, 3, 4)) == a_row()
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE file SET row = x'00'")
+    assert Index(path).rows == {}
+    nowhere = Index(tmp_path / "index.sqlite" / "below")
+    nowhere.put((1, 2, 3, 4), a_row())
+    assert nowhere.find((1, 2, 3, 4)) == a_row()
+
+
+def test_an_index_belongs_to_its_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any order."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
+    one, other = Path("/a"), Path("/b")
+    assert find_index_path([one, other]) == find_index_path([other, one]) != find_index_path([one])
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """Its reason is kept for the next start, but not where only the server was too busy."""
+    (tmp_path / "a.tkperf").touch()
+    path = tmp_path / "index.sqlite"
+    for error, kept in ((BusyError("busy"), 0), (FileError("damaged"), 1)):
+        library = start(tmp_path, Reader(error=error), path)
+        asyncio.run(read_all(library))
+        ((known, reason),) = library.listing.unreadable
+        assert (known.place, reason) == ("a.tkperf", str(error))
+        assert len(Index(path).rows) == kept
+    assert Index(path).find_earlier(known.stamp) == Unreadable("damaged")
+
+
+def test_a_run_that_was_killed_is_read_again(tmp_path: Path) -> None:
+    """Its file stays as it is, but nobody writes it any longer; one under way is read once a minute."""
+    path, writer = a_run(tmp_path)
+    reader = Reader({path.name: a_row(state="running")})
+    library = start(tmp_path, reader)
+    asyncio.run(read_all(library))
+    path.touch()
+    asyncio.run(read_all(library))
+    assert len(reader.read) == 1
+    writer.close()
+    library._read_s.clear()  # a minute later
+    asyncio.run(library.look())
+    assert asyncio.run(library.read_next())
+
+
+def test_a_name_that_is_no_text_stops_nothing(tmp_path: Path) -> None:
+    """A job's order is UTF-8; such a file is named like others that cannot be read."""
+    (tmp_path / os.fsdecode(b"\xff.tkperf")).touch()
+    library = start(tmp_path, Reader(error=UnicodeEncodeError("utf-8", "", 0, 1, "")))
+    asyncio.run(read_all(library))
+    ((_, reason),) = library.listing.unreadable
+    assert "UTF-8" in reason
+
+
+def test_the_row_of_a_run_has_what_its_report_says(tmp_path: Path) -> None:
+    """Drive, verdict, figures, and the course of write saturation; a copy has the same id and log."""
+    suite = {test.name: test for test in (IOPS, WRITE_SATURATION)}
+    simulate(tmp_path, run_info(uuid=str(UUID(int=1)), device={"model": "M\u202e 1"}), suite=suite)
+    path = tmp_path / "run.tkperf"
+    with RunFile(path) as opened:
+        row = read_run_row(opened)
+    assert (row.run_id, row.model) == (ID, "M 1")
+    assert row.simulated
+    assert row.tests == ("IOPS", "Write Saturation")
+    assert row.figures
+    assert row.spark is not None
+    assert len(row.marks) > 20
+    with RunFile(Path(shutil.copy(path, tmp_path / "copy.tkperf"))) as opened:
+        assert read_run_row(opened) == row

@@ -1,0 +1,135 @@
+"""Runs found by words and facets, in an order, on pages: all of it in the address."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, urlsplit
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.web.listed import a_batch, a_row, list_rows
+from tkperf.web import selection
+from tkperf.web.library import Listing
+from tkperf.web.library_page import draw_points, render_library
+from tkperf.web.rows import Spark
+from tkperf.web.selection import FACETS, SORTS, Query, parse_query, select
+
+
+def find(listing: Listing, address: str) -> list[str]:
+    found = select(listing, parse_query(parse_qsl(urlsplit(address).query)))
+    return [run.row.name for item in found.items for run in item.runs]
+
+
+LISTING = list_rows(
+    {
+        "a": a_row(1, model="INTEL", firmware="X1", verdict="not valid"),
+        "b": a_row(2, model="INTEL", firmware="X2", host="bench2"),
+        "c": a_row(3, model="KIOXIA", firmware="X1", simulated=True),
+        "d": a_row(4, model="KIOXIA", firmware="X3", tests=("Latency",), verdict="running"),
+    }
+)
+queries = st.builds(
+    Query,
+    words=st.text("aß &?=%+", max_size=9).map(lambda text: " ".join(text.split())),
+    chosen=st.dictionaries(
+        st.sampled_from([facet.key for facet in FACETS]),
+        st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=3, unique=True).map(tuple),
+    ),
+    sort=st.sampled_from([*SORTS, *(f"-{key}" for key in SORTS)]),
+    page=st.integers(1, 999_999),
+)
+
+
+@given(queries)
+def test_an_address_is_the_whole_query(query: Query) -> None:
+    """Whoever opens a mailed address sees the same runs."""
+    address = query.address(page=query.page)
+    assert parse_query(parse_qsl(urlsplit(address).query)) == query
+
+
+@given(st.lists(st.tuples(st.sampled_from(["q", "sort", "page", "model", "x"]), st.text())))
+def test_any_address_is_answered(pairs: list[tuple[str, str]]) -> None:
+    """Unknown keys and impossible values are left out."""
+    selected = select(LISTING, parse_query(pairs))
+    assert 1 <= selected.page <= selected.pages
+
+
+def test_words_and_facets_narrow_together() -> None:
+    """Values of one facet add runs, facets and words take some away."""
+    assert find(LISTING, "/?model=INTEL") == ["run-2", "run-1"]
+    assert find(LISTING, "/?model=INTEL&firmware=X1") == ["run-1"]
+    assert find(LISTING, "/?firmware=X1&firmware=X3&sort=name") == ["run-1", "run-3", "run-4"]
+    assert find(LISTING, "/?q=kioxia+s0004") == ["run-4"]
+    assert find(LISTING, "/?q=kioxia&host=bench2") == []
+
+
+def test_runs_are_in_the_order_that_was_asked_for() -> None:
+    assert find(LISTING, "/?sort=-name") == ["run-4", "run-3", "run-2", "run-1"]
+    assert find(LISTING, "/?sort=-verdict")[0] == "run-1"
+    assert find(LISTING, "/?sort=nonsense") == find(LISTING, "/")
+
+
+def test_a_simulated_run_is_never_counted_as_a_measurement() -> None:
+    """Neither in all nor in a facet."""
+    selected = select(LISTING, Query())
+    assert (selected.measured, selected.simulated) == (3, 1)
+    firmware = next(choices for facet, choices in selected.facets if facet.key == "firmware")
+    counts = {one.value: (one.measured, one.simulated) for one in firmware}
+    assert counts == {"X1": (1, 1), "X2": (1, 0), "X3": (1, 0)}
+
+
+def test_a_facet_counts_what_the_other_facets_leave() -> None:
+    """So that each number is that of the runs after its click."""
+    selected = select(LISTING, Query(chosen={"model": ("INTEL",), "firmware": ("X2",)}))
+    counts = {
+        facet.key: {one.value: one.measured + one.simulated for one in choices}
+        for facet, choices in selected.facets
+    }
+    assert counts["model"] == {"INTEL": 1}
+    assert counts["firmware"] == {"X1": 1, "X2": 1}
+
+
+def test_a_batch_is_one_row_with_its_runs() -> None:
+    """Those that were found; one without any is there where nothing narrows."""
+    listing = list_rows(
+        {
+            "rack7.batch": a_batch("1.tkperf", "2.tkperf"),
+            "1.tkperf": a_row(1),
+            "2.tkperf": a_row(2),
+            "3.tkperf": a_row(3),
+            "x/empty.batch": a_batch(batch_id="e" * 32, name="empty"),
+        }
+    )
+    items = select(listing, Query()).items
+    assert [(item.batch and item.batch.row.name, len(item.runs)) for item in items] == [
+        (None, 1), ("rack7", 2), ("empty", 0),
+    ]  # fmt: skip
+    (item,) = select(listing, Query(words="run-2")).items
+    assert item.batch is not None
+    assert [run.row.name for run in item.runs] == ["run-2"]
+
+
+def test_pages_have_each_row_once() -> None:
+    listing = list_rows({str(number): a_row(number) for number in range(1, 2 * 50 + 8)})
+    pages = [select(listing, Query(page=page)) for page in (1, 2, 3)]
+    assert [len(page.items) for page in pages] == [50, 50, 7]
+    assert len({item.runs[0].run_id for page in pages for item in page.items}) == 107
+    assert select(listing, Query(page=99)).page == pages[0].pages == 3
+    assert selection.PAGE_ITEMS == 50
+
+
+def test_a_page_escapes_each_text_of_a_file() -> None:
+    """A name may be a script; that of a file may be no text at all."""
+    evil = "<script>\"'&"
+    row = a_row(1, name=evil, model=evil, host=evil, reasons=(evil,), place=evil, verdict=evil)
+    page = bytes(
+        render_library(list_rows({f"{evil}\udcff": row, "x": row}), Query(words=evil)).body
+    ).decode()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_a_course_is_drawn_from_zero() -> None:
+    """A part that was not measured is no 0, and a drive that stops entirely can be drawn."""
+    assert draw_points(Spark((2.0, None, 1.0), "")) == "0.0,1.0 120.0,14.0"
+    assert draw_points(Spark((0.0, 0.0), "")) == "0.0,27.0 120.0,27.0"
