@@ -35,7 +35,7 @@ def test_the_reasons_are_those_of_the_code() -> None:
     """Every code with every sentence that it comes with; a sentence that is gone is on no page."""
     said = {
         code.strip("` "): quoted(message)
-        for code, message, _ in table("## What is refused", "code")
+        for code, message, _ in table("## Refusals", "code")
     }
     assert said.keys() == {str(reason) for reason in Reason}
     made_elsewhere = {"holder", "system-disk", "open", "mapped", "running"}
@@ -52,7 +52,7 @@ def test_the_sentences_made_of_parts_are_those_of_the_code() -> None:
     """What is put together elsewhere than where it is told: holders, the system's disks, processes."""
     said = {
         code.strip("` "): quoted(message)
-        for code, message, _ in table("## What is refused", "code")
+        for code, message, _ in table("## Refusals", "code")
     }
     source = Path(__file__).parents[2] / "src/tkperf/device"
     safety = (source / "safety.py").read_text(encoding="utf-8")
@@ -79,7 +79,7 @@ def test_the_other_refusals_are_those_of_the_code() -> None:
 
 def test_the_blind_spots_are_those_of_the_code() -> None:
     """Each code of what tkperf could not look at."""
-    codes = [quoted(row[0]) for row in table("## Where tkperf could not look", "code")]
+    codes = [quoted(row[0]) for row in table("## Blind spots", "code")]
     assert set().union(*codes) == {str(code) for code in BlindSpotCode}
 
 
@@ -87,7 +87,7 @@ def test_the_options_and_commands_are_there() -> None:
     """An option that is renamed would be promised for nothing."""
     runner = CliRunner()
     helps = " ".join(runner.invoke(cli, [name, "--help"]).output for name in ("ssd", "raid"))
-    for row in table("## What options never do", "option"):
+    for row in table("## Limits of options", "option"):
         for option in re.findall(r"(?<![\w-])--?[a-z][a-z-]*", row[0]):
             assert option in helps, option
     for name in re.findall(r"(?:`|^    )tkperf ([a-z]+)", PAGE, re.MULTILINE):
