@@ -33,10 +33,7 @@ def blanked(text: str) -> str:
 
 def test_the_reasons_are_those_of_the_code() -> None:
     """Every code with every sentence that it comes with; a sentence that is gone is on no page."""
-    said = {
-        code.strip("` "): quoted(message)
-        for code, message, _ in table("## Refusals", "code")
-    }
+    said = {code.strip("` "): quoted(message) for code, message, _ in table("## Refusals", "code")}
     assert said.keys() == {str(reason) for reason in Reason}
     made_elsewhere = {"holder", "system-disk", "open", "mapped", "running"}
     for name, texts in objections().items():
@@ -50,10 +47,7 @@ def test_the_reasons_are_those_of_the_code() -> None:
 
 def test_the_sentences_made_of_parts_are_those_of_the_code() -> None:
     """What is put together elsewhere than where it is told: holders, the system's disks, processes."""
-    said = {
-        code.strip("` "): quoted(message)
-        for code, message, _ in table("## Refusals", "code")
-    }
+    said = {code.strip("` "): quoted(message) for code, message, _ in table("## Refusals", "code")}
     source = Path(__file__).parents[2] / "src/tkperf/device"
     safety = (source / "safety.py").read_text(encoding="utf-8")
     disks = (source / "usage/mounts.py").read_text(encoding="utf-8")
