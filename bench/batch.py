@@ -10,7 +10,7 @@ Three parts, each a batch by the command line:
 - ``gaps`` (root): the gaps between steps (by the kernel's counters, and ``gap_s`` of run files) of one loop device and of
   several at once, in turn, on images of the script's own. fio offers each of them --iops I/Os a second, which leaves
   CPUs free. The gap after a fill is not counted. Also the batch process's share of a CPU beside such steps. Each --stagger is a case of its own.
-- ``page``: seconds of ``tkperf report NAME.batch`` with many simulated drives.
+- ``page``: seconds of ``tkperf report NAME.batch`` with many simulated drives, without and with kept results of its runs.
 
     python bench/batch.py [--part supervisor gaps page] [--drives 24] [--loop 4] [--stagger 0 ...] [--repeats 2] [--json FILE]
 """
@@ -22,6 +22,7 @@ import json
 import multiprocessing
 import os
 import pty
+import shutil
 import statistics
 import subprocess
 import sys
@@ -385,31 +386,52 @@ def measure_gaps(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     return figures
 
 
-def measure_page(drives: int) -> dict[str, float]:
-    """The report of many simulated drives, as a process of its own; the first one fills caches."""
+def measure_page(drives: int, tests: str) -> dict[str, float]:
+    """The report of many simulated drives, as a process of its own: without kept results, and with them."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        keys = 'tests = ["iops"]\nprofile = "quick"\nparallel = 24\n'
+        cache = folder / "cache"
+        os.environ["XDG_CACHE_HOME"] = str(cache)
+        keys = f'tests = {json.dumps(tests.split(","))}\nprofile = "quick"\nparallel = 24\n'
         run_batch(folder, "many", ["sim:sata-ssd"] * drives, keys)
         book, page = folder / "many.batch", folder / "page.html"
-        took, used = [], []
-        for _ in range(4):
+
+        def report() -> tuple[float, float]:
             before, began_s = os.times(), time.monotonic()
             subprocess.run(
                 [TKPERF, "report", book, "-o", page], check=True, stdout=subprocess.DEVNULL
             )
             after = os.times()
-            took.append(time.monotonic() - began_s)
-            used.append(
+            used_s = (
                 after.children_user - before.children_user
                 + after.children_system - before.children_system
             )  # fmt: skip
+            return time.monotonic() - began_s, used_s
+
+        report()  # the libraries of pages are kept, too
+        shutil.rmtree(cache / "tkperf/results")
+        first_s, first_cpu_s = report()
+        content = page.read_bytes()
+        took_s, used_s = (
+            statistics.median(each) for each in zip(*(report() for _ in range(3)), strict=True)
+        )
+        if page.read_bytes() != content:
+            raise SystemExit("the page by kept results differs")
+        kept_mb = sum(one.stat().st_size for one in (cache / "tkperf/results").iterdir()) / 1e6
         size_mb = page.stat().st_size / 1e6
-    took_s, used_s = statistics.median(took[1:]), statistics.median(used[1:])
     print(
-        f"page of {drives} runs: {took_s:.2f} s in the median of {len(took) - 1}, {used_s:.2f} s of a CPU; HTML of {size_mb:.2f} MB"
+        f"page of {drives} runs of {tests}: first {first_s:.2f} s, {first_cpu_s:.2f} s of a CPU; by kept results {took_s:.2f} s, "
+        f"{used_s:.2f} s of a CPU; {kept_mb:.1f} MB kept; HTML of {size_mb:.2f} MB"
     )
-    return {"runs": drives, "wall_s": took_s, "cpu_s": used_s, "html_mb": size_mb}
+    return {
+        "runs": drives,
+        "first_wall_s": first_s,
+        "first_cpu_s": first_cpu_s,
+        "wall_s": took_s,
+        "cpu_s": used_s,
+        "kept_mb": kept_mb,
+        "html_mb": size_mb,
+    }
 
 
 def main() -> int:
@@ -427,6 +449,7 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--runs", type=int, default=100, help="on the page")
+    parser.add_argument("--tests", default="iops,writesat", help="of these runs")
     parser.add_argument("--folder", default="/var/tmp")
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     options = parser.parse_args()
@@ -441,7 +464,7 @@ def main() -> int:
         figures["gaps"] = cases
         beyond |= any(one["cpu_percent"] > MOST_SUPERVISOR_PERCENT for one in cases.values())
     if "page" in options.part:
-        page = measure_page(options.runs)
+        page = measure_page(options.runs, options.tests)
         figures["page"] = page
         beyond |= page["wall_s"] > MOST_PAGE_S
     load = os.getloadavg()[0]

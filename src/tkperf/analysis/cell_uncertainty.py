@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.results import CellResult, CellUncertainty, SectionResult
@@ -63,20 +63,12 @@ def _is_one(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
     )
 
 
-Wanted = Callable[[SectionResult, Workload], bool]
-
-
-def want_all(_section: SectionResult, _workload: Workload) -> bool:
-    return True
-
-
 def with_uncertainty(
     section: SectionResult,
     steps: Sequence[StepRecord],
     seconds: Mapping[int, Seconds],
-    wanted: Wanted = want_all,
 ) -> SectionResult:
-    """Return the section; each of its cells that is ``wanted`` has the uncertainties of its figures.
+    """Return the section; each of its measured cells has the uncertainties of its figures.
 
     Args:
         section: the section.
@@ -101,7 +93,7 @@ def with_uncertainty(
                     whole=whole,
                 ),
             )
-            if cell.workload in of_cells and wanted(section, cell.workload)
+            if cell.workload in of_cells
             else cell
             for cell in section.cells
         ),

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tkperf.analysis.cell_uncertainty import Wanted, needs_seconds, want_all, with_uncertainty
+from tkperf.analysis.cell_uncertainty import needs_seconds, with_uncertainty
 from tkperf.analysis.courses import with_characteristics
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
@@ -128,18 +128,13 @@ class Opened(Protocol):
     def seconds(self, test: TestRecord, /) -> Sequence[Seconds]: ...
 
 
-def analyse_opened(opened: Opened, record: RunRecord, wanted: Wanted = want_all) -> RunResult:
-    """Return the results of a record with the findings from its seconds; warnings name unreadable seconds, too.
-
-    Uncertainties take about half of the time: only figures of ``wanted`` workloads have them.
-    """
-    result = with_seconds(analyse(record), record, opened.seconds, wanted)
+def analyse_opened(opened: Opened, record: RunRecord) -> RunResult:
+    """Return the results of a record with the findings from its seconds; warnings name unreadable seconds, too."""
+    result = with_seconds(analyse(record), record, opened.seconds)
     return replace(result, left_out=tuple(opened.left_out))
 
 
-def with_seconds(
-    result: RunResult, record: RunRecord, read: Read, wanted: Wanted = want_all
-) -> RunResult:
+def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
     """Return the result with the uncertainty of its figures, and findings in the seconds of unbroken workloads.
 
     Args:
@@ -149,7 +144,7 @@ def with_seconds(
     tests = {test.name: test for test in record.tests}
     found = tuple(
         with_characteristics(
-            replace(test, sections=_sections(test.sections, tests[test.name], read, wanted))
+            replace(test, sections=_sections(test.sections, tests[test.name], read))
         )
         if test.name in tests
         else test
@@ -159,7 +154,7 @@ def with_seconds(
 
 
 def _sections(
-    sections: Sequence[SectionResult], test: TestRecord, read: Read, wanted: Wanted
+    sections: Sequence[SectionResult], test: TestRecord, read: Read
 ) -> tuple[SectionResult, ...]:
     steps = {
         section.name: [step for step in test.steps if step.section == section.name]
@@ -171,19 +166,18 @@ def _sections(
     )
     kept = read(test) if asked else ()  # the slowest part
     by_step = dict(zip(map(id, test.steps), kept, strict=False))
-    return tuple(_section(section, steps[section.name], by_step, wanted) for section in sections)
+    return tuple(_section(section, steps[section.name], by_step) for section in sections)
 
 
 def _section(
     section: SectionResult,
     steps: Sequence[StepRecord],
     by_step: dict[int, Seconds],
-    wanted: Wanted,
 ) -> SectionResult:
     if unbroken := _unbroken_steps(steps):
         timelines = (*section.timelines, *_find(section, unbroken, by_step))
         section = replace(section, timelines=timelines)
-    return with_uncertainty(with_waits(section, steps, by_step), steps, by_step, wanted)
+    return with_uncertainty(with_waits(section, steps, by_step), steps, by_step)
 
 
 def _unbroken_steps(of_section: Sequence[StepRecord]) -> tuple[StepRecord, ...]:

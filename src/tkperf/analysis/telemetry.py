@@ -256,9 +256,12 @@ def _of_drive(
         return warmth if celsius else None
     first, last = span.edges
     throttled_s = sum(
-        min(stretch.ended_s, ended_s) - max(stretch.began_s, test.started_s)
-        for stretch in find_throttling(readings, pauses)
-        if stretch.began_s < ended_s and test.started_s < stretch.ended_s
+        (
+            min(stretch.ended_s, ended_s) - max(stretch.began_s, test.started_s)
+            for stretch in find_throttling(readings, pauses)
+            if stretch.began_s < ended_s and test.started_s < stretch.ended_s
+        ),
+        0.0,
     )
     reports_heat = any(
         getattr(last, name) is not None

@@ -306,7 +306,8 @@ def percentile(percent: float) -> Quantity:
     return QUANTITIES[f"p{percent:g}_us"]
 
 
-Figures = dict[str, float | None]
+Figures = dict[str, float | int | None]
+"""Values by the keys of their quantities; counts are integers."""
 
 
 def combine(

@@ -11,13 +11,13 @@ from typing import Any
 from tkperf.analysis.claim_findings import Checked
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import ClaimsFile, parse_claims
-from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult
 from tkperf.model.errors import UsageError
 from tkperf.model.input_files import CLAIMS_BYTES, read_text_input
 from tkperf.pipeline.consent import Ask, Consent
 from tkperf.pipeline.disclosure import RunTitle
 from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
+from tkperf.pipeline.kept_results import read_results
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.run_plan import RunPlan, plan_run
@@ -31,9 +31,7 @@ def load(path: str | Path) -> RunResult:
     Raises:
         RunFileError: the file is missing, damaged, or no run file.
     """
-    with open_run(path) as run_file:
-        record = run_file.record()
-        return analyse_opened(run_file, record)
+    return read_results(Path(path))
 
 
 def open_run(path: str | Path) -> RunFile:

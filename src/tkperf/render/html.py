@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from contextlib import suppress
 from functools import cache
 from importlib import metadata, resources
-from pathlib import Path
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -23,6 +21,7 @@ from tkperf.render.charts.frame import BRIGHTER
 from tkperf.render.export_json import finite
 from tkperf.render.fonts import build_font_faces
 from tkperf.system.output_files import replace_file
+from tkperf.system.user_cache import find_cache_folder
 
 # In the order of execution: each script may use the ones before it.
 SCRIPTS = ("charts", "seconds", "views", "figures", "scopes", "dialog", "tables", "page")
@@ -128,7 +127,8 @@ def _vega_bundle() -> str:
     Putting them together takes a second, so the user's cache folder keeps the result. Reports do not
     depend on that cache.
     """
-    kept = _kept_bundle()
+    cache = find_cache_folder()
+    kept = None if cache is None else cache / f"vega-{_VL_CONVERT}.js"
     if kept is not None:
         with suppress(OSError, UnicodeDecodeError):
             bundle = kept.read_text("utf-8")
@@ -139,15 +139,5 @@ def _vega_bundle() -> str:
     bundle = vl_convert.javascript_bundle() + _END_OF_BUNDLE  # type: ignore[call-arg]  # the stub is too strict
     if kept is not None:
         with suppress(OSError, UsageError):
-            kept.parent.mkdir(parents=True, exist_ok=True)
             replace_file(kept, [bundle.encode()])
     return bundle
-
-
-def _kept_bundle() -> Path | None:
-    """Return the place of the kept bundle; None without a home."""
-    try:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:
-        return None
-    return cache / "tkperf" / f"vega-{_VL_CONVERT}.js"

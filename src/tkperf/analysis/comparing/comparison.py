@@ -14,7 +14,7 @@ from tkperf.analysis.characteristics import SOUGHT_ALWAYS
 from tkperf.analysis.comparing.arrangements import Cohort, History, build_cohort, build_history
 from tkperf.analysis.comparing.entries import ComparedRow
 from tkperf.analysis.comparing.rows import build_rows
-from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.results import RunResult
 from tkperf.model.errors import UsageError
 from tkperf.model.quantity import PERCENTILES, QUANTITIES
 from tkperf.model.units import KIB
@@ -40,12 +40,6 @@ def find_headlines(
             :_MOST_OF_TEST
         ]
     )
-
-
-def may_be_headline(section: SectionResult, workload: Workload) -> bool:
-    """Return whether a figure of a workload can be among the headline figures: of many those of a data sheet."""
-    of_sheet = [cell for cell in section.cells if any(_is_of(cell.workload, mix) for mix in _MIXES)]
-    return not of_sheet or any(_is_of(workload, mix) for mix in _MIXES)
 
 
 def find_candidates(

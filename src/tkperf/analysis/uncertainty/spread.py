@@ -134,7 +134,8 @@ def spread_of_few(
     strays = float(values.std(ddof=1))
     if earlier is not None and earlier.size:
         strays = max(strays, _usual_spread(np.concatenate((earlier[-values.size :], values))))
-    slope = float(np.polyfit(np.arange(values.size), values, 1)[0]) if in_time else 0.0
+    places = np.arange(values.size) - (values.size - 1) / 2
+    slope = float(places @ values / (places @ places)) if in_time else 0.0
     ahead = (1 + FURTHER) * values.size / 2
     degrees = values.size - 1
     drift = abs(slope) * ahead / coverage_factor(degrees)

@@ -7,16 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from tkperf.analysis.batch import BatchAnswer, BatchDriveResult, compare_drives
-from tkperf.analysis.cell_uncertainty import Wanted, want_all
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import ClaimsFile, parse_claims
-from tkperf.analysis.comparing.comparison import may_be_headline
-from tkperf.analysis.over_seconds import analyse_opened
-from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.results import RunResult
 from tkperf.model.batch import BatchState, DriveState
 from tkperf.model.errors import RunFileError, UsageError
-from tkperf.model.workload import Workload
-from tkperf.pipeline.api import load, open_run
+from tkperf.pipeline.kept_results import read_results
 
 
 def read_answer(
@@ -38,11 +34,10 @@ def read_answer(
 
     def load_once(path: Path) -> RunResult:
         if path not in baselines:
-            baselines[path] = load(path)
+            baselines[path] = read_results(path)
         return baselines[path]
 
-    wanted = _want_for(claims)
-    drives = tuple(_read(drive, wanted) for drive in state.drives)
+    drives = tuple(map(_read, state.drives))
     if claims is not None:
         checks = claims
         drives = tuple(_check(one, checks, folder or Path(), load_once) for one in drives)
@@ -68,31 +63,11 @@ def with_reports(answer: BatchAnswer, folder: Path) -> BatchAnswer:
     return replace(answer, drives=tuple(drives))
 
 
-def _want_for(claims: ClaimsFile | None) -> Wanted:
-    """Return which figures need their uncertainty: those that are compared or claimed."""
-    if claims is None:
-        return may_be_headline
-    if claims.baseline is not None:
-        return want_all
-    of_claims = [(claim.read_percent, claim.size_bytes()) for claim in claims.claim]
-
-    def wanted(section: SectionResult, workload: Workload) -> bool:
-        is_claimed = any(
-            mix in (None, workload.read_percent) and size in (None, workload.block_size_bytes)
-            for mix, size in of_claims
-        )
-        return is_claimed or may_be_headline(section, workload)
-
-    return wanted
-
-
-def _read(drive: DriveState, wanted: Wanted) -> BatchDriveResult:
+def _read(drive: DriveState) -> BatchDriveResult:
     if not drive.stage.has_begun or not Path(drive.run_file).exists():
         return BatchDriveResult(state=drive)
     try:
-        with open_run(drive.run_file) as opened:
-            result = analyse_opened(opened, opened.record(), wanted)
-        return BatchDriveResult(state=drive, result=result)
+        return BatchDriveResult(state=drive, result=read_results(Path(drive.run_file)))
     except RunFileError as error:
         return BatchDriveResult(state=drive, error=str(error))
 

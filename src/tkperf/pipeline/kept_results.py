@@ -1,0 +1,110 @@
+"""Results of runs in the user's cache, so that a run file that has not changed is not analysed again.
+
+An entry has the results of one state of one file, by one state of tkperf's code. If it cannot be read or written, the results are
+computed anew.
+"""
+
+from __future__ import annotations
+
+import zlib
+from contextlib import suppress
+from functools import cache
+from hashlib import blake2b
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from tkperf.analysis.over_seconds import analyse_opened
+from tkperf.analysis.results import RunResult
+from tkperf.model.errors import UsageError
+from tkperf.model.record import RunStatus
+from tkperf.model.version import __version__
+from tkperf.runfile.reader import RunFile
+from tkperf.runfile.writers import FileStamp, is_being_written, state_of
+from tkperf.system.output_files import replace_file
+from tkperf.system.user_cache import find_cache_folder
+
+MOST_BYTES = 256 << 20
+"""Size of all entries; a thousand runs of four tests take less."""
+_MOST_BYTES_OF_ENTRY = 64 << 20
+# Rooms whose code the results depend on.
+_ROOMS = ("analysis", "interop", "model", "procedures", "runfile", "runner")
+
+
+class _Entry(msgspec.Struct, array_like=True, frozen=True):
+    made_by: str
+    state: FileStamp
+    result: RunResult
+
+
+def read_results(path: Path) -> RunResult:
+    """Return the results of a run file, from the cache if it has them.
+
+    Raises:
+        RunFileError: the file is missing, damaged, or no run file.
+    """
+    if (kept := _find_kept(path)) is not None:
+        return kept
+    with RunFile(path) as opened:
+        result = analyse_opened(opened, opened.record())
+        keep_results(opened.state, result)
+    return result
+
+
+def keep_results(state: FileStamp, result: RunResult) -> None:
+    """Keep the results of a file in this state; those of a run under way, or of a damaged file, are not kept. Never raises."""
+    if result.status is RunStatus.RUNNING or result.left_out:
+        return
+    with suppress(OSError, UsageError):
+        content = msgspec.msgpack.encode(_Entry(_made_by(), state, result))
+        if len(content) <= _MOST_BYTES_OF_ENTRY and (place := _place_of(state)) is not None:
+            replace_file(place, [zlib.compress(content, 1)])
+            _remove_oldest(place.parent)
+
+
+def _find_kept(path: Path) -> RunResult | None:
+    with suppress(OSError, zlib.error, msgspec.MsgspecError):
+        state = state_of(path.stat())
+        place = _place_of(state)
+        if place is not None and not is_being_written(path):
+            entry = _decoder().decode(zlib.decompress(place.read_bytes()))
+            if (entry.made_by, entry.state) == (_made_by(), state):
+                return entry.result
+    return None
+
+
+def _place_of(state: FileStamp) -> Path | None:
+    """Return the place of a file's entry, which a later one replaces; None without a cache."""
+    folder = find_cache_folder("results")
+    device, inode, *_ = state
+    return None if folder is None else folder / f"{device:x}-{inode:x}"
+
+
+def _remove_oldest(folder: Path) -> None:
+    """Remove the oldest entries if all together are too large."""
+    found = sorted((one.stat().st_mtime_ns, one.stat().st_size, one) for one in folder.iterdir())
+    kept_bytes = sum(size for _, size, _ in found)
+    if kept_bytes > MOST_BYTES:
+        for _, size, entry in found:
+            if kept_bytes > MOST_BYTES * 3 // 4:
+                entry.unlink()
+                kept_bytes -= size
+
+
+@cache
+def _decoder() -> msgspec.msgpack.Decoder[_Entry]:
+    return msgspec.msgpack.Decoder(_Entry)
+
+
+@cache
+def _made_by() -> str:
+    """Return tkperf's version, with a digest of the code that results depend on."""
+    digest = blake2b(np.__version__.encode(), digest_size=16)
+    package = Path(str(resources.files("tkperf")))
+    for room in _ROOMS:
+        for file in sorted((package / room).rglob("*.*")):
+            if file.suffix in (".py", ".toml"):
+                digest.update(file.read_bytes())
+    return f"{__version__} {digest.hexdigest()}"

@@ -1,0 +1,156 @@
+"""Kept results: those of an unchanged run file, and never anything else."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.builders import run_info, simulate
+from tkperf.analysis import over_seconds
+from tkperf.analysis.results import RunResult
+from tkperf.model.record import RunStatus
+from tkperf.pipeline import kept_results
+from tkperf.pipeline.kept_results import read_results
+from tkperf.procedures import SSD_TESTS
+from tkperf.render.export_json import render_json
+from tkperf.system.user_cache import find_cache_folder
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kept")
+    simulate(folder, run_info(), suite={name: SSD_TESTS[name] for name in ("tp", "writesat")})
+    return folder / "run.tkperf"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the entries, in a cache of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache/tkperf/results"
+
+
+@pytest.fixture
+def analyses(monkeypatch: pytest.MonkeyPatch) -> list[RunResult]:
+    """Every result that was computed."""
+    found: list[RunResult] = []
+    analyse: Callable[..., RunResult] = over_seconds.analyse_opened
+
+    def note(*args: object) -> RunResult:
+        found.append(analyse(*args))
+        return found[-1]
+
+    monkeypatch.setattr(kept_results, "analyse_opened", note)
+    return found
+
+
+def test_kept_results_are_the_results(
+    measured: Path, cache: Path, analyses: list[RunResult]
+) -> None:
+    """To the last digit and type, and nothing is analysed for them; only the user can read them."""
+    first, second = read_results(measured), read_results(measured)
+    assert len(analyses) == 1
+    assert second == first
+    assert render_json(second) == render_json(first)
+    assert cache.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_changed_file_is_analysed_again(
+    measured: Path, cache: Path, analyses: list[RunResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its new entry replaces the former one; so does one by other code."""
+    read_results(measured)
+    os.utime(measured)
+    read_results(measured)
+    assert len(analyses) == 2
+    monkeypatch.setattr(kept_results, "_made_by", lambda: "a later version")
+    read_results(measured)
+    read_results(measured)
+    assert len(analyses) == 3
+    assert len(list(cache.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda _: b"", lambda old: old[:-9], lambda old: old[:99] + b"\0" + old[100:]]
+)
+def test_a_damaged_entry_is_made_again(
+    damage: Callable[[bytes], bytes], measured: Path, cache: Path, analyses: list[RunResult]
+) -> None:
+    """Empty, cut off, or with one other byte: silently, and sound afterwards."""
+    sound = read_results(measured)
+    (entry,) = cache.iterdir()
+    entry.write_bytes(damage(entry.read_bytes()))
+    assert read_results(measured) == sound
+    assert read_results(measured) == sound
+    assert len(analyses) == 2
+
+
+def test_a_run_under_way_has_no_kept_results(
+    measured: Path, cache: Path, analyses: list[RunResult]
+) -> None:
+    """Neither those of an earlier end, which a resumed run has, nor are its own kept."""
+    read_results(measured)
+    with measured.open("rb") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        read_results(measured)
+    assert len(analyses) == 2
+    (entry,) = cache.iterdir()
+    before = entry.stat().st_mtime_ns
+    kept_results.keep_results((1, 2, 3, 4), replace(analyses[0], status=RunStatus.RUNNING))
+    assert [one.stat().st_mtime_ns for one in cache.iterdir()] == [before]
+
+
+def test_without_a_cache_results_are_computed(
+    measured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, analyses: list[RunResult]
+) -> None:
+    """A file in its place, a folder that cannot be made: no error."""
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", Path("/proc/none")):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(place))
+        assert find_cache_folder() is None
+        assert read_results(measured).tests
+    assert len(analyses) == 2
+
+
+def test_the_oldest_entries_make_room(
+    measured: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When all together are larger than they may be."""
+    result = read_results(measured)
+    (entry,) = cache.iterdir()
+    os.utime(entry, (0, 0))
+    monkeypatch.setattr(kept_results, "MOST_BYTES", 3 * entry.stat().st_size)
+    for inode in (1, 2, 3):
+        kept_results.keep_results((1, inode, 3, 4), result)
+    assert sorted(one.name for one in cache.iterdir()) == ["1-2", "1-3"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make a home of another user")
+def test_root_leaves_the_cache_of_another_user_alone(
+    measured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is made in it, and nothing in it is believed."""
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, 1234, 1234)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / ".cache"))
+    read_results(measured)
+    assert not list(home.iterdir())
+    (home / ".cache/tkperf").mkdir(parents=True)
+    os.chown(home / ".cache/tkperf", 1234, 1234)
+    assert find_cache_folder() is None
+
+
+def test_others_cannot_read_an_older_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "tkperf").mkdir(mode=0o755)
+    assert find_cache_folder() == tmp_path / "tkperf"
+    assert (tmp_path / "tkperf").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "tkperf").rmdir()
+    (tmp_path / "tkperf").symlink_to("/tmp")
+    assert find_cache_folder() is None
