@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tkperf.web.files import KnownFile
 from tkperf.web.index import Index
 from tkperf.web.library import Listing, build_listing
 from tkperf.web.rows import BatchRow, Figure, RunRow, Spark
-from tkperf.web.site import KnownFile
 
 FOLDER = Path("/served")
 

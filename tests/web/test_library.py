@@ -20,11 +20,11 @@ from tkperf.procedures.iops import TEST as IOPS
 from tkperf.procedures.write_saturation import TEST as WRITE_SATURATION
 from tkperf.runfile.reader import RunFile
 from tkperf.web import library as module
+from tkperf.web.files import KnownFile
 from tkperf.web.index import Index, Unreadable, find_index_path
 from tkperf.web.library import Library, find_files
 from tkperf.web.reading import find_run_id, read_run_row
 from tkperf.web.rows import RunRow
-from tkperf.web.site import KnownFile
 from tkperf.web.workers import BusyError, FileError
 
 ID = "1".zfill(32)

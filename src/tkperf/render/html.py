@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from importlib import metadata, resources
 
@@ -42,8 +43,24 @@ _CONTROLS = re.compile(
 )
 
 
-def render_view(view: ReportView) -> str:
-    """Return the whole page. Every text from outside is escaped; scripts come from the package."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """Parts of a page that a server shows: the address of ``render_script()``, and HTML of its own.
+
+    The server's headers have the content security policy.
+    """
+
+    script_address: str
+    head: str = ""
+    above: str = ""
+
+
+def render_view(view: ReportView, frame: Frame | None = None) -> str:
+    """Return the whole page. Every text from outside is escaped; scripts come from the package.
+
+    Args:
+        frame: None: the page is one file.
+    """
     template = _environment().get_template("report.html.j2")
     page = template.render(
         report=view,
@@ -51,7 +68,8 @@ def render_view(view: ReportView) -> str:
         badges=list_badges(view.banners),
         stamp=list_stamp(view),
         keywords=find_keywords(view),
-        script=_chart_script(),
+        frame=frame,
+        script=None if frame else render_script(),
     )
     # At the end, so that it covers every text from outside, in JSON too.
     return _CONTROLS.sub("", page)
@@ -114,7 +132,7 @@ def _css_text(text: str) -> str:
 
 
 @cache
-def _chart_script() -> str:
+def render_script() -> str:
     """Return Vega, Vega-Lite and the page's own scripts as one script."""
     folder = resources.files("tkperf.render") / "templates/script"
     ours = "\n".join((folder / f"{name}.js").read_text("utf-8") for name in SCRIPTS)

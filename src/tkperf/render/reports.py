@@ -21,6 +21,7 @@ from tkperf.runfile.reader import RunFile
 if TYPE_CHECKING:
     from tkperf.analysis.comparing.comparison import Comparison
     from tkperf.page.page import ReportView
+    from tkperf.render.html import Frame
     from tkperf.render.printing import Printer
 
 
@@ -85,10 +86,10 @@ def build_run_view(
     )
 
 
-def render_html(view: ReportView) -> str:
+def render_html(view: ReportView, frame: Frame | None = None) -> str:
     with _packages():
         from tkperf.render.html import render_view  # noqa: PLC0415
-    return render_view(view)
+    return render_view(view, frame)
 
 
 def render_styles() -> str:

@@ -213,6 +213,11 @@ class RunFile:
             self._meter.unpack(len(fields(Seconds)) * len(seconds), len(seconds) * SECOND_BYTES)
             yield seconds
 
+    def content(self) -> bytes:
+        """Return the bytes of the whole file, all of one moment."""
+        with self._guard():
+            return self._db.serialize()
+
     def engine_output(self, test: str, step: StepRecord) -> bytes:
         """Return fio's last JSON document of the step; of a stream, only its newest slice has one."""
         sequence = self._find(test, step)

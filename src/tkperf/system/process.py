@@ -18,7 +18,7 @@ from typing import IO, Self
 
 from tkperf.model.errors import EngineError, reason_of
 
-PIPE = subprocess.PIPE
+PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
 ProcessTimeout = subprocess.TimeoutExpired
 Process = subprocess.Popen[bytes]
 
@@ -275,12 +275,12 @@ def fork_early() -> int:
 
 
 def start_module(
-    name: str, *, stdin: int = PIPE, stdout: int = PIPE, stderr: int | None = subprocess.DEVNULL
+    name: str, *, stdin: int = PIPE, stdout: int = PIPE, stderr: int | None = DEVNULL
 ) -> subprocess.Popen[bytes]:
     """Run a module of tkperf in a separate Python process, which reads stdin and writes stdout.
 
-    Python loads nothing from the current folder (-P), where others may have put modules. The kernel kills it
-    when tkperf dies, if setpriv is installed.
+    Python loads nothing from the current folder (-P), where others may have put modules. It does not see Ctrl-C in
+    the terminal. The kernel kills it when tkperf dies, if setpriv is installed.
 
     Raises:
         OSError: it cannot be started.
@@ -292,6 +292,7 @@ def start_module(
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
+        start_new_session=True,
         env=_environment(),
     )
 

@@ -14,11 +14,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from tkperf.web import library_page, runs
+from tkperf.web import library_page
 from tkperf.web.access import Access
 from tkperf.web.index import Index, find_index_path
+from tkperf.web.kept import Kept, find_cache_folder
 from tkperf.web.library import Library, read_rows_with
 from tkperf.web.pages import render_error, serve_static
+from tkperf.web.runs import RunPages
 from tkperf.web.site import Site
 from tkperf.web.workers import JobError, Workers
 
@@ -36,7 +38,7 @@ def build_app(
     served = tuple(folder.resolve() for folder in folders)
     index = Index(find_index_path(served))
     library = Library(served, index, read_rows_with(workers))
-    site = Site(library=library, workers=workers)
+    site = Site(library=library, workers=workers, kept=Kept(find_cache_folder("pages")))
 
     @asynccontextmanager
     async def live(_: Starlette) -> AsyncIterator[None]:
@@ -51,9 +53,9 @@ def build_app(
 
     app = Starlette(
         routes=[
+            *RunPages(site).build_routes(),
             Route("/static/{version}/{name}", serve_static),
             *library_page.build_routes(library),
-            *runs.build_routes(site),
         ],
         exception_handlers={
             JobError: _show_job_error,

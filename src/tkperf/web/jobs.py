@@ -2,29 +2,79 @@
 
 from __future__ import annotations
 
-import os
+import io
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from tkperf.analysis.over_seconds import analyse_opened
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.telemetry import place_readings
 from tkperf.model.choices import BATCH_SUFFIX
-from tkperf.model.errors import RunFileError
-from tkperf.render.reports import build_run_view, render_html
+from tkperf.model.record import RunRecord
+from tkperf.page.page import ReportView
+from tkperf.render.document import compose
+from tkperf.render.export_json import render_json
+from tkperf.render.export_tables import build_tables, render_csv
+from tkperf.render.html import Frame, render_script, render_view
+from tkperf.render.pdf import set_document
+from tkperf.render.reports import build_run_view
 from tkperf.runfile.reader import RunFile
+from tkperf.web.files import KnownFile, reach
 from tkperf.web.index import encode_row
+from tkperf.web.pages import render_text
 from tkperf.web.reading import read_batch_row, read_run_row
-from tkperf.web.site import KnownFile
 from tkperf.web.workers import Jobs
 
 
-def make_report(file: KnownFile) -> bytes:
-    """Return the report's page."""
+def make_page(file: KnownFile, run_id: str, script_address: str) -> bytes:
+    """Return the report in the frame of the library."""
+    content = {"run_id": run_id, "name": file.name}
+    frame = Frame(
+        script_address=script_address,
+        head=render_text("run_head.html.j2"),
+        above=render_text("run_bar.html.j2", **content),
+    )
+    return render_view(_build_view(file), frame).encode()
+
+
+def make_html(file: KnownFile) -> bytes:
+    """Return the report as one file."""
+    return render_view(_build_view(file)).encode()
+
+
+def make_pdf(file: KnownFile) -> bytes:
+    return set_document(compose(_build_view(file)))
+
+
+def make_json(file: KnownFile) -> bytes:
+    """Return the results as ``tkperf show --json`` prints them."""
+    with _analysed(file) as (_, _, result):
+        return render_json(result).encode()
+
+
+def make_csv(file: KnownFile) -> bytes:
+    """Return the tables of ``tkperf report --csv`` in a ZIP archive."""
+    archive = io.BytesIO()
+    with _analysed(file) as (opened, record, result):
+        steps = [(test.name, step) for test in record.tests for step in test.steps]
+        readings = tuple(place_readings(record))
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+            for table in build_tables(result, steps, opened.samples_left, readings):
+                with packed.open(f"{file.name}/{table.name}.csv", "w") as member:
+                    member.writelines(piece.encode() for piece in render_csv(table))
+    return archive.getvalue()
+
+
+def make_copy(file: KnownFile) -> bytes:
+    """Return the run file itself, all of one moment, even while its run writes to it."""
     with open_known(file) as opened:
-        record = opened.record()
-        result = analyse_opened(opened, record)
-        view = build_run_view(opened, record, result)
-    return render_html(view).encode()
+        return opened.content()
+
+
+def make_script() -> bytes:
+    """Return the script of all pages with charts."""
+    return render_script().encode()
 
 
 def make_row(file: KnownFile) -> bytes:
@@ -42,39 +92,30 @@ def open_known(known: KnownFile) -> Iterator[RunFile]:
     Raises:
         RunFileError: see RunFile; or it is another file.
     """
-    path = reach(known)
-    with RunFile(path, briefly=True) as opened:
-        if opened.state[:2] != known.stamp[:2]:
-            raise _changed(known)
+    with RunFile(reach(known), briefly=True) as opened:
+        reach(known)  # nor was another one there meanwhile
         yield opened
 
 
-def reach(known: KnownFile) -> Path:
-    """Return the path of a known file after a walk to it that follows no link below the served folder.
-
-    Raises:
-        RunFileError: a link or another file has taken its place.
-    """
-    flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
-    opened = [os.open(known.folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)]
-    try:
-        for name in Path(known.place).parts:
-            opened.append(os.open(name, flags, dir_fd=opened[-1]))
-        status = os.fstat(opened[-1])
-    except OSError as error:
-        raise _changed(known) from error
-    finally:
-        for descriptor in opened:
-            os.close(descriptor)
-    if (status.st_dev, status.st_ino) != known.stamp[:2]:
-        raise _changed(known)
-    return known.folder / known.place
+@contextmanager
+def _analysed(known: KnownFile) -> Iterator[tuple[RunFile, RunRecord, RunResult]]:
+    with open_known(known) as opened:
+        record = opened.record()
+        yield opened, record, analyse_opened(opened, record)
 
 
-def _changed(known: KnownFile) -> RunFileError:
-    return RunFileError(
-        f"{known.place} is no longer the file that was found here: go back to the list, which is looked through again"
-    )
+def _build_view(known: KnownFile) -> ReportView:
+    with _analysed(known) as (opened, record, result):
+        return build_run_view(opened, record, result)
 
 
-JOBS: Jobs = {"report": make_report, "row": make_row}
+JOBS: Jobs = {
+    "page": make_page,
+    "html": make_html,
+    "pdf": make_pdf,
+    "json": make_json,
+    "csv": make_csv,
+    "copy": make_copy,
+    "script": make_script,
+    "row": make_row,
+}

@@ -18,9 +18,9 @@ from stat import S_ISREG
 
 from tkperf.model.choices import BATCH_SUFFIX, RUN_FILE_SUFFIX
 from tkperf.runfile.writers import is_being_written, state_of
+from tkperf.web.files import KnownFile
 from tkperf.web.index import FileKey, Index, Row, Unreadable, decode_row
 from tkperf.web.rows import BatchRow, RunRow
-from tkperf.web.site import KnownFile
 from tkperf.web.workers import FileError, JobError, Workers
 
 MOST_FILES = 20_000

@@ -33,9 +33,14 @@ def _environment() -> Environment:
 
 def render_page(template: str, *, status: int = 200, **content: object) -> HTMLResponse:
     """Return a page from a template of ``web/templates``; every text from outside is escaped."""
-    text = _environment().get_template(template).render(**content)
     # A name in a run file may have half a surrogate.
-    return HTMLResponse(text.encode(errors="replace"), status_code=status)
+    text = render_text(template, **content).encode(errors="replace")
+    return HTMLResponse(text, status_code=status)
+
+
+def render_text(template: str, **content: object) -> str:
+    """Return a part of a page from a template."""
+    return _environment().get_template(template).render(**content)
 
 
 def render_error(request: Request, status: int, message: str) -> Response:

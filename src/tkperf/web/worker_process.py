@@ -5,6 +5,7 @@ It has one thread, reads orders from the socket on stdin, and ends when the serv
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import resource
@@ -14,72 +15,69 @@ import sys
 import traceback
 from contextlib import suppress
 
-import msgspec
-
-from tkperf.model.errors import TkperfError
+from tkperf.model.errors import TkperfError, reason_of
 from tkperf.system.process import fork_early
-from tkperf.web.workers import Answer, Jobs, Order
+from tkperf.web.workers import DONE, FAILED, Jobs, Order
 
-_ORDER_BYTES = 1 << 16
+_ORDER_BYTES = 1 << 18
 
 
 def serve_jobs(jobs: Jobs) -> None:
     """Fork for each order until the server has gone."""
-    # The server ends this process; Ctrl-C in the terminal reaches both.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process of a job stays as a zombie
-    with socket.socket(fileno=sys.stdin.fileno()) as orders:
+    # Processes of jobs share this memory until they write to it. They end before any garbage is worth a search.
+    gc.freeze()
+    gc.disable()
+    with socket.socket(fileno=os.dup(sys.stdin.fileno())) as orders:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())  # V8 looks at its streams
         while True:
-            order, descriptors, _, _ = socket.recv_fds(orders, _ORDER_BYTES, 1)
+            order, descriptors, _, _ = socket.recv_fds(orders, _ORDER_BYTES, 2)
             if not order:
                 return
             if fork_early() == 0:
                 orders.close()
-                _work(jobs, pickle.loads(order), descriptors[0])  # noqa: S301 - of the server
-            os.close(descriptors[0])
+                _work(jobs, pickle.loads(order), *descriptors)  # noqa: S301 - of the server
+            for descriptor in descriptors:
+                os.close(descriptor)
 
 
-def _work(jobs: Jobs, order: Order, descriptor: int) -> None:
-    """Do a job in its own process, which ends with it."""
+def _work(jobs: Jobs, order: Order, to_server: int, result: int) -> None:
+    """Do a job, and end the process."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    status = 1
-    try:
-        with socket.socket(fileno=descriptor) as answers:
-            # The server kills it by this descriptor, which no other process can have.
-            socket.send_fds(answers, [b"p"], [os.pidfd_open(os.getpid())])
-            answers.sendall(msgspec.msgpack.encode(_answer(jobs, order)))
-        status = 0
-    finally:
-        os._exit(status)
+    with suppress(BaseException), socket.socket(fileno=to_server) as answers:
+        # The server kills it by this descriptor, which leads to no other process, even much later.
+        socket.send_fds(answers, [b"p"], [os.pidfd_open(os.getpid())])
+        answers.sendall(_do(jobs, order, result))
+    os._exit(0)
 
 
-def _answer(jobs: Jobs, order: Order) -> Answer:
-    # If the server has died, nobody else ends it.
-    signal.alarm(round(order.limit_s) + 1)
-    resource.setrlimit(resource.RLIMIT_DATA, (order.limit_bytes, order.limit_bytes))
+def _do(jobs: Jobs, order: Order, result: int) -> bytes:
+    """Do a job and return the answer."""
+    signal.alarm(round(order.limit_s) + 1)  # its end if the server has died
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_DATA, (order.limit_bytes, order.limit_bytes))
     try:
-        content = jobs[order.job](**order.arguments)
-    except TkperfError as error:
-        return Answer(done=False, content=str(error).encode(errors="replace"))
+        with open(result, "wb") as file:
+            file.write(jobs[order.job](**order.arguments))
+    except (TkperfError, OSError) as error:
+        return FAILED + reason_of(error).encode(errors="replace")
     except MemoryError:
-        limit_gb = order.limit_bytes / 1e9
-        words = (
-            f"it takes more than {limit_gb:.1f} GB of memory to show: use tkperf report on the command line, "
-            "which has no such limit"
+        return (
+            FAILED
+            + (
+                f"it takes more than {order.limit_bytes / 1e9:.1f} GB of memory: use tkperf report on the command line, "
+                "which has no such limit"
+            ).encode()
         )
-        return Answer(done=False, content=words.encode())
     except Exception:
-        with suppress(OSError):
-            traceback.print_exc()
-        return Answer(
-            done=False,
-            content=b"a defect of tkperf: please report it with the lines on the server's stderr",
+        traceback.print_exc()
+        return (
+            FAILED + b"a defect of tkperf: please report it with the lines on the server's stderr"
         )
-    return Answer(done=True, content=content)
+    return DONE
 
 
 if __name__ == "__main__":
-    from tkperf.web.jobs import JOBS  # the packages of reports, before the first job
+    from tkperf.web.jobs import JOBS
 
     serve_jobs(JOBS)

@@ -1,7 +1,7 @@
 """Workers that read run files: a process for each job, which may die, hang or grow without harm to the server.
 
-A process with everything loaded (``worker_process.py``) forks one for each job. The answer comes through a pipe; a job
-that is over its time, or that no browser waits for any longer, is killed.
+A process with everything loaded (``worker_process.py``) forks one for each job, which writes its result to a file and
+reports its end through a socket. A job that is over its time, or that no browser waits for any longer, is killed.
 """
 
 from __future__ import annotations
@@ -14,24 +14,31 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from typing import BinaryIO
 
-import msgspec
+from tkperf.model.errors import TkperfError, reason_of
+from tkperf.model.units import GIB
+from tkperf.system.process import DEVNULL, Process, start_module
 
-from tkperf.model.errors import TkperfError
-from tkperf.system.process import Process, start_module
-
-# Two keep a page from waiting for the index; more would take the CPUs of whatever else this host does.
+# Two, so that a page need not wait for the index; more would take the CPUs from whatever else this host does.
 AT_ONCE = 2
 MOST_WAITING = 32
 LIMIT_S = 60.0
-# Of private memory of a job. A day of a mix takes 600 MB, its PDF as much again.
-LIMIT_BYTES = 2 << 30
-_PIPE_BYTES = 1 << 20
+LIMIT_BYTES = 2 * GIB
+# Results that the server itself keeps in memory are far smaller.
+_MOST_RESULT_BYTES = 64 << 20
+_MOST_WORDS_BYTES = 1 << 16
+
+Jobs = Mapping[str, Callable[..., bytes]]
+"""Functions by the names of their jobs."""
+
+DONE, FAILED = b"+", b"-"
+"""First byte of an answer; after ``FAILED`` comes the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """One job for the worker process; the pipe for its answer comes with it."""
+    """One job for the worker process. The socket for its answer and the file for its result come with it."""
 
     job: str
     arguments: Mapping[str, object]
@@ -39,24 +46,14 @@ class Order:
     limit_bytes: int
 
 
-Jobs = Mapping[str, Callable[..., bytes]]
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """How a job ended; ``content`` is its result, or its error in words."""
-
-    done: bool
-    content: bytes
-
-
 class JobError(TkperfError):
-    """A job did not succeed. The message says why, and what to do."""
+    """A job did not succeed. The message gives the reason, and what to do. ``status`` is HTTP's."""
 
     status = 500
 
 
 class FileError(JobError):
-    """The file cannot be shown, as any command would say."""
+    """The file cannot be shown, for the reason that any command would give."""
 
 
 class BusyError(JobError):
@@ -69,18 +66,6 @@ class LateError(JobError):
     """A job was over its time."""
 
     status = 504
-
-
-@dataclass(slots=True)
-class _Running:
-    """A job on its way: its process, once that has begun."""
-
-    process: int | None = None
-
-    def kill(self) -> None:
-        if self.process is not None:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self.process, signal.SIGKILL)
 
 
 class Workers:
@@ -107,24 +92,32 @@ class Workers:
 
     def start(self) -> None:
         """Start the worker process, which gets ready in the background."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self._process = start_module(self._module, stdin=theirs.fileno())
-        self._orders = ours
+            self._process = start_module(
+                self._module, stdin=theirs.fileno(), stdout=DEVNULL, stderr=None
+            )
 
     def close(self) -> None:
-        """End the worker process. Jobs under way are ended by whoever waits for them."""
+        """End the worker process; cancelling ``run`` or ``make`` ends a job."""
         if self._orders is not None:
             self._orders.close()
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
+            with self._process:
+                pass
         self._orders = self._process = None
 
-    async def run(
-        self, job: str, *, alone: bool = False, limit_s: float | None = None, **arguments: object
-    ) -> bytes:
-        """Return the result of a job; cancelling ends its process.
+    async def run(self, job: str, *, alone: bool = False, **arguments: object) -> bytes:
+        """Return the small result of a job; see ``make``."""
+        with open(os.memfd_create(job), "w+b") as result:
+            await self.make(result, job, alone=alone, **arguments)
+            return os.pread(result.fileno(), _MOST_RESULT_BYTES, 0)
+
+    async def make(
+        self, result: BinaryIO, job: str, *, alone: bool = False, **arguments: object
+    ) -> None:
+        """Have a job write its result to an empty file; cancelling ends its process.
 
         Args:
             job: its name in ``jobs.JOBS``; ``arguments`` are those of that function.
@@ -143,75 +136,79 @@ class Workers:
                 if alone:
                     await stack.enter_async_context(self._alone.setdefault(job, asyncio.Lock()))
                 await stack.enter_async_context(self._turns)
-                return await self._run(job, arguments, limit_s or self._limit_s)
+                answer = await self._work(result, job, arguments)
         finally:
             self._waiting -= 1
+        if answer[:1] == FAILED:
+            raise FileError(answer[1:].decode(errors="replace"))
+        if answer != DONE:
+            raise JobError(
+                "the process that read it ended early, as for a file that is damaged on purpose: 'tkperf show' on the "
+                "command line may give a reason"
+            )
 
-    async def _run(self, job: str, arguments: Mapping[str, object], limit_s: float) -> bytes:
-        running = _Running()
+    async def _work(self, result: BinaryIO, job: str, arguments: Mapping[str, object]) -> bytes:
         order = Order(
-            job=job,
-            arguments=arguments,
-            limit_s=limit_s,
-            limit_bytes=self._limit_bytes,
+            job=job, arguments=arguments, limit_s=self._limit_s, limit_bytes=self._limit_bytes
         )
-        ours, theirs = socket.socketpair()
+        answers, theirs = socket.socketpair()
+        process: int | None = None
         try:
             with theirs:
-                self._send(pickle.dumps(order), theirs.fileno())
-            ours.setblocking(False)
-            async with asyncio.timeout(limit_s):
-                answer = await _receive(ours, running)
+                self._send(order, [theirs.fileno(), result.fileno()])
+            answers.setblocking(False)
+            async with asyncio.timeout(self._limit_s):
+                process = await _receive_process(answers)
+                return await _receive_words(answers)
         except TimeoutError:
             raise LateError(
-                f"it took longer than {limit_s:.0f} s to read: use tkperf report on the command line, "
-                "which has no such limit"
+                f"it takes longer than {self._limit_s:.0f} s to make: use tkperf report on the command line, which has "
+                "no such limit"
             ) from None
         finally:
-            running.kill()
-            if running.process is not None:
-                os.close(running.process)
-            ours.close()
-        if answer is None:
-            raise JobError(
-                "the process that read it ended early, as for a file that takes more memory than allowed or is "
-                "damaged on purpose: 'tkperf show' on the command line gives more details"
-            )
-        if not answer.done:
-            raise FileError(answer.content.decode(errors="replace"))
-        return answer.content
+            if process is not None:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(process, signal.SIGKILL)
+                os.close(process)
+            answers.close()
 
-    def _send(self, order: bytes, descriptor: int) -> None:
+    def _send(self, order: Order, descriptors: list[int]) -> None:
         """Send an order; a worker process that has died is started again, once."""
         for attempt in range(2):
-            if self._orders is None:
-                self.start()
-            assert self._orders is not None
             try:
-                socket.send_fds(self._orders, [order], [descriptor])
+                if self._orders is None:
+                    self.start()
+                assert self._orders is not None
+                socket.send_fds(self._orders, [pickle.dumps(order)], descriptors)
             except OSError as error:
                 self.close()
                 if attempt:
-                    raise JobError(f"no process can be started to read it: {error}") from error
+                    raise JobError(
+                        f"no process can be started for it: {reason_of(error)}"
+                    ) from error
             else:
                 return
 
 
-async def _receive(answers: socket.socket, running: _Running) -> Answer | None:
-    """Return the answer of a job, whose first message has its process; None: it ended without."""
+async def _receive_process(answers: socket.socket) -> int | None:
+    """Return a descriptor of the job's process, which its first byte comes with; None: it could not begin."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     loop.add_reader(answers, readable.set)
     try:
         await readable.wait()
-        _, descriptors, _, _ = socket.recv_fds(answers, 1, 1)
-        running.process = descriptors[0] if descriptors else None
     finally:
         loop.remove_reader(answers)
-    content = bytearray()
-    while piece := await loop.sock_recv(answers, _PIPE_BYTES):
-        content += piece
-    try:
-        return msgspec.msgpack.decode(content, type=Answer)
-    except msgspec.DecodeError:
-        return None
+    _, descriptors, _, _ = socket.recv_fds(answers, 1, 1)
+    return descriptors[0] if descriptors else None
+
+
+async def _receive_words(answers: socket.socket) -> bytes:
+    """Return all bytes until the job's process closes its end."""
+    loop = asyncio.get_running_loop()
+    words = b""
+    while len(words) < _MOST_WORDS_BYTES and (
+        piece := await loop.sock_recv(answers, _MOST_WORDS_BYTES)
+    ):
+        words += piece
+    return words

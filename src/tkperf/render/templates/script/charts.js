@@ -58,6 +58,7 @@ async function draw(element, unfitted) {
   const drawn = await vegaEmbed(element, { ...spec, config: { ...spec.config, aria: false } }, {
     actions: { export: true, source: false, compiled: false, editor: false },
     renderer: "svg",
+    ast: true, // Vega interprets expressions, so that pages need no eval
   });
   const picture = element.querySelector("svg.marks");
   picture?.setAttribute("role", "img");

@@ -1,0 +1,68 @@
+"""Files below the served folders, reached through no link and never by a path from outside."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tkperf.model.errors import RunFileError
+from tkperf.runfile.writers import FileStamp, state_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownFile:
+    """A file that the library found.
+
+    Attributes:
+        folder: the served folder that it is in.
+        place: its path below that folder.
+        stamp: at the library's latest look.
+    """
+
+    folder: Path
+    place: str
+    stamp: FileStamp
+
+    @property
+    def name(self) -> str:
+        return Path(self.place).stem
+
+
+def look_again(known: KnownFile) -> KnownFile:
+    """Return a known file with its stamp of now, after a walk to it that follows no link below the served folder.
+
+    Raises:
+        RunFileError: it has gone, or a link or another file has taken its place.
+    """
+    flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+    opened: list[int] = []
+    try:
+        opened.append(os.open(known.folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
+        for name in Path(known.place).parts:
+            opened.append(os.open(name, flags, dir_fd=opened[-1]))
+        stamp = state_of(os.fstat(opened[-1]))
+    except OSError as error:
+        raise _changed(known) from error
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    if stamp[:2] != known.stamp[:2]:
+        raise _changed(known)
+    return replace(known, stamp=stamp)
+
+
+def reach(known: KnownFile) -> Path:
+    """Return the path of a known file after the same walk.
+
+    Raises:
+        RunFileError: see ``look_again``.
+    """
+    look_again(known)
+    return known.folder / known.place
+
+
+def _changed(known: KnownFile) -> RunFileError:
+    return RunFileError(
+        f"{known.place} is no longer the file that was found here: go back to the list of runs"
+    )
