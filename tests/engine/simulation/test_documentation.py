@@ -13,11 +13,12 @@ from tkperf.engine.simulation.models import PRESET_MODELS, DiskModel, FlashModel
 
 PAGE = Path(__file__).parents[3] / "docs/simulated-drive.md"
 TEXT = PAGE.read_text(encoding="utf-8")
+PARAMETERS = (PAGE.parent / "reference/simulated-drives.md").read_text(encoding="utf-8")
 
 
 def table(heading: str) -> dict[str, dict[str, str]]:
     """Of the table below a heading, each row's cells by column."""
-    below = TEXT.split(f"### {heading}\n", 1)[1].split("\n#", 1)[0]
+    below = PARAMETERS.split(f"## {heading}\n", 1)[1].split("\n#", 1)[0]
     lines = [line.strip("| ") for line in below.splitlines() if line.startswith("|")]
     columns, _, *rows = [[cell.strip(" `") for cell in line.split("|")] for line in lines]
     return {cells[0]: dict(zip(columns[1:], cells[1:], strict=True)) for cells in rows}
