@@ -21,7 +21,7 @@ from tkperf.page.batch_answer import build_batch_mail, build_batch_page
 from tkperf.pipeline.api import read_claims
 from tkperf.pipeline.batch.answer import read_answer, with_reports
 from tkperf.pipeline.batch.book import read_batch
-from tkperf.pipeline.kept_results import read_results
+from tkperf.pipeline.kept_results import find_results
 from tkperf.render.export_batch import build_batch_tables, render_batch_json, render_batch_junit
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.export_tables import render_csv
@@ -97,7 +97,8 @@ def end_batch(state: BatchState, options: BatchOptions) -> BatchAnswer:
 
 def _write_run_report(run_file: Path) -> None:
     with RunFile(run_file) as opened:
-        view = build_run_view(opened, opened.record(), read_results(run_file))
+        record = opened.record()
+        view = build_run_view(opened, record, find_results(opened, record))
         write_own_page(run_file.with_suffix(".html"), render_html(view), run_file)
 
 

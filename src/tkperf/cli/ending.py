@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult
 from tkperf.cli.output import write_output
 from tkperf.cli.run_options import CallOptions, RunOptions, smtp_login
@@ -26,7 +25,7 @@ from tkperf.cli.streams import complain, ended_by_signals, warning_of
 from tkperf.model.errors import EngineError, UsageError, reason_of
 from tkperf.model.units import format_capacity
 from tkperf.page.view import build_view
-from tkperf.pipeline.kept_results import keep_results
+from tkperf.pipeline.kept_results import find_results
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.terminal.console import can_redraw, plain, print_lines
 from tkperf.runfile.reader import RunFile
@@ -139,8 +138,7 @@ def _read(options: RunOptions) -> tuple[RunResult, Page]:
 
     with RunFile(options.run_path) as opened, _transient(WRITING):
         record = opened.record()
-        result = analyse_opened(opened, record)
-        keep_results(opened.state, result)
+        result = find_results(opened, record)
         try:
             return result, reports.render_html(reports.build_run_view(opened, record, result))
         except KeyboardInterrupt:

@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tkperf.analysis.details import build_details
-from tkperf.analysis.over_seconds import Read, analyse_opened
+from tkperf.analysis.over_seconds import Read
 from tkperf.analysis.results import RunResult
 from tkperf.model.record import LogEntry, RunRecord, RunStatus
 from tkperf.model.seconds import Seconds
 from tkperf.model.units import format_duration, format_durations
 from tkperf.page.view import build_view
 from tkperf.pipeline.following import find_clock_s
+from tkperf.pipeline.kept_results import find_results
 from tkperf.render.terminal.console import open_console, plain
 from tkperf.render.terminal.page import print_end, print_page
 from tkperf.render.terminal.progress import format_end
@@ -61,7 +62,7 @@ def print_run(path: Path) -> None:
     """
     with RunFile(path) as opened:
         record = opened.record()
-        result = analyse_opened(opened, record)
+        result = find_results(opened, record)
         details = build_details(result, record, _read_short_streams(result, record, opened.seconds))
         running = record.status is RunStatus.RUNNING
         going_on = describe_going_on(record, opened.log()) if running else None
@@ -75,7 +76,7 @@ def print_ended(path: Path) -> None:
         RunFileError: see RunFile.
     """
     with RunFile(path) as opened:
-        result = analyse_opened(opened, opened.record())
+        result = find_results(opened, opened.record())
     print_end(build_view(result), open_console())
 
 

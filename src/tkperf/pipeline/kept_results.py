@@ -19,7 +19,7 @@ import numpy as np
 from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult
 from tkperf.model.errors import UsageError
-from tkperf.model.record import RunStatus
+from tkperf.model.record import RunRecord, RunStatus
 from tkperf.model.version import __version__
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writers import FileStamp, is_being_written, state_of
@@ -45,11 +45,23 @@ def read_results(path: Path) -> RunResult:
     Raises:
         RunFileError: the file is missing, damaged, or no run file.
     """
-    if (kept := _find_kept(path)) is not None:
-        return kept
+    with suppress(OSError):
+        if not is_being_written(path) and (kept := _find_kept(state_of(path.stat()))) is not None:
+            return kept
     with RunFile(path) as opened:
-        result = analyse_opened(opened, opened.record())
-        keep_results(opened.state, result)
+        return _compute(opened, opened.record())
+
+
+def find_results(opened: RunFile, record: RunRecord) -> RunResult:
+    """Return the results of an open run file, of which ``record`` was read, from the cache if it has them."""
+    running = record.status is RunStatus.RUNNING
+    kept = None if running else _find_kept(opened.state)
+    return kept or _compute(opened, record)
+
+
+def _compute(opened: RunFile, record: RunRecord) -> RunResult:
+    result = analyse_opened(opened, record)
+    keep_results(opened.state, result)
     return result
 
 
@@ -64,11 +76,9 @@ def keep_results(state: FileStamp, result: RunResult) -> None:
             _remove_oldest(place.parent)
 
 
-def _find_kept(path: Path) -> RunResult | None:
+def _find_kept(state: FileStamp) -> RunResult | None:
     with suppress(OSError, zlib.error, msgspec.MsgspecError):
-        state = state_of(path.stat())
-        place = _place_of(state)
-        if place is not None and not is_being_written(path):
+        if (place := _place_of(state)) is not None:
             entry = _decoder().decode(zlib.decompress(place.read_bytes()))
             if (entry.made_by, entry.state) == (_made_by(), state):
                 return entry.result

@@ -7,7 +7,6 @@ it, it lives as long as the server.
 from __future__ import annotations
 
 import hashlib
-import os
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ import msgspec
 
 from tkperf.model.version import __version__
 from tkperf.runfile.writers import FileStamp
+from tkperf.system.user_cache import find_cache_folder
 from tkperf.web.rows import FORMAT, BatchRow, RunRow
 
 FileKey = tuple[int, int]
@@ -49,13 +49,12 @@ def decode_row(content: bytes) -> Row:
 
 
 def find_index_path(folders: Sequence[Path]) -> Path | None:
-    """Return the place of the index of these folders; None without a home."""
-    try:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:
+    """Return the place of the index of these folders; None without a cache."""
+    cache = find_cache_folder()
+    if cache is None:
         return None
     names = "\0".join(sorted(map(str, folders))).encode(errors="surrogateescape")
-    return cache / "tkperf" / f"library-{hashlib.sha256(names).hexdigest()[:16]}.sqlite"
+    return cache / f"library-{hashlib.sha256(names).hexdigest()[:16]}.sqlite"
 
 
 class Index:

@@ -7,12 +7,12 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.telemetry import place_readings
 from tkperf.model.choices import BATCH_SUFFIX
 from tkperf.model.record import RunRecord
 from tkperf.page.page import ReportView
+from tkperf.pipeline.kept_results import find_results
 from tkperf.render.document import compose
 from tkperf.render.export_json import render_json
 from tkperf.render.export_tables import build_tables, render_csv
@@ -101,7 +101,7 @@ def open_known(known: KnownFile) -> Iterator[RunFile]:
 def _analysed(known: KnownFile) -> Iterator[tuple[RunFile, RunRecord, RunResult]]:
     with open_known(known) as opened:
         record = opened.record()
-        yield opened, record, analyse_opened(opened, record)
+        yield opened, record, find_results(opened, record)
 
 
 def _build_view(known: KnownFile) -> ReportView:

@@ -10,7 +10,6 @@ from uuid import UUID
 
 import msgspec
 
-from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.overview import build_overview
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.model.quantity import IOPS
@@ -23,6 +22,7 @@ from tkperf.page.facts import shorten
 from tkperf.page.findings import headlines
 from tkperf.page.verdict import describe_verdict
 from tkperf.pipeline.batch.book import read_batch, read_log
+from tkperf.pipeline.kept_results import find_results
 from tkperf.procedures.write_saturation import TEST as WRITE_SATURATION
 from tkperf.render.terminal.drawings import spread_over
 from tkperf.runfile.reader import RunFile
@@ -41,7 +41,7 @@ def read_run_row(opened: RunFile) -> RunRow:
         RunFileError: see RunFile.
     """
     record = opened.record()
-    return build_run_row(record, opened.log(), analyse_opened(opened, record, lambda *_: False))
+    return build_run_row(record, opened.log(), find_results(opened, record))
 
 
 def build_run_row(record: RunRecord, log: Sequence[LogEntry], result: RunResult) -> RunRow:

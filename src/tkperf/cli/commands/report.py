@@ -131,13 +131,13 @@ def report(
         raise UsageError(
             "--junit and --mail are for a batch: RUN_FILE is NAME.batch then; for a run see tkperf check --junit"
         )
-    from tkperf.analysis.over_seconds import analyse_opened
     from tkperf.analysis.selection import parse_selection
     from tkperf.analysis.telemetry import place_readings
     from tkperf.cli.output import Outputs, files_in
     from tkperf.model.user_facts import UserFacts, parse_facts
     from tkperf.page.view import build_view
     from tkperf.pipeline.api import read_and_check
+    from tkperf.pipeline.kept_results import find_results
     from tkperf.render.export_json import render_json
     from tkperf.render.export_markdown import render_markdown
     from tkperf.render.export_series import build_points, render_line_protocol, render_openmetrics
@@ -173,7 +173,7 @@ def report(
         # Early: it loads Vega while the results are read.
         printer = stack.enter_context(start_printer()) if pdf_file else None
         record = opened.record()
-        result = analyse_opened(opened, record)
+        result = find_results(opened, record)
         steps = [(test.name, step) for test in record.tests for step in test.steps]
         readings = tuple(place_readings(record))
         tables = partial(build_tables, result, steps, opened.samples_left, readings)
