@@ -46,7 +46,7 @@ format: ## put the code into its format
 	@sh scripts/setup.sh test
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
-bench: ## measure what the README states
+bench: ## measure the figures of docs/accuracy.md
 	@sh scripts/setup.sh test
 	@.venv/bin/python bench/handover_gap.py
 	@.venv/bin/python bench/run_file_size.py

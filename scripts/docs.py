@@ -141,6 +141,8 @@ def _without_ways_out(page: Path, source: Path) -> str:
             return f"[{words}]({up}{ABOVE[place.name]}{'#' * bool(heading)}{heading})"
         if place in (source / "adr", source / "adr/README.md"):
             return f"[{words}](adr.md)"
+        if place == source / "examples/README.md":
+            return f"[{words}]({up}examples.md)"
         if place.is_relative_to(source / "examples"):
             return f'<a href="{up}{place.name}">{words}</a>'
         return link[0] if place.exists() or target.endswith("adr.md") else words
