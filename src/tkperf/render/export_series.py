@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from tkperf.analysis.overview import RunOverview
 from tkperf.analysis.results import RunResult
 from tkperf.model.measurement import Sample
-from tkperf.model.record import StepRecord
+from tkperf.model.record import StepRecord, UnfinishedStep
+from tkperf.model.run_info import RunInfo
 from tkperf.model.telemetry.reading import Reading
 from tkperf.render.export_tables import SAMPLE_PERCENTILES, Samples
 
@@ -69,6 +71,17 @@ READINGS: dict[str, tuple[Family, str]] = {
     "tkperf_drive_used_ratio": (Family("ratio", "Used up of the life that the maker promises"), "percentage_used"),
 }  # fmt: skip
 
+# Of a run under way: the fields of its overview.
+PROGRESS: dict[str, tuple[Family, str]] = {
+    "tkperf_run_tests": (Family("", "Tests of the run"), "tests"),
+    "tkperf_run_tests_done": (Family("", "Tests that are complete"), "tests_done"),
+    "tkperf_run_elapsed_seconds": (Family("seconds", "Time since the run began"), "elapsed_s"),
+    "tkperf_run_remaining_shortest_seconds": (Family("seconds", "Shortest time until its end"), "remaining_shortest_s"),
+    "tkperf_run_remaining_longest_seconds": (Family("seconds", "Longest time until its end"), "remaining_longest_s"),
+    "tkperf_run_warnings": (Family("", "Warnings so far"), "warnings"),
+    "tkperf_run_disturbed_steps": (Family("", "Disturbed steps so far"), "disturbed_steps"),
+}  # fmt: skip
+
 
 def build_points(
     result: RunResult,
@@ -82,34 +95,53 @@ def build_points(
     Args:
         began_s: start of the run, in seconds since 1970 (UTC).
     """
-    run = {"run": result.info.name, "device": str(result.info.device.get("model") or result.info.device.get("kind") or "")}  # fmt: skip
-    if result.info.device.get("serial"):
-        run["serial"] = str(result.info.device["serial"])
+    run = label_run(result.info)
     in_series = sorted(
         steps, key=lambda each: (each[0], each[1].section, str(each[1].workload), each[1].started_s)
     )
     for test, step in in_series:
-        labels = run | {
-            "test": test,
-            "section": step.section,
-            "workload": str(step.workload),
-            "kind": step.kind.value,
-        }
+        labels = run | label_step(test, step)
         for sample in samples(test, step):
-            values = {name: value(sample) for name, (_, value) in SECONDS.items()}
-            # The point is at the second's end, when its values were known.
-            at_s = began_s + step.started_s + sample.start_s + sample.duration_s
-            yield SeriesPoint(at_s, labels, values)
+            yield build_second(sample, labels, began_s + step.started_s)
     for _, reading in sorted(readings, key=lambda each: (each[1].drive, each[1].at_s)):
-        values = {name: getattr(reading, attribute) for name, (_, attribute) in READINGS.items()}
-        used = values["tkperf_drive_used_ratio"]
-        values["tkperf_drive_used_ratio"] = None if used is None else used / 100
-        yield SeriesPoint(began_s + reading.at_s, run | {"drive": reading.drive}, values)
+        yield build_reading(reading, run, began_s + reading.at_s)
+
+
+def label_run(info: RunInfo) -> dict[str, str]:
+    device = info.device
+    labels = {"run": info.name, "device": str(device.get("model") or device.get("kind") or "")}
+    return labels | ({"serial": str(device["serial"])} if device.get("serial") else {})
+
+
+def label_step(test: str, step: StepRecord | UnfinishedStep) -> dict[str, str]:
+    workload, kind = str(step.workload), step.kind.value
+    return {"test": test, "section": step.section, "workload": workload, "kind": kind}
+
+
+def build_second(sample: Sample, labels: Labels, step_s: float) -> SeriesPoint:
+    """Return the point of a second at its end, when its values were known; ``step_s``: when its step began."""
+    values = {name: value(sample) for name, (_, value) in SECONDS.items()}
+    return SeriesPoint(step_s + sample.start_s + sample.duration_s, labels, values)
+
+
+def build_reading(reading: Reading, run: Labels, at_s: float) -> SeriesPoint:
+    """Return the point of a reading of a drive."""
+    values = {name: getattr(reading, attribute) for name, (_, attribute) in READINGS.items()}
+    used = values["tkperf_drive_used_ratio"]
+    values["tkperf_drive_used_ratio"] = None if used is None else used / 100
+    return SeriesPoint(at_s, {**run, "drive": reading.drive}, values)
+
+
+def build_progress(overview: RunOverview, run: Labels, at_s: float) -> SeriesPoint:
+    """Return the point of a run's progress."""
+    values = {name: getattr(overview, attribute) for name, (_, attribute) in PROGRESS.items()}
+    return SeriesPoint(at_s, run, values)
 
 
 def render_openmetrics(points: Iterable[SeriesPoint]) -> Iterator[str]:
     """Yield OpenMetrics 1.0 with time stamps, in pieces: a family after the other, a series after the other."""
-    families = {name: family for name, (family, _) in (*SECONDS.items(), *READINGS.items())}
+    of_all = (*SECONDS.items(), *READINGS.items(), *PROGRESS.items())
+    families = {name: family for name, (family, _) in of_all}
     # All points of a family have to be together: each family collects on disk, as days do not fit in memory.
     with ExitStack() as stack:
         spools = {name: stack.enter_context(tempfile.TemporaryFile("w+")) for name in families}

@@ -14,10 +14,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from tkperf.system.user_cache import find_cache_folder
 from tkperf.web import library_page
 from tkperf.web.access import Access
+from tkperf.web.data import DataPages
 from tkperf.web.index import Index, find_index_path
-from tkperf.web.kept import Kept, find_cache_folder
+from tkperf.web.kept import Kept
 from tkperf.web.library import Library, read_rows_with
 from tkperf.web.pages import render_error, serve_static
 from tkperf.web.runs import RunPages
@@ -54,6 +56,7 @@ def build_app(
     app = Starlette(
         routes=[
             *RunPages(site).build_routes(),
+            *DataPages(site).build_routes(),
             Route("/static/{version}/{name}", serve_static),
             *library_page.build_routes(library),
         ],

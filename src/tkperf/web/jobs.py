@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import io
+import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import msgspec
+
+from tkperf.analysis.overview import build_overview
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.telemetry import place_readings
 from tkperf.model.choices import BATCH_SUFFIX
-from tkperf.model.record import RunRecord
+from tkperf.model.record import RunRecord, RunStatus
 from tkperf.page.page import ReportView
+from tkperf.pipeline.following import find_clock_s
 from tkperf.pipeline.kept_results import find_results
 from tkperf.render.document import compose
 from tkperf.render.export_json import render_json
+from tkperf.render.export_series import (
+    SeriesPoint,
+    build_progress,
+    build_reading,
+    build_second,
+    label_run,
+    label_step,
+)
 from tkperf.render.export_tables import build_tables, render_csv
 from tkperf.render.html import Frame, render_script, render_view
 from tkperf.render.pdf import set_document
 from tkperf.render.reports import build_run_view
 from tkperf.runfile.reader import RunFile
+from tkperf.runner.events import Delta
 from tkperf.web.files import KnownFile, reach
 from tkperf.web.index import encode_row
 from tkperf.web.pages import render_text
@@ -72,6 +86,42 @@ def make_copy(file: KnownFile) -> bytes:
         return opened.content()
 
 
+def make_points(file: KnownFile) -> bytes:
+    """Return points of a run under way: its progress now, its latest second, the latest reading of each drive."""
+    with open_known(file) as opened:
+        delta, disturbed_steps = opened.delta(), opened.outline().disturbed_steps
+    return msgspec.msgpack.encode(list(_build_points(delta, disturbed_steps, time.time())))
+
+
+def _build_points(delta: Delta, disturbed_steps: int | None, at_s: float) -> Iterator[SeriesPoint]:
+    record = delta.record
+    if record.status is not RunStatus.RUNNING:
+        return
+    run_now_s = find_clock_s(record)
+    overview = build_overview(
+        record,
+        delta.log,
+        run_file="",
+        now_s=run_now_s,
+        pid=None,
+        user=None,
+        disturbed_steps=disturbed_steps,
+        judged=False,
+    )
+    labels = label_run(record.info)
+    yield build_progress(overview, labels, at_s)
+    if run_now_s is None:  # a simulated run has a clock of its own
+        return
+    began_s = at_s - run_now_s
+    for test in record.tests:
+        step = test.under_way
+        if step is not None and delta.seconds_under_way:
+            of_step = labels | label_step(test.name, step)
+            yield build_second(delta.seconds_under_way[-1], of_step, began_s + step.started_s)
+    for reading in {reading.drive: reading for reading in record.telemetry}.values():
+        yield build_reading(reading, labels, began_s + reading.at_s)
+
+
 def make_script() -> bytes:
     """Return the script of all pages with charts."""
     return render_script().encode()
@@ -116,6 +166,7 @@ JOBS: Jobs = {
     "json": make_json,
     "csv": make_csv,
     "copy": make_copy,
+    "points": make_points,
     "script": make_script,
     "row": make_row,
 }

@@ -50,9 +50,6 @@ class Kept:
         self._folder = folder
         self._most_bytes = most_bytes
         self._shared: dict[str, _Shared] = {}
-        if folder is not None:
-            with suppress(OSError):
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     async def get(
         self, request: Request, key: tuple[object, ...], make: Make, *, keep: bool = True
@@ -127,14 +124,6 @@ class Kept:
                     break
                 path.unlink()
                 total_bytes -= status.st_size
-
-
-def find_cache_folder(name: str) -> Path | None:
-    """Return the place of a folder in the user's cache; None without a home."""
-    try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tkperf" / name
-    except RuntimeError:
-        return None
 
 
 async def _wait_until_left(request: Request) -> None:

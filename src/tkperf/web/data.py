@@ -1,0 +1,97 @@
+"""Data for programs: runs as JSON, and the progress of those under way as OpenMetrics."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from tkperf.model.errors import RunFileError
+from tkperf.render.export_series import SeriesPoint, render_openmetrics
+from tkperf.runfile.writers import FileStamp
+from tkperf.web.files import look_again
+from tkperf.web.library import ListedRun
+from tkperf.web.site import Site
+from tkperf.web.workers import JobError
+
+OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+
+class DataPages:
+    """Pages ``/api/runs`` and ``/metrics``."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        # The latest points of each run under way, with the state of its file then: it changes with each step.
+        self._points: dict[str, tuple[FileStamp, list[SeriesPoint]]] = {}
+
+    def build_routes(self) -> list[Route]:
+        return [Route("/api/runs", self.list_runs), Route("/metrics", self.show_metrics)]
+
+    async def list_runs(self, request: Request) -> Response:
+        """Answer with all runs that the library has read, the newest first."""
+        await self._site.library.wait_for_look()
+        listing = self._site.library.listing
+        runs = sorted(listing.runs.values(), key=lambda run: run.row.started_utc, reverse=True)
+        return JSONResponse(
+            {
+                "runs": [describe_run(run) for run in runs],
+                "not_read_yet": listing.waiting,
+                "unreadable": [
+                    {"file": known.place, "reason": reason} for known, reason in listing.unreadable
+                ],
+            }
+        )
+
+    async def show_metrics(self, _: Request) -> Response:
+        """Answer with the progress and the latest figures of runs under way, for Prometheus."""
+        await self._site.library.wait_for_look()
+        running = [run for run in self._site.library.listing.runs.values() if run.row.is_running]
+        points = await asyncio.gather(*map(self._read_points, running))
+        self._points = {
+            run.run_id: self._points[run.run_id] for run in running if run.run_id in self._points
+        }
+        text = "".join(render_openmetrics(point for of_run in points for point in of_run))
+        return PlainTextResponse(text, media_type=OPENMETRICS)
+
+    async def _read_points(self, run: ListedRun) -> list[SeriesPoint]:
+        try:
+            known = look_again(run.known)
+            stamp, points = self._points.get(run.run_id, (None, []))
+            if stamp != known.stamp:
+                content = await self._site.workers.run("points", file=known)
+                points = msgspec.msgpack.decode(content, type=list[SeriesPoint])
+                self._points[run.run_id] = known.stamp, points
+        except (RunFileError, JobError):
+            return []  # the library says why
+        return points
+
+
+def describe_run(run: ListedRun) -> Mapping[str, object]:
+    """Return a run for programs; null: not known."""
+    row = run.row
+    return {
+        "id": run.run_id,
+        "file": run.known.place,
+        "copies": [copy.place for copy in run.copies],
+        "differs": run.differs,
+        "batch": run.batch_id or None,
+        "name": row.name,
+        "model": row.model or None,
+        "serial": row.serial or None,
+        "firmware": row.firmware or None,
+        "host": row.host or None,
+        "profile": row.profile,
+        "tests": row.tests,
+        "started_utc": row.started_utc or None,
+        "state": row.state,
+        "place": row.place or None,
+        "simulated": row.simulated,
+        "verdict": row.verdict,
+        "reasons": row.reasons,
+        "figures": [{"label": figure.label, "text": figure.text} for figure in row.figures],
+    }
