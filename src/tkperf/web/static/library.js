@@ -2,8 +2,28 @@
 "use strict";
 const find = document.querySelector("form.find");
 find.classList.add("at-once");
-find.addEventListener("change", (event) => {
-  if (event.target.type !== "search") find.requestSubmit();
+find.addEventListener("change", ({ target }) => {
+  if (target.type === "search") return;
+  // The next page goes on where this one was left: several values of a facet are ticked one after the other.
+  if (target.type === "checkbox") sessionStorage.setItem("ticked", `${target.name}=${target.value}`);
+  find.requestSubmit();
+});
+const ticked = sessionStorage.getItem("ticked");
+sessionStorage.removeItem("ticked");
+const again = [...find.elements].find((each) => each.type === "checkbox" && `${each.name}=${each.value}` === ticked);
+if (again) {
+  again.closest("details").open = true;
+  again.focus();
+}
+const close = (kept) => {
+  for (const facet of find.querySelectorAll("details[open]")) if (facet !== kept) facet.open = false;
+};
+document.addEventListener("click", (event) => close(event.target.closest(".facet")));
+document.addEventListener("keydown", (event) => {
+  const facet = event.target.closest(".facet[open]");
+  if (event.key !== "Escape" || !facet) return;
+  close();
+  facet.querySelector("summary").focus();
 });
 // Empty fields would only lengthen the address.
 find.addEventListener("formdata", ({ formData }) => {
