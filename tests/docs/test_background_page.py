@@ -26,7 +26,7 @@ def read_unit() -> dict[str, str]:
 def test_the_keys_of_status_are_all_explained() -> None:
     """In the order in which they are written."""
     text = (DOCS / "background.md").read_text()
-    table = text[text.index("| key | meaning |") : text.index("## stop")]
+    table = text[text.index("| key | meaning |") : text.index("## Stop")]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     assert re.findall(r"`(\w+)`", " ".join(rows)) == [each.name for each in fields(RunOverview)]
 
