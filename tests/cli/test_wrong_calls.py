@@ -138,14 +138,14 @@ def test_options_of_runs_stand_under_headings() -> None:
 
 
 def test_the_common_case_of_each_command_fits_on_a_screen() -> None:
-    """40 lines of 80 columns: what it does, examples, common options; of tkperf all commands. The rest is below."""
+    """42 lines of 80 columns: what it does, examples, common options; of tkperf all commands. The rest is below."""
     for context, command in commands():
         context.terminal_width, context.max_content_width = 80, 80
         lines = command.get_help(context).splitlines()
         first = "Results" if command is cli else Heading.COMMON.value
         begin = lines.index(f"{first}:")
         end = next((at for at in range(begin, len(lines)) if not lines[at]), len(lines))
-        assert end <= 40, context.command_path
+        assert end <= 42, context.command_path
 
 
 def test_the_headings_share_one_column() -> None:

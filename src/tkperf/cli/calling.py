@@ -19,6 +19,8 @@ ASKED_TO_COMPLETE = "_TKPERF_COMPLETE"
 # Similarity from which a word is a slip for an option with one dash, and not short options in one
 # word: -ssd for -ssdt, not -qd for -q -d.
 _SLIP = 0.8
+# A command with no more options than these lists all of them as common ones.
+_FEW = 8
 # Greatest width of the column of options in a help: less than the 30 of click, so that the texts are shorter.
 _WIDEST = 24
 
@@ -113,6 +115,7 @@ def options_by_heading(
 ) -> dict[str, list[tuple[str, str]]]:
     """Return flags and meaning of each option by heading; options without one are common."""
     sections: dict[str, list[tuple[str, str]]] = {heading.value: [] for heading in Heading}
+    listed: list[tuple[str, str]] = []
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
         # Newer versions of click list arguments, too; the text of the help explains them.
@@ -120,6 +123,9 @@ def options_by_heading(
             continue
         heading = param.heading if isinstance(param, HeadedOption) else Heading.COMMON
         sections[heading].append(record)
+        listed.append(record)
+    if len(listed) <= _FEW:
+        return {Heading.COMMON.value: listed}
     return {title: records for title, records in sections.items() if records}
 
 

@@ -82,7 +82,7 @@ def profile_option(default: str, names: Sequence[str] | None = None) -> HeadedOp
         show_default=True,
         metavar="NAME|FILE",
         type=ProfileName(offered),
-        help=f"Numbers of the tests: {', '.join(offered)}, or your own TOML file; see 'tkperf profiles'.",
+        help=f"Numbers of the tests: {', '.join(offered)}, or your TOML file ('tkperf profiles').",
     )
 
 
@@ -172,15 +172,14 @@ CONSENT = (
     ),
     common(
         "--yes-destroy", metavar="ID",
-        help="Answer the question in advance: the serial number, or the path of a file, partition or loop device; for a "
-        "RAID set those of all members, with commas.",
+        help="Answer the question in advance: serial number, or path; for a RAID set all members', with commas.",
     ),
 )  # fmt: skip
 # Facts of the device, for the estimates of time and amount before a run.
 OUTLOOK = (
-    on_target(
+    common(
         "--rated", metavar="TBW|DWPD",
-        help="The drive's endurance, as 600TBW or 1DWPD: tkperf shows the run's share of it.",
+        help="Endurance of the drive, as 600TBW or 1DWPD, to show the run's share of it.",
     ),
     on_target(
         "--warranty-years", type=Number(0.5, 20), metavar="YEARS",

@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 from tkperf.cli.calling import Command, CommandGroup, offer
 from tkperf.cli.commands.suites import hdd, ssd
 from tkperf.cli.kinds import Device, InputFile, offer_files
-from tkperf.cli.options import SuiteCommand, on_mail, on_target, on_test
+from tkperf.cli.options import SuiteCommand, common, on_mail, on_test
 from tkperf.model.choices import NO_BATCH_OF_SETS
 
 FILE = "BATCH.toml"
@@ -20,7 +20,7 @@ _GIVEN = f"{__name__}.file"
 # Of these a batch has its own, or none; the rest is the same for many drives.
 _OF_ONE_RUN = ("name", "device", "force", "yes_destroy", "strict", "mail", "notify_command")
 _OF_ALL = (
-    on_test(
+    common(
         "--parallel", metavar="auto|all|N",
         help="Drives measured at once; default: auto, as many as overload no link that they share.",
     ),
@@ -28,9 +28,9 @@ _OF_ALL = (
         "--stagger", metavar="TIME",
         help="Least time between the beginnings of two drives on one link, as 30s or 5min; default: none.",
     ),
-    on_test(
+    common(
         "--claims", type=InputFile(".toml"), metavar="FILE",
-        help="Check each drive against these claims of a data sheet at the end.",
+        help="Check each drive against these claims at the end.",
     ),
     on_test(
         "--strict", is_flag=True, default=None,
@@ -49,10 +49,9 @@ _OF_ALL = (
         "--share-cpus", "own_cpus", is_flag=True, flag_value=False, default=None,
         help="Let all drives share the CPUs; default: each has CPUs of its own, if there are enough.",
     ),
-    on_target(
+    common(
         "--yes-destroy-file", metavar="FILE", type=InputFile(),
-        help="Confirm beforehand, by a file with a line for each drive: its serial number, or its path if it "
-        "has none. The file must be yours or root's, and others must not be able to write it.",
+        help="Answer the question in advance: a file of yours with a line for each drive, serial number or path.",
     ),
     on_mail(
         "-m", "--mail", metavar="ADDRESS",
@@ -93,13 +92,12 @@ _HELP_OF_FILE = """{verb} the drives of a batch file, which has suite, options a
     """
 _HELP_OF_SUITE = """{verb} drives with the options of 'tkperf {suite}'. {loss}
 
-    DEVICE is a path, a serial number, a link of /dev/disk/by-id, a scratch file (created with --size),
-    or sim:PRESET, a simulated drive. The options are the same for all drives; for others write a batch file.
+    DEVICE is a path, a serial number, a file (created with --size), or sim:PRESET. All drives have the same options;
+    for others write a batch file.
 
     \b
     Examples:
-      tkperf {run}batch rack7 {suite} /dev/sdb /dev/sdc /dev/sdd {example}
-      tkperf {run}batch rack7 {suite} PHYH850500YA PHYH850500YB --claims data-sheet.toml
+      tkperf {run}batch rack7 {suite} /dev/sdb PHYH850500YB {example} --claims data-sheet.toml
       tkperf {run}batch look {suite} ./a.img ./b.img --size 1GiB --profile quick
     """
 _WORDS_OF_RUN = {"verb": "Measure", "loss": "Every drive is erased."}
@@ -201,10 +199,9 @@ def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] 
 
 # Help of options that do more in a batch than in a run.
 _HELP_OF_OPTIONS = {
-    "folder": "Folder for NAME.batch, NAME.html, and run file, log and report of each drive; default: here.",
+    "folder": "Folder for all files of the batch; default: here.",
     "no_report": "Do not write NAME.html and the reports of the drives when the batch has ended.",
-    "detach": "Leave the terminal once everything is confirmed and the batch has begun; the batch then goes on "
-    "without it and writes to NAME.log. 'tkperf attach', 'status' and 'stop' reach it.",
+    "detach": "Leave the terminal once the batch has begun; 'tkperf attach', 'status' and 'stop' reach it.",
 }
 # Options of a suite that say nothing of the measurement, so that a batch file leaves them to the call.
 _OF_CALL = (

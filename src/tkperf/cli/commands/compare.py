@@ -67,11 +67,11 @@ def compare(
     zipped: bool,
     **files: Path | None,
 ) -> None:
-    """Compare RUN_FILES: with the first of them; three or more of one model as a cohort, of one drive as a history.
+    """Compare RUN_FILES with the first; three or more of one model as a cohort, of one drive as a history.
 
-    A batch, NAME.batch, counts as its runs. Ratios have the 95 % interval of the ratio of both levels. A ratio in parentheses is within noise: its interval
-    contains 1. A question mark means that noise is not known: not both values have an uncertainty. Conditions that
-    differ are named.
+    Ratios have 95 % intervals. A ratio in parentheses is within noise: its interval contains 1. A question mark means
+    that a value has no uncertainty, so noise cannot be judged. Conditions that differ are listed. A batch, NAME.batch,
+    counts as its runs.
 
     \b
     Examples:

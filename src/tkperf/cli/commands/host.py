@@ -80,11 +80,11 @@ def _show(
 @click.option("--restore", is_flag=True, help="Restore the previous settings; needs no DEVICE.")
 @json_option
 def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None:
-    """Show what tkperf would set on this host to measure DEVICE; --apply sets it, --restore puts it back.
+    """Show what tkperf would set on this host to measure DEVICE; --apply sets it, --restore restores it.
 
-    Governor and energy preference of the CPUs, and scheduler, completions and throttling of DEVICE's
-    queue. No data, no other drive and no service is touched; a reboot forgets it all. For a single run
-    'tkperf ssd ... --tune' does the same and puts it back in the end.
+    The settings are governor and energy preference of the CPUs, and scheduler, completions and throttling of DEVICE's
+    queue. tkperf touches no data, no other drive and no service; a reboot undoes all settings. For a single run,
+    'tkperf ssd ... --tune' does the same and restores the settings at the end.
 
     \b
     Examples:

@@ -32,11 +32,11 @@ MOST_SHOWN = 12
 def import_(files: tuple[Path, ...], folder: Path, name: str | None) -> None:
     """Turn results of other tools into run files, to report, compare and check them.
 
-    Each result XML of TKperf 1.x to 2.2 becomes a run. JSON files of fio, given together, become
-    one: results of the same job and workload are its rounds, in the order of the times that fio
-    wrote, however the files are given. For a folder tkperf takes all .json and .xml files below it. Such runs compare with each other, by workload, not with
-    tkperf's tests. Steady state is judged again. What is odd is left out with its reason. Nothing is
-    overwritten; every result says that it was imported.
+    Each result XML of TKperf 1.x to 2.2 becomes a run. All JSON files of fio together become one: results of the same
+    job and workload are its rounds, in the order of fio's times. A folder stands for all .json and .xml files below it.
+
+    tkperf judges steady state again, leaves out odd results with the reason, and overwrites nothing. Every result says
+    IMPORTED. Runs imported from fio compare with each other by workload, not with tkperf's tests.
 
     \b
     Examples:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 HELP = """Estimate '{run}' with the same options; nothing is run, written or asked.
 
-    Phases, shortest and longest time, amount written and, with --rated, the share of the drive's
-    life. The speed of DEVICE is that of --rate or --like; otherwise DEVICE is read for ten seconds.
+    Shows phases, times, amount written and, with --rated, the share of the drive's life. tkperf
+    reads DEVICE for ten seconds, unless --rate or --like has its speed.
 
     \b
     Examples:

@@ -30,8 +30,8 @@ class _Profiles(CommandGroup):
 def profiles(context: click.Context, as_json: bool) -> None:
     """List the profiles that come with tkperf: each holds the numbers of one specification.
 
-    tkperf profiles show NAME explains one key by key, with the source of its numbers, and says
-    what each test would do. NAME may be the path of an own TOML file.
+    'tkperf profiles show NAME' explains one key by key, with the source of its numbers, and shows what each test would
+    do. NAME may be the path of your own TOML file.
 
     \b
     Examples:

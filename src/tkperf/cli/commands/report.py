@@ -272,7 +272,7 @@ def require_time(result: RunResult) -> float:
 @click.argument("run_file", type=RUN_FILE)
 @json_option
 def show(run_file: Path, as_json: bool) -> None:
-    """Print the results in RUN_FILE again; also while its run goes on. For a batch, RUN_FILE is NAME.batch.
+    """Print the results in RUN_FILE, also during its run. For a batch, RUN_FILE is NAME.batch.
 
     \b
     Examples:

@@ -12,7 +12,7 @@ import click
 
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import RUN_FILE, Device, InputFile
-from tkperf.cli.options import CONSENT, STRICT, VIEWS, on_target, on_test, purge_command
+from tkperf.cli.options import CONSENT, STRICT, VIEWS, common, on_target, purge_command
 from tkperf.model.choices import BATCH_SUFFIX, RUN_FILE_SUFFIX
 from tkperf.model.errors import UsageError
 
@@ -23,17 +23,18 @@ def _split(_ctx: object, _param: object, given: tuple[str, ...]) -> tuple[str, .
 
 
 _TESTS = (
-    on_test(
+    common(
         "--accept-interruption", "accept", is_flag=True,
-        help="Continue where it stopped, also within a stream or a steady-state window; everything that spans the interruption is marked. Purges and fills are still repeated.",
+        help="Continue where it stopped, also within a stream or a steady-state window; results that span the "
+        "interruption are marked. Purges and fills are repeated.",
     ),
-    on_test(
+    common(
         "--repeat", metavar="TEST,...", multiple=True, callback=_split,
-        help="Measure a test of the run again; the earlier measurement is kept and named.",
+        help="Measure a test of the run again; the earlier results stay in the run file.",
     ),
-    on_test(
+    common(
         "--test", "add", metavar="TEST,...", multiple=True, callback=_split,
-        help="Measure another test, too, by the run's own profile and options.",
+        help="Add a test, with the profile and options of the run.",
     ),
 )  # fmt: skip
 _WITHOUT = on_target(
@@ -60,12 +61,11 @@ _YES_DESTROY_FILE = on_target(
 def resume(run_file: Path, **options: Any) -> None:
     """Resume the run in RUN_FILE after a kill, a crash, a power cut, Ctrl-C or an error.
 
-    Everything is as the run was begun with: profile, options, tests, device. DEVICE says where the
-    device is now, if it has another name since; it has to be the same one. It is erased, so it is
-    confirmed again. The interrupted part is measured again, as far as its test needs it to be valid: a round, or
-    everything from the last purge on; tkperf names it before the question.
+    Profile, options, tests and device stay those of the run. Give DEVICE if the same device has another name now. The
+    run erases it again, so tkperf asks again. It measures the interrupted part again as far as valid results need it, a
+    round or all since the last purge, and names that part before the question.
 
-    For a batch, RUN_FILE is NAME.batch: every drive that is not done begins, or goes on, after one question.
+    For a batch, RUN_FILE is NAME.batch: drives that are not done begin, or continue, after one question.
 
     \b
     Examples:

@@ -16,7 +16,7 @@ from tkperf.cli.options import (
     RUN_ARGUMENTS,
     SIZE,
     TRUST,
-    on_test,
+    common,
     profile_option,
 )
 from tkperf.model.errors import UsageError
@@ -68,25 +68,25 @@ def _size_kib(word: str) -> float:
 
 _WHOLE_NUMBERS = _Values(_whole, "1,2,4")
 _LISTS = (
-    on_test("--threads", "jobs", type=_WHOLE_NUMBERS, metavar="N,N...", help="Thread counts (TC)."),
-    on_test(
+    common("--threads", "jobs", type=_WHOLE_NUMBERS, metavar="N,N...", help="Thread counts (TC)."),
+    common(
         "--depth", "io_depths", type=_WHOLE_NUMBERS, metavar="N,N...",
         help="Outstanding I/Os of each thread (QD).",
     ),
-    on_test(
+    common(
         "--block-size", "block_sizes_kib", type=_Values(_size_kib, "512,4k,128k,1m"), metavar="SIZE,SIZE...",
         help="Block sizes, as fio writes them: 512,4k,1m.",
     ),
-    on_test(
+    common(
         "--mix", "read_percents", type=_Values(_read_percent, "100,70,0 or 100/0,70/30"), metavar="R/W,R/W...",
         help="Read/write mixes: 100/0,65/35, or their shares of reads alone.",
     ),
-    on_test(
+    common(
         "--compressibility", "compressible_percents", type=_Values(_whole, "0,50,90"),
         metavar="PERCENT,PERCENT...",
         help="Share of the data that a drive's compression could save, in %; 0 is random data.",
     ),
-    on_test("--access", type=click.Choice([access.value for access in Access]), help="Order of the addresses."),
+    common("--access", type=click.Choice([access.value for access in Access]), help="Order of the addresses."),
 )  # fmt: skip
 
 
@@ -100,10 +100,9 @@ _LISTS = (
 def sweep(profile: str, **options: Any) -> None:
     """Measure every combination of the values given and keep everything in NAME.tkperf. DEVICE is erased.
 
-    Purge and preconditioning, then rounds of all combinations until the one that is hardest on the
-    drive is steady: the fewest reads, of these the most outstanding I/Os. Values not given are those of
-    the profile: random 4 KiB reads and writes with 4 and 1 threads, queue depths 128 to 1. The report
-    has heat maps, and latency against IOPS. The specification knows no such test.
+    After purge and preconditioning, rounds of all combinations follow until the hardest one is steady: the fewest
+    reads, then the most outstanding I/Os. Default: random 4 KiB reads and writes, 4 and 1 threads, queue depths 128
+    to 1. No specification has this test.
 
     \b
     Examples:

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, params=[click.Argument(["run_file"], type=RUN_FILE), PROGRESS, VERBOSE])
 def attach(run_file: Path, progress: str, verbose: bool) -> None:
-    """Watch the run in RUN_FILE from any terminal, read-only, until it ends. Ctrl-C ends only the watching.
+    """Watch the run in RUN_FILE from any terminal, read-only, until it ends. Ctrl-C ends only the view.
 
-    Figures come as the run file gets them: with each step, of a long one once a minute.
+    Figures appear with each step, of a long step once a minute.
 
     \b
     Examples:
@@ -66,11 +66,10 @@ _MOST_JUDGED = 24
 @click.argument("run_files", nargs=-1, type=RUN_FILE)
 @json_option
 def status(run_files: tuple[Path, ...], as_json: bool) -> None:
-    """Show the progress of runs: of RUN_FILES, or of all that run on this machine and all in this folder.
+    """Show the progress of runs. Default: all runs on this machine, and all run files of this folder.
 
-    A batch is one row; alone, NAME.batch has a row for each drive.
-
-    A run that is shown as running is running: its process holds its file.
+    A batch is one row; NAME.batch alone has a row for each drive. A run counts as running while its process holds the
+    lock on its run file.
 
     \b
     Examples:
@@ -171,11 +170,11 @@ _EXPLAIN_AFTER_S = 5.0
 
 @click.command(cls=Command)
 @click.argument("run_file", type=RUN_FILE)
-@click.option("--no-wait", is_flag=True, help="Ask only; do not wait until it has ended.")
+@click.option("--no-wait", is_flag=True, help="Do not wait until the run has ended.")
 def stop(run_file: Path, no_wait: bool) -> None:
-    """Ask the run in RUN_FILE to end in order, as Ctrl-C in its terminal would, and wait until it has.
+    """End the run in RUN_FILE in order, as Ctrl-C in its terminal does, and wait until it has ended.
 
-    What was measured is kept, and 'tkperf resume' goes on with it. For a run that has ended, it shows the reason.
+    The run file keeps all results so far; 'tkperf resume' continues the run. For a run that has ended, show the reason.
 
     \b
     Examples:

@@ -32,11 +32,9 @@ MOST_REFUSALS_SHOWN = 40
 def from_fio(job_file: Path, output: Path, name: str | None, force: bool) -> None:
     """Make a workload file of a job file of fio.
 
-    The output and the head of FILE.toml list the options that are carried over, and those that are
-    not. Jobs that wait for each other (stonewall) become phases, in order. An option that would
-    give the numbers another meaning is refused, with its reason, and nothing is written: change it
-    in the job file, or take it out. Nothing of the job file is run, and its files are not touched:
-    DEVICE is named when the test is run.
+    Jobs that wait for each other (stonewall) become phases, in order. The output and the head of FILE.toml list the
+    options that tkperf carries over, and the others. An option that would give the numbers another meaning is refused:
+    change it in the job file, or remove it. tkperf runs nothing of the job file and touches none of its files.
 
     \b
     Examples:
@@ -78,10 +76,10 @@ def from_fio(job_file: Path, output: Path, name: str | None, force: bool) -> Non
 
 @click.group(cls=CommandGroup)
 def workload() -> None:
-    """Tests of your own: a workload file in TOML gives the loads, phases and rule of steady state.
+    """Tests of your own: a workload file in TOML has the loads, phases and rule of steady state.
 
-    It runs with tkperf ssd, hdd or raid NAME DEVICE --test FILE.toml, reports and compares like
-    any other test. tkperf workload keys lists every key of such a file.
+    'tkperf ssd', 'hdd' and 'raid' run it with --test FILE.toml; it reports and compares like any other test. 'tkperf
+    workload keys' lists every key of such a file.
     """
 
 
