@@ -25,6 +25,12 @@ settings.load_profile("tkperf")
 MIB = 1 << 20
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that run fio: they take longest, and wait for most of it."""
+    waiting = {item.path for item in items if item.get_closest_marker("fio")}
+    items.sort(key=lambda item: item.path not in waiting)
+
+
 @pytest.fixture(autouse=True)
 def _quiet_host(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Runs of tests find nothing to say of the host: how busy it is must not decide a test.

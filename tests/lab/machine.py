@@ -29,7 +29,7 @@ KERNEL_COMMAND_LINE = (
     "nvme_core.io_timeout=10"
 )
 # Under TCG the machine is at its job after 6-16 s; a KVM that stalls never gets there.
-PROBE_LIMIT_S = 40.0
+PROBE_LIMIT_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)

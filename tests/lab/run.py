@@ -7,6 +7,7 @@ cannot be had, says SKIP and why, and ends with 0.
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 import time
 from pathlib import Path
@@ -31,6 +32,8 @@ def main(arguments: list[str]) -> int:
         print("usage: python -m tests.lab.run core|full [pytest options]", file=sys.stderr)
         return 2
     options = [*(["-m", "core"] if which == "core" else []), *arguments[1:]]
+    # Stopped from outside, it ends the machine and takes its disks away.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     began_s = time.monotonic()
     try:
         result = run_job(

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from tkperf.device.write_cache import WriteCache
 from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import choose_clock
+from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.phases import Fill
 from tkperf.model.record import RunStatus, StepKind
 from tkperf.model.units import format_number
@@ -166,7 +168,9 @@ def test_mixes_and_block_sizes_are_what_was_asked(finished: Path) -> None:
             assert share == pytest.approx(
                 workload.read_percent, abs=max(3 if chance else 0, chance)
             )
-            assert seen.duration_s == pytest.approx(step.planned_s, abs=0.7)
+            # A slice of a stream ends with a report of fio, which a busy host may delay.
+            if step.kind is StepKind.ROUND:
+                assert seen.duration_s == pytest.approx(step.planned_s, abs=0.7)
 
 
 def test_seconds_add_up_to_their_step(finished: Path) -> None:
@@ -199,12 +203,21 @@ def test_fios_own_output_is_kept_and_agrees(finished: Path) -> None:
 
 
 def test_write_saturation_is_one_uninterrupted_stream(finished: Path) -> None:
-    """Slices follow each other without a gap: their edges are the same documents of one fio."""
+    """Slices follow each other without a gap: their edges are the same documents of one fio.
+
+    A slice that another fio had to measure, as that one's reports came too late on a busy host, is marked.
+    """
     steps = read_run(finished).tests[3].steps
     assert len(steps) == 6
-    assert len({step.job_file for step in steps}) == 1
-    for step in steps[1:]:
-        assert step.gap_s == pytest.approx(0, abs=0.002)
+    for before, step in pairwise(steps):
+        if step.job_file == before.job_file:
+            assert step.gap_s == pytest.approx(0, abs=0.002)
+        else:
+            assert DisturbanceCode.IDLE_BEFORE in {each.code for each in step.disturbances or ()}
+    covered_s = sum(step.measurement.duration_s for step in steps)
+    assert covered_s >= 6 - 0.7
+    if len({step.job_file for step in steps}) == 1:
+        assert covered_s <= 6 + 0.7
 
 
 def test_results_are_means_of_the_window(finished: Path, results: dict[str, object]) -> None:

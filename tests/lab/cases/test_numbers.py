@@ -17,8 +17,8 @@ import pytest
 
 from tests.lab.cases.conftest import Drive, shell, tkperf
 
-ANSWER_US = 5000
-# So slow that what an emulated CPU adds to it is little.
+# So slow that what an emulated CPU on a busy host adds to it is little.
+ANSWER_US = 50_000
 THROTTLED_ANSWER_US = 20_000
 PROFILE = Path(__file__).parent / "lab.toml"
 TRACING = Path("/sys/kernel/tracing")
@@ -42,7 +42,7 @@ class Traced:
 
 @pytest.fixture
 def slow_device() -> Iterator[Path]:
-    """128 MiB in memory, every I/O answered after 5 ms by a timer."""
+    """128 MiB in memory, every I/O answered after 50 ms by a timer."""
     with null_device(ANSWER_US, places=64) as path:
         yield path
 
@@ -70,7 +70,7 @@ def null_device(answer_us: int, *, places: int) -> Iterator[Path]:
 
 @pytest.mark.core
 def test_latency_and_rate_of_a_known_device(slow_device: Path, tmp_path: Path) -> None:
-    """One I/O at a time: no latency below 5 ms, a mean just above, and so below 200 IOPS.
+    """One I/O at a time: no latency below 50 ms, a mean just above, and so below 20 IOPS.
 
     The upper limits are wide, as an emulated CPU takes its time.
     """
@@ -86,7 +86,7 @@ def test_latency_and_rate_of_a_known_device(slow_device: Path, tmp_path: Path) -
         assert cell["latency_min_us"] >= ANSWER_US * 0.99
         assert ANSWER_US <= cell["latency_mean_us"] <= 2 * ANSWER_US
         assert cell["p50_us"] >= ANSWER_US * 0.97
-        assert 100 <= cell["iops"] <= 1e6 / ANSWER_US
+        assert 0.5e6 / ANSWER_US <= cell["iops"] <= 1e6 / ANSWER_US
         assert cell["iops"] * cell["latency_mean_us"] / 1e6 == pytest.approx(1, abs=0.1)
 
 
