@@ -111,7 +111,10 @@ class Index:
         if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         db = sqlite3.connect(
-            ":memory:" if self._path is None else self._path, isolation_level=None, timeout=1.0
+            ":memory:" if self._path is None else self._path,
+            isolation_level=None,
+            timeout=1.0,
+            check_same_thread=False,  # one thread at a time: first the one that starts the server
         )
         try:
             db.execute("PRAGMA synchronous = OFF")  # it can be made again

@@ -54,7 +54,7 @@ class Kept:
     async def get(
         self, request: Request, key: tuple[object, ...], make: Make, *, keep: bool = True
     ) -> BinaryIO:
-        """Return the open file of a page, made if there is none.
+        """Return the open file of a page, for the caller to close; made if there is none.
 
         It is made once for all who ask meanwhile, and given up when the last of their browsers has left.
         """
@@ -71,12 +71,15 @@ class Kept:
             await asyncio.wait({shared.task, left}, return_when=asyncio.FIRST_COMPLETED)
             if not shared.task.done():
                 raise HTTPException(499, "The browser has left")
-            return await shared.task
+            file = await shared.task
+            return open(os.dup(file.fileno()), "rb")
         finally:
             left.cancel()
             shared.waiting -= 1
             if not shared.waiting:
-                shared.task.cancel()
+                task = shared.task
+                if not task.cancel() and not task.cancelled() and task.exception() is None:
+                    task.result().close()
                 # Another one may be made already, for browsers that came after this one had failed.
                 if self._shared.get(name) is shared:
                     del self._shared[name]
@@ -155,7 +158,8 @@ def stream(file: BinaryIO, media_type: str, *, name: str = "") -> Response:
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
     """Yield a file by its descriptor, whose position others share."""
-    at = 0
-    while piece := os.pread(file.fileno(), _PIECE_BYTES, at):
-        yield piece
-        at += len(piece)
+    with file:
+        at = 0
+        while piece := os.pread(file.fileno(), _PIECE_BYTES, at):
+            yield piece
+            at += len(piece)

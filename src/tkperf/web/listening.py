@@ -7,7 +7,9 @@ import os
 import secrets
 import signal
 import socket
-from contextlib import nullcontext
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,14 +18,23 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from tkperf.model.errors import UsageError, reason_of
+from tkperf.model.units import format_count
+from tkperf.runfile.writers import find_running
 
-# Pages under way get so long after SIGTERM.
+# Answers under way when the server is asked to end.
 GRACE_S = 2
+LOOK_FOR_RUNS_EVERY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """An open socket; ``address`` is what to open in a browser, ``token`` what each request needs."""
+    """An open socket.
+
+    Attributes:
+        address: for a browser; it has the token.
+        token: what each request needs; None: nothing.
+        names: host names that lead here.
+    """
 
     socket: socket.socket
     address: str
@@ -32,12 +43,12 @@ class Listening:
 
 
 def listen(host: str, port: int) -> Listening:
-    """Listen at an IP address or name; any but loopback needs a token.
+    """Listen at an address; any but loopback needs a token.
 
     Raises:
-        UsageError: the address is not of this host, or in use.
+        UsageError: the address is not one of this host, or is in use.
     """
-    where = f"{host}:{port}"
+    opened = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -47,49 +58,78 @@ def listen(host: str, port: int) -> Listening:
         opened.bind(address)
         opened.listen()
     except OSError as error:
+        if opened is not None:
+            opened.close()
         raise UsageError(
-            f"cannot listen at {where}: {reason_of(error)}; choose another with --port"
+            f"cannot listen at {host}, port {port}: {reason_of(error)}; choose others with --host and --port"
         ) from error
     bound, port = opened.getsockname()[:2]
     if bound == "::1" or bound.startswith("127."):
-        shown = f"[{bound}]" if ":" in bound else bound
-        return Listening(socket=opened, address=f"http://{shown}:{port}/")
-    names = tuple({socket.gethostname(), socket.getfqdn(), host})
-    shown = socket.gethostname() if bound in ("0.0.0.0", "::") else bound  # noqa: S104  # asked for
+        return Listening(socket=opened, address=_address_of(bound, port))
+    own = socket.gethostname()
     token = secrets.token_urlsafe(24)
-    shown = f"[{shown}]" if ":" in shown else shown
+    reached = own if bound in ("0.0.0.0", "::") else bound  # noqa: S104 - on the user's wish
     return Listening(
-        socket=opened, address=f"http://{shown}:{port}/?token={token}", token=token, names=names
+        socket=opened,
+        address=f"{_address_of(reached, port)}?token={token}",
+        token=token,
+        names=(own, socket.getfqdn(), host),
     )
 
 
-def listen_at_path(path: Path) -> Listening:
-    """Listen at a Unix socket that only this user can open.
+def _address_of(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+@contextmanager
+def listen_at_path(path: Path) -> Iterator[Listening]:
+    """Listen at a Unix socket that only this user can open, and remove it at the end.
 
     Raises:
-        UsageError: the file exists, or cannot be made.
+        UsageError: the file exists and is in use, or cannot be made.
     """
     opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
+        _remove_unused(path)
         opened.bind(str(path))
         opened.listen()
     except OSError as error:
+        opened.close()
         raise UsageError(f"cannot listen at {path}: {reason_of(error)}") from error
     finally:
         os.umask(before)
-    return Listening(socket=opened, address=f"curl --unix-socket {path} http://localhost/")
+    try:
+        yield Listening(socket=opened, address=f"curl --unix-socket {path} http://localhost/")
+    finally:
+        with suppress(OSError):
+            path.unlink()
+
+
+def _remove_unused(path: Path) -> None:
+    """Remove a socket left by a server that was killed."""
+    with suppress(FileNotFoundError):
+        if stat.S_ISSOCK(path.lstat().st_mode):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as attempt:
+                try:
+                    attempt.connect(str(path))
+                except ConnectionRefusedError:
+                    path.unlink()
 
 
 class _Server(uvicorn.Server):
-    """A server whose signals are handled by ``serve``: uvicorn's would end the process by the signal."""
+    """A server that leaves signals to ``serve``: uvicorn would end the process by the signal, not in order."""
 
     def capture_signals(self) -> Any:
         return nullcontext()
 
 
-def serve(app: ASGIApp, listening: Listening) -> None:
-    """Serve until SIGINT or SIGTERM."""
+def serve(app: ASGIApp, listening: Listening, *, warn: Callable[[str], None]) -> None:
+    """Serve until SIGINT, SIGTERM or SIGHUP.
+
+    Args:
+        warn: gets a sentence when a run is under way on this host.
+    """
     config = uvicorn.Config(
         app,
         access_log=False,  # addresses may have the token
@@ -105,6 +145,27 @@ def serve(app: ASGIApp, listening: Listening) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, setattr, server, "should_exit", True)
+        looking = asyncio.create_task(_watch_runs(warn))
         await server.serve(sockets=[listening.socket])
+        looking.cancel()
 
     asyncio.run(run())
+
+
+async def _watch_runs(warn: Callable[[str], None]) -> None:
+    """Warn of runs that are under way on this host, of each once."""
+    warned: set[int | None] = set()
+    while True:
+        with suppress(OSError):
+            running = await asyncio.to_thread(lambda: list(find_running()))
+            if new := [writer for writer in running if writer.pid not in warned]:
+                names = ", ".join(
+                    f"process {writer.pid}" if writer.path is None else writer.path.name
+                    for writer in new
+                )
+                warn(
+                    f"{format_count(len(new), 'run')} under way on this host ({names}): pages take CPU time from a "
+                    "measurement; copy its file to another machine, and serve it there"
+                )
+            warned.update(writer.pid for writer in new)
+        await asyncio.sleep(LOOK_FOR_RUNS_EVERY_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import click
@@ -10,7 +11,7 @@ import click
 from tkperf.cli.calling import Command
 from tkperf.cli.kinds import Count, RunFolder
 from tkperf.cli.streams import complain, ended_by_signals
-from tkperf.model.errors import RefusedError
+from tkperf.model.errors import RefusedError, UsageError
 
 
 @click.command(cls=Command)
@@ -19,25 +20,25 @@ from tkperf.model.errors import RefusedError
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen at; other than loopback it needs a token, and 'ssh -L' is safer.",
+    help="Address to listen at. Any but loopback needs a token, which is printed; 'ssh -L' is safer.",
 )
 @click.option(
-    "--port", type=Count(0, 65535), default=8757, show_default=True, help="0: any that is free."
+    "--port", type=Count(0, 65535), default=8757, show_default=True, help="0: any free port."
 )
 @click.option(
     "--socket",
     "socket_path",
     type=RunFolder(),
     metavar="PATH",
-    help="Listen at a Unix socket that only you can open, instead.",
+    help="Listen at a Unix socket instead, which only you can open.",
 )
-@click.option("--allow-root", is_flag=True, help="Serve as root.")
+@click.option("--allow-root", is_flag=True, help="Serve as root, which is refused otherwise.")
 def serve(
     folders: tuple[Path, ...], host: str, port: int, socket_path: Path | None, allow_root: bool
 ) -> None:
-    """Show the run files below DIR in a browser, also while they are written. Default: this folder.
+    """Show the run files below each DIR in a browser, also while they are written. Default: this folder.
 
-    It reads only, and answers only to this host unless you name another address.
+    The server only reads. Ctrl-C ends it.
 
     \b
     Examples:
@@ -49,11 +50,11 @@ def serve(
             "tkperf serve reads files that others may have written, so root should not: start it as an ordinary user "
             "who may read them, or pass --allow-root"
         )
-    try:
-        with ended_by_signals(once=True):
-            _serve(folders or (Path(),), host, port, socket_path)
-    except KeyboardInterrupt:
-        return
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError(f"{folder} is no folder: name the folder that has the run files")
+    with suppress(KeyboardInterrupt), ended_by_signals(once=False):
+        _serve(folders or (Path(),), host, port, socket_path)
 
 
 def _serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | None) -> None:
@@ -64,6 +65,13 @@ def _serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | 
         from tkperf.web.listening import listen, listen_at_path
         from tkperf.web.listening import serve as serve_at
 
-    listening = listen(host, port) if socket_path is None else listen_at_path(socket_path)
-    complain(listening.address)
-    serve_at(build_app(folders, names=listening.names, token=listening.token), listening)
+    at = listen_at_path(socket_path) if socket_path else nullcontext(listen(host, port))
+    with at as listening:
+        click.echo(listening.address)
+        if listening.token is not None:
+            complain(
+                "Whoever has this address can read the runs, and it travels unencrypted. Safer: 'tkperf serve' without "
+                f"--host, and 'ssh -L {port}:localhost:{port}' to this host"
+            )
+        app = build_app(folders, names=listening.names, token=listening.token)
+        serve_at(app, listening, warn=lambda text: complain(f"tkperf: warning: {text}"))

@@ -1,0 +1,63 @@
+"""Files of the library are reached through no link, and are those that it found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tkperf.model.errors import RunFileError
+from tkperf.runfile.writers import state_of
+from tkperf.web.files import KnownFile, look_again, reach
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> KnownFile:
+    path = tmp_path / "served/rack/run.tkperf"
+    path.parent.mkdir(parents=True)
+    path.write_text("a run")
+    return KnownFile(
+        folder=tmp_path / "served", place="rack/run.tkperf", stamp=state_of(path.stat())
+    )
+
+
+def path_of(known: KnownFile) -> Path:
+    return known.folder / known.place
+
+
+def test_the_file_that_was_found_is_reached(known: KnownFile) -> None:
+    assert reach(known) == path_of(known)
+
+
+def test_a_file_that_grew_is_the_same(known: KnownFile) -> None:
+    path_of(known).write_text("a longer run")
+    assert look_again(known).stamp == state_of(path_of(known).stat())
+
+
+def test_a_link_in_its_place_is_refused(known: KnownFile, tmp_path: Path) -> None:
+    """Even one to the very file: it may lead elsewhere in a moment."""
+    moved = path_of(known).rename(tmp_path / "elsewhere")
+    path_of(known).symlink_to(moved)
+    with pytest.raises(RunFileError, match="no longer the file"):
+        reach(known)
+
+
+def test_a_link_in_place_of_its_folder_is_refused(known: KnownFile, tmp_path: Path) -> None:
+    moved = path_of(known).parent.rename(tmp_path / "elsewhere")
+    path_of(known).parent.symlink_to(moved)
+    with pytest.raises(RunFileError, match="no longer the file"):
+        reach(known)
+
+
+def test_another_file_in_its_place_is_refused(known: KnownFile, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("another run")
+    other.replace(path_of(known))
+    with pytest.raises(RunFileError, match="no longer the file"):
+        reach(known)
+
+
+def test_a_file_that_has_gone_is_refused(known: KnownFile) -> None:
+    path_of(known).unlink()
+    with pytest.raises(RunFileError, match="no longer the file"):
+        reach(known)

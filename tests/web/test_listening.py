@@ -1,0 +1,160 @@
+"""The address of tkperf serve, and its life from start to end, as a process."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+TKPERF = (sys.executable, "-m", "tkperf", "serve")
+ROOT = ("--allow-root",) if os.geteuid() == 0 else ()
+
+
+@contextmanager
+def started(
+    folder: Path, *options: str, env: dict[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [*TKPERF, *ROOT, *options],
+        cwd=folder,
+        env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), **(env or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ask(
+    address: tuple[str, int] | str, path: str, *, host: str = "localhost", more: str = ""
+) -> str:
+    family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+    with socket.socket(family) as connection:
+        connection.connect(address)
+        words = f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n"
+        connection.sendall(words.encode())
+        return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+
+
+def without_warnings(complaints: str) -> list[str]:
+    """Other runs on this host, which the server warns of, are none of a test's business."""
+    return [line for line in complaints.splitlines() if "under way on this host" not in line]
+
+
+def workers_of(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(word) for word in children.split()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    """With exit code 0 and without a word; its workers end, too."""
+    with started(tmp_path, "--port", "0") as process:
+        assert process.stdout is not None
+        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\n", process.stdout.readline())
+        assert found
+        assert "200 OK" in ask(("127.0.0.1", int(found[1])), "/")
+        workers = workers_of(process.pid)
+        assert workers
+        process.send_signal(number)
+        _, complaints = process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert not without_warnings(complaints)
+        assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+
+
+def test_a_signal_while_it_loads_ends_it_in_order(tmp_path: Path) -> None:
+    with started(tmp_path, "--port", "0", env={"PYTHONPROFILEIMPORTTIME": "1"}) as process:
+        assert process.stderr is not None
+        for line in process.stderr:  # of each module that was loaded
+            if "starlette" in line:
+                process.send_signal(signal.SIGTERM)
+                break
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+
+
+def test_other_addresses_need_the_printed_token(tmp_path: Path) -> None:
+    """Which is in no other line, whatever is asked."""
+    with started(tmp_path, "--host", "0.0.0.0", "--port", "0") as process:
+        assert process.stdout is not None
+        found = re.fullmatch(
+            r"http://[^:/]+:(\d+)/\?token=([\w-]{32,})\n", process.stdout.readline()
+        )
+        assert found
+        address, token = ("127.0.0.1", int(found[1])), found[2]
+        assert " 401 " in ask(address, "/")
+        assert " 401 " in ask(address, "/?token=wrong")
+        assert " 303 " in ask(address, f"/?token={token}")
+        assert "200 OK" in ask(address, "/", more=f"Authorization: Bearer {token}\r\n")
+        assert "200 OK" in ask(
+            address, "/", host=socket.gethostname(), more=f"Authorization: Bearer {token}\r\n"
+        )
+        assert " 421 " in ask(address, f"/?token={token}", host="evil.example")
+        assert " 400 " in ask(address, f"/bad path?token={token}")
+        process.terminate()
+        said, complaints = process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert token not in said + complaints
+        assert "ssh -L" in complaints
+
+
+def test_a_unix_socket_is_the_users_alone(tmp_path: Path) -> None:
+    """One left by a killed server is replaced, one in use is not; the end removes it."""
+    path = tmp_path / "serve.sock"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    with started(tmp_path, "--socket", str(path)) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert "200 OK" in ask(str(path), "/")
+        with started(tmp_path, "--socket", str(path)) as second:
+            _, complaints = second.communicate(timeout=60)
+            assert second.returncode == 2
+            assert "cannot listen at" in complaints
+        assert "200 OK" in ask(str(path), "/")
+        process.terminate()
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--host", "192.0.2.1"), "cannot listen at 192.0.2.1"),
+        (("--host", "nowhere.invalid"), "cannot listen at nowhere.invalid"),
+        (("missing",), "missing is no folder"),
+        (("--socket", "/nowhere/at/all"), "cannot listen at /nowhere/at/all"),
+    ],
+)
+def test_wrong_calls_say_what_is_wrong(
+    tmp_path: Path, options: tuple[str, ...], words: str
+) -> None:
+    with started(tmp_path, *options) as process:
+        _, complaints = process.communicate(timeout=60)
+        assert process.returncode == 2
+        assert words in complaints
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_root_is_refused(tmp_path: Path) -> None:
+    done = subprocess.run(
+        TKPERF, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 3
+    assert "--allow-root" in done.stderr

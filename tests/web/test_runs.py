@@ -1,0 +1,191 @@
+"""Pages of runs, made from real run files by real workers; hostile files cost their own page only."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sqlite3
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.builders import run_info, simulate
+from tkperf.pipeline.api import load
+from tkperf.procedures.iops import TEST as IOPS_TEST
+from tkperf.web.app import build_app
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+UUID = "0b9a7a34-7d8f-4a63-8f3c-6a1d9f1f0c11"
+RUN_ID = UUID.replace("-", "")
+NAME = "a <img src=x onerror=alert(3)> ü\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with a script in every text, and files that are none."""
+    folder = tmp_path_factory.mktemp("served")
+    info = run_info(
+        name=HOSTILE,
+        uuid=UUID,
+        device={"model": HOSTILE, "serial": HOSTILE, "firmware": HOSTILE},
+        device_description=HOSTILE,
+        notices=(HOSTILE,),
+        hosts=({"hostname": HOSTILE},),
+        profile_name=HOSTILE,
+    )
+    simulate(folder, info, suite={"iops": IOPS_TEST})
+    (folder / "run.tkperf").rename(folder / f"{NAME}.tkperf")
+    content = (folder / f"{NAME}.tkperf").read_bytes()
+    for size in (1, 100, 5000, len(content) // 2):
+        (folder / f"cut-{size}.tkperf").write_bytes(content[:size])
+    for number, at in enumerate(range(2000, len(content), len(content) // 6)):
+        damaged = bytearray(content)
+        damaged[at : at + 400] = b"\xff" * 400
+        (folder / f"damaged-{number}.tkperf").write_bytes(damaged)
+    (folder / "not-sqlite.tkperf").write_text("x" * 10_000)
+    (folder / "folder.tkperf").mkdir()
+    (folder / "link.tkperf").symlink_to("/etc/passwd")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A server that has read all files."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        with TestClient(build_app([folder]), base_url="http://localhost") as client:
+            while client.get("/api/runs").json()["not_read_yet"]:
+                pass
+            yield client
+
+
+def test_the_report_is_shown_with_the_servers_scripts(client: TestClient) -> None:
+    answer = client.get(f"/runs/{RUN_ID}")
+    assert answer.status_code == 200
+    scripts = re.findall(r"<script(?![^>]*application/json)[^>]*>", answer.text)
+    (script,) = scripts
+    address = re.search(r'src="(/static/[^"]+)"', script)
+    assert address
+    assert client.get(address[1]).headers["content-type"].startswith("text/javascript")
+    for style in re.findall(r'<link rel="stylesheet" href="([^"]+)"', answer.text):
+        assert client.get(style).status_code == 200
+
+
+def test_a_kept_page_is_the_same(client: TestClient) -> None:
+    assert client.get(f"/runs/{RUN_ID}").content == client.get(f"/runs/{RUN_ID}").content
+
+
+@pytest.mark.parametrize("address", [f"/runs/{RUN_ID}", "/", f"/runs/{RUN_ID}/html"])
+def test_texts_of_run_files_are_inert(client: TestClient, address: str) -> None:
+    page = client.get(address).text
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+
+
+def test_downloads_are_saved_under_the_name_of_the_run_file(
+    client: TestClient, folder: Path
+) -> None:
+    """No name ends the header; and each is what the command line writes."""
+    for kind in ("html", "run", "csv", "json"):
+        answer = client.get(f"/runs/{RUN_ID}/{kind}")
+        assert answer.status_code == 200
+        name = answer.headers["content-disposition"]
+        assert re.fullmatch(r"attachment; filename\*=UTF-8''[\w%.-]+", name), name
+    results = client.get(f"/runs/{RUN_ID}/json").json()
+    assert results["schema"] == load(folder / f"{NAME}.tkperf").schema
+    assert client.get(f"/api/runs/{RUN_ID}").json() == results
+    archive = zipfile.ZipFile(io.BytesIO(client.get(f"/runs/{RUN_ID}/csv").content))
+    assert any(name.endswith("/cells.csv") for name in archive.namelist())
+    html = client.get(f"/runs/{RUN_ID}/html").text
+    assert "Content-Security-Policy" in html
+    assert "<link" not in html
+
+
+def test_the_run_file_can_be_saved_whole(client: TestClient, tmp_path: Path) -> None:
+    saved = tmp_path / "saved.tkperf"
+    saved.write_bytes(client.get(f"/runs/{RUN_ID}/run").content)
+    with sqlite3.connect(saved) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert load(saved).info.uuid == UUID
+
+
+@pytest.mark.parametrize(
+    "run_id",
+    [
+        "../etc/passwd",
+        "..%2f..%2fetc%2fpasswd",
+        "%2e%2e/%2e%2e/etc/passwd",
+        "/etc/passwd",
+        "link",
+        "link.tkperf",
+        "%00",
+        RUN_ID + "%00",
+        RUN_ID + "x",
+        "x" * 10_000,
+    ],
+)
+def test_no_path_leads_to_a_file(client: TestClient, run_id: str) -> None:
+    for address in (f"/runs/{run_id}", f"/runs/{run_id}/run", f"/api/runs/{run_id}"):
+        answer = client.get(address)
+        assert answer.status_code == 404
+        assert "root:" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "name", ["../pages.py", "..%2fpages.py", "%2e%2e%2fpages.py", "/etc/passwd", "nope.css", "%00"]
+)
+def test_no_path_leads_to_another_static_file(client: TestClient, name: str) -> None:
+    answer = client.get(f"/static/0/{name}")
+    assert answer.status_code == 404
+    assert "import" not in answer.text
+
+
+def test_files_that_cannot_be_read_are_named_with_their_reason(client: TestClient) -> None:
+    """And a link out of the folder is none of them."""
+    unreadable = {
+        each["file"]: each["reason"] for each in client.get("/api/runs").json()["unreadable"]
+    }
+    assert "is not a run file" in unreadable["not-sqlite.tkperf"]
+    assert all(unreadable.values())
+    assert not [name for name in unreadable if name.startswith("link")]
+
+
+def test_damaged_files_have_a_page_or_a_reason(client: TestClient) -> None:
+    """The server lives, whatever their bytes do to a reader."""
+    for run in client.get("/api/runs").json()["runs"]:
+        answer = client.get(f"/runs/{run['id']}")
+        assert answer.status_code in (200, 500)
+        assert len(answer.text) > 100
+    assert client.get(f"/runs/{RUN_ID}").status_code == 200
+
+
+def test_a_file_that_was_exchanged_is_refused(client: TestClient, folder: Path) -> None:
+    """By a page that gives the reason, and leads back."""
+    path = folder / f"{NAME}.tkperf"
+    aside = path.rename(folder / "aside")
+    try:
+        path.symlink_to(aside)
+        answer = client.get(f"/runs/{RUN_ID}/json")
+        assert answer.status_code == 500
+        assert "no longer the file" in answer.text
+        assert json.loads(client.get(f"/api/runs/{RUN_ID}").text)["error"]
+    finally:
+        path.unlink()
+        aside.rename(path)
+    assert client.get(f"/runs/{RUN_ID}/json").status_code == 200
+
+
+def test_errors_have_the_servers_headers(client: TestClient) -> None:
+    for address in ("/nope", "/runs/nope", "/runs/x/y/z"):
+        headers = client.get(address).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+
+
+def test_metrics_without_a_run_under_way_are_empty(client: TestClient) -> None:
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("application/openmetrics-text")
+    assert answer.text == "# EOF\n"

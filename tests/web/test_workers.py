@@ -1,0 +1,124 @@
+"""Workers of tkperf serve: whatever a file does to its reader, the server lives and says why."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from tkperf.web.workers import MOST_WAITING, BusyError, FileError, JobError, LateError, Workers
+
+SOURCES = Path(__file__).parents[2]
+T = TypeVar("T")
+Use = Callable[[Workers], Awaitable[T]]
+
+
+@pytest.fixture(autouse=True)
+def _own_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(SOURCES))
+
+
+def with_workers(use: Use[T], *, limit_s: float = 60.0, limit_bytes: int = 1 << 30) -> T:
+    async def run() -> T:
+        workers = Workers("tests.web.hostile_jobs", limit_s=limit_s, limit_bytes=limit_bytes)
+        try:
+            return await use(workers)
+        finally:
+            workers.close()
+
+    return asyncio.run(run())
+
+
+def is_running(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+async def wait_for(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not is_so():
+            await asyncio.sleep(0.01)
+
+
+def test_jobs_that_fail_cost_their_own_page_only() -> None:
+    """Each failure has its reason, and the next job is done."""
+
+    async def use(workers: Workers) -> list[JobError]:
+        errors = []
+        for job in ("die", "grow", "refuse", "fail", "kill_all"):
+            try:
+                await workers.run(job)
+            except JobError as error:
+                errors.append(error)
+            assert await workers.run("answer", words="well") == b"well"
+        return errors
+
+    died, grew, refused, failed, *_ = with_workers(use)
+    assert "ended early" in str(died)
+    assert "more than 1.1 GB of memory" in str(grew)
+    assert str(refused) == "it is <damaged>"
+    assert isinstance(refused, FileError)
+    assert "defect" in str(failed)
+
+
+def test_a_job_over_its_time_is_killed(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+
+    async def use(workers: Workers) -> None:
+        await workers.run("answer", words="it has begun")
+        with pytest.raises(LateError, match="tkperf report"):
+            await workers.run("hang", pid_file=pid_file)
+        await wait_for(lambda: not is_running(int(pid_file.read_text())))
+
+    with_workers(use, limit_s=5.0)
+
+
+def test_a_job_that_is_given_up_is_killed(tmp_path: Path) -> None:
+    """As when the browser leaves."""
+    pid_file = tmp_path / "pid"
+
+    async def use(workers: Workers) -> None:
+        job = asyncio.create_task(workers.run("hang", pid_file=pid_file))
+        await wait_for(lambda: pid_file.exists() and pid_file.read_text() != "")
+        job.cancel()
+        await wait_for(lambda: not is_running(int(pid_file.read_text())))
+        assert await workers.run("answer", words="well") == b"well"
+
+    with_workers(use)
+
+
+def test_one_pdf_at_a_time(tmp_path: Path) -> None:
+    """A second one waits, even if a process would be free; other jobs do not."""
+    files = [tmp_path / "first", tmp_path / "second"]
+
+    async def use(workers: Workers) -> None:
+        jobs = [
+            asyncio.create_task(workers.run("hang", alone=True, pid_file=file)) for file in files
+        ]
+        await wait_for(files[0].exists)
+        assert await workers.run("answer", words="well") == b"well"
+        assert not files[1].exists()
+        jobs[0].cancel()
+        await wait_for(files[1].exists)
+        jobs[1].cancel()
+
+    with_workers(use)
+
+
+def test_the_queue_is_bounded(tmp_path: Path) -> None:
+    async def use(workers: Workers) -> None:
+        jobs = [
+            asyncio.create_task(workers.run("hang", pid_file=tmp_path / str(number)))
+            for number in range(MOST_WAITING)
+        ]
+        await asyncio.sleep(0)
+        with pytest.raises(BusyError, match="again in a minute"):
+            await workers.run("answer", words="none")
+        for job in jobs:
+            job.cancel()
+        await asyncio.gather(*jobs, return_exceptions=True)
+        assert await workers.run("answer", words="well") == b"well"
+
+    with_workers(use)
