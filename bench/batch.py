@@ -379,10 +379,12 @@ def measure_gaps(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     one, *others = figures.values()
     extrapolate(one, others[0], options.drives)
     for case, other in zip(list(figures)[1:], others, strict=True):
-        print(
-            f"{case}: {other['median_ms'] / one['median_ms']:.2f} times the median gap of one, "
-            f"{other['mean_ms'] / one['mean_ms']:.2f} times the mean, {other['worst_ms'] / one['worst_ms']:.2f} times the worst"
+        times = ", ".join(
+            f"{other[f'{name}_ms'] / one[f'{name}_ms']:.2f} times the {name}"
+            for name in ("median", "mean", "worst")
+            if one[f"{name}_ms"]
         )
+        print(f"{case}: {times} of one")
     return figures
 
 

@@ -14,7 +14,13 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import loop_numbers, run_tool
-from tkperf.device.identity import DeviceIdentity, TargetKind, is_same_device, read_identity
+from tkperf.device.identity import (
+    DeviceIdentity,
+    TargetKind,
+    identify,
+    is_same_device,
+    read_identity,
+)
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import plan_purge, run_purge
 from tkperf.device.safety import Reason, find_objections
@@ -313,6 +319,11 @@ def test_an_unused_loop_device_has_no_capacity() -> None:
             pytest.skip("no unused loop device here")
         with pytest.raises(DeviceError, match="no capacity"):
             read_identity(free.stdout.strip())
+        # One that had a capacity before has lost its drive since.
+        descriptor = os.open(free.stdout.strip(), os.O_RDONLY)
+        with pytest.raises(DeviceError, match=r"^/dev/loop\d+ has gone: it was removed"):
+            identify(descriptor, Path(free.stdout.strip()), again=True)
+        os.close(descriptor)
 
 
 def test_a_target_gone_or_exchanged_before_consent_is_refused(

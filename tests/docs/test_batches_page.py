@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from textwrap import dedent
 
+from tkperf.model.batch import BatchPlace, BatchState, DriveShown, DriveStage, DriveState
+from tkperf.model.sharing import SharingState
 from tkperf.pipeline.batch.batch_file import BatchFile, parse_batch_file
 from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive
 from tkperf.pipeline.batch.outlook import look_out_batch
@@ -47,3 +49,16 @@ def test_the_example_is_a_batch_file() -> None:
     assert all(
         re.search(rf"^    \[?{key}\b", block, re.MULTILINE) for key in BatchFile.__struct_fields__
     )
+
+
+def test_every_key_of_the_state_is_on_the_page() -> None:
+    for of, struct in (
+        ("a batch", BatchState),
+        ("a drive", DriveState),
+        ("`shown`", DriveShown),
+        ("`place`", BatchPlace),
+    ):
+        _, table = PAGE.split(f"| key of {of} | means |")
+        assert sorted(keys(table)) == sorted(struct.__struct_fields__)
+    for choices in (DriveStage, SharingState):
+        assert all(f"`{one}`" in PAGE for one in choices)

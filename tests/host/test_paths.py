@@ -16,9 +16,11 @@ from tests.host.fake_drives import (
     sata_behind_expander,
     sata_on_chipset,
 )
+from tkperf.analysis.sharing.groups import group_drives, judge_sharing
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.host.paths import read_cores, read_path
-from tkperf.model.drive_path import DrivePath, LinkGap, PartKind, PathGap
+from tkperf.model.drive_path import DrivePath, LinkGap, Part, PartKind, PathGap
+from tkperf.model.sharing import SharingState
 
 
 def shown(path: DrivePath) -> list[tuple[str, str | None, object]]:
@@ -300,3 +302,27 @@ def test_cores(tmp_path: Path) -> None:
         fake.write(f"devices/system/cpu/cpu{cpu}/topology/thread_siblings_list", siblings)
     os.mkdir(tmp_path / "devices/system/cpu/cpu2")
     assert read_cores(tmp_path) == {0: (0, 4), 4: (0, 4), 1: (1,)}
+
+
+def test_slots_of_a_chipset_share_its_link_which_is_not_seen(tmp_path: Path) -> None:
+    """Intel's chipsets have their slots at fixed addresses; slots of the CPU share nothing with them."""
+    fake = FakeDrives(tmp_path)
+    paths = []
+    for number, slot in enumerate(("0000:00:1d.0", "0000:00:1b.4", "0000:00:01.0")):
+        port = fake.bridge(f"{ROOT_BUS}/{slot}", "16.0 GT/s PCIe", 4)
+        fake.write(f"{port}/vendor", "0x8086")
+        drive = fake.nvme(f"{port}/0000:0{number + 1}:00.0", number)
+        paths.append(read_path(drive, sys_root=tmp_path))
+    chipset = Part(
+        key="chipset 0000",
+        kind=PartKind.CHIPSET,
+        name="link of the chipset to the CPU",
+        gap=LinkGap.INTEGRATED,
+    )
+    assert [path.parts[1:] for path in paths] == [(chipset,), (chipset,), ()]
+    (group,) = group_drives(paths, "auto")
+    assert judge_sharing(group, {}) == {
+        paths[0].drive: SharingState.NOT_KNOWN,
+        paths[1].drive: SharingState.NOT_KNOWN,
+        paths[2].drive: SharingState.WITHIN_BUDGET,
+    }

@@ -25,7 +25,6 @@ from tkperf.analysis.verdict import (
     judge_run,
 )
 from tkperf.model.batch import BatchState, DriveStage, DriveState
-from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import ExitCode, UsageError
 
 
@@ -218,7 +217,7 @@ def compare_drives(
 
 def is_simulated(state: BatchState) -> bool:
     """Return whether a model of a drive is among the drives."""
-    return any(drive.shown.path.startswith(SIMULATED) for drive in state.drives)
+    return any(drive.shown.is_simulated for drive in state.drives)
 
 
 def judge_stages(state: BatchState) -> Judgement[NamedReason]:

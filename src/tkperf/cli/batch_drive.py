@@ -112,7 +112,6 @@ def _measure(task: DriveTask, gate: _Gate) -> None:
         destination.require_free(drive.request.device)
         plan = plan_run(drive.request, profile=profile)
     _require_meant(drive, plan.subject.identity)
-    destination.require_space(plan.fitted)
     outlook = outlook_of(options, plan)
     gate.show = partial(_held, task, plan, outlook, resumed)
     gate.reads = partial(_read, plan.subject.identity)

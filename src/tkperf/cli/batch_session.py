@@ -35,6 +35,7 @@ from tkperf.pipeline.batch.neighbours import Neighbours, find_neighbours
 from tkperf.pipeline.batch.protocol import Channel
 from tkperf.pipeline.batch.question import BatchQuestion
 from tkperf.pipeline.batch.request import BatchRequest
+from tkperf.pipeline.keeping import require_space
 from tkperf.render.terminal.console import open_console, print_facts, print_lines
 from tkperf.render.terminal.page import print_table
 from tkperf.runfile.writers import SQLITE_ENDINGS
@@ -104,7 +105,10 @@ def _conduct(
         with ended_by_signals(once=False):
             _gather(crew, options)
             crew.require_sound(lot.request)
-            neighbours = find_neighbours(lot.request, [one.found for one in crew.members])
+            found = [one.found for one in crew.members]
+            runs = 2 if lot.request.alone_again else 1
+            require_space(options.folder, [one.longest_s for one in found] * runs)
+            neighbours = find_neighbours(lot.request, found)
             _show(lot, options, neighbours)
             _ask(crew, options)
             # A drive may have gone while the question was on the screen.
@@ -200,13 +204,12 @@ def _ask(crew: Crew, options: BatchOptions) -> None:
     Raises:
         RefusedError: no terminal to ask on, or the answer does not confirm.
     """
-    shown = [one.shown for one in crew.members if one.shown.confirm_id is not None]
-    if not shown:
+    question = BatchQuestion(name=options.name, shown=[one.shown for one in crew.members])
+    if not question.erased:
         return
     if options.yes_destroy_file is not None:
-        confirm_by_file(options.yes_destroy_file, shown)
+        confirm_by_file(options.yes_destroy_file, question.erased)
         return
-    question = BatchQuestion(name=options.name, count=len(shown))
     if not sys.stdin.isatty():
         raise question.refuse_without_terminal()
     try:

@@ -19,7 +19,7 @@ from tkperf.cli.live import Frame
 from tkperf.cli.progress import time_of
 from tkperf.cli.streams import complain, ended_by_signals, warning_of
 from tkperf.model.batch import BatchState, DriveStage, DriveState
-from tkperf.model.errors import TkperfError, reason_of
+from tkperf.model.errors import RunFileError, TkperfError, reason_of
 from tkperf.model.units import drop_controls
 from tkperf.page.batch_progress import build_batch_progress
 from tkperf.pipeline.batch.watching import WatchedBatch
@@ -27,6 +27,7 @@ from tkperf.render.terminal.batch import render_batch_lines
 from tkperf.render.terminal.console import OutputConsole, choose_progress, plain, print_lines
 
 LOOK_EVERY_S = 0.5
+DRAW_EVERY_S = 1.0
 ShowBatch = Callable[[WatchedBatch], None]
 
 
@@ -37,6 +38,7 @@ class LiveBatch:
         self._frame = Frame(OutputConsole(file=direct(sys.stderr)))
         self._footer = footer
         self._began_s = time.monotonic()
+        self._drawn_s = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -48,14 +50,17 @@ class LiveBatch:
 
     def __call__(self, watched: WatchedBatch) -> None:
         console = self._frame.console
-        if not console.is_terminal:
+        now_s = time.monotonic()
+        # Half a look early rather than a whole one late.
+        if not console.is_terminal or now_s - self._drawn_s < DRAW_EVERY_S - LOOK_EVERY_S / 2:
             return
+        self._drawn_s = now_s
         lines = render_batch_lines(
             build_batch_progress(watched.state, watched.runs),
             width=console.width - 1,
             height=console.height - 1,
             now=datetime.now(UTC),
-            passed_s=time.monotonic() - self._began_s,
+            passed_s=now_s - self._began_s,
             encoding=console.encoding,
             footer=self._footer,
         )
@@ -202,7 +207,8 @@ def _show_until(ended: threading.Event, options: BatchOptions) -> None:
         is_last = False
         while not is_last:
             is_last = ended.wait(LOOK_EVERY_S)
-            watched.look()
+            with suppress(RunFileError):  # the batch writes a book anew that was removed
+                watched.look()
             show(watched)
 
 

@@ -90,8 +90,8 @@ class Frame:
     def show(self, lines: Sequence[Text]) -> None:
         """Draw in one write; a line ends one column before the terminal does."""
         with self.console.capture() as captured:
-            for line in lines:
-                self.console.print(line, no_wrap=True, crop=False, highlight=False, soft_wrap=True)
+            text = Text("\n").join(lines)
+            self.console.print(text, no_wrap=True, crop=False, highlight=False, soft_wrap=True)
         drawn = captured.get().splitlines()
         above = self._to_first_line()
         self._widths = [line.cell_len for line in lines]

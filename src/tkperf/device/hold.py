@@ -98,7 +98,7 @@ class Hold:
 
     def require_same(self) -> None:
         """Check that the held device is the one shown to the user; raise DeviceError if not."""
-        require_shown(identify(self.anchor, Path(self.identity.path)), self.identity)
+        require_shown(identify(self.anchor, Path(self.identity.path), again=True), self.identity)
 
     def kernel_name(self) -> str | None:
         """Return the kernel's node of the held block device; None if that is gone or another device's.

@@ -140,18 +140,19 @@ def open_target(real: Path, flags: int) -> int:
         raise DeviceError(f"{real} cannot be opened: {reason}") from error
 
 
-def identify(descriptor: int, path: Path) -> DeviceIdentity:
+def identify(descriptor: int, path: Path, *, again: bool = False) -> DeviceIdentity:
     """Identify an open device or file, even if its path now leads elsewhere.
 
     Args:
         path: its name, with all links resolved.
+        again: it was identified by this descriptor before, so it had a capacity then.
 
     Raises:
         DeviceError: it is neither a block device nor a regular file, is empty, or is gone.
     """
     status = os.fstat(descriptor)
     if stat.S_ISBLK(status.st_mode):
-        return _identify_block_device(descriptor, path, status)
+        return _identify_block_device(descriptor, path, status, again=again)
     if stat.S_ISREG(status.st_mode):
         return _identify_file(path, status)
     raise DeviceError(_neither(path, path, status))
@@ -182,20 +183,25 @@ def _identify_file(real: Path, status: os.stat_result) -> DeviceIdentity:
     )
 
 
-def _identify_block_device(descriptor: int, real: Path, status: os.stat_result) -> DeviceIdentity:
+def _identify_block_device(
+    descriptor: int, real: Path, status: os.stat_result, *, again: bool
+) -> DeviceIdentity:
     major_minor = major_minor_of(status.st_rdev)
+    gone = DeviceError(f"{real} has gone: it was removed, or its link failed")
     try:
         (capacity_bytes,) = struct.unpack("Q", fcntl.ioctl(descriptor, BLKGETSIZE64, b"\0" * 8))
         (logical_bytes,) = struct.unpack("I", fcntl.ioctl(descriptor, BLKSSZGET, b"\0" * 4))
     except OSError as error:
+        if error.errno in (errno.ENODEV, errno.ENXIO):
+            raise gone from error
         raise DeviceError(f"{real} does not report its size: {reason_of(error)}") from error
+    node = find_node(major_minor)
+    if not node.exists() or (again and not capacity_bytes):
+        raise gone
     if not capacity_bytes:
         raise DeviceError(
             f"{real} has no capacity: no medium, an unused loop device, or a drive that has gone"
         )
-    node = find_node(major_minor)
-    if not node.exists():
-        raise DeviceError(f"{real} is gone: the kernel knows no block device {major_minor}")
     disk = find_disk(node)
     properties = udev_properties(text(disk / "dev") or major_minor)
     backing = ask_backing(descriptor) if disk.name.startswith("loop") else None

@@ -31,6 +31,8 @@ _CONTROLLERS = {
 }
 # PCI vendors of devices that virtual machines emulate: virtio; QEMU's others.
 _EMULATED_VENDORS = ("0x1af4", "0x1b36")
+# Where Intel's chipsets have their functions on the first bus: USB, SATA, PCIe slots, SATA of older ones. The CPU's slots are elsewhere.
+_INTEL, _CHIPSET_DEVICES = "0x8086", ("14", "17", "1b", "1c", "1d", "1f")
 _ATA_PORT = re.compile(r"ata\d+")
 
 
@@ -112,6 +114,17 @@ def _read_parts(disk: Path) -> Iterator[Part]:
     for switch, link, _ in above:
         name = f"PCIe switch {switch.name}"
         yield _build(PartKind.PCIE_SWITCH, _key_of_link(switch), name, link)
+    lowest = above[-1][0] if above else function
+    if not is_virtual and (chipset := _find_chipset(_bridge_above(lowest) or lowest)) is not None:
+        name = "link of the chipset to the CPU"
+        yield _build(PartKind.CHIPSET, chipset, name, None, LinkGap.INTEGRATED)
+
+
+def _find_chipset(function: Path) -> str | None:
+    """Return the key of the chipset that a function on the first bus belongs to; None: it is the CPU's, or not known."""
+    domain, bus, device = function.name.partition(".")[0].split(":")
+    is_chipset = text(function / "vendor") == _INTEL and bus == "00" and device in _CHIPSET_DEVICES
+    return f"chipset {domain}" if is_chipset else None
 
 
 def _read_pcie_links(function: Path | None) -> Iterator[tuple[Path, Link | None, bool]]:

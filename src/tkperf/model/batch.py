@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
+from tkperf.model.choices import SIMULATED
 from tkperf.model.sharing import SharingState
 from tkperf.model.units import drop_controls
 
@@ -48,6 +49,7 @@ class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
         slot: where it sits, as the user says or the host reports.
         data: what was recognised on it.
         confirm_id: the text that confirms its erasure; None: nothing is lost.
+        is_file: it is a file, and no drive.
         link: its link, in words, such as ``PCIe 4.0 x4``.
     """
 
@@ -64,6 +66,11 @@ class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
     link: str | None = None
     data: tuple[str, ...] = ()
     confirm_id: str | None = None
+    is_file: bool = False
+
+    @property
+    def is_simulated(self) -> bool:
+        return self.path.startswith(SIMULATED)
 
     @property
     def label(self) -> str:

@@ -16,6 +16,7 @@ class PartKind(StrEnum):
     USB_HUB = "USB hub"
     CONTROLLER = "controller"
     PCIE_SWITCH = "PCIe switch"
+    CHIPSET = "chipset"
 
 
 class LinkGap(StrEnum):

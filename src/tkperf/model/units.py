@@ -6,7 +6,7 @@ PTS has it (PTS User Guide, section 2, note on units).
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from math import floor, isfinite, isnan, log10
@@ -239,6 +239,17 @@ def on_one_line(text: str) -> str:
 
 MOST_NAMED_RUNS = 4
 """Most runs that a sentence names."""
+
+
+def format_ranges(numbers: Iterable[int]) -> str:
+    """Return numbers as a list such as ``0-3,8``."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], number]
+        else:
+            runs.append([number])
+    return ",".join("-".join(str(end) for end in run) for run in runs)
 
 
 def list_names(names: Sequence[str]) -> str:

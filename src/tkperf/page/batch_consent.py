@@ -28,7 +28,7 @@ def build_consent_table(drives: Sequence[DriveShown]) -> TableView:
             (
                 str(drive.number),
                 drive.slot or _NOTHING,
-                drive.path,
+                f"{drive.path} (file)" if drive.is_file else drive.path,
                 drive.model or _NOTHING,
                 drive.serial or _NOTHING,
                 format_capacity(drive.capacity_bytes),
@@ -65,7 +65,14 @@ def describe_neighbours(
     ]
     if unknown:
         count = format_count(sum(len(group.drives) for group in unknown), "drive")
-        yield f"whether they slow each other down is not known: the links of {count} are not all known"
+        hidden = {
+            budget.part.name
+            for group in unknown
+            for budget in group.budgets
+            if budget.part.bytes_per_s is None
+        }
+        why = f"; not seen: {list_names(sorted(hidden))}" if hidden else ""
+        yield f"whether they slow each other down is not known: the links of {count} are not all known{why}"
     if any(one.is_shared for plan in cpus if plan is not None for one in plan.assignments):
         yield "too few CPUs for each drive to have its own: they share them"
 

@@ -13,6 +13,7 @@ from tkperf.model.units import (
     format_capacity,
     format_count,
     format_durations,
+    format_ranges,
     list_names,
 )
 from tkperf.page.batch_consent import describe_groups, describe_neighbours, fold_texts
@@ -119,10 +120,20 @@ def _build_drives(outlook: BatchOutlook) -> TableView:
         for name in group.drives
     }
     has_rating = outlook.shares is not None
-    columns = ("", "Slot", "Drive", "Takes", "Writes", "Of its life", "Group", "Run")
-    ranks = (0, 1, 0, 0, 0, 0, 2, 3)
-    kept = [at for at, name in enumerate(columns) if name != "Of its life" or has_rating]
-    rows = [_row(one, group_of.get(one.name, NOT_MEASURED)) for one in outlook.drives]
+    cpus = {
+        one.drive: format_ranges(one.cpus) + " (shared)" * one.is_shared
+        for plan in outlook.cpus
+        if plan is not None
+        for one in plan.assignments
+    }
+    columns = ("", "Slot", "Drive", "Takes", "Writes", "Of its life", "Group", "CPUs", "Run")
+    ranks = (0, 1, 0, 0, 0, 0, 2, 4, 3)
+    has = {"Of its life": has_rating, "CPUs": bool(cpus)}
+    kept = [at for at, name in enumerate(columns) if has.get(name, True)]
+    rows = [
+        _row(one, group_of.get(one.name, NOT_MEASURED), cpus.get(one.name, NOT_MEASURED))
+        for one in outlook.drives
+    ]
     levels = [NoteLevel.FAILURE if one.refusals else None for one in outlook.drives]
     return TableView(
         title="Drives",
@@ -134,7 +145,7 @@ def _build_drives(outlook: BatchOutlook) -> TableView:
     )
 
 
-def _row(drive: DriveOutlook, group: str) -> tuple[str, ...]:
+def _row(drive: DriveOutlook, group: str, cpus: str) -> tuple[str, ...]:
     slot, path = drive.slot or NOT_MEASURED, drive.path or drive.given
     found = drive.outlook
     if found is None or drive.refusals:
@@ -143,7 +154,7 @@ def _row(drive: DriveOutlook, group: str) -> tuple[str, ...]:
         takes = format_durations(found.shortest_s, found.longest_s)
         writes = describe_amounts((found.least_bytes, found.most_bytes))
         share = NOT_MEASURED if found.shares is None else describe_shares(found.shares)
-    return str(drive.number), slot, path, takes, writes, share, group, drive.name
+    return str(drive.number), slot, path, takes, writes, share, group, cpus, drive.name
 
 
 def _build_links(outlook: BatchOutlook) -> TableView:
@@ -160,7 +171,7 @@ def _build_links(outlook: BatchOutlook) -> TableView:
                     f"{format_capacity(budget.demand_bytes_per_s)}/s"
                     if budget.demand_bytes_per_s
                     else NOT_KNOWN_TEXT,
-                    NOT_KNOWN_TEXT if carried is None else f"{format_capacity(carried)}/s",
+                    "not seen" if carried is None else f"{format_capacity(carried)}/s",
                     budget.state.value,
                 )
             )

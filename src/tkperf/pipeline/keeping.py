@@ -112,19 +112,29 @@ class Destination:
         Raises:
             RunFileError: too little room. A file system that does not report its room passes.
         """
-        longest_s = sum(test.longest_s for test in fitted.tests)
-        needed_bytes = LEAST_FREE_BYTES + longest_s / DAY_S * RUN_FILE_BYTES_A_DAY
-        try:
-            free_bytes = shutil.disk_usage(self.folder).free
-        except OSError:
-            return
-        if free_bytes < needed_bytes:
-            raise RunFileError(
-                f"{self.folder} has {format_capacity(free_bytes)} free, but the run file may need "
-                f"{format_capacity(needed_bytes)}: about {format_capacity(RUN_FILE_BYTES_A_DAY)} a "
-                f"day, for up to {format_duration(longest_s)}; make room, or choose another "
-                "--output folder"
-            )
+        require_space(self.folder, [sum(test.longest_s for test in fitted.tests)])
+
+
+def require_space(folder: Path, longest_s: Sequence[float]) -> None:
+    """Check that all run files of a folder would fit, by the longest course of each.
+
+    Raises:
+        RunFileError: too little room. A file system that does not report its room passes.
+    """
+    count = len(longest_s)
+    needed_bytes = LEAST_FREE_BYTES * count + sum(longest_s) / DAY_S * RUN_FILE_BYTES_A_DAY
+    try:
+        free_bytes = shutil.disk_usage(folder).free
+    except OSError:
+        return
+    if free_bytes < needed_bytes:
+        files, each = ("the run file", "") if count == 1 else (f"the {count} run files", "each ")
+        raise RunFileError(
+            f"{folder} has {format_capacity(free_bytes)} free, but {files} may need "
+            f"{format_capacity(needed_bytes)}: {each}about {format_capacity(RUN_FILE_BYTES_A_DAY)} a "
+            f"day, for up to {format_duration(max(longest_s))}; make room, or choose another "
+            "--output folder"
+        )
 
 
 def keep_run(

@@ -9,9 +9,9 @@ import pytest
 
 from tkperf.model.batch import DriveShown, DriveStage
 from tkperf.model.drive_path import DrivePath
-from tkperf.model.errors import DeviceError, RefusedError
+from tkperf.model.errors import DeviceError, RefusedError, RunFileError
 from tkperf.model.sharing import SharingState
-from tkperf.pipeline.batch.book import Book, DriveEnded, append_end, now_utc
+from tkperf.pipeline.batch.book import Book, DriveEnded, append_end, now_utc, read_log
 from tkperf.pipeline.batch.conductor import Conductor
 from tkperf.pipeline.batch.crew import Crew
 from tkperf.pipeline.batch.lot import Lot
@@ -43,6 +43,7 @@ class Batch:
             code = behave(number, channel)
             ended = DriveEnded(number=number, utc=now_utc(), pid=os.getpid(), exit_code=code)
             append_end(self.path, ended)
+            channel.send(Ended(exit_code=code))
             os._exit(code)
 
         return work
@@ -117,13 +118,60 @@ def test_the_end_of_a_process_that_notes_none_is_noted_for_it(tmp_path: Path) ->
     book.close()
 
 
-def refuse(number: int, channel: Channel) -> int:
+def refuse(number: int, channel: Channel) -> NoReturn:
     kinds = {1: DeviceError, 2: RefusedError}
     channel.send(Ended(exit_code=kinds[number].exit_code, text=f"fault {number}"))
-    return 0
+    os._exit(0)
 
 
 def test_faults_before_the_word_refuse_all_drives_by_the_gravest(tmp_path: Path) -> None:
     batch = Batch(tmp_path, refuse)
     with pytest.raises(RefusedError, match=r"2 of 2 drives .*fault 1; .*fault 2\. No drive"):
         batch.crew.require_sound(batch.request)
+
+
+def remove_the_book(number: int, channel: Channel) -> int:
+    place = Path(hold(number, channel).place.name + ".batch")
+    if number == 1:
+        place.unlink()
+    return 0
+
+
+def test_a_book_that_is_removed_is_written_anew_and_the_others_keep_their_consent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    batch = Batch(tmp_path, remove_the_book, count=3)
+    book = batch.conduct()
+    assert {number: one.exit_code for number, one in read_log(batch.path).ended.items()} == {
+        1: 0,
+        2: 0,
+        3: 0,
+    }
+    assert batch.warnings == [
+        f"{batch.path} was removed, and is written anew: nothing of it is lost"
+    ]
+    with pytest.raises(RunFileError, match="under way"):
+        Book.open(batch.path)
+    book.close()
+
+
+def replace_the_book(number: int, channel: Channel) -> int:
+    place = Path(hold(number, channel).place.name + ".batch")
+    if number == 1:
+        Path("other").write_text("of the user")
+        Path("other").rename(place)
+    return 0
+
+
+def test_the_book_that_is_held_counts_and_not_another_file_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    batch = Batch(tmp_path, replace_the_book, count=3)
+    book = batch.conduct()
+    assert list(book.read().began) == [1, 2, 3]
+    assert batch.path.read_text() == "of the user"
+    assert len(batch.warnings) == 1
+    assert "b.batch is another file now" in batch.warnings[0]
+    book.close()

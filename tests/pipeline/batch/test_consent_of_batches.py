@@ -151,10 +151,23 @@ def test_no_regular_file(tmp_path: Path) -> None:
     ],
 )
 def test_the_typed_answer(answer: str, confirms: bool) -> None:
-    question = BatchQuestion(name="lab", count=24)
+    drives = [msgspec.structs.replace(SHOWN[0], number=number) for number in range(1, 25)]
+    question = BatchQuestion(name="lab", shown=drives)
     assert question.is_confirmed_by(answer) is confirms
     assert "(lab 24)" in question.text
     assert "these 24 drives" in question.text
     assert "lab 24" in question.ask_again(answer)
     assert str(question.refuse(answer)).endswith("Nothing was touched")
     assert "--yes-destroy-file" in str(question.refuse_without_terminal())
+
+
+def test_the_question_of_a_mixed_batch_names_what_is_erased() -> None:
+    file = msgspec.structs.replace(SHOWN[3], is_file=True)
+    new = msgspec.structs.replace(file, number=6, confirm_id=None)
+    simulated = DriveShown(number=7, name="lab-7", path="sim:sata-ssd", capacity_bytes=1)
+    question = BatchQuestion(name="lab", shown=(SHOWN[0], file, new, simulated, simulated))
+    assert question.text.startswith(
+        "ALL DATA on 2 of 5 drives (/dev/sda PHYH850500YA, file /srv/a #1.img; 2 simulated drives and "
+        "1 new file lose nothing) will be destroyed."
+    )
+    assert "(lab 2)" in question.text

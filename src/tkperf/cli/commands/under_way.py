@@ -68,14 +68,15 @@ _MOST_JUDGED = 24
 def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     """Show the progress of runs. Default: all runs on this machine, and all run files of this folder.
 
-    A batch is one row; NAME.batch alone has a row for each drive. A run counts as running while its process holds the
-    lock on its run file.
+    A batch is one row; NAME.batch alone has a row for each drive, with --json also its runs under way. A run counts as
+    running while its process holds the lock on its run file.
 
     \b
     Examples:
       tkperf status
       tkperf status D3-S4510.tkperf --json | jq '.runs[0].remaining_longest_s'
     """
+    from tkperf.model.batch import DriveStage
     from tkperf.page.status import build_status
     from tkperf.pipeline.batch.book import read_batch
     from tkperf.pipeline.following import find_run_files, read_overview
@@ -109,6 +110,14 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
         for path in paths
         if path.suffix != BATCH_SUFFIX and (run_files or path.resolve() not in runs_of_batches)
     ]
+    if run_files and as_json:  # a batch that is named has its runs under way, too
+        under_way = [
+            Path(drive.run_file)
+            for batch in batches
+            for drive in batch.drives
+            if drive.stage is DriveStage.RUNNING
+        ]
+        paths += [path for path in under_way if path not in paths and path.exists()]
     judged = bool(run_files) or len(paths) <= _MOST_JUDGED
     for path in paths:
         try:

@@ -14,10 +14,10 @@ from tkperf.host.audit.site import (
     Site,
     Topic,
     find_place_on_bus,
-    format_list,
     parse_list,
     read_nodes,
 )
+from tkperf.model.units import format_ranges
 
 # A wake-up of this many microseconds is no longer small compared with the latency of a fast drive.
 DEEP_IDLE_US = 20
@@ -188,7 +188,7 @@ def audit_numa(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
         AuditLevel.OK if not far else AuditLevel.ADVICE if near else AuditLevel.DISTURBS,
         found,
         command=f"numactl --cpunodebind={node} --membind={node} tkperf ...",
-        otherwise=f"let tkperf run on CPUs {format_list(nodes[node])}",
+        otherwise=f"let tkperf run on CPUs {format_ranges(nodes[node])}",
     )
 
 
@@ -205,11 +205,11 @@ def audit_interrupts(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
         return
     outside = bool(site.cpus) and not cpus & site.cpus
     on_one = len(vectors) > 2 and len(cpus) == 1 and len(site.cpus) > 1
-    allowed = format_list(site.cpus)
+    allowed = format_ranges(site.cpus)
     yield _INTERRUPTS.advise(
         on_one or outside,
-        f"{len(vectors)} vector{'s' * (len(vectors) > 1)} (IRQ {format_list(set(map(int, vectors)))})"
-        f" on CPU{'s' * (len(cpus) > 1)} {format_list(cpus)}"
+        f"{len(vectors)} vector{'s' * (len(vectors) > 1)} (IRQ {format_ranges(set(map(int, vectors)))})"
+        f" on CPU{'s' * (len(cpus) > 1)} {format_ranges(cpus)}"
         + (f"; tkperf may run on CPUs {allowed} only" if outside else ""),
         command=f"for i in {' '.join(sorted(vectors, key=int))}; do echo {allowed} | "
         "sudo tee /proc/irq/$i/smp_affinity_list; done",

@@ -260,14 +260,3 @@ def parse_list(words: str | None) -> frozenset[int]:
         if first:
             numbers.update(range(int(first), int(last or first) + 1))
     return frozenset(numbers)
-
-
-def format_list(numbers: frozenset[int] | set[int]) -> str:
-    """Return numbers as a list such as ``0-3,8``."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1] = [runs[-1][0], number]
-        else:
-            runs.append([number])
-    return ",".join("-".join(str(end) for end in run) for run in runs)

@@ -42,6 +42,7 @@ from tkperf.runfile.writers import (
 FORMAT = 1
 MOST_BYTES = 64 << 20
 _MODE = 0o600
+_BEGINNING = b'\n{"type":"batch"'
 # starttime in proc(5), after pid and name.
 _STARTED = 19
 _WAITED = (
@@ -120,6 +121,13 @@ class Book:
         Raises:
             RunFileError: there is a file of that name, or it cannot be written.
         """
+        begun = BatchBegun(
+            format=FORMAT, tkperf_version=__version__, command_line=command_line, request=request
+        )
+        return cls._create(path, _encode(begun))
+
+    @classmethod
+    def _create(cls, path: Path, content: bytes) -> Book:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             descriptor = os.open(path, flags, _MODE)
@@ -130,12 +138,9 @@ class Book:
         except OSError as error:
             raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error
         book = cls(path, descriptor)
-        begun = BatchBegun(
-            format=FORMAT, tkperf_version=__version__, command_line=command_line, request=request
-        )
         try:
             book._lock()
-            book.write(begun)
+            book._append(content)
         except BaseException:
             book.discard()
             raise
@@ -171,9 +176,12 @@ class Book:
         Raises:
             RunFileError: it cannot be written.
         """
+        self._append(_encode(line))
+
+    def _append(self, content: bytes) -> None:
         self.keeps_up = False
         try:
-            append(self._descriptor, line)
+            _write_durably(self._descriptor, content)
         except OSError as error:
             raise RunFileError(f"cannot write {self.path}: {reason_of(error)}") from error
         self.keeps_up = True
@@ -184,8 +192,11 @@ class Book:
         Raises:
             RunFileError: it is no book, or of a later tkperf.
         """
+        return _read(self.path, self._content())
+
+    def _content(self) -> bytes:
         size_bytes = min(os.fstat(self._descriptor).st_size, MOST_BYTES)
-        return _read(self.path, os.pread(self._descriptor, size_bytes, 0))
+        return os.pread(self._descriptor, size_bytes, 0)
 
     def read_state(self) -> BatchState:
         """Return the state of the batch by this very file, as if this process had ended.
@@ -194,6 +205,23 @@ class Book:
             RunFileError: it is no book, or of a later tkperf.
         """
         return _read_twice(lambda: _find_states(self.path, self.read()))
+
+    def keep_name(self) -> bool:
+        """Write the file anew if its name was removed, as others find the batch by it. Return whether that was so.
+
+        Raises:
+            RunFileError: another file has the name now, or it cannot be written.
+        """
+        try:
+            is_kept = os.path.samestat(self.path.lstat(), os.fstat(self._descriptor))
+        except OSError:
+            anew = Book._create(self.path, self._content())
+            self.close()
+            self._descriptor, self._locked = anew._descriptor, anew._locked
+            return True
+        if not is_kept:
+            raise RunFileError(f"{self.path} is another file now")
+        return False
 
     def discard(self) -> None:
         """Remove the book of a batch in which nothing has begun."""
@@ -215,13 +243,17 @@ class Book:
             ) from None
 
 
-def append(descriptor: int, line: Line) -> None:
-    """Append a line by one write. It begins with a line end, as the line before may be torn.
+def _encode(line: Line) -> bytes:
+    """Return a line with its end. It begins with a line end, too, as the line before may be torn."""
+    return b"\n" + msgspec.json.encode(line) + b"\n"
+
+
+def _write_durably(descriptor: int, content: bytes) -> None:
+    """Append by one write.
 
     Raises:
         OSError: it is not written, or only its beginning is, as on a full disk.
     """
-    content = b"\n" + msgspec.json.encode(line) + b"\n"
     if os.write(descriptor, content) < len(content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     os.fsync(descriptor)
@@ -230,16 +262,17 @@ def append(descriptor: int, line: Line) -> None:
 def append_end(path: Path, ended: DriveEnded) -> None:
     """Append the end of a drive's run, from its own process. Never raises: its run file has it as well.
 
-    Whatever has taken the book's name meanwhile gets nothing: a pipe, a second name of another file.
+    Whatever has taken the book's name meanwhile gets nothing: a pipe, a second name of another file, another text.
     """
     # Not blocking: opening a pipe of that name would wait.
-    flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with suppress(OSError):
         descriptor = os.open(path, flags)
         try:
             status = os.fstat(descriptor)
-            if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
-                append(descriptor, ended)
+            is_own = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+            if is_own and os.pread(descriptor, len(_BEGINNING), 0) == _BEGINNING:
+                _write_durably(descriptor, _encode(ended))
         finally:
             os.close(descriptor)
 

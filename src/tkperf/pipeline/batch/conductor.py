@@ -67,6 +67,7 @@ class Conductor:
             simulated=lot.request.simulated,
         )
         self._strangers = lot.running
+        self._is_book_lost = False
         self._began_s = self._looked_s = time.monotonic()
 
     def read_together(self, on_read: Callable[[int, float], None]) -> None:
@@ -100,6 +101,7 @@ class Conductor:
 
         Return False when all have ended.
         """
+        self._keep_book()
         for number in [one for one in self._waiting if self._members[one].has_gone]:
             self._waiting.remove(number)
             self._note_end(self._members[number])
@@ -167,6 +169,21 @@ class Conductor:
         )
         self._crew.begin(member, go)
         return True
+
+    def _keep_book(self) -> None:
+        """Keep the book in its place; what is in it counts, whatever becomes of its name."""
+        try:
+            if self._book.keep_name():
+                self._warn(
+                    f"{self._book.path} was removed, and is written anew: nothing of it is lost"
+                )
+            self._is_book_lost = False
+        except RunFileError as error:
+            if not self._is_book_lost:
+                self._warn(
+                    f"{error}: the drives are measured nevertheless, and no other drive is touched"
+                )
+            self._is_book_lost = True
 
     def _note_end(self, member: Member) -> None:
         if (ended := member.ended) is not None:

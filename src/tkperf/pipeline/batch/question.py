@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tkperf.model.batch import DriveShown
 from tkperf.model.errors import RefusedError
-from tkperf.model.units import format_count
+from tkperf.model.units import drop_controls, format_count
 from tkperf.pipeline.batch.consent_file import OPTION
 from tkperf.pipeline.consent import ask_again
 
@@ -14,10 +16,23 @@ _LONGEST_QUOTED = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchQuestion:
-    """The question whether ``count`` drives of the batch ``name`` may lose their data; the table before it has them."""
+    """The question whether drives of the batch ``name`` may lose their data.
+
+    Attributes:
+        shown: all drives of the batch, as they were found; the table before the question has them.
+    """
 
     name: str
-    count: int
+    shown: Sequence[DriveShown]
+
+    @property
+    def erased(self) -> list[DriveShown]:
+        """The drives that lose data."""
+        return [drive for drive in self.shown if drive.confirm_id is not None]
+
+    @property
+    def count(self) -> int:
+        return len(self.erased)
 
     @property
     def expected(self) -> str:
@@ -27,10 +42,19 @@ class BatchQuestion:
     @property
     def text(self) -> str:
         these = "this drive" if self.count == 1 else f"these {self.count:,} drives"
+        if self.count < len(self.shown):
+            names = ", ".join(_name(drive) for drive in self.erased)
+            these = f"{self.count:,} of {len(self.shown):,} drives ({names}; {self._describe_others()} lose nothing)"
         return (
-            f"ALL DATA on {these} will be destroyed. Type the batch's name and the number of "
+            f"ALL DATA on {these} will be destroyed. Type the batch's name and the number of erased "
             f"drives ({self.expected}) to go on"
         )
+
+    def _describe_others(self) -> str:
+        others = [drive for drive in self.shown if drive.confirm_id is None]
+        simulated = sum(drive.is_simulated for drive in others)
+        counts = ((simulated, "simulated drive"), (len(others) - simulated, "new file"))
+        return " and ".join(format_count(count, noun) for count, noun in counts if count)
 
     def is_confirmed_by(self, answer: str) -> bool:
         return answer.split() == self.expected.split()
@@ -52,3 +76,9 @@ class BatchQuestion:
             f"on: confirm with {OPTION} FILE, a file with a line for each drive: its serial number, or "
             "its path where it has none. Nothing was touched"
         )
+
+
+def _name(drive: DriveShown) -> str:
+    """Return a drive with what confirms it: ``/dev/sdb PHYH850500YA``; a file says so."""
+    serial = "" if drive.confirm_id == drive.path else f" {drive.confirm_id}"
+    return drop_controls(f"{'file ' * drive.is_file}{drive.path}{serial}")

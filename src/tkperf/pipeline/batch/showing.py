@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tkperf.analysis.outlook import Outlook
+from tkperf.device.identity import TargetKind
 from tkperf.host.paths import read_path
 from tkperf.model.batch import DriveShown
 from tkperf.model.units import drop_controls
@@ -48,6 +49,7 @@ def show_drive(
             firmware=short(identity.firmware) or None,
             link=short(str(facts.get("link") or "")) or None,
             data=tuple(map(short, question.data)) if question is not None else (),
+            is_file=identity.kind is TargetKind.FILE,
             confirm_id=None if question is None else question.expected,
         ),
         shortest_s=outlook.shortest_s,

@@ -18,6 +18,7 @@ from tkperf.runner.events import Event, find_place_events
 
 # Looks at run files a second, over all drives: a look costs some milliseconds, also where much has happened.
 LOOKS_A_SECOND = 4.0
+EACH_EVERY_S = 2.0
 # The book says when drives begin and end; a process that was killed says nothing.
 _LOOK_AT_ALL_S = 10.0
 
@@ -59,8 +60,8 @@ class WatchedBatch:
         }
         self._next = 0
         self._seen = self._stamp()
-        self._looked_s = self._began_s = time.monotonic()
-        self._looks = 0
+        self._looked_s = self._followed_s = time.monotonic()
+        self._due = 0.0
 
     @property
     def runs(self) -> Mapping[int, RunState]:
@@ -68,7 +69,7 @@ class WatchedBatch:
         return {number: one.run for number, one in self._followed.items() if one.file is not None}
 
     def look(self) -> bool:
-        """Look at what may have changed, at no more than ``LOOKS_A_SECOND`` files; return whether the batch did."""
+        """Look at what may have changed, and return whether the batch did: at each run once in ``EACH_EVERY_S``, at ``LOOKS_A_SECOND`` at most."""
         self.news = []
         now_s = time.monotonic()
         stamp = self._stamp()
@@ -78,14 +79,15 @@ class WatchedBatch:
             before, self.state = self.state, read_batch(self.path)
             self._follow_ends(before)
         running = [one for one in self.state.drives if one.stage is DriveStage.RUNNING]
-        due = (now_s - self._began_s) * LOOKS_A_SECOND - self._looks
-        for _ in range(min(len(running), max(0, int(due)))):
+        rate = min(LOOKS_A_SECOND, len(running) / EACH_EVERY_S)
+        # Time in which nothing was looked at is not made up for.
+        self._due = min(self._due + rate * (now_s - self._followed_s), max(1.0, rate))
+        self._followed_s = now_s
+        while self._due >= 1:
+            self._due -= 1
             drive = running[self._next % len(running)]
             self._next += 1
-            self._looks += 1
             self._follow(drive.shown.number, Path(drive.run_file))
-        if due > LOOKS_A_SECOND:  # time in which nothing was looked at is not made up for
-            self._looks += int(due)
         return changed
 
     def look_at_all(self) -> None:
