@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
@@ -112,6 +113,7 @@ class Library:
         self._cut_short = False
         self._read_s: dict[FileKey, float] = {}
         self._looked = asyncio.Event()
+        self._ending = threading.Event()
         self._listing: Listing | None = Listing()
 
     @property
@@ -136,22 +138,26 @@ class Library:
 
     async def keep_up(self) -> None:
         """Look through the folders, and have new and changed files read, until cancelled."""
-        while True:
-            began_s = time.monotonic()
-            await self.look()
-            # A folder on a slow file system is not looked through all the time.
-            next_s = time.monotonic() + max(LOOK_EVERY_S, 10 * (time.monotonic() - began_s))
-            while time.monotonic() < next_s and await self.read_next():
-                pass
-            await asyncio.sleep(max(0.0, next_s - time.monotonic()))
+        try:
+            while True:
+                began_s = time.monotonic()
+                await self.look()
+                # A folder on a slow file system is not looked through all the time.
+                next_s = time.monotonic() + max(LOOK_EVERY_S, 10 * (time.monotonic() - began_s))
+                while time.monotonic() < next_s and await self.read_next():
+                    pass
+                await asyncio.sleep(max(0.0, next_s - time.monotonic()))
+        finally:
+            self._ending.set()  # the server waits for a look under way
 
     async def look(self) -> None:
         """Look through the folders once."""
-        found = await asyncio.to_thread(find_files, self._folders)
-        self._files, self._cut_short = found.files, found.cut_short
+        found = await asyncio.to_thread(find_files, self._folders, self._ending.is_set)
+        if (found.files, found.cut_short) != (self._files, self._cut_short):
+            self._files, self._cut_short = found.files, found.cut_short
+            self._listing = None
         if not found.cut_short:
             self._index.keep_only(known.stamp[:2] for known in found.files)
-        self._listing = None
         self._looked.set()
 
     async def read_next(self) -> bool:
@@ -167,7 +173,7 @@ class Library:
             row = Unreadable(str(error))
         except UnicodeEncodeError:
             row = Unreadable("its name, or that of its folder, is not UTF-8: rename it")
-        except JobError as error:
+        except (JobError, OSError) as error:
             # Another time it may be readable: too many pages were being made, or memory was short.
             self._index.put(known.stamp, Unreadable(str(error)), kept=False)
             self._listing = None
@@ -190,14 +196,18 @@ class Library:
         return changed and not (running and lately)
 
 
-def find_files(folders: Sequence[Path]) -> Found:
-    """Return the run files and batches below folders. No link is followed; a file in two of the folders counts once."""
+def find_files(folders: Sequence[Path], ending: Callable[[], bool] = lambda: False) -> Found:
+    """Return the run files and batches below folders. No link is followed; a file in two of the folders counts once.
+
+    Args:
+        ending: nobody waits for the rest any longer.
+    """
     files: dict[str, KnownFile] = {}
     entries = 0
     for folder in folders:
         for entry, place in _walk(folder):
             entries += 1
-            if entries > MOST_ENTRIES or len(files) >= MOST_FILES:
+            if entries > MOST_ENTRIES or len(files) >= MOST_FILES or ending():
                 return Found(files=tuple(files.values()), cut_short=True)
             if entry.name.endswith((RUN_FILE_SUFFIX, BATCH_SUFFIX)):
                 with suppress(OSError):

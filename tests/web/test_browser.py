@@ -1,0 +1,163 @@
+"""tkperf serve in a real browser, with the files of one small library."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from tests.builders import run_info, simulate
+from tkperf.procedures.write_saturation import TEST as WRITE_SATURATION
+
+SUITE = {WRITE_SATURATION.name: WRITE_SATURATION}
+Scheme = Literal["light", "dark"]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two measured runs, one simulated run with a copy, and a file that cannot be read."""
+    folder = tmp_path_factory.mktemp("library")
+    for number, (engine, model) in enumerate(
+        (("io_uring", "KIOXIA KCD81"), ("io_uring", "Micron 7450"), ("simulated", "simulated")),
+        start=1,
+    ):
+        device = {"model": model, "serial": f"S{number}", "firmware": "F1", "capacity_bytes": 10**9}
+        info = run_info(
+            name=f"run-{number}", uuid=f"{number:032x}", ioengine=engine, device=device,
+            started_utc=f"2026-0{number}-01T08:00:00+00:00", hosts=({"hostname": "bench1"},),
+        )  # fmt: skip
+        simulate(folder, info, suite=SUITE)
+        (folder / "run.tkperf").rename(folder / f"run-{number}.tkperf")
+    (folder / "copies").mkdir()
+    shutil.copy(folder / "run-3.tkperf", folder / "copies/of-run-3.tkperf")
+    (folder / "broken.tkperf").write_bytes(b"SQLite format 3\0" * 100)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The command itself serves the library."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tkperf", "serve", str(library), "--port", "0", "--allow-root"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))},
+    ) as process:
+        assert process.stderr is not None
+        yield next(
+            found[0] for line in process.stderr if (found := re.search(r"http://[^/\s]+", line))
+        )
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 0
+
+
+@contextmanager
+def opened(
+    browser: Browser, address: str, scheme: Scheme = "light", width: int = 1440
+) -> Iterator[Page]:
+    """A page whose console stays silent, that asks no other address, and is no wider than the screen."""
+    said: list[str] = []
+    asked: set[str] = set()
+    page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.add(request.url))
+    page.goto(address)
+    yield page
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert said == []
+    own = "/".join(address.split("/")[:3])
+    assert [url for url in asked if not url.startswith((own, "data:", "blob:"))] == []
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def whole(browser: Browser, address: str) -> str:
+    """The address of the list, once each file has been read; until then the page says how many are left."""
+    with opened(browser, address) as page:
+        expect(page.locator(".count")).to_have_text(
+            "2 measured runs and 1 simulated", timeout=120_000
+        )
+    return address
+
+
+def names(page: Page) -> list[str]:
+    return page.locator("table.runs th[scope=row] a").all_inner_texts()
+
+
+def test_a_run_is_found_narrowed_opened_and_compared(browser: Browser, whole: str) -> None:
+    """By facet and by words, each with an address of its own; two ticks lead to the comparison."""
+    with opened(browser, whole) as page:
+        assert names(page) == ["run-3", "run-2", "run-1"]
+        page.locator("summary", has_text="Model").click()
+        page.get_by_label("KIOXIA KCD81").check()
+        page.wait_for_url("**/?model=KIOXIA+KCD81")
+        page.get_by_label("Micron 7450").check()  # the facet is open for the next value
+        page.wait_for_url("**&model=Micron+7450")
+        assert names(page) == ["run-2", "run-1"]
+        page.get_by_role("searchbox").fill("bench1 s2")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/?q=bench1+s2**")
+        assert names(page) == ["run-2"]
+        page.goto(whole)
+        compare = page.get_by_role("button", name="Compare")
+        page.get_by_label("Compare run-1").check()
+        assert compare.get_attribute("aria-disabled") == "true"
+        page.get_by_label("Compare run-3").check()
+        assert compare.inner_text() == "Compare 2 runs"
+        address = compare.evaluate(
+            "each => new URLSearchParams(new FormData(each.form)).toString()"
+        )
+        assert address == f"run={3:032x}&run={1:032x}"
+        page.get_by_role("link", name="run-2").click()
+        page.wait_for_url(f"**/runs/{2:032x}")
+
+
+def test_the_list_says_what_is_special(browser: Browser, whole: str) -> None:
+    """A model is marked, a copy is named, a file that cannot be read is there with its reason."""
+    with opened(browser, whole) as page:
+        simulated = page.locator("tr.simulated")
+        assert "SIMULATED" in simulated.inner_text()
+        assert "1 copy of it is here, too" in simulated.inner_text()
+        assert page.locator("td.spark svg").count() == 3
+        page.get_by_text("1 file cannot be read").click()
+        expect(page.locator(".unreadable li")).to_contain_text("broken.tkperf")
+
+
+def test_the_list_works_without_scripts(browser: Browser, whole: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(whole)
+    page.get_by_role("searchbox").fill("kioxia")
+    page.get_by_role("button", name="Find").click()
+    assert names(page) == ["run-1"]
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_axe_finds_nothing_in_the_list(
+    browser: Browser, whole: str, scheme: Scheme, width: int
+) -> None:
+    context = browser.new_context(
+        bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900}
+    )
+    page = context.new_page()
+    page.goto(f"{whole}/?sort=name")
+    page.evaluate(
+        "document.querySelectorAll('.facet:first-of-type, .unreadable').forEach(each => each.open = true)"
+    )
+    found = Axe().run(page).response["violations"]
+    assert [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found] == []
+    context.close()
