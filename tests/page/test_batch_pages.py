@@ -169,3 +169,13 @@ def test_the_tables_for_programs_have_every_drive() -> None:
     )
     assert len(tuple(drives.rows)) == 7
     assert {row[0] for row in figures.rows} == {1, 2, 3, 4, 5, 6}
+
+
+def test_a_drive_of_another_model_has_no_part_in_the_distribution() -> None:
+    """Its own figures stay in its row."""
+    odd = measured(7, 10.0, model="another")
+    alone, mixed = (build_batch_page(answer_of(*six(odd=100.0), *more)) for more in ((), (odd,)))
+    assert not any("unlike" in text for text in mixed.verdict.reasons)
+    text = "Not compared, as of another model or capacity: slot 7 (S7)."
+    assert text in render_markdown(mixed)
+    assert text not in render_markdown(alone)

@@ -285,12 +285,17 @@ def _find_sentences(answer: BatchAnswer) -> Iterator[str]:
         yield from (
             text for text in find_findings(answer.compared) if not text.startswith("Outlier ")
         )
+        compared = {one.number for one in answer.compared_drives}
+        if others := [_label(one) for one in answer.done if one.number not in compared]:
+            yield f"Not compared, as of another model or capacity: {list_names(others)}."
     elif answer.not_compared:
         yield f"The drives are not compared with each other: {answer.not_compared}."
     hot = [(one.hottest_c, one) for one in answer.drives if one.hottest_c is not None]
     if hot:
         most, hottest = max(hot, key=lambda pair: pair[0])
-        yield f"Hottest: {_label(hottest)}, {most:.0f} °C; the coolest reached {min(heat for heat, _ in hot):.0f} °C."
+        least = min(heat for heat, _ in hot)
+        rest = f"; the coolest reached {least:.0f} °C" if len(hot) > 1 else ""
+        yield f"Hottest: {_label(hottest)}, {most:.0f} °C{rest}."
     throttled = [one for one in answer.drives if one.throttled_s]
     if throttled:
         times = (f"{_label(one)} ({format_duration(one.throttled_s or 0)})" for one in throttled)

@@ -19,7 +19,11 @@ def build_consent_table(drives: Sequence[DriveShown]) -> TableView:
     """Return what the processes of the drives found: a row each."""
     asked = sum(drive.confirm_id is not None for drive in drives)
     title = format_count(len(drives), "drive")
-    lost = "nothing on them can be lost" if not asked else f"{asked} of them are erased"
+    lost = (
+        "nothing can be lost"
+        if not asked
+        else f"{asked} of them {'is' if asked == 1 else 'are'} erased"
+    )
     return TableView(
         title=f"{title}: {'all are erased' if asked == len(drives) else lost}",
         columns=("", "slot", "drive", "model", "serial number", "size", "holds", "run"),

@@ -11,7 +11,15 @@ from tkperf.model.batch import DriveShown, DriveStage
 from tkperf.model.drive_path import DrivePath
 from tkperf.model.errors import DeviceError, RefusedError, RunFileError
 from tkperf.model.sharing import SharingState
-from tkperf.pipeline.batch.book import Book, DriveEnded, append_end, now_utc, read_log
+from tkperf.pipeline.batch.book import (
+    Book,
+    DriveBegan,
+    DriveEnded,
+    Line,
+    append_end,
+    now_utc,
+    read_log,
+)
 from tkperf.pipeline.batch.conductor import Conductor
 from tkperf.pipeline.batch.crew import Crew
 from tkperf.pipeline.batch.lot import Lot
@@ -174,4 +182,27 @@ def test_the_book_that_is_held_counts_and_not_another_file_of_its_name(
     assert batch.path.read_text() == "of the user"
     assert len(batch.warnings) == 1
     assert "b.batch is another file now" in batch.warnings[0]
+    book.close()
+
+
+def test_no_drive_begins_while_the_book_s_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits with its consent, and begins when there is room again."""
+    write, refused = Book.write, []
+
+    def write_if_room(book: Book, line: Line) -> None:
+        book.keeps_up = not isinstance(line, DriveBegan) or len(refused) == 3
+        if not book.keeps_up:
+            refused.append(line)
+            raise RunFileError("cannot write b.batch: no space left")
+        write(book, line)
+
+    monkeypatch.setattr(Book, "write", write_if_room)
+    batch = Batch(tmp_path, fail_as_second)
+    book = batch.conduct()
+    assert list(book.read().began) == [1, 2]
+    assert len(refused) == 3
+    assert len(batch.warnings) == 1
+    assert "no space left; no drive begins before that is possible" in batch.warnings[0]
     book.close()

@@ -167,7 +167,7 @@ def test_the_question_of_a_mixed_batch_names_what_is_erased() -> None:
     simulated = DriveShown(number=7, name="lab-7", path="sim:sata-ssd", capacity_bytes=1)
     question = BatchQuestion(name="lab", shown=(SHOWN[0], file, new, simulated, simulated))
     assert question.text.startswith(
-        "ALL DATA on 2 of 5 drives (/dev/sda PHYH850500YA, file /srv/a #1.img; 2 simulated drives and "
-        "1 new file lose nothing) will be destroyed."
+        "ALL DATA on 2 of 5 drives will be destroyed: /dev/sda PHYH850500YA, file /srv/a #1.img. The others "
+        "(2 simulated drives, 1 new file) lose none. Type"
     )
     assert "(lab 2)" in question.text

@@ -34,7 +34,7 @@ def confirm_by_file(path: Path, shown: Sequence[DriveShown]) -> None:
         require_own_input(path, status)
 
     text = read_text_input(path, what=OPTION, limit_bytes=SETTINGS_BYTES, check=require_trusted)
-    faults = tuple(find_faults(text, shown))
+    faults = tuple(find_faults(text.removeprefix("\ufeff"), shown))
     if faults:
         raise RefusedError(
             f"{path} does not confirm the erasure: {'; '.join(faults)}. Nothing was touched"

@@ -41,20 +41,24 @@ class BatchQuestion:
 
     @property
     def text(self) -> str:
-        these = "this drive" if self.count == 1 else f"these {self.count:,} drives"
-        if self.count < len(self.shown):
-            names = ", ".join(_name(drive) for drive in self.erased)
-            these = f"{self.count:,} of {len(self.shown):,} drives ({names}; {self._describe_others()} lose nothing)"
         return (
-            f"ALL DATA on {these} will be destroyed. Type the batch's name and the number of erased "
+            f"ALL DATA on {self._loss}. Type the batch's name and the number of erased "
             f"drives ({self.expected}) to go on"
         )
 
-    def _describe_others(self) -> str:
+    @property
+    def _loss(self) -> str:
+        these = "this drive" if self.count == 1 else f"these {self.count:,} drives"
         others = [drive for drive in self.shown if drive.confirm_id is None]
+        if not others:
+            return f"{these} will be destroyed"
         simulated = sum(drive.is_simulated for drive in others)
         counts = ((simulated, "simulated drive"), (len(others) - simulated, "new file"))
-        return " and ".join(format_count(count, noun) for count, noun in counts if count)
+        rest = ", ".join(format_count(count, noun) for count, noun in counts if count)
+        return (
+            f"{self.count:,} of {len(self.shown):,} drives will be destroyed: "
+            f"{', '.join(map(_name, self.erased))}. The others ({rest}) lose none"
+        )
 
     def is_confirmed_by(self, answer: str) -> bool:
         return answer.split() == self.expected.split()
@@ -72,8 +76,7 @@ class BatchQuestion:
     def refuse_without_terminal(self) -> RefusedError:
         """Return the refusal where there is no user to ask."""
         return RefusedError(
-            f"all data on {format_count(self.count, 'drive')} will be destroyed, and there is no terminal to ask "
-            f"on: confirm with {OPTION} FILE, a file with a line for each drive: its serial number, or "
+            f"all data on {self._loss}. There is no terminal to ask on: confirm with {OPTION} FILE, a file with a line for each drive: its serial number, or "
             "its path where it has none. Nothing was touched"
         )
 
