@@ -119,7 +119,22 @@ def measure(folder: Path, cache: Path) -> None:
             print(
                 f"{title}: median {statistics.median(times_ms):.0f} ms, longest {max(times_ms):.0f} ms"
             )
+        measure_runs(address)
         print(f"memory of the server: {memory_mb(pid):.0f} MB")
+
+
+def measure_runs(address: str) -> None:
+    """Time the pages of some runs: the first time, kept, and as PDF."""
+    ids = [run["id"] for run in json.loads(fetch(address + "/api/runs")[1])["runs"]][:10]
+    for title in ("run, first", "run, kept"):
+        times_ms = [1e3 * fetch(f"{address}/runs/{run_id}")[0] for run_id in ids]
+        print(
+            f"{title}: median {statistics.median(times_ms):.0f} ms, longest {max(times_ms):.0f} ms"
+        )
+    start_s = time.monotonic()
+    with urllib.request.urlopen(f"{address}/runs/{ids[0]}/pdf", timeout=300) as answer:
+        answer.read()
+    print(f"PDF: {time.monotonic() - start_s:.1f} s")
 
 
 @contextmanager
@@ -128,14 +143,14 @@ def served(folder: Path, cache: Path) -> Iterator[tuple[str, float, int]]:
     start_s = time.monotonic()
     process = subprocess.Popen(
         [*TKPERF, "serve", str(folder), "--port", "0", "--allow-root"],
-        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"XDG_CACHE_HOME": str(cache)},
     )
     try:
-        assert process.stderr is not None
+        assert process.stdout is not None
         address = next(
-            found[0] for line in process.stderr if (found := re.search(r"http://[^/\s]+", line))
+            found[0] for line in process.stdout if (found := re.search(r"http://[^/\s]+", line))
         )
         fetch(address + "/")
         yield address, time.monotonic() - start_s, process.pid

@@ -75,6 +75,12 @@ def render_view(view: ReportView, frame: Frame | None = None) -> str:
     return _CONTROLS.sub("", page)
 
 
+def load_templates() -> None:
+    """Compile the templates, for processes that are forked to render pages."""
+    for name in _environment().list_templates(extensions=["j2"]):
+        _environment().get_template(name)
+
+
 def render_styles() -> str:
     """Return the style sheet of reports with their type family, for other pages that look alike."""
     return _environment().get_template("styles.css.j2").render(keywords="")

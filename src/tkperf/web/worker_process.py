@@ -78,6 +78,8 @@ def _do(jobs: Jobs, order: Order, result: int) -> bytes:
 
 
 if __name__ == "__main__":
+    from tkperf.render.html import load_templates
     from tkperf.web.jobs import JOBS
 
+    load_templates()
     serve_jobs(JOBS)
