@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.web.listed import a_batch, a_row, list_rows
 from tkperf.web import selection
 from tkperf.web.library import Listing
-from tkperf.web.library_page import draw_points, render_library
-from tkperf.web.rows import Spark
+from tkperf.web.library_page import render_library
+from tkperf.web.pages import draw_course
 from tkperf.web.selection import FACETS, SORTS, Query, parse_query, select
 
 
@@ -131,5 +131,5 @@ def test_a_page_escapes_each_text_of_a_file() -> None:
 
 def test_a_course_is_drawn_from_zero() -> None:
     """A part that was not measured is no 0, and a drive that stops entirely can be drawn."""
-    assert draw_points(Spark((2.0, None, 1.0), "")) == "0.0,1.0 120.0,14.0"
-    assert draw_points(Spark((0.0, 0.0), "")) == "0.0,27.0 120.0,27.0"
+    assert draw_course((2.0, None, 1.0), (120, 28)) == "0.0,1.0 120.0,14.0"
+    assert draw_course((0.0, 0.0), (120, 28)) == "0.0,27.0 120.0,27.0"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from shlex import quote
+from urllib.parse import quote as quote_address
 
 from tkperf.analysis.batch import (
     BatchAnswer,
@@ -15,7 +16,7 @@ from tkperf.analysis.batch import (
     is_simulated,
     judge_batch,
 )
-from tkperf.analysis.claim_findings import ClaimKind
+from tkperf.analysis.claim_findings import ClaimFinding, ClaimKind
 from tkperf.analysis.comparing.arrangements import FEWEST_SCORED, CohortFigure, Outlier
 from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.results import RunResult, SectionResult
@@ -42,7 +43,9 @@ from tkperf.page.explanation import UNITS
 from tkperf.page.facts import format_moment
 from tkperf.page.figures.streams import find_time_unit
 from tkperf.page.marking import mark_charts
+from tkperf.page.naming import name_links
 from tkperf.page.page import ChartView, Note, NotesView, ReportView, TableView, TestView
+from tkperf.page.subject import find_section_key
 from tkperf.page.verdict import (
     CLAIM_LEVELS,
     NoteLevel,
@@ -536,7 +539,28 @@ def build_claims_matrix(answer: BatchAnswer) -> TableView | None:
         ),
         levels=tuple(tuple(CLAIM_LEVELS.get(kind) for _, kind in of_drive) for of_drive in cells),
         pages=tuple(one.report for one in checked),
+        links=tuple(tuple(_find_addresses(one)) for one in checked),
     )
+
+
+def _find_addresses(one: BatchDriveResult) -> Iterator[str]:
+    """Yield for each claim the address of the seconds behind its value, on the drive's own page; empty: there is none."""
+    findings = () if one.checked is None else one.checked.findings
+    for finding in {finding.title: finding for finding in findings}.values():
+        key = _find_cell_key(one.result, finding)
+        yield f"{quote_address(one.report)}#{key}" if one.report and key else ""
+
+
+def _find_cell_key(result: RunResult | None, finding: ClaimFinding) -> str:
+    for test in () if result is None or finding.workload is None else result.tests:
+        for number, section in enumerate(test.sections):
+            is_meant = test.name == finding.about.test and finding.about.section in (
+                None, section.name,
+            )  # fmt: skip
+            workloads = [cell.workload for cell in section.cells]
+            if is_meant and finding.workload in workloads and not section.plan.prepares:
+                return name_links(find_section_key(test, number), workloads)[finding.workload]
+    return ""
 
 
 # ---- charts

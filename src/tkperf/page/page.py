@@ -35,7 +35,8 @@ class TableView:
         targets: for each row the id of the place on the page that its name leads to, or "".
         pages: for each row the file that its name leads to, next to the page, or "".
         ids: likewise the ids of its first further cells, or "".
-        links: for each row the address that a click on each further cell opens (``address`` in naming.py), or "".
+        links: for each row the address that a click on each further cell opens (``address`` in naming.py), or "";
+            with ``#`` in it, of another page.
         hints: likewise the text that a cell shows under the pointer.
         heat: likewise the strength of its colour, 0 to 1; None without colour.
         levels: likewise the weight of what the cell shows; None without any.

@@ -53,7 +53,7 @@ def build_subjects(
     """Return the sections of a test with their details; ``courses`` by the sections' names."""
     subjects = []
     for number, section in enumerate(test.sections):
-        key = f"{test.name}{number}"
+        key = find_section_key(test, number)
         behind = {
             detail.workload: detail
             for detail in details
@@ -70,3 +70,8 @@ def build_subjects(
             )
         )
     return tuple(subjects)
+
+
+def find_section_key(test: TestResult, number: int) -> str:
+    """Return the key of a test's section, which no other of the report has."""
+    return f"{test.name}{number}"

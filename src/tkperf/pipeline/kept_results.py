@@ -48,7 +48,7 @@ def read_results(path: Path) -> RunResult:
     with suppress(OSError):
         if not is_being_written(path) and (kept := _find_kept(state_of(path.stat()))) is not None:
             return kept
-    with RunFile(path) as opened:
+    with RunFile(path, briefly=True) as opened:
         return _compute(opened, opened.record())
 
 

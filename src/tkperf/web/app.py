@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -17,13 +18,16 @@ from starlette.types import ASGIApp
 from tkperf.system.user_cache import find_cache_folder
 from tkperf.web import library_page
 from tkperf.web.access import Access
+from tkperf.web.batches import BatchPages
+from tkperf.web.compare import ComparisonPages
 from tkperf.web.data import DataPages
 from tkperf.web.index import Index, find_index_path
 from tkperf.web.kept import Kept
 from tkperf.web.library import Library, read_rows_with
+from tkperf.web.live import LivePages
 from tkperf.web.pages import render_error, serve_static
 from tkperf.web.runs import RunPages
-from tkperf.web.site import Site
+from tkperf.web.site import ChartScript, Site
 from tkperf.web.workers import JobError, Workers
 
 
@@ -40,7 +44,9 @@ def build_app(
     served = tuple(folder.resolve() for folder in folders)
     index = Index(find_index_path(served))
     library = Library(served, index, read_rows_with(workers))
-    site = Site(library=library, workers=workers, kept=Kept(find_cache_folder("pages")))
+    charts = ChartScript(workers)
+    kept = Kept(find_cache_folder("pages"))
+    site = Site(library=library, workers=workers, kept=kept, charts=charts)
 
     @asynccontextmanager
     async def live(_: Starlette) -> AsyncIterator[None]:
@@ -55,8 +61,12 @@ def build_app(
 
     app = Starlette(
         routes=[
+            *LivePages(site).build_routes(),
             *RunPages(site).build_routes(),
             *DataPages(site).build_routes(),
+            *ComparisonPages(site).build_routes(),
+            *BatchPages(site).build_routes(),
+            Route("/static/{version}/charts.js", charts.serve),
             Route("/static/{version}/{name}", serve_static),
             *library_page.build_routes(library),
         ],
@@ -77,7 +87,7 @@ def _show_job_error(request: Request, error: Exception) -> Response:
 
 def _show_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    what = "There is no such page" if error.status_code == 404 else error.detail
+    what = "There is no such page" if error.detail == HTTPStatus(404).phrase else error.detail
     return render_error(request, error.status_code, what)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import time
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,14 +26,16 @@ from tkperf.render.export_series import (
     label_run,
     label_step,
 )
-from tkperf.render.export_tables import build_tables, render_csv
+from tkperf.render.export_tables import build_tables
 from tkperf.render.html import Frame, render_script, render_view
 from tkperf.render.pdf import set_document
 from tkperf.render.reports import build_run_view
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.events import Delta
 from tkperf.web.files import KnownFile, reach
+from tkperf.web.following import follow_batch, follow_run
 from tkperf.web.index import encode_row
+from tkperf.web.many import make_batch, make_comparison, pack_tables
 from tkperf.web.pages import render_text
 from tkperf.web.reading import read_batch_row, read_run_row
 from tkperf.web.workers import Jobs
@@ -69,15 +69,10 @@ def make_json(file: KnownFile) -> bytes:
 
 def make_csv(file: KnownFile) -> bytes:
     """Return the tables of ``tkperf report --csv`` in a ZIP archive."""
-    archive = io.BytesIO()
     with _analysed(file) as (opened, record, result):
         steps = [(test.name, step) for test in record.tests for step in test.steps]
-        readings = tuple(place_readings(record))
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-            for table in build_tables(result, steps, opened.samples_left, readings):
-                with packed.open(f"{file.name}/{table.name}.csv", "w") as member:
-                    member.writelines(piece.encode() for piece in render_csv(table))
-    return archive.getvalue()
+        tables = build_tables(result, steps, opened.samples_left, tuple(place_readings(record)))
+        return pack_tables(tables, file.name)
 
 
 def make_copy(file: KnownFile) -> bytes:
@@ -169,4 +164,8 @@ JOBS: Jobs = {
     "points": make_points,
     "script": make_script,
     "row": make_row,
+    "comparison": make_comparison,
+    "batch": make_batch,
+    "follow_run": follow_run,
+    "follow_batch": follow_batch,
 }

@@ -10,12 +10,12 @@ from tkperf.model.units import format_count
 from tkperf.page.facts import format_moment
 from tkperf.page.verdict import NoteLevel
 from tkperf.web.library import MOST_FILES, Library, Listing
-from tkperf.web.pages import render_page
-from tkperf.web.rows import RunRow, Spark
+from tkperf.web.pages import draw_course, render_page
+from tkperf.web.rows import RunRow
 from tkperf.web.selection import SORTS, Query, Selection, parse_query, select
 
 # Of the drawing of a course, in pixels.
-_WIDTH, _HEIGHT = 120, 28
+_SPARK = 120, 28
 _COLUMNS = (
     ("name", "Run"), ("drive", "Drive"), ("verdict", "Verdict"), ("", "Headline figures"),
     ("", "Write saturation"), ("date", "Begun (UTC)"), ("host", "Host"),
@@ -52,8 +52,8 @@ def render_library(listing: Listing, query: Query) -> Response:
         columns=_build_columns(query),
         orders=_ORDERS,
         most_files=MOST_FILES,
-        draw=draw_points,
-        size=(_WIDTH, _HEIGHT),
+        draw=lambda spark: draw_course(spark.values, _SPARK),
+        size=_SPARK,
         sign=_find_sign,
         moment=lambda utc: format_moment(utc).removesuffix(" UTC").rpartition(":")[0] or utc,
     )
@@ -74,17 +74,6 @@ def _build_columns(query: Query) -> list[tuple[str, str, str]]:
         order = {key: "ascending", f"-{key}": "descending"}.get(query.sort, "") if key else ""
         columns.append((title, query.sorted_by(key) if key in SORTS else "", order))
     return columns
-
-
-def draw_points(spark: Spark) -> str:
-    """Return the course as points of SVG, from 0 at the bottom to the greatest; parts not measured are left out."""
-    known = [(place, value) for place, value in enumerate(spark.values) if value is not None]
-    greatest = max(value for _, value in known) or 1.0
-    step = _WIDTH / max(1, len(spark.values) - 1)
-    room = _HEIGHT - 2
-    return " ".join(
-        f"{place * step:.1f},{1 + room - value / greatest * room:.1f}" for place, value in known
-    )
 
 
 def _find_sign(row: RunRow) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 
@@ -69,8 +70,22 @@ def serve_static(request: Request) -> Response:
     if name not in known:
         return render_error(request, 404, "There is no such file here")
     suffix = name[name.rfind(".") :]
-    return Response(
-        read_static(name),
-        media_type=_KINDS.get(suffix, "application/octet-stream"),
-        headers={"Cache-Control": "private, max-age=31536000, immutable"},
+    return answer_for_good(read_static(name), _KINDS.get(suffix, "application/octet-stream"))
+
+
+def answer_for_good(content: bytes, media_type: str) -> Response:
+    """Answer with content that never changes at its address."""
+    headers = {"Cache-Control": "private, max-age=31536000, immutable"}
+    return Response(content, media_type=media_type, headers=headers)
+
+
+def draw_course(values: Sequence[float | None], size: tuple[int, int]) -> str:
+    """Return values as points of SVG, from 0 at the bottom to the greatest; parts not measured are left out."""
+    width, height = size
+    known = [(place, value) for place, value in enumerate(values) if value is not None]
+    greatest = max((value for _, value in known), default=0.0) or 1.0
+    step = width / max(1, len(values) - 1)
+    room = height - 2
+    return " ".join(
+        f"{place * step:.1f},{1 + room - value / greatest * room:.1f}" for place, value in known
     )

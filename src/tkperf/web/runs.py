@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 from typing import BinaryIO
 
 from starlette.exceptions import HTTPException
@@ -11,13 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tkperf.model.errors import RunFileError
-from tkperf.render.reports import find_report_date
-from tkperf.runfile.writers import is_being_written
-from tkperf.web.files import KnownFile, look_again
 from tkperf.web.kept import stream
-from tkperf.web.site import Site
-from tkperf.web.workers import FileError
+from tkperf.web.live import render_live
+from tkperf.web.site import Site, find_run
 
 # Of each download: its job, the ending of its name, and its type.
 DOWNLOADS = {
@@ -36,20 +30,21 @@ class RunPages:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._script = b""
 
     def build_routes(self) -> list[Route]:
         return [
             Route("/runs/{id}", self.show),
             Route("/runs/{id}/{kind}", self.download),
             Route("/api/runs/{id}", self.show_json),
-            Route("/static/{version}/charts.js", self.serve_script),
         ]
 
     async def show(self, request: Request) -> Response:
-        """Answer with the report."""
+        """Answer with the report, or the page of a run under way; ``?report``: with the report so far."""
+        known = find_run(self._site, request)
+        if "report" not in request.query_params and await self._site.is_written(known):
+            return render_live(request, name=known.name)
         run_id = request.path_params["id"]
-        script = await self._find_script_address()
+        script = await self._site.charts.find_address()
         page = await self._make(request, "page", run_id=run_id, script_address=script)
         return stream(page, "text/html; charset=utf-8")
 
@@ -65,46 +60,10 @@ class RunPages:
         """Answer with the results."""
         return stream(await self._make(request, "json"), "application/json")
 
-    async def serve_script(self, request: Request) -> Response:
-        """Answer with Vega and the scripts of reports."""
-        await self._find_script_address()
-        return Response(
-            self._script,
-            media_type="text/javascript",
-            headers={"Cache-Control": "private, max-age=31536000, immutable"},
-        )
-
-    async def _find_script_address(self) -> str:
-        if not self._script:
-            self._script = await self._site.workers.run("script")
-        return f"/static/{hashlib.sha256(self._script).hexdigest()[:16]}/charts.js"
-
     async def _make(self, request: Request, job: str, **arguments: str) -> BinaryIO:
         """Return what a job makes of the run that the address names; kept unless its run still writes the file."""
         known = find_run(self._site, request)
-        try:
-            known = look_again(known)
-            path = known.folder / known.place
-            running = await asyncio.to_thread(is_being_written, path)
-        except (RunFileError, OSError) as error:
-            raise FileError(str(error)) from error
-        key = (job, known, find_report_date(), sorted(arguments.items()))
-
-        async def make(result: BinaryIO) -> None:
-            workers = self._site.workers
-            await workers.make(result, job, alone=job == "pdf", file=known, **arguments)
-
-        keep = not running and job not in _NOT_KEPT
-        return await self._site.kept.get(request, key, make, keep=keep)
-
-
-def find_run(site: Site, request: Request) -> KnownFile:
-    """Return the file that the address names.
-
-    Raises:
-        HTTPException: 404, the library has no such run.
-    """
-    known = site.library.find(request.path_params["id"])
-    if known is None:
-        raise HTTPException(404)
-    return known
+        keep, alone = job not in _NOT_KEPT, job == "pdf"
+        return await self._site.make(
+            request, job, {"file": known}, keep=keep, alone=alone, **arguments
+        )

@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import BinaryIO
 
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tkperf.model.errors import RunFileError
+from tkperf.render.reports import find_report_date
+from tkperf.runfile.writers import is_being_written
+from tkperf.web.files import KnownFile, look_again
 from tkperf.web.kept import Kept
 from tkperf.web.library import Library
-from tkperf.web.workers import Workers
+from tkperf.web.pages import answer_for_good, render_text
+from tkperf.web.workers import FileError, Workers
+
+
+class ChartScript:
+    """Vega and the scripts of reports, which a worker puts together once."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._content = b""
+
+    async def find_address(self) -> str:
+        if not self._content:
+            self._content = await self._workers.run("script")
+        return f"/static/{hashlib.sha256(self._content).hexdigest()[:16]}/charts.js"
+
+    async def serve(self, _: Request) -> Response:
+        await self.find_address()
+        return answer_for_good(self._content, "text/javascript")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,3 +46,68 @@ class Site:
     library: Library
     workers: Workers
     kept: Kept
+    charts: ChartScript
+
+    async def make(
+        self,
+        request: Request,
+        job: str,
+        files: Mapping[str, KnownFile],
+        *,
+        keep: bool = True,
+        alone: bool = False,
+        **arguments: object,
+    ) -> BinaryIO:
+        """Return what a job makes of files, which are arguments by their names; kept unless a run writes to one of them.
+
+        Raises:
+            JobError: see ``Workers.make``.
+        """
+        try:
+            files, written = await asyncio.to_thread(_look_again, files)
+        except (RunFileError, OSError) as error:
+            raise FileError(str(error)) from error
+        key = (job, sorted(files.items()), find_report_date(), sorted(arguments.items()))
+
+        async def make(result: BinaryIO) -> None:
+            await self.workers.make(result, job, alone=alone, **files, **arguments)
+
+        return await self.kept.get(request, key, make, keep=keep and not written)
+
+    async def is_written(self, known: KnownFile) -> bool:
+        """Return whether a run, or the process of a batch, writes to a file now.
+
+        Raises:
+            FileError: it has gone, or a link or another file has taken its place.
+        """
+        try:
+            _, written = await asyncio.to_thread(_look_again, {"": known})
+        except (RunFileError, OSError) as error:
+            raise FileError(str(error)) from error
+        return written
+
+    async def find_frame(self, above: str) -> dict[str, str]:
+        """Return the parts of a served page with charts, below a bar of the page's own."""
+        return {
+            "script_address": await self.charts.find_address(),
+            "head": render_text("run_head.html.j2"),
+            "above": above,
+        }
+
+
+def _look_again(files: Mapping[str, KnownFile]) -> tuple[dict[str, KnownFile], bool]:
+    """Return files with their stamps of now, and whether a run writes to one of them."""
+    found = {name: look_again(known) for name, known in files.items()}
+    return found, any(is_being_written(known.folder / known.place) for known in found.values())
+
+
+def find_run(site: Site, request: Request) -> KnownFile:
+    """Return the file that the address names.
+
+    Raises:
+        HTTPException: 404, the library has no such run.
+    """
+    known = site.library.find(request.path_params["id"])
+    if known is None:
+        raise HTTPException(404)
+    return known

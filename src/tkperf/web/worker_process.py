@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from tkperf.model.errors import TkperfError, reason_of
 from tkperf.system.process import fork_early
-from tkperf.web.workers import DONE, FAILED, Jobs, Order
+from tkperf.web.workers import DONE, FAILED, SIZE_BYTES, Jobs, Order
 
 _ORDER_BYTES = 1 << 18
 
@@ -47,18 +47,24 @@ def _work(jobs: Jobs, order: Order, to_server: int, result: int) -> None:
     with suppress(BaseException), socket.socket(fileno=to_server) as answers:
         # The server kills it by this descriptor, which leads to no other process, even much later.
         socket.send_fds(answers, [b"p"], [os.pidfd_open(os.getpid())])
-        answers.sendall(_do(jobs, order, result))
+        answers.sendall(_do(jobs, order, result, answers))
     os._exit(0)
 
 
-def _do(jobs: Jobs, order: Order, result: int) -> bytes:
-    """Do a job and return the answer."""
+def _do(jobs: Jobs, order: Order, result: int, answers: socket.socket) -> bytes:
+    """Do a job and return the answer; the messages of a job that goes on are its answer."""
     signal.alarm(round(order.limit_s) + 1)  # its end if the server has died
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (order.limit_bytes, order.limit_bytes))
     try:
+        made = jobs[order.job](**order.arguments)
+        if not isinstance(made, bytes):
+            for message in made:
+                answers.sendall(DONE + len(message).to_bytes(SIZE_BYTES, "big") + message)
+                signal.alarm(round(order.limit_s) + 1)
+            return b""
         with open(result, "wb") as file:
-            file.write(jobs[order.job](**order.arguments))
+            file.write(made)
     except (TkperfError, OSError) as error:
         return FAILED + reason_of(error).encode(errors="replace")
     except MemoryError:

@@ -11,7 +11,7 @@ import os
 import pickle
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -25,15 +25,18 @@ AT_ONCE = 2
 MOST_WAITING = 32
 LIMIT_S = 60.0
 LIMIT_BYTES = 2 * GIB
+MOST_FOLLOWED = 16
+"""Jobs that go on, at the same time."""
 # Results that the server itself keeps in memory are far smaller.
 _MOST_RESULT_BYTES = 64 << 20
 _MOST_WORDS_BYTES = 1 << 16
 
-Jobs = Mapping[str, Callable[..., bytes]]
-"""Functions by the names of their jobs."""
+Jobs = Mapping[str, Callable[..., bytes | Iterator[bytes]]]
+"""Functions by the names of their jobs. One that goes on yields messages."""
 
+SIZE_BYTES = 4
 DONE, FAILED = b"+", b"-"
-"""First byte of an answer; after ``FAILED`` comes the reason."""
+"""First byte of an answer; after ``FAILED`` comes the reason. A message has its size after ``DONE``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,8 @@ class JobError(TkperfError):
 
 class FileError(JobError):
     """The file cannot be shown, for the reason that any command would give."""
+
+    status = 422
 
 
 class BusyError(JobError):
@@ -86,7 +91,7 @@ class Workers:
         self._limit_s, self._limit_bytes = limit_s, limit_bytes
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._alone: dict[str, asyncio.Lock] = {}
-        self._waiting = 0
+        self._waiting = self._followed = 0
         self._process: Process | None = None
         self._orders: socket.socket | None = None
 
@@ -166,10 +171,35 @@ class Workers:
                 "no such limit"
             ) from None
         finally:
-            if process is not None:
-                with suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(process, signal.SIGKILL)
-                os.close(process)
+            _end(process)
+            answers.close()
+
+    async def follow(self, job: str, **arguments: object) -> AsyncGenerator[bytes]:
+        """Yield the messages of a job that goes on; closing the iterator ends its process.
+
+        Raises:
+            JobError: it failed, a message did not come in time, or too many others go on.
+        """
+        if self._followed >= MOST_FOLLOWED:
+            raise BusyError(f"{self._followed} other runs are being watched: try again later")
+        self._followed += 1
+        order = Order(
+            job=job, arguments=arguments, limit_s=self._limit_s, limit_bytes=self._limit_bytes
+        )
+        answers, theirs = socket.socketpair()
+        process: int | None = None
+        try:
+            with theirs, open(os.devnull, "wb") as no_result:
+                self._send(order, [theirs.fileno(), no_result.fileno()])
+            answers.setblocking(False)
+            process = await _receive_process(answers)
+            while message := await asyncio.wait_for(_receive_message(answers), self._limit_s):
+                yield message
+        except TimeoutError:
+            raise LateError("the process that watches it no longer answers") from None
+        finally:
+            self._followed -= 1
+            _end(process)
             answers.close()
 
     def _send(self, order: Order, descriptors: list[int]) -> None:
@@ -188,6 +218,37 @@ class Workers:
                     ) from error
             else:
                 return
+
+
+def _end(process: int | None) -> None:
+    if process is not None:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+        os.close(process)
+
+
+async def _receive_message(answers: socket.socket) -> bytes:
+    """Return a message of a job that goes on; empty: it has ended.
+
+    Raises:
+        FileError: it failed.
+    """
+    if await _receive_exactly(answers, 1) == FAILED:
+        raise FileError((await _receive_words(answers)).decode(errors="replace"))
+    size = int.from_bytes(await _receive_exactly(answers, SIZE_BYTES), "big")
+    return await _receive_exactly(answers, min(size, _MOST_RESULT_BYTES))
+
+
+async def _receive_exactly(answers: socket.socket, count: int) -> bytes:
+    """Return so many bytes; empty: the job's process closed its end before."""
+    loop = asyncio.get_running_loop()
+    found = bytearray()
+    while len(found) < count:
+        piece = await loop.sock_recv(answers, count - len(found))
+        if not piece:
+            return b""
+        found += piece
+    return bytes(found)
 
 
 async def _receive_process(answers: socket.socket) -> int | None:

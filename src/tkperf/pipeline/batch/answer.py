@@ -16,12 +16,17 @@ from tkperf.pipeline.kept_results import read_results
 
 
 def read_answer(
-    state: BatchState, *, claims: ClaimsFile | None = None, folder: Path | None = None
+    state: BatchState,
+    *,
+    claims: ClaimsFile | None = None,
+    folder: Path | None = None,
+    load: Callable[[Path], RunResult] = read_results,
 ) -> BatchAnswer:
     """Read the runs of a batch and put them together.
 
     Args:
         claims: check these instead of the batch's own; ``folder`` is that of their file.
+        load: reads the baseline of claims.
 
     Raises:
         UsageError: the batch's own claims cannot be read.
@@ -34,7 +39,7 @@ def read_answer(
 
     def load_once(path: Path) -> RunResult:
         if path not in baselines:
-            baselines[path] = read_results(path)
+            baselines[path] = load(path)
         return baselines[path]
 
     drives = tuple(map(_read, state.drives))

@@ -1,0 +1,98 @@
+"""Pages of batches: their answer, each cell of which leads to the run of its drive, and their state while they are under way."""
+
+from __future__ import annotations
+
+import os
+from typing import BinaryIO
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tkperf.web.kept import stream
+from tkperf.web.library import ListedBatch, ListedRun
+from tkperf.web.pages import render_text
+from tkperf.web.site import Site
+
+# Of each download: the ending of its name, and its type.
+_MAIL_BYTES = 1 << 16
+DOWNLOADS = {
+    "html": (".html", "text/html"),
+    "pdf": (".pdf", "application/pdf"),
+    "csv": ("-csv.zip", "application/zip"),
+    "json": (".json", "application/json"),
+    "mail": (".txt", "text/plain"),
+}
+
+
+class BatchPages:
+    """Pages ``/batches/ID``, and files to save at ``/batches/ID/KIND``."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def build_routes(self) -> list[Route]:
+        return [
+            Route("/batches/{id}", self.show),
+            Route("/batches/{id}/{kind}", self.download),
+        ]
+
+    async def show(self, request: Request) -> Response:
+        """Answer with the page of the batch."""
+        batch, runs = self._find(request)
+        mail = await self._make(request, batch, runs, kind="mail")
+        with mail:
+            text = os.pread(mail.fileno(), _MAIL_BYTES, 0).decode()
+        above = render_text(
+            "batch_bar.html.j2",
+            batch=batch,
+            kinds=DOWNLOADS,
+            mail=text,
+            running=await self._site.is_written(batch.known),
+            compared=urlencode([("run", run.run_id) for run in runs.values()]),
+            count=len(runs),
+        )
+        frame = await self._site.find_frame(above)
+        page = await self._make(request, batch, runs, kind="page", frame=frame)
+        return stream(page, "text/html; charset=utf-8")
+
+    async def download(self, request: Request) -> Response:
+        """Answer with a file to save."""
+        kind = request.path_params["kind"]
+        if kind not in DOWNLOADS:
+            raise HTTPException(404)
+        batch, runs = self._find(request)
+        ending, media_type = DOWNLOADS[kind]
+        page = await self._make(request, batch, runs, kind=kind)
+        return stream(page, media_type, name=f"{batch.known.name}{ending}")
+
+    def _find(self, request: Request) -> tuple[ListedBatch, dict[str, ListedRun]]:
+        """Return a batch, and those of its runs that the library has, by the names of their files."""
+        listing = self._site.library.listing
+        batch_id = request.path_params["id"]
+        batch = listing.batches.get(batch_id)
+        if batch is None:
+            raise HTTPException(404)
+        runs = (run for run in listing.runs.values() if run.batch_id == batch_id)
+        return batch, {f"{run.known.name}.tkperf": run for run in runs}
+
+    async def _make(
+        self,
+        request: Request,
+        batch: ListedBatch,
+        runs: dict[str, ListedRun],
+        *,
+        kind: str,
+        frame: dict[str, str] | None = None,
+    ) -> BinaryIO:
+        return await self._site.make(
+            request,
+            "batch",
+            {"book": batch.known} | {name: run.known for name, run in runs.items()},
+            addresses={name: f"/runs/{run.run_id}" for name, run in runs.items()},
+            kind=kind,
+            frame=frame,
+            alone=kind == "pdf",
+        )

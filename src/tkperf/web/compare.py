@@ -1,0 +1,108 @@
+"""Comparisons of runs, as ``tkperf compare`` makes them, at addresses that can be mailed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tkperf.analysis.comparing.comparison import FEWEST_TOGETHER, Arrangement
+from tkperf.web.kept import stream
+from tkperf.web.library import ListedRun
+from tkperf.web.pages import render_page, render_text
+from tkperf.web.site import Site
+
+MOST_RUNS = 200
+DOWNLOADS = {
+    "html": "text/html",
+    "pdf": "application/pdf",
+    "csv": "text/csv",
+    "json": "application/json",
+}
+_ARRANGEMENTS = (
+    ("", "by model and date"), ("runs", "each with the first"), ("cohort", "drives of one model"), ("history", "one drive over time"),
+)  # fmt: skip
+
+
+class ComparisonPages:
+    """Pages ``/compare?run=ID&run=ID...[&as=...]``, and files to save at ``/compare/KIND?...``."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def build_routes(self) -> list[Route]:
+        return [Route("/compare", self.show), Route("/compare/{kind}", self.download)]
+
+    async def show(self, request: Request) -> Response:
+        """Answer with the comparison; of fewer than two runs with what to do."""
+        runs, arrangement = self._find(request)
+        if len(runs) < 2:
+            return render_page("compare.html.j2", status=400, runs=runs)
+        above = render_text(
+            "compare_bar.html.j2",
+            runs=runs,
+            query=_join(runs, arrangement),
+            kinds=DOWNLOADS,
+            switches=[
+                (words, _join(runs, one), one == arrangement)
+                for one, words in _ARRANGEMENTS
+                if len(runs) >= FEWEST_TOGETHER
+            ],
+        )
+        frame = await self._site.find_frame(above)
+        return await self._make(request, runs, arrangement, kind="page", frame=frame)
+
+    async def download(self, request: Request) -> Response:
+        """Answer with a file to save."""
+        kind = request.path_params["kind"]
+        runs, arrangement = self._find(request)
+        if kind not in DOWNLOADS or len(runs) < 2:
+            raise HTTPException(404)
+        return await self._make(request, runs, arrangement, kind=kind)
+
+    def _find(self, request: Request) -> tuple[list[ListedRun], str]:
+        arrangement = request.query_params.get("as", "")
+        asked = dict.fromkeys(request.query_params.getlist("run"))
+        if arrangement not in ("", *Arrangement) or len(asked) > MOST_RUNS:
+            raise HTTPException(
+                400, f"A comparison takes at most {MOST_RUNS} runs, as runs, cohort or history"
+            )
+        listed = self._site.library.listing.runs
+        if missing := asked.keys() - listed.keys():
+            raise HTTPException(
+                404,
+                f"{len(missing)} of these {len(asked)} runs are not below the served folders, or not read yet",
+            )
+        return [listed[run_id] for run_id in asked], arrangement
+
+    async def _make(
+        self,
+        request: Request,
+        runs: Sequence[ListedRun],
+        arrangement: str,
+        *,
+        kind: str,
+        frame: dict[str, str] | None = None,
+    ) -> Response:
+        page = await self._site.make(
+            request,
+            "comparison",
+            {run.run_id: run.known for run in runs},
+            order=[run.run_id for run in runs],
+            arrangement=arrangement,
+            kind=kind,
+            frame=frame,
+            alone=kind == "pdf",
+        )
+        name = f"comparison.{kind}" if frame is None else ""
+        return stream(page, DOWNLOADS.get(kind, "text/html; charset=utf-8"), name=name)
+
+
+def _join(runs: Sequence[ListedRun], arrangement: str) -> str:
+    """Return the query of an address of a comparison."""
+    pairs = [("run", run.run_id) for run in runs]
+    return urlencode([*pairs, ("as", arrangement)] if arrangement else pairs)

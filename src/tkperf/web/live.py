@@ -1,0 +1,135 @@
+"""Runs and batches under way, as server-sent events: one process watches each, however many browsers look at it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from tkperf.web.files import KnownFile
+from tkperf.web.pages import render_page
+from tkperf.web.site import Site, find_run
+from tkperf.web.workers import JobError
+
+# A browser that has left without a word is noticed at the next line.
+KEEP_ALIVE_S = 15.0
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A file that is watched; ``content`` is its newest state, ``number`` counts them."""
+
+    content: bytes = b""
+    number: int = 0
+    ended: bool = False
+    browsers: int = 0
+    task: asyncio.Task[None] | None = None
+    news: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    async def wait_for_news(self, seen: int) -> None:
+        """Wait until there is more than so many states, or no more to come, or for a while."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(KEEP_ALIVE_S), self.news:
+                await self.news.wait_for(lambda: self.ended or self.number > seen)
+
+
+class LivePages:
+    """Events ``/runs/ID/live`` and ``/batches/ID/live``. Without anything under way the answer is 204, which ends a browser's asking."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._watched: dict[str, _Watched] = {}
+
+    def build_routes(self) -> list[Route]:
+        return [
+            Route("/runs/{id}/live", self.watch_run),
+            Route("/batches/{id}/live", self.watch_batch),
+        ]
+
+    async def watch_run(self, request: Request) -> Response:
+        known = find_run(self._site, request)
+        return await self._answer(request, known, "follow_run", {"file": known})
+
+    async def watch_batch(self, request: Request) -> Response:
+        batch_id = request.path_params["id"]
+        listing = self._site.library.listing
+        if batch_id not in listing.batches:
+            raise HTTPException(404)
+        known = listing.batches[batch_id].known
+        addresses = {
+            run.known.name: f"/runs/{run.run_id}"
+            for run in listing.runs.values()
+            if run.batch_id == batch_id
+        }
+        return await self._answer(
+            request, known, "follow_batch", {"book": known, "addresses": addresses}
+        )
+
+    async def _answer(
+        self, request: Request, known: KnownFile, job: str, arguments: Mapping[str, object]
+    ) -> Response:
+        if not await self._site.is_written(known):
+            return Response(status_code=204, headers=_HEADERS)
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream", headers=_HEADERS)
+        events = self._watch(request.url.path, job, arguments)
+        return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
+
+    async def _watch(
+        self, key: str, job: str, arguments: Mapping[str, object]
+    ) -> AsyncIterator[bytes]:
+        """Yield the events for one browser, from the newest state on."""
+        watched = self._watched.get(key)
+        if watched is None or watched.ended:
+            watched = self._watched[key] = _Watched()
+            watched.task = asyncio.create_task(self._follow(watched, job, arguments))
+        watched.browsers += 1
+        seen = 0
+        try:
+            while True:
+                await watched.wait_for_news(seen)
+                if watched.number > seen:
+                    seen = watched.number
+                    yield _event(watched.content)
+                elif watched.ended:
+                    yield b"event: ended\ndata:\n\n"
+                    return
+                else:
+                    yield b":\n\n"
+        finally:
+            watched.browsers -= 1
+            if not watched.browsers and watched.task is not None:
+                watched.task.cancel()
+                if self._watched.get(key) is watched:
+                    del self._watched[key]
+
+    async def _follow(self, watched: _Watched, job: str, arguments: Mapping[str, object]) -> None:
+        try:
+            with suppress(JobError):  # the page, loaded again at this end, gives the reason
+                async with aclosing(self._site.workers.follow(job, **arguments)) as messages:
+                    async for content in messages:
+                        async with watched.news:
+                            watched.content = content
+                            watched.number += 1
+                            watched.news.notify_all()
+        finally:
+            watched.ended = True
+            async with watched.news:
+                watched.news.notify_all()
+
+
+def _event(content: bytes) -> bytes:
+    """Return a text as one event: each of its lines is a field."""
+    return b"".join(b"data: %s\n" % line for line in content.splitlines()) + b"\n"
+
+
+def render_live(request: Request, *, name: str) -> Response:
+    """Return the page of a run under way, which its events fill."""
+    return render_page("live_page.html.j2", address=f"{request.url.path}/live", name=name)

@@ -1,0 +1,124 @@
+"""Jobs of workers that read many runs: comparisons and batches."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from tkperf.analysis.batch import BatchAnswer
+from tkperf.analysis.comparing.comparison import Arrangement, compare
+from tkperf.analysis.results import RunResult
+from tkperf.model.errors import UsageError
+from tkperf.page.batch_answer import build_batch_mail, build_batch_page
+from tkperf.page.comparison.page import build_comparison_page
+from tkperf.page.page import ReportView
+from tkperf.pipeline.batch.answer import read_answer
+from tkperf.pipeline.batch.book import read_batch
+from tkperf.pipeline.kept_results import read_results
+from tkperf.render.document import compose
+from tkperf.render.export_batch import build_batch_tables, render_batch_json
+from tkperf.render.export_comparison import render_comparison_json
+from tkperf.render.export_tables import DataTable, build_comparison_table, render_csv
+from tkperf.render.html import Frame, render_view
+from tkperf.render.pdf import set_document
+from tkperf.web.files import KnownFile, reach
+
+
+def make_comparison(
+    *,
+    order: Sequence[str],
+    arrangement: str,
+    kind: str,
+    frame: Mapping[str, str] | None,
+    **files: KnownFile,
+) -> bytes:
+    """Return a comparison of runs in this order, as a page or another kind of file."""
+    results = [_read(files[run_id]) for run_id in order]
+    comparison = compare(results, Arrangement(arrangement) if arrangement else None)
+    match kind:
+        case "csv":
+            return "".join(render_csv(build_comparison_table(comparison))).encode()
+        case "json":
+            return render_comparison_json(comparison).encode()
+    return _render(build_comparison_page(comparison), kind, frame)
+
+
+def make_batch(
+    *,
+    book: KnownFile,
+    addresses: Mapping[str, str],
+    kind: str,
+    frame: Mapping[str, str] | None,
+    **files: KnownFile,
+) -> bytes:
+    """Return a batch as a page or another kind of file.
+
+    Args:
+        files: run files by their names.
+        addresses: the pages of runs, by the same names.
+    """
+    answer = _read_batch(book, files)
+    match kind:
+        case "mail":
+            return "\n".join((*build_batch_mail(answer), "")).encode()
+        case "json":
+            return render_batch_json(answer).encode()
+        case "csv":
+            return pack_tables(build_batch_tables(answer), book.name)
+    if frame is not None:
+        drives = tuple(
+            replace(one, report=addresses.get(Path(one.state.run_file).name, ""))
+            for one in answer.drives
+        )
+        answer = replace(answer, drives=drives)
+    return _render(build_batch_page(answer), kind, frame)
+
+
+def _read_batch(book: KnownFile, files: Mapping[str, KnownFile]) -> BatchAnswer:
+    """Read a batch with the runs that the library knows, and no other file that its book may name."""
+    state = read_batch(reach(book))
+    folder = book.folder / Path(book.place).parent
+
+    def find(run_file: str) -> str:
+        known = files.get(Path(run_file).name)
+        # A run file that the library does not have (yet) has no results.
+        return str(folder / ".") if known is None else str(reach(known))
+
+    def load_baseline(path: Path) -> RunResult:
+        if not path.resolve().is_relative_to(book.folder):
+            raise UsageError(
+                f"the baseline {path.name} of its claims is not below the served folder"
+            )
+        return read_results(path)
+
+    drives = tuple(
+        msgspec.structs.replace(drive, run_file=find(drive.run_file)) for drive in state.drives
+    )
+    return read_answer(msgspec.structs.replace(state, drives=drives), load=load_baseline)
+
+
+def _read(known: KnownFile) -> RunResult:
+    result = read_results(reach(known))
+    reach(known)  # nor was another file there meanwhile
+    return result
+
+
+def _render(view: ReportView, kind: str, frame: Mapping[str, str] | None) -> bytes:
+    if kind == "pdf":
+        return set_document(compose(view))
+    return render_view(view, None if frame is None else Frame(**frame)).encode()
+
+
+def pack_tables(tables: Iterable[DataTable], name: str) -> bytes:
+    """Return tables as CSV in a ZIP archive."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for table in tables:
+            with packed.open(f"{name}/{table.name}.csv", "w") as member:
+                member.writelines(piece.encode() for piece in render_csv(table))
+    return archive.getvalue()

@@ -1,0 +1,304 @@
+"""Comparisons, batches and runs under way in a browser, by what their workers make."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import re
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from tests.builders import run_info, simulate
+from tests.web.listed import a_batch, a_row
+from tkperf.model.batch import BatchPlace, DriveShown
+from tkperf.model.errors import RunFileError, UsageError
+from tkperf.model.sharing import SharingState
+from tkperf.page.progress import ProgressView
+from tkperf.pipeline.batch.book import Book, DriveBegan, DriveEnded, DrivesConfirmed, append_end
+from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
+from tkperf.pipeline.request import RunRequest
+from tkperf.procedures import SSD_TESTS
+from tkperf.runfile.writers import state_of
+from tkperf.web.batches import BatchPages
+from tkperf.web.compare import ComparisonPages
+from tkperf.web.files import KnownFile
+from tkperf.web.following import follow_batch, follow_run, render_progress
+from tkperf.web.index import Index
+from tkperf.web.kept import Kept
+from tkperf.web.library import Listing, build_listing
+from tkperf.web.live import LivePages
+from tkperf.web.many import make_batch, make_comparison
+from tkperf.web.rows import BatchRow, RunRow
+from tkperf.web.site import ChartScript, Site
+
+CLAIMS = """
+[[claim]]
+test = "tp"
+metric = "megabytes_per_s"
+block_size = "1024k"
+read_percent = 100
+at_least = 1
+"""
+FRAME = {"script_address": "/static/x/charts.js", "head": "", "above": "<nav>bar</nav>"}
+NAMES = ("rack-01", "rack-02")
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A batch of two drives, done."""
+    folder = tmp_path_factory.mktemp("served")
+    simulate(folder, run_info(), suite={"tp": SSD_TESTS["tp"]})
+    for name in NAMES:
+        (folder / f"{name}.tkperf").write_bytes((folder / "run.tkperf").read_bytes())
+    make_book(folder, CLAIMS)
+    return folder
+
+
+def make_book(folder: Path, claims: str) -> Path:
+    """The book of a batch whose drives are done."""
+    drives = tuple(
+        BatchDrive(name=name, given=name, request=RunRequest(suite="ssd", device=f"/dev/{name}"))
+        for name in NAMES
+    )
+    request = BatchRequest(
+        name="rack", claims=claims, claims_path=str(folder / "claims.toml"), drives=drives
+    )
+    book = Book.create(folder / "rack.batch", request, ())
+    utc = "2026-11-24T10:00:00+00:00"
+    numbers = dict(enumerate(NAMES, start=1))
+    shown = tuple(
+        DriveShown(number=number, name=name, path=f"/dev/{name}", capacity_bytes=10**9)
+        for number, name in numbers.items()
+    )
+    book.write(DrivesConfirmed(utc=utc, drives=shown))
+    for number in numbers:
+        place = BatchPlace(name="rack", number=number, others=1, sharing=SharingState.WITHIN_BUDGET)
+        book.write(DriveBegan(number=number, utc=utc, pid=1, pid_started="never", place=place))
+        append_end(book.path, DriveEnded(number=number, utc=utc, pid=1, exit_code=0))
+    book.close()
+    return book.path
+
+
+def known(path: Path) -> KnownFile:
+    return KnownFile(folder=path.parent, place=path.name, stamp=state_of(path.stat()))
+
+
+@pytest.fixture
+def runs(served: Path) -> dict[str, KnownFile]:
+    return {f"{name}.tkperf": known(served / f"{name}.tkperf") for name in NAMES}
+
+
+@pytest.mark.parametrize(
+    ("kind", "begins"),
+    [("page", b"<!DOCTYPE html>"), ("csv", b""), ("json", b"{"), ("pdf", b"%PDF")],
+)
+def test_a_comparison_is_that_of_the_command_line(
+    kind: str, begins: bytes, runs: dict[str, KnownFile]
+) -> None:
+    """In the order of the address; a page has the server's bar and script."""
+    content = make_comparison(
+        order=list(runs), arrangement="", kind=kind, frame=FRAME if kind == "page" else None, **runs
+    )
+    assert content.startswith(begins)
+    if kind == "page":
+        assert b"<nav>bar</nav>" in content
+        assert b'src="/static/x/charts.js"' in content
+
+
+def test_runs_that_cannot_be_arranged_so_are_refused(runs: dict[str, KnownFile]) -> None:
+    with pytest.raises(UsageError):
+        make_comparison(order=list(runs), arrangement="cohort", kind="page", frame=FRAME, **runs)
+
+
+def test_cells_of_a_batch_lead_to_the_seconds_of_their_drive(
+    served: Path, runs: dict[str, KnownFile]
+) -> None:
+    """Each claim of each drive; drives lead to their reports."""
+    addresses = {name: f"/runs/{number}" for number, name in enumerate(runs)}
+    page = make_batch(
+        book=known(served / "rack.batch"), addresses=addresses, kind="page", frame=FRAME, **runs
+    ).decode()
+    for address in addresses.values():
+        assert f'<a href="{address}">' in page
+        assert re.search(rf'<td[^>]*><a href="{address}#tp[^"]+" title="Every second', page)
+
+
+def test_a_mail_about_a_batch_has_its_verdict(served: Path, runs: dict[str, KnownFile]) -> None:
+    mail = make_batch(
+        book=known(served / "rack.batch"), addresses={}, kind="mail", frame=None, **runs
+    ).decode()
+    assert mail.startswith("rack: ")
+    assert len(mail.splitlines()) <= 12
+
+
+def test_a_batch_reads_no_file_that_is_not_served(served: Path, tmp_path: Path) -> None:
+    """Neither by the names in its book, nor as the baseline of its claims."""
+    book = make_book(tmp_path, f'[baseline]\nrun = "{served / "run.tkperf"}"\nwithin_percent = 5\n')
+    (tmp_path / "rack-01.tkperf").symlink_to(served / "rack-01.tkperf")
+    without = json.loads(make_batch(book=known(book), addresses={}, kind="json", frame=None))
+    assert "done" in str(without)
+    assert "tp" not in str(without["drives"])
+    shutil.copy(served / "rack-02.tkperf", tmp_path)
+    of_two = {"rack-02.tkperf": known(tmp_path / "rack-02.tkperf")}
+    page = make_batch(book=known(book), addresses={}, kind="page", frame=FRAME, **of_two)
+    assert b"the baseline run.tkperf of its claims is not below the served folder" in page
+    with pytest.raises(RunFileError, match="link"):
+        next(follow_batch(book=known(book), addresses={}))
+
+
+def test_a_run_is_watched_to_its_end(served: Path) -> None:
+    """The state of a file without a writer is its last."""
+    states = list(follow_run(known(served / "run.tkperf")))
+    assert len(states) == 1
+    assert b"run complete" in states[0]
+
+
+def test_texts_of_a_run_under_way_stay_texts() -> None:
+    """A run file may have scripts in every text."""
+    hostile = "<script>alert(1)</script>"
+    view = ProgressView(
+        name=hostile, tests=(hostile,), test=hostile, number=1, place=hostile, load=hostile,
+        disturbed=hostile, remarks=(hostile,), totals=(hostile,), seconds_iops=(1.0, 2.0),
+    )  # fmt: skip
+    assert "<script" not in render_progress(view)
+    assert render_progress(view).count("&lt;script&gt;") == 6
+
+
+class Workers:
+    """Workers that tell what they were asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.followed = 0
+
+    async def run(self, job: str) -> bytes:
+        return job.encode()
+
+    async def make(self, result: Any, job: str, **arguments: Any) -> None:
+        self.asked.append({"job": job, **arguments})
+        result.write(b"made")
+
+    async def follow(self, job: str, **arguments: Any) -> AsyncIterator[bytes]:
+        self.followed += 1
+        yield b"<p>first\nline"
+        await asyncio.sleep(0.05)
+        yield b"<p>second"
+
+
+class Library:
+    def __init__(self, listing: Listing) -> None:
+        self.listing = listing
+
+    def find(self, run_id: str) -> KnownFile | None:
+        run = self.listing.runs.get(run_id)
+        return None if run is None else run.known
+
+
+@pytest.fixture
+def site(served: Path) -> Site:
+    files = [known(served / f"{name}.tkperf") for name in NAMES] + [known(served / "rack.batch")]
+    index = Index(None)
+    rows: tuple[RunRow | BatchRow, ...] = (
+        a_row(1),
+        a_row(2),
+        a_batch(*(f"{name}.tkperf" for name in NAMES)),
+    )
+    for file, row in zip(files, rows, strict=True):
+        index.put(file.stamp, row)
+    library: Any = Library(build_listing(files, index, cut_short=False))
+    workers: Any = Workers()
+    return Site(library=library, workers=workers, kept=Kept(None), charts=ChartScript(workers))
+
+
+@pytest.fixture
+def browser(site: Site) -> Iterator[TestClient]:
+    pages = (LivePages(site), ComparisonPages(site), BatchPages(site))
+    routes = [route for each in pages for route in each.build_routes()]
+    with TestClient(Starlette(routes=routes)) as client:
+        yield client
+
+
+ONE, TWO = f"{1:032x}", f"{2:032x}"
+
+
+def test_the_address_of_a_comparison_has_all_of_it(browser: TestClient, site: Site) -> None:
+    answer = browser.get(f"/compare?run={TWO}&run={ONE}&run={TWO}&as=runs")
+    assert answer.text == "made"
+    (asked,) = cast("Workers", site.workers).asked
+    assert asked["order"] == [TWO, ONE]
+    assert asked["arrangement"] == "runs"
+    assert asked[ONE].place == "rack-01.tkperf"
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        ("/compare", 400),
+        (f"/compare?run={ONE}", 400),
+        (f"/compare?run={ONE}&run=../../etc/passwd", 404),
+        (f"/compare?run={ONE}&run={TWO}&as=x", 400),
+        ("/compare?" + "&".join(f"run={number}" for number in range(300)), 400),
+        (f"/compare/exe?run={ONE}&run={TWO}", 404),
+        ("/batches/none", 404),
+        ("/batches/none/live", 404),
+        ("/runs/none/live", 404),
+        (f"/batches/{'b' * 32}/exe", 404),
+    ],
+)
+def test_addresses_of_nothing_are_refused(
+    browser: TestClient, site: Site, address: str, status: int
+) -> None:
+    assert browser.get(address).status_code == status
+    assert not cast("Workers", site.workers).asked
+
+
+def test_downloads_are_saved_under_a_name(browser: TestClient) -> None:
+    for address, name in (
+        (f"/compare/csv?run={ONE}&run={TWO}", "comparison.csv"),
+        (f"/batches/{'b' * 32}/json", "rack.json"),
+    ):
+        answer = browser.get(address)
+        assert answer.headers["content-disposition"] == f"attachment; filename*=UTF-8''{name}"
+
+
+def test_nothing_under_way_has_no_events(browser: TestClient) -> None:
+    """204 makes a browser stop asking."""
+    assert browser.get(f"/runs/{ONE}/live").status_code == 204
+    assert browser.head(f"/runs/{ONE}/live").status_code == 204
+
+
+def test_a_run_under_way_is_watched_once(served: Path, browser: TestClient, site: Site) -> None:
+    """HEAD asks for nothing; the events of each browser end with the run."""
+    with (served / "rack-01.tkperf").open("rb") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        head = browser.head(f"/runs/{ONE}/live")
+        assert head.status_code == 200
+        assert not head.content
+        assert not cast("Workers", site.workers).followed
+        answer = browser.get(f"/runs/{ONE}/live")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert answer.text.endswith("data: <p>second\n\nevent: ended\ndata:\n\n")
+    assert "data: <p>first\ndata: line\n\n" in answer.text
+
+
+def test_browsers_share_one_watch(served: Path, site: Site) -> None:
+    async def look() -> list[bytes]:
+        pages = LivePages(site)
+        events = pages._watch("/runs/1/live", "follow_run", {})
+        others = pages._watch("/runs/1/live", "follow_run", {})
+        first, second = await asyncio.gather(anext(events), anext(others))
+        for each in (events, others):
+            await cast("Any", each).aclose()
+        assert not pages._watched
+        return [first, second]
+
+    first, second = asyncio.run(look())
+    assert first == second
+    assert cast("Workers", site.workers).followed == 1
