@@ -2,8 +2,7 @@
 
     python scripts/docs.py [FOLDER]
 
-What the code says of itself is not written a second time: commands with their options, tests and what each
-profile does in them, the Python API. A link that leads nowhere ends the build.
+What the code says of itself is not written a second time (docs_reference.py), nor is the Python API. A link that leads nowhere ends the build.
 """
 
 from __future__ import annotations
@@ -12,17 +11,10 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-import click
-from man_pages import parts_of_help
+from docs_reference import REFERENCE
 from sphinx.cmd.build import main as build
-
-from tkperf.cli.calling import options_by_heading
-from tkperf.cli.main import cli
-from tkperf.model.choices import built_in_profiles
-from tkperf.procedures import SUITES, TESTS, Circumstances, Profile, Test, load_profile
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -107,8 +99,9 @@ def gather(source: Path) -> None:
     for page in source.rglob("*.md"):
         page.write_text(_without_ways_out(page, source), encoding="utf-8")
     reference = source / "reference"
-    (reference / "commands.md").write_text("\n".join(commands()), encoding="utf-8")
-    (reference / "tests.md").write_text("\n".join(tests()), encoding="utf-8")
+    reference.mkdir(exist_ok=True)
+    for name, lines in REFERENCE.items():
+        (reference / f"{name}.md").write_text("\n".join(lines()), encoding="utf-8")
     (reference / "python.md").write_text(PYTHON, encoding="utf-8")
     hidden = "\n".join(
         str(page.relative_to(source).with_suffix(""))
@@ -148,75 +141,6 @@ def _without_ways_out(page: Path, source: Path) -> str:
         return link[0] if place.exists() or target.endswith("adr.md") else words
 
     return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", lead, page.read_text(encoding="utf-8"))
-
-
-# ---- the reference
-
-
-def commands() -> Iterator[str]:
-    """Every command as its own help has it."""
-    yield "# Commands\n"
-    context = click.Context(cli, info_name="tkperf", **cli.context_settings)
-    yield from _commands_of(cli, context, "##")
-
-
-def _commands_of(group: click.Group, context: click.Context, level: str) -> Iterator[str]:
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        assert command is not None
-        own = click.Context(command, info_name=name, parent=context)
-        yield from _command(command, own, level)
-
-
-def _command(command: click.Command, context: click.Context, level: str) -> Iterator[str]:
-    prose, examples, _ = parts_of_help(command)
-    usage = " ".join(command.collect_usage_pieces(context))
-    yield f"{level} {context.command_path}\n"
-    yield f"    {context.command_path} {usage}\n"
-    for text in prose:
-        kept = text.startswith("\b")
-        yield (re.sub(r"^", "    ", text[1:], flags=re.MULTILINE) if kept else _plain(text)) + "\n"
-    if examples:
-        yield "```sh\n" + "\n".join(examples) + "\n```\n"
-    for heading, records in options_by_heading(command, context).items():
-        rows = [f"| `{_cell(flags)}` | {_cell(_plain(what))} |" for flags, what in records]
-        yield "\n".join([f"| {heading} | Meaning |", "|---|---|", *rows]) + "\n"
-    if isinstance(command, click.Group):
-        yield from _commands_of(command, context, level + "#")
-
-
-def tests() -> Iterator[str]:
-    """Every test, and what each profile does in it."""
-    profiles = [load_profile(name) for name in built_in_profiles()]
-    yield "# Tests\n"
-    yield "What each test does in each profile, as results have it. `tkperf profiles show NAME` has the numbers and their sources.\n"
-    for test in TESTS:
-        yield from _test(test, [profile for profile in profiles if test.is_in(profile)])
-
-
-def _test(test: Test, profiles: list[Profile]) -> Iterator[str]:
-    commands_of_it = [
-        f"`tkperf {suite}`" for suite, known in SUITES.items() if test in known.values()
-    ]
-    when = "by default" if test.by_default else f"with `--test {test.name}`"
-    yield (
-        f"## {_plain(test.title)}: `{test.name}`"
-        + (" (hdd)" if "hdd" in test.suites else "")
-        + "\n"
-    )
-    yield f"{', '.join(commands_of_it)}, {when}. {_plain(test.source)}\n"
-    for profile in profiles:
-        course = "\n".join(test.describe(profile, Circumstances()))
-        yield f"**{profile.name}**, {_plain(profile.title)}\n\n```text\n{course}\n```\n"
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown must not take for its own."""
-    return re.sub(r"([\\*_<>\[\]`|])", r"\\\1", text)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.replace("|", r"\|").split())
 
 
 if __name__ == "__main__":

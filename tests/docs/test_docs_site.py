@@ -60,6 +60,15 @@ def test_the_reference_has_what_the_code_has(site: Path) -> None:
         assert f'id="tkperf.{name}"' in api
 
 
+def test_the_kept_pages_of_the_reference_are_those_of_the_code(tmp_path: Path) -> None:
+    """python scripts/docs_reference.py writes them anew."""
+    script = ROOT / "scripts/docs_reference.py"
+    subprocess.run([sys.executable, "-B", script, tmp_path], check=True)
+    made = {page.name: page.read_text(encoding="utf-8") for page in tmp_path.iterdir()}
+    kept = {page.name: page.read_text("utf-8") for page in (ROOT / "docs/reference").iterdir()}
+    assert kept == made
+
+
 def test_examples_can_be_fetched(site: Path) -> None:
     """As they lie in the repository."""
     for example in (ROOT / "docs/examples").iterdir():

@@ -1,9 +1,8 @@
-"""The page on own workloads: its example runs, and every key is there with its meaning."""
+"""The page on own workloads: its example runs, and every key has a meaning."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
@@ -18,29 +17,7 @@ from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
 from tkperf.procedures.profiles import explain_keys
 
 PAGE = Path(__file__).parents[2] / "docs/own-workloads.md"
-REFERENCE = PAGE.parent / "reference/workloads.md"
 EXAMPLE = PAGE.parent / "examples/database.toml"
-
-
-def render_keys() -> str:
-    """The part of the reference that follows from the tables."""
-    lines = []
-    for heading, table in TABLES_BY_PLACE.items():
-        lines += [f"## {heading}", "", (table.__doc__ or "").partition("\n")[0], ""]
-        if keys := explain_keys(table):
-            lines += ["| key | values | meaning |", "|---|---|---|"]
-            lines += [f"| `{key.name}` | {key.values} | {key.meaning} |" for key in keys]
-            lines += [""]
-    return "\n".join(lines[:-1]) + "\n"
-
-
-def test_the_reference_has_every_key_with_its_meaning() -> None:
-    """Key for key, as the tables have them. TKPERF_UPDATE_GOLDEN=1 writes the keys anew."""
-    before, heading, keys = REFERENCE.read_text("utf-8").partition("## Top")
-    if os.environ.get("TKPERF_UPDATE_GOLDEN"):
-        REFERENCE.write_text(before + render_keys(), encoding="utf-8")
-    else:
-        assert heading + keys == render_keys()
 
 
 @pytest.mark.parametrize("table", TABLES_BY_PLACE.values())

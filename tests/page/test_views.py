@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -39,8 +38,6 @@ from tkperf.procedures.plan import section_names
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.rows import parse_plan
 
-PAGE = Path(__file__).parents[2] / "docs/reference/charts.md"
-HEADING = "# Charts of each test\n"
 PROFILES = ("quick", "pts-2.0")
 
 
@@ -305,42 +302,6 @@ def test_a_cell_is_shaded_by_its_value(
 ) -> None:
     """What was not measured has no colour, nor what is all the same."""
     assert [list(row) for row in shade([values])] == [pytest.approx(list(shades))]
-
-
-def render_charts() -> str:
-    """What follows from the plans of the tests."""
-    lines = [
-        "| test | section | question | views, **printed** where nothing can be switched |",
-        "|---|---|---|---|",
-    ]
-    for test in TESTS:
-        plan = plan_of(test)
-        names: dict[tuple[Figure, ...], list[str]] = {}
-        for section in plan.sections:
-            names.setdefault(section.figures, []).append(section.name)
-        for figures, of in (*names.items(), (plan.figures, ["whole test"])):
-            where = of[0] if len(of) == 1 else f"{of[0]} ... {of[-1]}"
-            for question, views in charts_of(figures).items():
-                lines.append(f"| {name_of(test)} | {where} | {question} | {_list(views)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _list(views: list[Figure]) -> str:
-    first = not any(view.printed for view in views)
-    texts = []
-    for number, each in enumerate(views):
-        text = ", ".join(each.view) or each.kind.value
-        texts.append(f"**{text}**" if each.printed or (first and number == 0) else text)
-    return "; ".join(texts)
-
-
-def test_the_page_has_every_chart_with_its_question() -> None:
-    """As the tests' plans have them. TKPERF_UPDATE_GOLDEN=1 writes the table anew."""
-    before, heading, charts = PAGE.read_text("utf-8").partition(HEADING)
-    if os.environ.get("TKPERF_UPDATE_GOLDEN"):
-        PAGE.write_text(f"{before}{HEADING}\n{render_charts()}", encoding="utf-8")
-    else:
-        assert heading + charts == f"{HEADING}\n{render_charts()}"
 
 
 def test_the_whole_test_is_one_chart() -> None:

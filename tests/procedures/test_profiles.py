@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -370,49 +369,6 @@ def test_the_page_on_method_has_a_source_of_every_table_of_every_profile() -> No
     (sources,) = (table for table in tables_of("method.md") if table[0][0] == "table")
     named = {name.strip("` ") for row in sources[1:] for name in row[0].split(",")}
     assert named == {key.partition(".")[0] for name in built_in_profiles() for key in numbers(name)}
-
-
-def render_keys() -> str:
-    """The part of the reference of profiles that follows from the code: each table, its keys and its numbers."""
-    profiles = built_in_profiles()
-    known = {name: numbers(name) for name in profiles}
-    lines = []
-    for table in dict.fromkeys((*SHARED_TABLES, *(each for test in TESTS for each in test.tables))):
-        of = [
-            f"`tkperf {test.suites[0]} --test {test.name}`"
-            for test in TESTS
-            if table in test.tables
-        ]
-        keys = [key for key in explain_keys(table) if key.name != "source"]
-        has = [
-            name
-            for name in profiles
-            if any(f"{table.key}.{key.name}" in known[name] for key in keys)
-        ]
-        used_by = f"Used by {' and '.join(of)}." if of else "Used by all tests."
-        lines += [f"## [{table.key}]", "", used_by, ""]
-        lines += ["| key | values | meaning |", "|---|---|---|"]
-        lines += [f"| `{key.name}` | {key.values} | {key.meaning} |" for key in keys]
-        lines += ["", f"| key | {' | '.join(f'`{name}`' for name in has)} |"]
-        lines += ["|---" * (len(has) + 1) + "|"]
-        for key in keys:
-            values = [known[name].get(f"{table.key}.{key.name}", "-") for name in has]
-            lines += [f"| `{key.name}` | {' | '.join(values)} |"]
-        lines += [""]
-    return "\n".join(lines[:-1]) + "\n"
-
-
-def test_the_reference_of_profiles_has_every_key_and_number() -> None:
-    """Key for key and number for number, as the tables have them.
-
-    TKPERF_UPDATE_GOLDEN=1 writes them anew.
-    """
-    page = Path(__file__).parents[2] / "docs/reference/profiles.md"
-    before, heading, keys = page.read_text("utf-8").partition("## [")
-    if os.environ.get("TKPERF_UPDATE_GOLDEN"):
-        page.write_text(before + render_keys(), encoding="utf-8")
-    else:
-        assert heading + keys == render_keys()
 
 
 def test_the_page_on_profiles_names_every_profile() -> None:

@@ -1,77 +1,17 @@
-"""docs/simulated-drive.md is true: its tables are the presets, its constants the code's."""
+"""docs/simulated-drive.md is true: it has the presets, its constants are the code's."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from tkperf.engine.simulation import flash_drive, latency, service, translation
-from tkperf.engine.simulation.models import PRESET_MODELS, DiskModel, FlashModel, Misbehaviour
+from tkperf.engine.simulation.models import PRESET_MODELS
 
 PAGE = Path(__file__).parents[3] / "docs/simulated-drive.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-PARAMETERS = (PAGE.parent / "reference/simulated-drives.md").read_text(encoding="utf-8")
-
-
-def table(heading: str) -> dict[str, dict[str, str]]:
-    """Of the table below a heading, each row's cells by column."""
-    below = PARAMETERS.split(f"## {heading}\n", 1)[1].split("\n#", 1)[0]
-    lines = [line.strip("| ") for line in below.splitlines() if line.startswith("|")]
-    columns, _, *rows = [[cell.strip(" `") for cell in line.split("|")] for line in lines]
-    return {cells[0]: dict(zip(columns[1:], cells[1:], strict=True)) for cells in rows}
-
-
-def shown(value: object) -> str:
-    """A parameter as the page has it."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    assert isinstance(value, int | float)
-    return f"{value:,.15g}"
-
-
-def plain_fields(kind: type) -> list[str]:
-    return [each.name for each in fields(kind) if each.name != "misbehaviour"]
-
-
-@pytest.mark.parametrize(
-    ("heading", "kind", "presets"),
-    [
-        ("Solid state drives", FlashModel, ("sata-ssd", "nvme-4kn", "client-tlc", "client-qlc")),
-        ("Hard disk", DiskModel, ("hdd",)),
-    ],
-)
-def test_every_parameter_of_every_preset_is_in_its_table(
-    heading: str, kind: type, presets: tuple[str, ...]
-) -> None:
-    rows = table(heading)
-    assert list(rows) == plain_fields(kind)
-    for name in presets:
-        model = PRESET_MODELS[name]
-        assert isinstance(model, kind)
-        found = {row: cells[name] for row, cells in rows.items()}
-        assert found == {row: shown(getattr(model, row)) for row in rows}
-
-
-def test_every_misbehaviour_is_in_its_table() -> None:
-    """The rest of these drives is sata-ssd, unsteady but for half the capacity."""
-    rows = table("Misbehaving drives")
-    assert list(rows) == [each.name for each in fields(Misbehaviour)]
-    odd = {
-        name: model for name, model in PRESET_MODELS.items() if model.misbehaviour != Misbehaviour()
-    }
-    for cells in rows.values():
-        assert list(cells) == list(odd)
-    for name, model in odd.items():
-        found = {row: cells[name] for row, cells in rows.items()}
-        assert found == {row: shown(getattr(model.misbehaviour, row)) for row in rows}
-        sata = PRESET_MODELS["sata-ssd"]
-        same = [each for each in plain_fields(FlashModel) if each != "capacity_bytes"]
-        assert all(getattr(model, each) == getattr(sata, each) for each in same)
 
 
 def test_every_preset_is_on_the_page() -> None:

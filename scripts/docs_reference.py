@@ -1,0 +1,268 @@
+"""Pages of the reference, made of the code: commands, tests, keys and numbers, charts, simulated drives.
+
+    python scripts/docs_reference.py [FOLDER]
+
+writes those that the repository keeps, into docs/reference unless a folder is given. The site has all of them.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+from man_pages import parts_of_help
+
+from tkperf.cli.calling import options_by_heading
+from tkperf.cli.main import cli
+from tkperf.engine.simulation.models import PRESET_MODELS, DiskModel, FlashModel, Misbehaviour
+from tkperf.model.choices import built_in_profiles
+from tkperf.model.figures import TABLE_KINDS, Figure
+from tkperf.model.units import GIB
+from tkperf.procedures import SUITES, TESTS, Circumstances, Profile, Test, load_profile
+from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
+from tkperf.procedures.plan import section_names
+from tkperf.procedures.profiles import explain_keys, show_value
+from tkperf.procedures.profiles.tables import SHARED_TABLES
+
+
+def commands() -> Iterator[str]:
+    """Every command as its own help has it."""
+    yield "# Commands\n"
+    context = click.Context(cli, info_name="tkperf", **cli.context_settings)
+    yield from _commands_of(cli, context, "##")
+
+
+def _commands_of(group: click.Group, context: click.Context, level: str) -> Iterator[str]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        own = click.Context(command, info_name=name, parent=context)
+        yield from _command(command, own, level)
+
+
+def _command(command: click.Command, context: click.Context, level: str) -> Iterator[str]:
+    prose, examples, _ = parts_of_help(command)
+    usage = " ".join(command.collect_usage_pieces(context))
+    yield f"{level} {context.command_path}\n"
+    yield f"    {context.command_path} {usage}\n"
+    for text in prose:
+        kept = text.startswith("\b")
+        yield (re.sub(r"^", "    ", text[1:], flags=re.MULTILINE) if kept else _plain(text)) + "\n"
+    if examples:
+        yield "```sh\n" + "\n".join(examples) + "\n```\n"
+    for heading, records in options_by_heading(command, context).items():
+        rows = [f"| `{_cell(flags)}` | {_cell(_plain(what))} |" for flags, what in records]
+        yield "\n".join([f"| {heading} | Meaning |", "|---|---|", *rows]) + "\n"
+    if isinstance(command, click.Group):
+        yield from _commands_of(command, context, level + "#")
+
+
+def tests() -> Iterator[str]:
+    """Every test, and what each profile does in it."""
+    profiles = [load_profile(name) for name in built_in_profiles()]
+    yield "# Tests\n"
+    yield "What each test does in each profile, as results have it. `tkperf profiles show NAME` has the numbers and their sources.\n"
+    for test in TESTS:
+        yield from _test(test, [profile for profile in profiles if test.is_in(profile)])
+
+
+def _test(test: Test, profiles: list[Profile]) -> Iterator[str]:
+    commands_of_it = [
+        f"`tkperf {suite}`" for suite, known in SUITES.items() if test in known.values()
+    ]
+    when = "by default" if test.by_default else f"with `--test {test.name}`"
+    yield (
+        f"## {_plain(test.title)}: `{test.name}`"
+        + (" (hdd)" if "hdd" in test.suites else "")
+        + "\n"
+    )
+    yield f"{', '.join(commands_of_it)}, {when}. {_plain(test.source)}\n"
+    for profile in profiles:
+        course = "\n".join(test.describe(profile, Circumstances()))
+        yield f"**{profile.name}**, {_plain(profile.title)}\n\n```text\n{course}\n```\n"
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown must not take for its own."""
+    return re.sub(r"([\\*_<>\[\]`|])", r"\\\1", text)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", r"\|").split())
+
+
+def profiles() -> Iterator[str]:
+    """Every table of a profile: its keys, and their values in each built-in profile."""
+    yield "# Keys and numbers of profiles\n"
+    yield (
+        "[Profiles](../profiles.md) describes how to choose or write one, "
+        "[Method](../method.md#sources) has the sources of the numbers. A key whose meaning names a "
+        "default is optional. Every table also has `source`, a text that names the source of its "
+        "numbers. A profile without a table does not have that test; a dash means that the profile "
+        "does not set the key.\n"
+    )
+    data: dict[str, dict[str, Any]] = {
+        name: load_profile(name).as_plain_data() for name in built_in_profiles()
+    }
+    for table in dict.fromkeys((*SHARED_TABLES, *(each for test in TESTS for each in test.tables))):
+        users = [
+            f"`tkperf {test.suites[0]} --test {test.name}`"
+            for test in TESTS
+            if table in test.tables
+        ]
+        keys = [key for key in explain_keys(table) if key.name != "source"]
+        having = {name: tables[table.key] for name, tables in data.items() if table.key in tables}
+        yield f"## {_plain(f'[{table.key}]')}\n"
+        yield f"Used by {' and '.join(users) or 'all tests'}.\n"
+        yield from _table(
+            ("key", "values", "meaning"),
+            ((f"`{key.name}`", _plain(key.values), _plain(key.meaning)) for key in keys),
+        )
+        yield from _table(
+            ("key", *(f"`{name}`" for name in having)),
+            (
+                (
+                    f"`{key.name}`",
+                    *(
+                        show_value(numbers[key.name]) if key.name in numbers else "-"
+                        for numbers in having.values()
+                    ),
+                )
+                for key in keys
+            ),
+        )
+
+
+def workloads() -> Iterator[str]:
+    """Every key of a workload file."""
+    yield "# Keys of workload files\n"
+    yield (
+        "`tkperf workload keys` prints the same. [Own workloads](../own-workloads.md) has a complete "
+        "example. A key whose meaning names a default is optional.\n"
+    )
+    for heading, table in TABLES_BY_PLACE.items():
+        yield f"## {_plain(heading)}\n"
+        yield f"{_plain((table.__doc__ or '').partition(chr(10))[0])}\n"
+        yield from _table(
+            ("key", "values", "meaning"),
+            (
+                (f"`{key.name}`", _plain(key.values), _plain(key.meaning))
+                for key in explain_keys(table)
+            ),
+        )
+
+
+def charts() -> Iterator[str]:
+    """Every chart of every test: its section, the question that it answers, its views."""
+    yield "# Charts of each test\n"
+    yield "Printed views are bold.\n"
+    rows = []
+    for test in TESTS:
+        courses = (load_profile(name) for name in ("quick", "pts-2.0"))
+        names = [
+            name
+            for profile in courses
+            if test.is_in(profile)
+            for name in section_names(test.procedure(profile, GIB), active_range_bytes=GIB)
+        ]
+        plan = test.plan(dict.fromkeys(names))
+        sections: dict[tuple[Figure, ...], list[str]] = {}
+        for section in plan.sections:
+            sections.setdefault(section.figures, []).append(section.name)
+        for figures, of in (*sections.items(), (plan.figures, ["whole test"])):
+            place = of[0] if len(of) == 1 else f"{of[0]} ... {of[-1]}"
+            questions: dict[str, list[Figure]] = {}
+            for figure in figures:
+                if figure.kind not in TABLE_KINDS:
+                    questions.setdefault(figure.question, []).append(figure)
+            rows += [
+                (f"{test.suites[0]}-{test.name}", place, question, _views(views))
+                for question, views in questions.items()
+            ]
+    yield from _table(("test", "section", "question", "views"), rows)
+
+
+def _views(views: list[Figure]) -> str:
+    """Names of the views of a chart; printed ones are bold, or else the first."""
+    none_printed = not any(view.printed for view in views)
+    texts = [", ".join(each.view) or each.kind.value for each in views]
+    return "; ".join(
+        f"**{text}**" if each.printed or (none_printed and number == 0) else text
+        for number, (each, text) in enumerate(zip(views, texts, strict=True))
+    )
+
+
+def simulated_drives() -> Iterator[str]:
+    """Every parameter of every preset of a simulated drive."""
+    yield "# Parameters of simulated drives\n"
+    yield (
+        "[Simulated drives](../simulated-drive.md) describes the model; "
+        "`src/tkperf/engine/simulation/models.py` explains each parameter.\n"
+    )
+    usual = {n: m for n, m in PRESET_MODELS.items() if m.misbehaviour == Misbehaviour()}
+    odd = {n: m.misbehaviour for n, m in PRESET_MODELS.items() if n not in usual}
+    for kind, heading in ((FlashModel, "Solid state drives"), (DiskModel, "Hard disks")):
+        yield f"## {heading}\n"
+        yield from _parameters({n: m for n, m in usual.items() if isinstance(m, kind)})
+    yield "## Misbehaving drives\n"
+    yield "All other parameters are those of `sata-ssd`, but `unsteady` has half its capacity.\n"
+    yield from _parameters(odd)
+
+
+def _parameters(records: Mapping[str, object]) -> Iterator[str]:
+    names = [
+        each.name
+        for each in fields(next(iter(records.values())))  # type: ignore[arg-type]
+        if each.name != "misbehaviour"
+    ]
+    yield from _table(
+        ("parameter", *(f"`{name}`" for name in records)),
+        (
+            (f"`{name}`", *(_number(getattr(record, name)) for record in records.values()))
+            for name in names
+        ),
+    )
+
+
+def _number(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return show_value(value) if value is not None else "none"
+    return f"{value:,.15g}"
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield "|---" * len(head) + "|"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+    yield ""
+
+
+REFERENCE: dict[str, Callable[[], Iterator[str]]] = {
+    "commands": commands,
+    "tests": tests,
+    "profiles": profiles,
+    "workloads": workloads,
+    "charts": charts,
+    "simulated-drives": simulated_drives,
+}
+# Links on pages of docs/ lead to these, also where the site is not built.
+KEPT = ("profiles", "workloads", "charts", "simulated-drives")
+
+
+def main() -> None:
+    """Write the kept pages."""
+    here = Path(__file__).parents[1] / "docs/reference"
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else here
+    for name in KEPT:
+        text = "\n".join(REFERENCE[name]()).rstrip() + "\n"
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
