@@ -35,7 +35,7 @@ PURGED = PurgeRecord(section="A", method="simulated", duration_s=0.0, note="", s
 
 
 def run_of(*sections: SectionResult, test: str = "xsr") -> RunResult:
-    """A run of one test whose plan sets its sections beside each other."""
+    """A run of one test whose plan sets its sections side by side."""
     made = made_up_run("run", {test: sections})
     of_test = replace(made.tests[0], figures=(drawn(FigureKind.SECTIONS, "iops"),))
     return replace(made, tests=(with_characteristics(of_test),))
@@ -224,7 +224,7 @@ def test_compared_runs_say_what_was_not_found() -> None:
         ('metric = "iops"\nat_most = 1', "key read_percent: 'iops' needs it"),
         (
             'metric = "iops"\nread_percent = 0\nblock_size = "4k"\nnot_found = true',
-            "key not_found: 'iops' is nothing that is looked for",
+            "key not_found: tkperf does not look for 'iops'",
         ),
     ],
 )

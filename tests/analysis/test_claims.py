@@ -110,7 +110,7 @@ def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
             "read_percent = 70",
             "that mix and block size was not run there, but ",
         ),
-        ('metric = "iops"', 'metric = "no_backlog_iops"', "nothing there was looked at for it"),
+        ('metric = "iops"', 'metric = "no_backlog_iops"', "tkperf did not look for it there"),
     ],
 )
 def test_what_was_not_measured_says_why(result: RunResult, old: str, new: str, reason: str) -> None:

@@ -278,7 +278,7 @@ def test_conditions_that_differ_are_one_line_and_grouped_below() -> None:
     assert [(group.title, group.texts) for group in conditions_of(both)] == [
         ("Specification", ("profile differs (A: quick, B: pts-e-1.1)",)),
         ("Drive and host", ("fio differs (A: fio-3.33, B: fio-3.36)",)),
-        ("Said by the runs themselves", ("B: X",)),
+        ("Remarks of the runs", ("B: X",)),
     ]
 
 
@@ -560,11 +560,11 @@ def test_an_arrangement_can_be_asked_for_where_it_is_possible() -> None:
     runs = [iops_run(f"r{n}", around(100), device=drive(f"S{n}")) for n in range(3)]
     assert compare(runs, Arrangement.RUNS).arrangement is Arrangement.RUNS
     with pytest.raises(
-        UsageError, match="a cohort takes 3 runs or more, these are 2: leave --as out"
+        UsageError, match="a cohort takes 3 runs or more, these are 2: omit --as"
     ):
         compare(runs[:2], Arrangement.COHORT)
     undated = [replace(run, info=replace(run.info, started_utc=None)) for run in runs[:1]]
-    with pytest.raises(UsageError, match="it is not known when r0 began"):
+    with pytest.raises(UsageError, match="the start of r0 is not known"):
         compare([*undated, *runs[1:]], Arrangement.HISTORY)
 
 

@@ -409,7 +409,7 @@ def test_a_run_has_them_in_every_output(tmp_path: Path) -> None:
     (shown,) = view.tests[0].sections
     assert shown.over_time == (said,)
     views = [view for chart in shown.charts for view in chart.views]
-    marked = [view.key for view in views if "found over time" in view.text]
+    marked = [view.key for view in views if "findings over time" in view.text]
     assert marked == ["writesat0time", "writesat0time2"]
     # The curve comes down from the one to the other: their names stand clear of it.
     below = {rule.name: rule.below for rule in curves_of(shown.charts[0]).rules if rule.name}

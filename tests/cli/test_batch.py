@@ -170,7 +170,7 @@ def test_only_the_name_and_the_number_of_drives_confirm(folder: Path, images: li
     before = digests(images)
     terminal = Terminal(*batch(folder, *images))
     for answer in ("yes", f"{images[0]}", "b 2"):
-        terminal.read_until("go on")
+        terminal.read_until("to continue")
         terminal.text = ""
         terminal.type(f"{answer}\n")
     assert terminal.wait() == 3
@@ -183,7 +183,7 @@ def test_only_the_name_and_the_number_of_drives_confirm(folder: Path, images: li
 def test_ctrl_c_at_the_question_touches_nothing(folder: Path, images: list[Path]) -> None:
     before = digests(images)
     terminal = Terminal(*batch(folder, *images))
-    terminal.read_until("go on")
+    terminal.read_until("to continue")
     terminal.type("\x03")
     assert terminal.wait() == 130
     assert "nothing was touched" in terminal.text.lower()
@@ -197,7 +197,7 @@ def test_when_the_batch_s_process_is_killed_at_the_question_consent_can_no_longe
 ) -> None:
     before = digests(images)
     terminal = Terminal(*batch(folder, *images))
-    terminal.read_until("go on")
+    terminal.read_until("to continue")
     os.kill(terminal.pid, signal.SIGKILL)
     assert terminal.wait() == -signal.SIGKILL
     # They no longer hold the files.
@@ -211,7 +211,7 @@ def test_a_killed_supervisor_stops_no_drive_and_the_rest_is_asked_about_again(
 ) -> None:
     waiting = digests(images[1:2])
     terminal = Terminal(*batch(folder, *images[:2], others=("--parallel", "1", "-rt", "2")))
-    terminal.read_until("go on")
+    terminal.read_until("to continue")
     terminal.type("b 2\n")
     wait_for((folder / "b-01.tkperf").exists)
     os.kill(terminal.pid, signal.SIGKILL)
@@ -235,7 +235,7 @@ def test_a_drive_s_process_that_is_killed_costs_its_drive_alone(
     folder: Path, images: list[Path]
 ) -> None:
     terminal = Terminal(*batch(folder, *images, others=("-rt", "2")))
-    terminal.read_until("go on")
+    terminal.read_until("to continue")
     terminal.type("b 3\n")
     run_path = folder / "b-02.tkperf"
     wait_for(lambda: run_path.exists() and is_being_written(run_path))
@@ -260,7 +260,7 @@ def test_stop_ends_all_drives_in_order_and_those_that_wait_are_not_touched(
 ) -> None:
     waiting = digests(images[1:2])
     terminal = Terminal(*batch(folder, *images[:2], others=("--parallel", "1", "-rt", "5")))
-    terminal.read_until("go on")
+    terminal.read_until("to continue")
     terminal.type("b 2\n")
     wait_for((folder / "b-01.tkperf").exists)
     assert supervisor(folder) == terminal.pid
@@ -276,7 +276,7 @@ def test_what_gets_a_drive_s_name_after_consent_is_not_erased(
     folder: Path, images: list[Path]
 ) -> None:
     terminal = Terminal(*batch(folder, *images[:2], others=("--parallel", "1")))
-    terminal.read_until("go on")
+    terminal.read_until("to continue")
     terminal.type("b 2\n")
     wait_for((folder / "b-01.tkperf").exists)
     images[1].rename(folder / "moved.img")
@@ -295,7 +295,7 @@ def test_data_written_while_a_drive_waits_is_not_erased(folder: Path, images: li
         with image.open("r+b") as file:
             file.write(b"one")
     terminal = Terminal(*batch(folder, *images[:2], others=("--parallel", "1")))
-    terminal.read_until("go on")
+    terminal.read_until("to continue")
     terminal.type("b 2\n")
     wait_for((folder / "b-01.tkperf").exists)
     # An ext4 file system, as far as its magic number goes.
@@ -346,7 +346,7 @@ def test_a_drive_that_has_gone_at_the_question_refuses_the_whole_batch(
 ) -> None:
     before = digests(images)
     terminal = Terminal(*batch(folder, *images))
-    terminal.read_until("go on")
+    terminal.read_until("to continue")
     second = descendants_of(terminal.pid)[1]
     os.kill(second, signal.SIGKILL)
     wait_for(lambda: find_start(second) is None)
@@ -363,7 +363,7 @@ def test_a_waiting_drive_whose_process_is_killed_says_so_and_the_others_are_meas
 ) -> None:
     waiting = digests(images[2:])
     terminal = Terminal(*batch(folder, *images, others=("--parallel", "1")))
-    terminal.read_until("go on")
+    terminal.read_until("to continue")
     processes = descendants_of(terminal.pid)
     terminal.type("b 3\n")
     wait_for((folder / "b-01.tkperf").exists)

@@ -33,7 +33,7 @@ def test_the_question_names_devices_data_and_what_to_type(
     assert consent.ask_on_terminal(QUESTION) == "A1,B2"
     assert asked == [
         "ALL DATA on /dev/sdb, /dev/sdc will be destroyed. It holds: ext4 'home' on /dev/sdb1. "
-        "Type its serial numbers (A1,B2) to go on"
+        "Type its serial numbers (A1,B2) to continue"
     ]
 
 
@@ -74,8 +74,8 @@ def test_each_question_says_what_was_wrong(typed: Callable[..., list[str]]) -> N
     asked = typed("sdb", "", "A1,B2")
     consent.ask_on_terminal(QUESTION)
     assert asked[1:] == [
-        "'sdb' does not confirm it. Type A1,B2 to go on, Ctrl-C to leave it",
-        "nothing was typed. Type A1,B2 to go on, Ctrl-C to leave it",
+        "'sdb' does not confirm it. Type A1,B2 to continue, Ctrl-C to leave it",
+        "nothing was typed. Type A1,B2 to continue, Ctrl-C to leave it",
     ]
 
 

@@ -280,7 +280,7 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
     third.type("\x03")
     assert third.wait() == 0
     words = " ".join(third.text.split())
-    assert f"no longer watched: n goes on; 'tkperf stop {run_path}' ends it" in words
+    assert f"no longer watched: n continues; 'tkperf stop {run_path}' ends it" in words
     assert find_writer(run_path) == writer
 
     (state,) = json.loads(tkperf("status", run_path, "--json").stdout)["runs"]
@@ -295,7 +295,7 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
     assert done.stderr.splitlines() == [
         "n has ended: interrupted: stopped by the user",
         f"results: tkperf show {run_path}; as a page: tkperf report {run_path}",
-        f"go on:   tkperf resume {run_path}",
+        f"resume:  tkperf resume {run_path}",
     ]
     assert not is_being_written(run_path)
     out, words = attached[1].communicate(timeout=30)
@@ -336,7 +336,7 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
     assert state["because"] in words
     done = tkperf("stop", run_path)
     assert done.returncode == 0
-    assert f"go on:   tkperf resume {run_path}" in done.stderr
+    assert f"resume:  tkperf resume {run_path}" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["attach", "status", "stop"])

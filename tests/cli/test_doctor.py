@@ -71,7 +71,7 @@ def test_a_file_is_not_asked_for_what_only_drives_have(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
     assert lines[0].startswith("Can be tested")
-    of_device, title, _ = done.output.partition("Ways to purge it")
+    of_device, title, _ = done.output.partition("Purge methods")
     assert title
     assert "not known" not in of_device
     assert "8,192 bytes" in done.output
@@ -105,7 +105,7 @@ def test_what_disturbs_stands_first_and_nothing_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("device", "says", "level"),
     [
-        (a_device(OK), "Can be tested: nothing is seen that would disturb a run", NoteLevel.INFORMATION),
+        (a_device(OK), "Can be tested: no disturbance was found", NoteLevel.INFORMATION),
         (a_device(ADVICE), "Can be tested: 1 thing may disturb a run (idle states)", NoteLevel.INFORMATION),
         (a_device(ADVICE, DISTURBS, data=["ext4"]),
          "Can be tested with cautions: it holds ext4; 1 thing would disturb a run (link); 1 thing may "
@@ -129,7 +129,7 @@ def test_a_device_has_a_verdict(device: dict[str, Any], says: str, level: NoteLe
 @pytest.mark.parametrize(
     ("host", "says", "level"),
     [
-        (HOST, "Can measure: nothing is missing, and nothing is seen that would disturb a run", NoteLevel.INFORMATION),
+        (HOST, "Can measure: nothing is missing, and no disturbance was found", NoteLevel.INFORMATION),
         (replace(HOST, missing=("nvme",), packages=("nvme-cli",)), "Can measure with cautions: nvme is missing", NoteLevel.CAUTION),
         (replace(HOST, audit=Audit((DISTURBS,))), "Can measure with cautions: 1 thing would disturb a run (link)", NoteLevel.CAUTION),
         (replace(HOST, missing=("fio", "flock"), could_measure=False), "Cannot measure: fio, flock are missing", NoteLevel.FAILURE),
@@ -176,7 +176,7 @@ def test_settings_have_a_verdict() -> None:
     assert "sudo tkperf tune --restore" in drawn(applied)
     fine = build_tune_page(document | {"settings": [stays]}, applied=False, is_file=True)
     assert (fine.verdict.title, fine.verdict.level) == ("Nothing to change", NoteLevel.INFORMATION)
-    assert "the queue of a file's drive is left alone" in drawn(fine)
+    assert "the queue of the drive below a file is not changed" in drawn(fine)
     restored = {"put_back": [], "left": [], "failed": [], "kept_for": [], "rebooted": False}
     for changed, says, level in (
         ({}, "Nothing to put back", NoteLevel.INFORMATION),

@@ -40,7 +40,7 @@ def test_a_profile_is_explained_key_by_key() -> None:
         for each in explain_keys(type(table)):
             assert each.name == "source" or f"{each.name} " in said
             assert each.name == "source" or each.meaning in said
-    assert "max_slices 360 slices after which it ends" in said
+    assert "max_slices 360 maximum number of slices" in said
     assert "tkperf ssd: iops, IOPS" in said
     assert "Tracking variables, all steady in one window: IOPS of RND 0/100 4k, 65/35 64k" in said
 
@@ -54,7 +54,7 @@ def test_what_a_run_takes_is_said_before_anybody_tries() -> None:
     document = json.loads(tkperf("profiles", "show", "pts-c-1.2", "--json").stdout)
     assert document["needs"].startswith("profile pts-c-1.2 tests 16 GiB in 2,048 segments")
     assert document["profile"]["active_range"]["segments"] == 2048
-    assert document["keys"]["preconditioning"]["passes"].startswith("number of times")
+    assert document["keys"]["preconditioning"]["passes"].startswith("number of passes")
     assert document["tests"]["ssd"]["lat"][0] == "Purge"
 
 

@@ -89,7 +89,7 @@ def test_on_the_command_line(run_file: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     copy.write_bytes(run_file.read_bytes())
     assert_clear(
-        tkperf("resume", copy), 2, f"RUN_FILE {copy}: a run goes on in its run file, NAME.tkperf"
+        tkperf("resume", copy), 2, f"RUN_FILE {copy}: a run continues in its run file, NAME.tkperf"
     )
     done = tkperf("resume", run_file, "--quiet")
     assert done.returncode == 0, done.stderr

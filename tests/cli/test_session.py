@@ -109,7 +109,7 @@ def test_a_host_that_may_sleep_is_said_to(programs: Path, script: str | None, sa
         pass
     (note,) = told
     assert says in str(note) or script == "not a program"
-    assert "may go to sleep" in str(note)
+    assert "from sleeping" in str(note)
 
 
 @pytest.mark.parametrize("target", ["n.tkperf", "n.log", "n.tkperf-wal", "./n.tkperf-journal"])

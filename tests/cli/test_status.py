@@ -130,7 +130,7 @@ def test_every_output_counts_the_same_disturbed_steps(tmp_path: Path) -> None:
     writer.close()
     result = analyse(read_run(path))
     (badge,) = [text for text in find_badges(result) if text.startswith("DISTURBED")]
-    assert "others had a part in 2 steps, fills included" in badge
+    assert "others influenced 2 steps, fills included" in badge
     (test,) = result.tests
     assert describe_counts(test.disturbed_steps, None, test.steps) == (
         "2 steps, fills included: 2 steps with other I/O on the device; 1 step with idle time before "

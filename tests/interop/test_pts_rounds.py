@@ -373,7 +373,7 @@ def test_clones_that_ended_apart_mark_their_cell(tmp_path: Path, grouped: bool) 
     text = render_markdown(build_view(run))
     assert "| 1,500\\! | 12,000 |" in text
     assert "clones that ended at different times" in text
-    assert "others had a part" not in text
+    assert "others influenced" not in text
     assert "not compared" not in text
 
 

@@ -136,7 +136,7 @@ def test_steps_in_whose_time_it_was_are_marked() -> None:
     assert (mark.code, mark.started_s, mark.duration_s, mark.share) == (
         DisturbanceCode.THROTTLED, 20, 1, 1,
     )  # fmt: skip
-    assert "slowed itself down for heat" in mark.text
+    assert "slowed down for heat" in mark.text
     assert with_throttled_steps(record(log(5), log(40))) == record(log(5), log(40))
 
 

@@ -151,7 +151,7 @@ def test_a_mail_has_at_most_twelve_lines() -> None:
     ]
     lines = build_batch_mail(answer_of(*many))
     assert len(lines) <= MOST_MAIL_LINES
-    assert lines[-1] == "Page: tkperf report lot.batch; go on: tkperf resume lot.batch"
+    assert lines[-1] == "Page: tkperf report lot.batch; continue: tkperf resume lot.batch"
 
 
 def test_each_row_leads_to_the_report_that_is_there() -> None:

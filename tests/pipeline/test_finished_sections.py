@@ -198,7 +198,7 @@ def test_a_claim_on_what_did_not_end_cannot_be_told(cut_off: list[RunResult]) ->
         (ClaimState.MET, f"{whole}; only a lower limit of the uncertainty is known"),
         (ClaimState.CANNOT_BE_TOLD, f"{SO_FAR}; {whole}"),
         (ClaimState.CANNOT_BE_TOLD, SO_FAR),
-        (ClaimState.NOT_MEASURED, "nothing there was looked at for it"),
+        (ClaimState.NOT_MEASURED, "tkperf did not look for it there"),
     ]
     before = next(each for each in cut_off if any(in_section([each], second)))
     assert checked(

@@ -62,7 +62,7 @@ def test_a_run_file_that_is_gone_is_not_said_to_go_on(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(EngineError, match=r"n\.tkperf no longer exists") as failed:
         begin(tmp_path)
-    assert "go on" not in str(failed.value)
+    assert "continue:" not in str(failed.value)
 
 
 def test_a_stop_after_the_beginning_keeps_the_file(

@@ -323,7 +323,7 @@ def _margin_percent(gap: float, limit: float) -> float | None:
 
 _MOST_NAMED = 8
 _ENDED = {
-    RunStatus.RUNNING: "goes on, it is",
+    RunStatus.RUNNING: "is under way, it is",
     RunStatus.INTERRUPTED: "was interrupted",
     RunStatus.FAILED: "failed",
     RunStatus.COMPLETE: "ended",
@@ -359,7 +359,7 @@ def explain_not_measured(claim: Claim, result: RunResult) -> str | None:
         measured = _list(work.mix_and_size for work in works)
         return f"that mix and block size was not run there, but {measured}"
     if claim.metric in CHARACTERISTICS:
-        return "nothing there was looked at for it"
+        return "tkperf did not look for it there"
     return None
 
 

@@ -167,16 +167,14 @@ def _require_promise(claim: Claim, where: str) -> None:
         either = "at_least, at_most or not_found" if of_course else "either at_least or at_most"
         raise InputFileError(f"{where}: give {'one of ' * of_course}{either}")
     if not of_course and claim.not_found:
-        raise InputFileError(
-            f"{where}, key not_found: '{claim.metric}' is nothing that is looked for"
-        )
+        raise InputFileError(f"{where}, key not_found: tkperf does not look for '{claim.metric}'")
     if claim.not_found and claim.metric == DROPS.key:
         raise InputFileError(
             f"{where}, key not_found: '{claim.metric}' is a count: say at_most = 0"
         )
     if of_course and claim.direction is not Direction.ALL:
         raise InputFileError(
-            f"{where}, key direction: '{claim.metric}' is of reads and writes together"
+            f"{where}, key direction: '{claim.metric}' is a figure of reads and writes together"
         )
     for key in ("read_percent", "block_size"):
         if not of_course and getattr(claim, key) is None:

@@ -41,7 +41,7 @@ LEAST_BEHIND_S = 0.01
 RANDOM_RATE_ERROR = 0.01
 """Relative error of fio's rate of random arrivals against the offered rate."""
 
-_BY_RULE = Uncertainty(reason="found by a rule in the series, not measured")
+_BY_RULE = Uncertainty(reason="found by a rule, not measured")
 
 
 def with_characteristics(test: TestResult) -> TestResult:

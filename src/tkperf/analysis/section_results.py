@@ -326,7 +326,7 @@ def _describe_rest(status: RunStatus) -> str:
         case RunStatus.COMPLETE:
             return ""
         case RunStatus.RUNNING:
-            return "; the test goes on, this section is complete"
+            return "; the test continues, this section is complete"
         case _:
             return f"; test {status.value}, this section is complete"
 

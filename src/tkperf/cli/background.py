@@ -85,10 +85,10 @@ class InBackground:
                 others=self._missing.others + (not is_sample),
             )
         if self._dropped and not self._dropped_reported:
-            self._say(f"{self._name} takes no more output: the run goes on without it")
+            self._say(f"{self._name} accepts no more output: the run continues without it")
         elif self._dropped > self._dropped_reported and isinstance(event, TestEnded):
             events = format_count(self._dropped, "event")
-            self._say(f"{self._name} did not take {events} in time; they were left out")
+            self._say(f"{self._name} was too slow for {events}, which were dropped")
 
     def close(self, *, grace_s: float = DRAIN_S) -> None:
         """Wait up to ``grace_s`` for the view to show the rest. A view that hangs is abandoned."""

@@ -260,7 +260,7 @@ def _held(
     resumed: ResumePlan | None,
     question: Question | None,
 ) -> Held:
-    again = "" if resumed is None else resumed.replayed.again or "goes on where it stopped"
+    again = "" if resumed is None else resumed.replayed.again or "continues where it stopped"
     return show_drive(task.number, task.drive, plan, outlook, question=question, resumed=again)
 
 

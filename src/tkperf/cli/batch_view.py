@@ -225,7 +225,7 @@ def describe_batch_end(state: BatchState) -> Iterator[str]:
         yield plain(f"{drive.shown.label} {drive.outcome}")
     yield f"results: tkperf show {plain(state.path)}; as a page: tkperf report {plain(state.path)}"
     if any(drive.stage is not DriveStage.DONE for drive in state.drives):
-        yield f"go on:   tkperf resume {plain(state.path)}"
+        yield f"resume:  tkperf resume {plain(state.path)}"
 
 
 def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
@@ -235,7 +235,7 @@ def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
         print_lines(*describe_batch_end(watched.state))
         return
     options = BatchOptions(name=path.stem, folder=path.parent, progress=progress, verbose=verbose)
-    footer = "attached, read-only: Ctrl-C ends this view, the batch goes on"
+    footer = "attached, read-only: Ctrl-C ends this view, the batch continues"
     try:
         with ended_by_signals(once=False), open_batch_view(options, footer) as show:
             show(watched)
@@ -245,7 +245,7 @@ def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
                 show(watched)
     except KeyboardInterrupt:
         print_lines(
-            f"no longer watched: {plain(path.stem)} goes on; 'tkperf stop {plain(path)}' ends it"
+            f"no longer watched: {plain(path.stem)} continues; 'tkperf stop {plain(path)}' ends it"
         )
         return
     print_lines(*describe_batch_end(watched.state))

@@ -73,7 +73,7 @@ def ask_on_terminal(question: Question) -> str:
         raise nobody_to_ask(question, WAY)
     asked = (
         f"ALL DATA on {question.where} will be destroyed.{question.loss} Type its "
-        f"{question.what} ({question.expected}) to go on"
+        f"{question.what} ({question.expected}) to continue"
     )
     try:
         return type_answer(

@@ -207,5 +207,5 @@ def _draw(followed: FollowedFile, view: LiveView) -> None:
             view.pass_time(now_s)
             if last_s is not None:
                 age = f"; figures of {format_duration(max(0.0, now_s - last_s))} ago"
-        view.footer = f"attached, read-only: Ctrl-C ends this view, the run goes on{age}"
+        view.footer = f"attached, read-only: Ctrl-C ends this view, the run continues{age}"
         view.draw()

@@ -50,7 +50,7 @@ def describe_ended(path: Path, record: RunRecord) -> tuple[str, ...]:
     if record.status is RunStatus.COMPLETE:
         ended = f" at {record.ended_utc}" if record.ended_utc else ""
         return (f"{name} has ended{ended}: complete, all of its tests were measured", results)
-    go_on = f"go on:   tkperf resume {file}"
+    go_on = f"resume:  tkperf resume {file}"
     return (f"{name} has ended: {record.status.value}{because}", results, go_on)
 
 

@@ -274,7 +274,7 @@ def kept_awake(name: str, *, on_note: Observer) -> Iterator[None]:
         try:
             process = _inhibit_sleep(name)
         except EngineError as error:
-            text = f"the host may go to sleep during the run, nothing keeps it from that: {error}"
+            text = f"nothing keeps the host from sleeping during the run: {error}"
             on_note(Noted(note=RunNote(code="sleep-not-inhibited", text=text)))
         yield
     finally:

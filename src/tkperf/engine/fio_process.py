@@ -281,7 +281,7 @@ class FioProcess:
             if now_s > until_s:
                 self._give_up(
                     StepFailedError,
-                    "went on reporting long after it should have ended and was stopped: the device hangs, or fio does",
+                    "kept reporting long after its end and was stopped: the device hangs, or fio does",
                 )
             if now_s - self._still_since_s > still_s:
                 self._give_up(

@@ -90,7 +90,7 @@ class StateFile:
         except OSError as error:
             advice = "; run tkperf as root" if os.geteuid() else ""
             raise DeviceError(
-                f"{self.folder}: what was set before cannot be kept: {reason_of(error)}{advice}"
+                f"{self.folder}: the earlier settings cannot be saved: {reason_of(error)}{advice}"
             ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

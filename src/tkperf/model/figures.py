@@ -37,7 +37,7 @@ class FigureKind(StrEnum):
     EXCEEDANCE = "exceedance"
     OVER_AREAS = "over areas"
     SPREAD = "spread over areas"
-    SECTIONS = "sections beside each other"
+    SECTIONS = "sections side by side"
     TIMELINE = "timeline"
     PRECONDITIONING = "preconditioning over time"
     OVERLAID = "sections over each other"

@@ -128,4 +128,4 @@ def _has_something(descriptor: int, wait_s: float) -> bool:
 
 
 def _too_large(limit_bytes: int) -> str:
-    return f"it is larger than {format_capacity(limit_bytes)}, which none is"
+    return f"it is larger than {format_capacity(limit_bytes)}, the limit of such a file"

@@ -20,10 +20,10 @@ from tkperf.model.telemetry.reading import TEMPERATURE_WARNING, DriveFacts, Read
 LEAST_UNITS = 20
 # The values of a reading that show heat, with the meaning of their growth.
 _HEAT = {
-    "thermal_1_count": "it slowed itself down for heat, lightly",
-    "thermal_2_count": "it slowed itself down for heat, heavily",
-    "thermal_1_s": "it went on slowing itself down for heat, lightly",
-    "thermal_2_s": "it went on slowing itself down for heat, heavily",
+    "thermal_1_count": "it slowed down for heat, lightly",
+    "thermal_2_count": "it slowed down for heat, heavily",
+    "thermal_1_s": "it continued to slow down for heat, lightly",
+    "thermal_2_s": "it continued to slow down for heat, heavily",
     "throttle_events": "it counted thermal throttling",
     "warning_minutes": "its time above its warning temperature grew",
     "critical_minutes": "its time above its critical temperature grew",

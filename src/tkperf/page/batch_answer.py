@@ -97,9 +97,7 @@ def build_batch_page(answer: BatchAnswer) -> ReportView:
         stamp=notices,
         verdict=verdict,
         answer=tuple(_find_sentences(answer)),
-        warnings_line=f"What differed, and what the runs say of themselves: {counts}"
-        if counts
-        else "",
+        warnings_line=f"Differences, and remarks of the runs: {counts}" if counts else "",
         grouped_warnings=tuple(
             WarningGroup(title=group.title, count=len(group.texts), texts=group.texts)
             for group in groups
@@ -325,9 +323,7 @@ def _rest(answer: BatchAnswer) -> NotesView | None:
         return None
     if any(one.state.stage in IN_TROUBLE for one in answer.drives):
         notes.append(
-            Note(
-                text="Go on with these drives:", command=f"tkperf resume {quote(answer.state.path)}"
-            )
+            Note(text="Continue these drives:", command=f"tkperf resume {quote(answer.state.path)}")
         )
     return NotesView(title="Not measured to their end", notes=tuple(notes))
 
@@ -664,6 +660,6 @@ def build_batch_mail(answer: BatchAnswer) -> tuple[str, ...]:
             figures.append(f"{names[figure.row.place]}: median {median}, {ends[0]} to {ends[1]}")
     end = f"Page: tkperf report {quote(answer.state.path)}"
     if any(one.state.stage in IN_TROUBLE for one in answer.drives):
-        end += f"; go on: tkperf resume {quote(answer.state.path)}"
+        end += f"; continue: tkperf resume {quote(answer.state.path)}"
     lines = lines[: MOST_MAIL_LINES - 4] + figures + rest
     return (*lines[: MOST_MAIL_LINES - 1], end)

@@ -187,7 +187,7 @@ def _find_remarks(lines: Sequence[_Line], state: BatchState) -> Iterator[Note]:
         elif drive.stage in IN_TROUBLE:
             yield Note(text=f"{name} {drive.outcome}", level=line.level)
     if not state.is_under_way and any(line.drive.stage is not DriveStage.DONE for line in lines):
-        yield Note(text="Go on with:", command=f"tkperf resume {quote(state.path)}")
+        yield Note(text="Continue:", command=f"tkperf resume {quote(state.path)}")
 
 
 def _build_table(lines: Sequence[_Line], *, alike: bool) -> TableView:

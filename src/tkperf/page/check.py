@@ -52,13 +52,13 @@ _MOST_REASONS = 5
 _MOST_CLAIMS = 3
 _NOT_CHECKED = "could not be checked"
 _MEANING = (
-    "Only a claim that is met passes. Not judged, and no failure of the drive: what was not measured, a value that did "
-    "not reach steady state, a run that has not ended or whose file is damaged. Among several runs, a run passes by its "
-    "least margin."
+    "Only a claim that is met passes. A claim is not judged, and no failure of the drive, if its value was not measured or "
+    "did not reach steady state, or if the run has not ended or its file is damaged. Among several runs, a run passes by "
+    "its least margin."
 )
 _MARGIN = (
     "Margin: distance to the limit on its good side, in percent of the limit, and in standard "
-    f"uncertainties (sigma). It decides nothing; within the uncertainty: its {INTERVAL} "
+    f"uncertainties (sigma). It does not decide. Within the uncertainty: its {INTERVAL} "
     "contains the limit, with a baseline that of the difference of both levels."
 )
 

@@ -92,7 +92,7 @@ def _purges(found: Data) -> TableView:
         for refusal in found["purge_refusals"]
     )
     return TableView(
-        title="Ways to purge it, in order of preference",
+        title="Purge methods, in order of preference",
         columns=("--purge" if found["facts"]["kind"] == _BLOCK else "method", "what it does"),
         rows=(*methods, *refusals),
     )
@@ -132,7 +132,7 @@ def build_tune_page(found: Data, *, applied: bool, is_file: bool) -> ReportView:
     what = f"{format_count(len(changes), 'setting')} {outcome}"
     judged = judge_tuning(found, applied=applied)
     texts = {reason.code: _word(reason) for reason in judged.reasons}
-    queue = "the queue of a file's drive is left alone: it has other users"
+    queue = "the queue of the drive below a file is not changed: it has other users"
     return _page(
         title="Settings of this host",
         verdict=word_verdict(
@@ -180,14 +180,14 @@ def _word_device(found: Data) -> Verdict:
     elif len(found["objections"]) > 1:
         reasons = [f"{len(texts)} objections"]
     else:
-        reasons = texts or ["nothing is seen that would disturb a run"]
+        reasons = texts or ["no disturbance was found"]
     return word_verdict(judged, texts, reasons=reasons)
 
 
 def _word_host(found: Data) -> Verdict:
     judged = judge_host(found)
     texts = [_word(reason) for reason in judged.reasons]
-    clean = "nothing is missing, and nothing is seen that would disturb a run"
+    clean = "nothing is missing, and no disturbance was found"
     return word_verdict(judged, texts, reasons=texts or [clean])
 
 

@@ -23,7 +23,7 @@ UNITS = (
 )
 
 OVER_TIME = (
-    "tkperf finds phases, drops and spikes over time in what was recorded, in addition to the specification: a "
+    "tkperf finds phases, drops and spikes in the recorded series, in addition to the specification: a "
     "phase may be steady where the specification's rule of steady state is not met or has too few rounds. A phase "
     "stays within a tenth of its level. A drop falls to less than half from one value to the next. Spikes are "
     "reported if there is less than 1 chance in 1,000 that their distances are equal by accident."

@@ -50,7 +50,7 @@ def build_status(
                 ),
                 priorities=priorities,
                 levels=(*map(_batch_levels, batches), *map(_levels, runs)),
-                notes=() if judged else ("with so many runs none is judged: name those to judge",),
+                notes=() if judged else ("too many runs to judge all: name those to judge",),
             ),
         ),
     )

@@ -117,7 +117,7 @@ def confirmed_by(question: Question, given: str) -> tuple[str, ...] | None:
 def ask_again(expected: str, answer: str) -> str:
     """Return the question after an answer that does not confirm."""
     given = f"'{answer[:40]}' does not confirm it" if answer else "nothing was typed"
-    return f"{given}. Type {expected} to go on, Ctrl-C to leave it"
+    return f"{given}. Type {expected} to continue, Ctrl-C to leave it"
 
 
 def nobody_to_ask(question: Question, way: str) -> RefusedError:

@@ -132,7 +132,7 @@ class FollowedFile:
             return status.st_ino, status.st_size, status.st_mtime_ns, is_being_written(self._path)
         except OSError as error:
             raise RunFileError(
-                f"{self._path} can no longer be read: {reason_of(error)}; the run may go on "
+                f"{self._path} can no longer be read: {reason_of(error)}; the run may continue "
                 "without it"
             ) from error
 

@@ -291,7 +291,7 @@ def _say_what_is_kept(destination: Destination, writer: RunFileWriter) -> Iterat
         if writer.lost is not None and writer.lost not in text:
             text += f"; {writer.lost}"
         path = destination.run_path
-        hint = f"see what was measured: tkperf show {path}, go on: tkperf resume {path}"
+        hint = f"see the results: tkperf show {path}, continue: tkperf resume {path}"
         if not path.exists():
             hint = f"{path} no longer exists: if it was moved, give tkperf resume its new name"
         raise type(error)(f"{text}; {hint}") from error

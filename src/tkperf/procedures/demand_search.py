@@ -122,7 +122,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         ),
         "Found: the fewest outstanding I/Os, of equally many the fewest threads, whose IOPS are "
         f"within {table.within_percent:g} % of the best",
-        "The tests after it, which have no TC and QD of their own, are run at what is found",
+        "Later tests without TC and QD of their own run at the found demand",
     )
 
 

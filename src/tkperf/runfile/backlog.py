@@ -217,8 +217,8 @@ class Backlog:
         if is_news and (not trouble.reported_s or now_s - trouble.reported_s >= REPORT_EVERY_S):
             trouble.reported_s = now_s
             self._report(
-                f"the run file cannot be written: {describe_write_error(error)}. The measurement goes on, what "
-                f"it finds waits in memory, for up to {format_duration(LONGEST_BACKLOG_S)} or "
+                f"the run file cannot be written: {describe_write_error(error)}. The measurement continues, and its "
+                f"data wait in memory, for up to {format_duration(LONGEST_BACKLOG_S)} or "
                 f"{format_capacity(MOST_WAITING_BYTES)}: make room for {self._path}"
             )
         waited_s = now_s - trouble.since_s

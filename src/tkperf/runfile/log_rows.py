@@ -218,7 +218,7 @@ class LogRows:
         def parse(columns: Columns) -> UnfinishedStep:
             return parse_under_way(columns, self.samples_under_way()[1])
 
-        name = f"what was measured of the step of {test} that did not end"
+        name = f"data of the unfinished step of {test}"
         return next(self._salvage.parse(rows, parse, lambda _: name, test=test), None)
 
     def samples_under_way(self, after_part: int = 0) -> tuple[int, list[Sample]]:

@@ -98,7 +98,7 @@ def reopen_run_file(path: Path) -> LockedDatabase:
         lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         raise RunFileError(
-            f"{path} cannot be written to: {reason_of(error)}; a run goes on in its own file"
+            f"{path} cannot be written to: {reason_of(error)}; a run continues in its own file"
         ) from error
     try:
         # A journal may have been put next to it since it was read.

@@ -215,7 +215,7 @@ class _TestRun:
         self._warned = True
         text = (
             f"{verdict.tracking}: {verdict.reason}. Such values do not count toward steady "
-            "state: the test goes on until a window is undisturbed, or to its end. If this host "
+            "state: the test continues until a window is undisturbed, or to its end. If this host "
             "is always like that, --accept-disturbed accepts such windows, and every result "
             "says so"
         )

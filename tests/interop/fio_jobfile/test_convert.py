@@ -136,7 +136,7 @@ def test_what_is_refused(option: str, reason: str) -> None:
         (
             "[a]\ndirect=1\nrw=randwrite\n",
             "no runtime",
-            "a load of tkperf goes on for a time, unless it writes all of the range in order: write "
+            "a load of tkperf runs for a time, unless it writes all of the range in order: write "
             "runtime=.. and time_based=1",
         ),
         (

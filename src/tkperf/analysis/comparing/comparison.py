@@ -271,7 +271,7 @@ def _arrange(
     if len(results) < FEWEST_TOGETHER:
         raise UsageError(
             f"a {arrangement} takes {FEWEST_TOGETHER} runs or more, these are {len(results)}: "
-            "leave --as out to compare them with the first"
+            "omit --as to compare them with the first"
         )
     if arrangement is Arrangement.COHORT:
         return arrangement, tuple(results)
@@ -279,8 +279,8 @@ def _arrange(
     unknown = [result.info.name for result, day in zip(results, days, strict=True) if day is None]
     if unknown:
         raise UsageError(
-            f"a history is over dates, and it is not known when {', '.join(unknown)} began: "
-            "leave these runs out, or give --as runs"
+            f"a history needs dates, and the start of {', '.join(unknown)} is not known: "
+            "omit these runs, or give --as runs"
         )
     ordered = sorted(zip(days, results, strict=True), key=lambda pair: pair[0] or 0.0)
     return arrangement, tuple(result for _, result in ordered)

@@ -144,7 +144,7 @@ def build_ratio(
     if of is None or to is None or not (of.known and to.known):
         return _not_known(of, to)
     if value <= 0 or to_value <= 0:
-        return Uncertainty(reason="of a value that is not above 0")
+        return Uncertainty(reason="the value is not above 0")
     ratio = times * value / to_value
     of, to = of.of_level, to.of_level
     of_down, of_up = _log_distances(value, of)

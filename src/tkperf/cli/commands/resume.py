@@ -86,7 +86,7 @@ def resume(run_file: Path, **options: Any) -> None:
             "--without and --yes-destroy-file are for a batch: RUN_FILE is NAME.batch then"
         )
     if run_file.suffix != RUN_FILE_SUFFIX and os.path.exists(run_file):  # noqa: PTH110 # False also for names too long
-        raise UsageError(f"RUN_FILE {run_file}: a run goes on in its run file, NAME.tkperf")
+        raise UsageError(f"RUN_FILE {run_file}: a run continues in its run file, NAME.tkperf")
     asked = {
         field.name: options.pop(field.name)
         for field in fields(ResumeRequest)

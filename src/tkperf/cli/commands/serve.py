@@ -47,8 +47,8 @@ def serve(
     """
     if os.geteuid() == 0 and not allow_root:
         raise RefusedError(
-            "tkperf serve reads files that others may have written, so root should not: start it as an ordinary user "
-            "who may read them, or pass --allow-root"
+            "tkperf serve reads files that others may have written, so do not run it as root: start it as an ordinary "
+            "user with access to them, or pass --allow-root"
         )
     for folder in folders:
         if not folder.is_dir():

@@ -53,7 +53,7 @@ def attach(run_file: Path, progress: str, verbose: bool) -> None:
                 follow(followed, progress, verbose=verbose)
         except KeyboardInterrupt:
             name, file = plain(run_file.stem), plain(run_file)
-            print_lines(f"no longer watched: {name} goes on; 'tkperf stop {file}' ends it")
+            print_lines(f"no longer watched: {name} continues; 'tkperf stop {file}' ends it")
             return
     print_lines(*describe_ended(run_file, followed.record))
 

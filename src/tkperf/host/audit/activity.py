@@ -84,7 +84,7 @@ def _pressure(
     return topic.find(
         level,
         f"tasks waited for {share_pct:g} % of the last 10 s",
-        otherwise="find who with top or pidstat, end it, and wait half a minute",
+        otherwise="find the program with top or pidstat, end it, and wait half a minute",
     )
 
 
@@ -99,7 +99,7 @@ def _load_average(site: Site, topic: Topic) -> AuditFinding:
     return topic.find(
         AuditLevel.ADVICE if busy >= 0.5 else AuditLevel.NOTE,
         f"load average {load:g} on {len(site.cpus)} CPUs (the kernel measures no pressure)",
-        otherwise="see who with top or pidstat, and end or move it",
+        otherwise="find the program with top or pidstat, and end or move it",
     )
 
 

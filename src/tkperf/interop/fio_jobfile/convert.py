@@ -72,7 +72,7 @@ def _build_phase(name: str, job_load: JobLoad) -> StreamPhase | FillPhase:
         if not job_load.load.can_fill:
             _refuse_no_runtime(
                 job_load,
-                "a load of tkperf goes on for a time, unless it writes all of the range in order: write "
+                "a load of tkperf runs for a time, unless it writes all of the range in order: write "
                 "runtime=.. and time_based=1",
             )
         return FillPhase(load=name, passes=job_load.passes)

@@ -244,7 +244,7 @@ _REFUSED = {
     "tkperf measures one device, not a set of files": """
         nrfiles=1 file_append=0 fill_device=0 create_only=0 opendir filesize
     """,
-    "a load goes on for a time, not for an amount or a number of I/Os": "io_size number_ios",
+    "a load runs for a time, not for an amount or a number of I/Os": "io_size number_ios",
     "a load begins when the one before it ends: jobs follow each other by stonewall only": """
         startdelay=0 wait_for
     """,

@@ -143,7 +143,7 @@ def judge_gap(gap_s: float | None, limit_s: float, started_s: float) -> tuple[Di
     """Return a disturbance if the device was idle too long before a step that began at ``started_s``."""
     if gap_s is None or gap_s <= limit_s:
         return ()
-    text = f"the device stood idle for {gap_s:.1f} s before the step"
+    text = f"the device was idle for {gap_s:.1f} s before the step"
     return (
         Disturbance(
             code=DisturbanceCode.IDLE_BEFORE,

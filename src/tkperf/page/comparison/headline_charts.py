@@ -69,7 +69,7 @@ def _bars(comparison: Comparison, headlines: Sequence[ComparedRow]) -> ChartView
     views = tuple(
         ChartView(
             key=f"headline-bars{number or ''}",
-            text=f"A bar for each run, with the {INTERVAL} of its level, where it is known.",
+            text=f"A bar for each run, with the {INTERVAL} of its level, if it is known.",
             chart=_draw_bars(comparison, headline, names[headline.place], few=few),
             question="How do the runs compare?",
             choice=(names[headline.place],),
@@ -178,9 +178,7 @@ def _times_better(comparison: Comparison, headlines: Sequence[ComparedRow]) -> I
         if of
     )
     who = "outliers are named" if comparison.cohort else "the lowest and the highest are named"
-    how = (
-        f"with the {INTERVAL}, where it is known" if few else f"the band has the middle half; {who}"
-    )
+    how = f"with the {INTERVAL}, if it is known" if few else f"the band has the middle half; {who}"
     yield ChartView(
         key="headline-ratios" if few else "headline-spread",
         text=f"How many times better than {reference} each run is; {how}. 2 is twice the IOPS, or half the latency.",

@@ -38,12 +38,12 @@ from tkperf.page.words.uncertainty import MEANING_OF_RATIO
 
 _MOST_IN_TITLE = 4
 _WORDS = (
-    "Values are those of each run's own report: means over its steady-state window, over the areas of a hard "
-    "disk, or of a whole stream. A stream that went from one level to another is compared phase by phase: the "
-    f"value of a phase is the median of its slices, of a maximum the greatest. {MEANING_OF_RATIO} It is from "
-    "those of both levels, which come from the spread of the rounds (Student's t) or of the slices; where it "
-    "contains 1, the difference is within noise. Of a maximum, which has no interval, ranges that do not meet "
-    "are a difference."
+    "Values are those of the report of each run: means over its steady-state window, over the areas of a hard "
+    "disk, or of a whole stream. A stream that changed its level is compared phase by phase: the "
+    f"value of a phase is the median of its slices; for a maximum, the greatest. {MEANING_OF_RATIO} It combines "
+    "the intervals of both levels, which come from the spread of the rounds (Student's t) or of the slices. If it "
+    "contains 1, the difference is within noise. A maximum has no interval: it differs if the ranges do not "
+    "overlap."
 )
 
 
@@ -69,7 +69,7 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
         stamp=notices,
         verdict=describe_comparison_verdict(comparison, verdict),
         answer=tuple(find_findings(comparison)),
-        warnings_line=f"Conditions that differ, and what the runs say of themselves: {counts}"
+        warnings_line=f"Conditions that differ, and remarks of the runs: {counts}"
         if counts
         else "",
         grouped_warnings=tuple(

@@ -90,14 +90,14 @@ def _courses(comparison: Comparison, test: str) -> Iterator[ChartView]:
         }
         over_fills = ChartView(
             key=f"{test}fills{number or ''}",
-            text=f"{name}: IOPS of every slice over what was written in multiples of the capacity in use, "
-            "so that drives of different sizes are seen in the same state.",
+            text=f"{name}: IOPS of every slice over the amount written, in multiples of the capacity in use, "
+            "so that drives of different sizes are compared in the same state.",
             choice=("drive fills",),
             chart=_draw_streams(sections, f"{name}, over drive fills", fills),
         )
         yield replace(
             build_over_time(sections, f"{test}time{number or ''}", name),
-            question=f"{name}: how do the runs go on?",
+            question=f"{name}: how do the runs continue?",
             choice=("time",),
             others=(over_fills,) if len(fills) == len(sections) else (),
         )

@@ -22,10 +22,10 @@ _LOPSIDED = 0.25
 # Differences are about equal within so much, as a logarithm: a quarter.
 _ABOUT_EQUAL = log(1.25)
 RATIO_MARKS = {
-    Change.WITHIN_NOISE: f"(×1.02): within noise: the {INTERVAL} of the ratio contains 1, or, of a maximum or "
-    "where only a lower limit of the interval is known, the ranges overlap.",
-    Change.CANNOT_BE_TOLD: "×1.02?: noise is not known: not both values have an uncertainty, as what was measured once, "
-    "or only a lower limit of it, and their ranges do not decide.",
+    Change.WITHIN_NOISE: f"(×1.02): within noise: the {INTERVAL} of the ratio contains 1; for a maximum, or "
+    "with only a lower limit of the interval, the ranges overlap.",
+    Change.CANNOT_BE_TOLD: "×1.02?: noise is not known: a value has no uncertainty (it was measured once) or only a lower "
+    "limit of it, and the ranges do not decide.",
 }
 
 

@@ -310,7 +310,7 @@ def show_over_demand(subject: SectionSubject, figure: Figure) -> Views:
         yield ChartView(
             key="outstanding",
             text=f"{title}: {quantity.title} over threads × queue depth{describe_curves(others)}; "
-            "cells of an equal product stand above each other, none of them is left out or averaged.",
+            "cells with the same product are drawn above each other, each by itself.",
             chart=Chart(
                 title=title,
                 x=Axis(title=OUTSTANDING, scale=Scale.ORDINAL, places=places),

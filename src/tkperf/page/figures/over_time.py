@@ -329,7 +329,7 @@ def _stream(
         timelines = preferred(subject.section.timelines)
         marked = mark_found(chart, timelines, quantities, scale=1 / over.unit_s)
         if marked is not chart:
-            caption += ". Marked: what was found over time"
+            caption += ". Marked: findings over time"
         chart = marked
     return ChartView(key=key, text=f"{caption}. Workload: {subject.section.workload}.", chart=chart)
 

@@ -52,7 +52,7 @@ def find_conditions(
     """Return all conditions that a reader of the rows must know; empty groups are left out."""
     other_texts = {
         "Only in some runs": tuple(find_gaps(names, results)),
-        "Said by the runs themselves": tuple(_join_remarks(names, results)),
+        "Remarks of the runs": tuple(_join_remarks(names, results)),
     }
     return (
         *find_differences(names, results),

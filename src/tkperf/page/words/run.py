@@ -137,7 +137,7 @@ def describe_resumption(one: ResumptionResult) -> str:
 def _of_interruption(one: ResumptionResult) -> Iterator[str]:
     stopped = (one.because or "not known why").rstrip(".")
     paused = "" if one.pause_s <= 0 else f" after up to {format_duration(one.pause_s)}"
-    yield f"stopped ({stopped}) and went on {one.resumed_utc}{paused}"
+    yield f"stopped ({stopped}) and continued {one.resumed_utc}{paused}"
     if one.cut_off is not None:
         yield one.cut_off
     if not one.again:
@@ -153,7 +153,7 @@ def _of_interruption(one: ResumptionResult) -> Iterator[str]:
     if one.goes_on == GoesOn.ROUND.value:
         yield "no steady-state window spans it"
     if one.accepted:
-        yield "results go on across it, as the user accepted"
+        yield "results continue across it, as the user accepted"
 
 
 def _of_repetition(test: ReplacedTest, one: ResumptionResult) -> str:
@@ -178,8 +178,8 @@ def _of_resumptions(resumptions: Sequence[ResumptionResult]) -> Iterator[str]:
         paused = f", for up to {format_duration(stopped_s)}{in_all}," if stopped_s > 0 else ""
         spans = " RESULTS SPAN IT where marked;" if any(cut.accepted for cut in cuts) else ""
         yield (
-            f"INTERRUPTED: the run stopped {often}{paused} and went on;"
-            f"{spans} what was measured again is named with its test"
+            f"INTERRUPTED: the run stopped {often}{paused} and continued;"
+            f"{spans} repeated measurements are listed with their test"
         )
     repeated = [name for one in resumptions for name in one.repeated]
     added = [name for one in resumptions for name in one.added]
@@ -200,8 +200,8 @@ def _of_drives(result: RunResult) -> Iterator[str]:
     hot = [f"{title} ({format_duration(for_s)})" for title, for_s in throttled_s.items() if for_s]
     if hot:
         yield (
-            "THROTTLED: by its own log a drive slowed itself down for heat, or was beyond a temperature "
-            f"limit, in {', '.join(hot)}; such steps are marked"
+            "THROTTLED: by its own log a drive slowed down for heat, or exceeded a temperature limit, "
+            f"in {', '.join(hot)}; such steps are marked"
         )
     if result.media_errors:
         yield (
@@ -213,8 +213,8 @@ def _of_drives(result: RunResult) -> Iterator[str]:
 def _of_damage(left_out: Sequence[LeftOut]) -> Iterator[str]:
     if left_out:
         yield (
-            f"DAMAGED: {format_count(len(left_out), 'part')} of the run file cannot be read; what is "
-            "missing is named in the warnings and is in no figure"
+            f"DAMAGED: {format_count(len(left_out), 'part')} of the run file cannot be read; "
+            "the warnings list the missing parts, which are in no figure"
         )
 
 
@@ -297,10 +297,10 @@ def find_badges(result: RunResult) -> tuple[str, ...]:
     """Return the facts that every reader of a figure must know, each as ``KEYWORD: sentence``."""
     badges = list(find_notices(result))
     if result.status is not RunStatus.COMPLETE:
-        ended = result.ended_because or "going on"
+        ended = result.ended_because or "under way"
         badges.insert(0, f"RUN {result.status.value.upper()}: {ended}")
     if steps := count_disturbed(step for test in result.tests for step in test.steps):
-        badges.append(f"DISTURBED: others had a part in {steps}, marked ! where they count")
+        badges.append(f"DISTURBED: others influenced {steps}, marked ! where they count")
     return tuple(badges)
 
 

@@ -133,7 +133,7 @@ class Book:
             descriptor = os.open(path, flags, _MODE)
         except FileExistsError:
             raise RunFileError(
-                f"{path} exists: it goes on with 'tkperf resume {path}'; for a new batch choose another NAME"
+                f"{path} exists: continue it with 'tkperf resume {path}'; for a new batch choose another NAME"
             ) from None
         except OSError as error:
             raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error

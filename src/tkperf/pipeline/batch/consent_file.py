@@ -47,7 +47,7 @@ def find_faults(text: str, shown: Sequence[DriveShown]) -> Iterator[str]:
     for drive in shown:
         other = missing.setdefault(drive.confirm_id or drive.path, drive)
         if other is not drive:
-            yield f"drives {other.number} and {drive.number} both report {drive.confirm_id}: no line tells them apart"
+            yield f"drives {other.number} and {drive.number} both report {drive.confirm_id}: no line distinguishes them"
     known = tuple(missing)
     confirmed_in: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):

@@ -209,7 +209,7 @@ def _find_same(one: _Place, other: _Place) -> str | None:
     if one.wwn is not None and one.wwn == other.wwn:
         return f"are two paths to one drive: both have the world-wide name {one.wwn}"
     if one.serial is not None and one.serial == other.serial:
-        return f"have the same serial number, {one.serial[1]}: they are one drive, or cannot be told apart"
+        return f"have the same serial number, {one.serial[1]}: they are one drive, or cannot be distinguished"
     if shared := sorted(set(one.subject.files) & set(other.subject.files)):
         paths = {**one.subject.paths, **other.subject.paths}
         return f"are both on the file {paths[shared[0]]}" if shared[0] in paths else "are one file"

@@ -48,7 +48,7 @@ def choose_all(
     faults = []
     if os.path.lexists(book_path):
         faults.append(
-            f"{book_path} exists: go on with 'tkperf resume {book_path}', or choose another NAME"
+            f"{book_path} exists: continue it with 'tkperf resume {book_path}', or choose another NAME"
         )
     targets = {os.path.realpath(path) for path in written}
     for drive, name in request.run_names:

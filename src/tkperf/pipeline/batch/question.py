@@ -43,7 +43,7 @@ class BatchQuestion:
     def text(self) -> str:
         return (
             f"ALL DATA on {self._loss}. Type the batch's name and the number of erased "
-            f"drives ({self.expected}) to go on"
+            f"drives ({self.expected}) to continue"
         )
 
     @property
