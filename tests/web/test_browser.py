@@ -18,6 +18,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.builders import run_info, simulate
+from tests.render.visits import DRAWN
 from tkperf.procedures.write_saturation import TEST as WRITE_SATURATION
 
 SUITE = {WRITE_SATURATION.name: WRITE_SATURATION}
@@ -50,13 +51,13 @@ def address(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """The command itself serves the library."""
     with subprocess.Popen(
         [sys.executable, "-m", "tkperf", "serve", str(library), "--port", "0", "--allow-root"],
-        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))},
     ) as process:
-        assert process.stderr is not None
+        assert process.stdout is not None
         yield next(
-            found[0] for line in process.stderr if (found := re.search(r"http://[^/\s]+", line))
+            found[0] for line in process.stdout if (found := re.search(r"http://[^/\s]+", line))
         )
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 0
@@ -145,16 +146,53 @@ def test_the_list_works_without_scripts(browser: Browser, whole: str) -> None:
     context.close()
 
 
+def test_a_report_draws_its_charts_under_the_servers_policy(browser: Browser, whole: str) -> None:
+    """Without eval or a script of its own; a chart can be saved, a figure opens, and the list is one click away."""
+    with opened(browser, f"{whole}/runs/{1:032x}") as page:
+        page.wait_for_selector(DRAWN)
+        assert page.locator("svg.marks").count() > 0
+        page.locator("button[data-cell]").first.click()
+        page.wait_for_selector("dialog[open] svg.marks")
+        page.keyboard.press("Escape")
+        with page.expect_download() as download:
+            page.get_by_role("link", name="Download run file").click()
+        assert download.value.suggested_filename == "run-1.tkperf"
+        page.get_by_role("link", name="All runs").click()
+        page.wait_for_url(f"{whole}/")
+
+
+def test_scripts_of_strangers_do_not_run(browser: Browser, whole: str) -> None:
+    """Neither an element of a page nor eval: the policy stops what escaping might let through."""
+    page = browser.new_page()
+    page.goto(f"{whole}/runs/{1:032x}")
+    page.wait_for_selector(DRAWN)
+    page.evaluate("""() => {
+        const script = document.createElement("script");
+        script.textContent = "window.ran = 'script'";
+        document.body.append(script);
+        document.body.insertAdjacentHTML("beforeend", `<img alt="" src="/nope" onerror="window.ran = 'handler'">`);
+        setTimeout("window.ran = 'eval'");
+    }""")
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.ran") is None
+    page.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
-def test_axe_finds_nothing_in_the_list(
-    browser: Browser, whole: str, scheme: Scheme, width: int
+@pytest.mark.parametrize("path", ["/?sort=name", f"/runs/{1:032x}", "/runs/none"])
+def test_axe_finds_nothing(
+    browser: Browser, whole: str, scheme: Scheme, width: int, path: str
 ) -> None:
+    """In the list, in a report, on the page of an error."""
     context = browser.new_context(
         bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900}
     )
     page = context.new_page()
-    page.goto(f"{whole}/?sort=name")
+    page.goto(f"{whole}{path}")
+    if path.endswith(f"{1:032x}"):
+        page.wait_for_selector(DRAWN)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.evaluate(
         "document.querySelectorAll('.facet:first-of-type, .unreadable').forEach(each => each.open = true)"
     )
