@@ -8,14 +8,19 @@ import re
 import sqlite3
 import zipfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from tests.builders import run_info, simulate
+from tests.builders import io_stats, run_info, simulate
+from tests.runfile.runs import a_run, a_step
+from tkperf.model.measurement import NO_IO, Sample
 from tkperf.pipeline.api import load
 from tkperf.procedures.iops import TEST as IOPS_TEST
+from tkperf.runner.events import SampleSeen, StepStarted
 from tkperf.web.app import build_app
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -25,8 +30,8 @@ NAME = "a <img src=x onerror=alert(3)> ü\n"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with a script in every text, and files that are none."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A run with a script in every text, files that are none, and a run under way."""
     folder = tmp_path_factory.mktemp("served")
     info = run_info(
         name=HOSTILE,
@@ -49,7 +54,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "not-sqlite.tkperf").write_text("x" * 10_000)
     (folder / "folder.tkperf").mkdir()
     (folder / "link.tkperf").symlink_to("/etc/passwd")
-    return folder
+    _, writer = a_run(folder)
+    writer(a_start())
+    for number in range(70):
+        writer(a_second(number))
+    yield folder
+    writer.close()
+
+
+def a_start() -> StepStarted:
+    step = a_step()
+    return StepStarted(
+        test="iops", section="IOPS", kind=step.kind, number=1, position=0, steps=1,
+        workload=step.workload, planned_s=600.0, planned_bytes=None, at_s=10.0,
+    )  # fmt: skip
+
+
+def a_second(number: int) -> SampleSeen:
+    sample = Sample(start_s=number, duration_s=1, read=NO_IO, write=io_stats([1000] * 8))
+    return SampleSeen(test="iops", sample=sample, at_s=11.0 + number)
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +90,11 @@ def test_the_report_is_shown_with_the_servers_scripts(client: TestClient) -> Non
     answer = client.get(f"/runs/{RUN_ID}")
     assert answer.status_code == 200
     scripts = re.findall(r"<script(?![^>]*application/json)[^>]*>", answer.text)
-    (script,) = scripts
-    address = re.search(r'src="(/static/[^"]+)"', script)
-    assert address
-    assert client.get(address[1]).headers["content-type"].startswith("text/javascript")
+    assert any("charts.js" in script for script in scripts)
+    for script in scripts:
+        address = re.search(r'src="(/static/[^"]+)"', script)
+        assert address, script
+        assert client.get(address[1]).headers["content-type"].startswith("text/javascript")
     for style in re.findall(r'<link rel="stylesheet" href="([^"]+)"', answer.text):
         assert client.get(style).status_code == 200
 
@@ -158,7 +182,7 @@ def test_damaged_files_have_a_page_or_a_reason(client: TestClient) -> None:
     """The server lives, whatever their bytes do to a reader."""
     for run in client.get("/api/runs").json()["runs"]:
         answer = client.get(f"/runs/{run['id']}")
-        assert answer.status_code in (200, 500)
+        assert answer.status_code in (200, 422)
         assert len(answer.text) > 100
     assert client.get(f"/runs/{RUN_ID}").status_code == 200
 
@@ -170,7 +194,7 @@ def test_a_file_that_was_exchanged_is_refused(client: TestClient, folder: Path) 
     try:
         path.symlink_to(aside)
         answer = client.get(f"/runs/{RUN_ID}/json")
-        assert answer.status_code == 500
+        assert answer.status_code == 422
         assert "no longer the file" in answer.text
         assert json.loads(client.get(f"/api/runs/{RUN_ID}").text)["error"]
     finally:
@@ -185,7 +209,22 @@ def test_errors_have_the_servers_headers(client: TestClient) -> None:
         assert "default-src 'none'" in headers["content-security-policy"]
 
 
-def test_metrics_without_a_run_under_way_are_empty(client: TestClient) -> None:
+def test_a_run_under_way_has_a_page_and_metrics(client: TestClient) -> None:
+    """Its page is made anew each time; Prometheus reads its progress, and its latest kept second at its time."""
+    runs = client.get("/api/runs").json()["runs"]
+    (run_id,) = (run["id"] for run in runs if run["state"] == "running")
+    assert client.get(f"/runs/{run_id}?report").status_code == 200
     answer = client.get("/metrics")
     assert answer.headers["content-type"].startswith("application/openmetrics-text")
-    assert answer.text == "# EOF\n"
+    samples = {
+        sample.name: sample
+        for family in text_string_to_metric_families(answer.text)  # type: ignore[no-untyped-call]
+        for sample in family.samples
+    }
+    assert samples["tkperf_run_tests"].value == 1
+    assert samples["tkperf_run_tests_done"].value == 0
+    assert samples["tkperf_write_iops"].value == 8
+    assert samples["tkperf_write_iops"].labels["test"] == "iops"
+    began_s = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+    assert 60 <= float(samples["tkperf_write_iops"].timestamp) - began_s <= 81
+    assert client.get("/metrics").text == answer.text
