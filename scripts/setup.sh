@@ -57,6 +57,11 @@ if [ "$purpose" = test ]; then
     need cryptsetup cryptsetup-bin
     need mkfs.btrfs btrfs-progs
     need pgrep procps
+    # Hosts of batches: sshd in network namespaces.
+    need sshd openssh-server
+    need ssh openssh-client
+    need sudo sudo
+    need ip iproute2
     # Man pages and the archive.
     need make make
     need mandoc mandoc

@@ -7,8 +7,9 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import click
 
@@ -18,6 +19,7 @@ from tkperf.cli.batch_view import LOOK_EVERY_S, complain_aside, print_answer, sh
 from tkperf.cli.consent import type_answer
 from tkperf.cli.session import Departure, depart
 from tkperf.cli.streams import ended_by_signals
+from tkperf.model.batch import BatchState, DriveShown
 from tkperf.model.errors import Interrupted
 from tkperf.model.units import format_count, format_duration, format_durations
 from tkperf.page.batch_consent import (
@@ -32,7 +34,7 @@ from tkperf.pipeline.batch.consent_file import confirm_by_file
 from tkperf.pipeline.batch.crew import Crew, Member
 from tkperf.pipeline.batch.lot import Lot, choose_all, choose_rest
 from tkperf.pipeline.batch.neighbours import Neighbours, find_neighbours
-from tkperf.pipeline.batch.protocol import Channel
+from tkperf.pipeline.batch.protocol import Channel, Held
 from tkperf.pipeline.batch.question import BatchQuestion
 from tkperf.pipeline.batch.request import BatchRequest
 from tkperf.pipeline.keeping import require_space
@@ -41,14 +43,43 @@ from tkperf.render.terminal.page import print_table
 from tkperf.runfile.writers import SQLITE_ENDINGS
 
 
-def run_batch(request: BatchRequest, options: BatchOptions) -> int:
+class Desk(Protocol):
+    """The place where the user sees a batch and confirms it."""
+
+    def show(self, lot: Lot, neighbours: Neighbours) -> None:
+        """Show what the process of each drive found, before the question."""
+
+    def ask(self, crew: Crew) -> None:
+        """Ask once for all drives.
+
+        Raises:
+            RefusedError: the drives are not confirmed.
+        """
+
+    def end(self, state: BatchState) -> int:
+        """Show what the batch came to; return its exit code."""
+
+
+def run_batch(request: BatchRequest, options: BatchOptions, desk: Desk | None = None) -> int:
     """Run ``tkperf batch``: return its exit code.
+
+    Args:
+        desk: default: the terminal.
 
     Raises:
         TkperfError: nothing has begun; the message names every drive with a fault.
     """
-    lot = choose_all(request, options.path, options.folder, _find_outputs(options, request))
-    return _conduct(lot, options, depart(options))
+    lot = choose_new(request, options)
+    return _conduct(lot, options, depart(options), desk or _Terminal(options))
+
+
+def choose_new(request: BatchRequest, options: BatchOptions) -> Lot:
+    """Return the drives of a new batch, whose files have a place.
+
+    Raises:
+        RunFileError: a name is taken or the folder cannot be written to; the message has all names.
+    """
+    return choose_all(request, options.path, options.folder, _find_outputs(options, request))
 
 
 def _find_outputs(options: BatchOptions, request: BatchRequest) -> Iterator[Path]:
@@ -60,7 +91,9 @@ def _find_outputs(options: BatchOptions, request: BatchRequest) -> Iterator[Path
         yield from (Path(f"{run.run_path}{ending}") for ending in SQLITE_ENDINGS)
 
 
-def resume_batch(options: BatchOptions, *, without: Sequence[str] = ()) -> int:
+def resume_batch(
+    options: BatchOptions, *, without: Sequence[str] = (), desk: Desk | None = None
+) -> int:
     """Run ``tkperf resume NAME.batch``: begin or go on with every drive that is not done, after consent.
 
     Raises:
@@ -75,11 +108,11 @@ def resume_batch(options: BatchOptions, *, without: Sequence[str] = ()) -> int:
     except BaseException:
         book.close()
         raise
-    return _conduct(lot, options, departure, book)
+    return _conduct(lot, options, departure, desk or _Terminal(options), book)
 
 
 def _conduct(
-    lot: Lot, options: BatchOptions, departure: Departure, book: Book | None = None
+    lot: Lot, options: BatchOptions, departure: Departure, desk: Desk, book: Book | None = None
 ) -> int:
     """Measure drives after consent. ``book``: that of a batch that goes on; it is closed in the end."""
 
@@ -109,8 +142,8 @@ def _conduct(
             runs = 2 if lot.request.alone_again else 1
             require_space(options.folder, [one.longest_s for one in found] * runs)
             neighbours = find_neighbours(lot.request, found)
-            _show(lot, options, neighbours)
-            _ask(crew, options)
+            desk.show(lot, neighbours)
+            desk.ask(crew)
             # A drive may have gone while the question was on the screen.
             crew.require_sound(lot.request)
             book = book or Book.create(options.path, lot.request, options.command_line)
@@ -145,7 +178,7 @@ def _conduct(
         conductor.note_ends()
         state = book.read_state()
         book.close()
-    return print_answer(state, options)
+    return desk.end(state)
 
 
 def _warn_aside(text: str) -> None:
@@ -167,30 +200,47 @@ def _gather(crew: Crew, options: BatchOptions) -> None:
     crew.gather(say)
 
 
-def _show(lot: Lot, options: BatchOptions, neighbours: Neighbours) -> None:
-    """Show on stderr what each drive's process found, before the question. Warnings are said once."""
-    held = neighbours.held
+@dataclass(frozen=True, slots=True)
+class _Terminal:
+    """The desk of a batch whose user is here."""
+
+    options: BatchOptions
+
+    def show(self, lot: Lot, neighbours: Neighbours) -> None:
+        print_held(
+            self.options,
+            neighbours.held,
+            [
+                (
+                    "time",
+                    f"{format_durations(*neighbours.bounds_s)}, {describe_groups(neighbours.groups)}",
+                ),
+                *(
+                    (("again", "a drive that the others slow down is measured once more, alone"),)
+                    * lot.request.alone_again
+                ),
+                *(
+                    ("at once", text)
+                    for text in describe_neighbours(neighbours.groups, neighbours.cpus)
+                ),
+            ],
+        )
+
+    def ask(self, crew: Crew) -> None:
+        ask_for(self.options, [one.shown for one in crew.members])
+
+    def end(self, state: BatchState) -> int:
+        return print_answer(state, self.options)
+
+
+def print_held(
+    options: BatchOptions, held: Sequence[Held], facts: Sequence[tuple[str, str]]
+) -> None:
+    """Show on stderr the drives that are held, before the question. Warnings are said once."""
     if options.quiet or options.progress == "json":
         return
-    table = build_consent_table([one.shown for one in held])
-    print_table(table, open_console(stderr=True))
-    print_facts(
-        [
-            (
-                "time",
-                f"{format_durations(*neighbours.bounds_s)}, {describe_groups(neighbours.groups)}",
-            ),
-            *((each.shown.name, each.resumed) for each in held if each.resumed),
-            *(
-                (("again", "a drive that the others slow down is measured once more, alone"),)
-                * lot.request.alone_again
-            ),
-            *(
-                ("at once", text)
-                for text in describe_neighbours(neighbours.groups, neighbours.cpus)
-            ),
-        ]
-    )
+    print_table(build_consent_table([one.shown for one in held]), open_console(stderr=True))
+    print_facts([*facts, *((each.shown.name, each.resumed) for each in held if each.resumed)])
     warnings = fold_texts(
         [(each.shown.name, [("warning", text) for text in each.warnings]) for each in held],
         by_words=True,
@@ -198,13 +248,13 @@ def _show(lot: Lot, options: BatchOptions, neighbours: Neighbours) -> None:
     print_facts(warnings, style="yellow")
 
 
-def _ask(crew: Crew, options: BatchOptions) -> None:
+def ask_for(options: BatchOptions, drives: Sequence[DriveShown]) -> None:
     """Ask once for all drives.
 
     Raises:
         RefusedError: no terminal to ask on, or the answer does not confirm.
     """
-    question = BatchQuestion(name=options.name, shown=[one.shown for one in crew.members])
+    question = BatchQuestion(name=options.name, shown=drives)
     if not question.erased:
         return
     if options.yes_destroy_file is not None:

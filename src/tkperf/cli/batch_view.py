@@ -22,13 +22,13 @@ from tkperf.model.batch import BatchState, DriveStage, DriveState
 from tkperf.model.errors import RunFileError, TkperfError, reason_of
 from tkperf.model.units import drop_controls
 from tkperf.page.batch_progress import build_batch_progress
-from tkperf.pipeline.batch.watching import WatchedBatch
+from tkperf.pipeline.batch.watching import Watched, WatchedBatch
 from tkperf.render.terminal.batch import render_batch_lines
 from tkperf.render.terminal.console import OutputConsole, choose_progress, plain, print_lines
 
 LOOK_EVERY_S = 0.5
 DRAW_EVERY_S = 1.0
-ShowBatch = Callable[[WatchedBatch], None]
+ShowBatch = Callable[[Watched], None]
 
 
 class LiveBatch:
@@ -48,7 +48,7 @@ class LiveBatch:
         with suppress(OSError):
             self._frame.clear()
 
-    def __call__(self, watched: WatchedBatch) -> None:
+    def __call__(self, watched: Watched) -> None:
         console = self._frame.console
         now_s = time.monotonic()
         # Half a look early rather than a whole one late.
@@ -76,7 +76,7 @@ class BatchLines:
         self._stages: dict[int, DriveStage] = {}
         self._views: dict[int, PlainLines] = {}
 
-    def __call__(self, watched: WatchedBatch) -> None:
+    def __call__(self, watched: Watched) -> None:
         drives = {drive.shown.number: drive for drive in watched.state.drives}
         changed = [
             drive for number, drive in drives.items() if self._stages.get(number) != drive.stage
@@ -113,12 +113,15 @@ class BatchJson:
         self._stages: dict[int, DriveStage] = {}
         self._views: dict[int, JsonLines] = {}
 
-    def __call__(self, watched: WatchedBatch) -> None:
+    def __call__(self, watched: Watched) -> None:
         for drive in watched.state.drives:
             if drive.stage is DriveStage.RUNNING:
                 self._write_stage(drive)
         for new in watched.news:
             self._views[new.number](new.event, time_of(new.event, new.record))
+        for number, event in watched.passed_on:
+            if number in self._views:
+                self._views[number].write(str(event.pop("event", "")), event)
         for drive in watched.state.drives:
             self._write_stage(drive)
 
@@ -147,9 +150,9 @@ class BatchJson:
 
 
 def name_run(drive: DriveState) -> str:
-    """Return the name of a run with its slot: ``rack7-01 (slot 7)``."""
-    slot = drive.shown.slot
-    return f"{drive.shown.name} ({slot})" if slot else drive.shown.name
+    """Return the name of a run with its host and slot: ``rack7-01 (slot 7)``."""
+    place = ", ".join(filter(None, (drive.shown.host, drive.shown.slot)))
+    return f"{drive.shown.name} ({place})" if place else drive.shown.name
 
 
 @contextmanager
@@ -167,7 +170,7 @@ def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBat
         lines = BatchLines(every_s=every_s, steps=options.verbose)
         view = LiveBatch(footer) if progress == "live" else lines
 
-    def show(watched: WatchedBatch) -> None:
+    def show(watched: Watched) -> None:
         nonlocal view
         if view is None:
             return
@@ -183,15 +186,19 @@ def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBat
 
 
 @contextmanager
-def shown_aside(options: BatchOptions) -> Iterator[None]:
-    """Show a batch under way in a thread of its own: a view that hangs, as in a stopped terminal, holds up no drive."""
+def shown_aside(options: BatchOptions, watched: Watched | None = None) -> Iterator[None]:
+    """Show a batch under way in a thread of its own: a view that hangs, as in a stopped terminal, holds up no drive.
+
+    Args:
+        watched: default: the batch by its own files.
+    """
     if options.progress != "json" and (options.quiet or options.detach):
         yield
         return
     ended = threading.Event()
     # A daemon: Python does not wait at its end for a thread that is stuck in a write.
     thread = threading.Thread(
-        target=_show_until, args=(ended, options), name="tkperf progress", daemon=True
+        target=_show_until, args=(ended, options, watched), name="tkperf progress", daemon=True
     )
     thread.start()
     try:
@@ -201,9 +208,9 @@ def shown_aside(options: BatchOptions) -> Iterator[None]:
         thread.join(DRAIN_S)
 
 
-def _show_until(ended: threading.Event, options: BatchOptions) -> None:
+def _show_until(ended: threading.Event, options: BatchOptions, watched: Watched | None) -> None:
     with warning_of("progress is no longer shown"), open_batch_view(options) as show:
-        watched = WatchedBatch(options.path)
+        watched = watched or WatchedBatch(options.path)
         is_last = False
         while not is_last:
             is_last = ended.wait(LOOK_EVERY_S)

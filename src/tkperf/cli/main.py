@@ -55,6 +55,9 @@ COMMAND_GROUPS = {
 }
 COMMANDS = {name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()}
 
+# For programs: tkperf elsewhere calls it.
+HIDDEN = {"on-host": ("on_host", "Take part in a batch that is conducted on another host.")}
+
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -65,11 +68,14 @@ class _Commands(CommandGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        found = COMMANDS.get(cmd_name) or HIDDEN.get(cmd_name)
+        if found is None:
             return None
-        name, summary = COMMANDS[cmd_name]
+        name, summary = found
         module = import_module(f"tkperf.cli.commands.{name}")
-        command = getattr(module, f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name)
+        command = getattr(
+            module, f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name.replace("-", "_")
+        )
         assert isinstance(command, click.Command)
         command.short_help = summary
         return command

@@ -144,6 +144,54 @@ def find_place(host: Mapping[str, object]) -> BatchPlace | None:
         return None
 
 
+class HostMet(msgspec.Struct, frozen=True, kw_only=True, tag="host"):
+    """A host of a batch as it was met last; also a line of the batch's book.
+
+    Attributes:
+        host: the name that SSH gets.
+        tkperf: the path of tkperf there.
+        boot_id: changes whenever the host is booted.
+        ahead_s: how far its clock is ahead of the one here, in seconds, known within ``within_s``.
+    """
+
+    host: str
+    tkperf: str
+    boot_id: str
+    fio_version: str | None
+    ahead_s: float
+    within_s: float
+
+
+class SnapshotMark(msgspec.Struct, frozen=True, kw_only=True):
+    """Mark of a run file that was copied from another host, while its run went on or afterwards.
+
+    Attributes:
+        host: the host, by the name that was given to the batch.
+        utc: when, by the clock of the batch's host.
+        ahead_s: how far the host's clock, which the times in the file are by, is ahead of that one.
+        running: its run went on.
+    """
+
+    host: str
+    utc: str
+    ahead_s: float
+    running: bool
+
+    @property
+    def words(self) -> str:
+        """Its time and place: ``as of 2026-11-27T12:00:03+00:00 from user@lab3``."""
+        return drop_controls(f"as of {self.utc} from {self.host}")
+
+
+def find_snapshot(host: Mapping[str, object]) -> SnapshotMark | None:
+    """Return the mark of a run by the facts of its host; None: the file is the run's own, or that is not known."""
+    kept = host.get("snapshot")
+    try:
+        return None if kept is None else msgspec.convert(kept, SnapshotMark)
+    except msgspec.ValidationError:  # of a damaged file
+        return None
+
+
 class BatchState(msgspec.Struct, frozen=True, kw_only=True):
     """A batch as its book has it.
 
@@ -167,7 +215,7 @@ class BatchState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_under_way(self) -> bool:
-        """Return whether a drive is measured, waits for its turn, or is measured once more, alone."""
+        """Return whether a drive is measured, waits for its turn, or is measured once more, alone; elsewhere: as far as a process follows."""
         return self.supervisor is not None or any(
-            drive.stage is DriveStage.RUNNING for drive in self.drives
+            drive.stage is DriveStage.RUNNING and drive.shown.host is None for drive in self.drives
         )

@@ -19,6 +19,7 @@ def build_consent_table(drives: Sequence[DriveShown]) -> TableView:
     """Return what the processes of the drives found: a row each."""
     asked = sum(drive.confirm_id is not None for drive in drives)
     title = format_count(len(drives), "drive")
+    hosts = any(drive.host is not None for drive in drives)
     lost = (
         "nothing can be lost"
         if not asked
@@ -26,11 +27,12 @@ def build_consent_table(drives: Sequence[DriveShown]) -> TableView:
     )
     return TableView(
         title=f"{title}: {'all are erased' if asked == len(drives) else lost}",
-        columns=("", "slot", "drive", "model", "serial number", "size", "holds", "run"),
-        labels=3,
+        columns=("", *("host",) * hosts, "slot", "drive", "model", "serial number", "size", "holds", "run"),
+        labels=3 + hosts,
         rows=tuple(
             (
                 str(drive.number),
+                *(drive.host or _NOTHING,) * hosts,
                 drive.slot or _NOTHING,
                 f"{drive.path} (file)" if drive.is_file else drive.path,
                 drive.model or _NOTHING,

@@ -21,11 +21,11 @@ from tkperf.model.units import (
 )
 from tkperf.page.page import Note, NotesView, ReportView, TableView
 from tkperf.page.verdict import NoteLevel, Verdict, word_verdict
-from tkperf.pipeline.run_state import RunState
+from tkperf.pipeline.run_state import Brief, RunState
 
 # Fewest characters of a serial number that are shown.
 _END_OF_SERIAL = 6
-Runs = Mapping[int, RunState]
+Runs = Mapping[int, RunState] | Mapping[int, Brief]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class BatchProgressView:
 @dataclass(frozen=True, slots=True)
 class _Line:
     drive: DriveState
-    run: RunState | None
+    run: Brief | None
 
     @property
     def rank(self) -> int:
@@ -86,9 +86,12 @@ class _Line:
     def doubts(self) -> tuple[str, ...]:
         """Reasons to look at a drive that runs."""
         run = self.run
-        if run is None or self.drive.stage is not DriveStage.RUNNING:
+        if self.drive.stage is not DriveStage.RUNNING:
             return ()
+        if run is None:
+            return (self.drive.text,) if self.drive.text else ()
         found = (
+            self.drive.text,
             "throttled for heat" * bool(run.throttled),
             f"{format_count(run.disturbed_steps, 'step')} disturbed" * bool(run.disturbed_steps),
         )
@@ -96,7 +99,7 @@ class _Line:
 
     @property
     def remaining_s(self) -> tuple[float, float] | None:
-        return None if self.run is None else self.run.remaining_s
+        return None if self.run is None else self.run.left_s
 
 
 # A drive that runs with doubts comes between those in trouble and those that run, so the numbers there are one apart.
@@ -107,8 +110,11 @@ _ORDER: tuple[DriveStage | None, ...] = (
 
 def build_batch_progress(state: BatchState, runs: Runs) -> BatchProgressView:
     """Return what is shown of a batch; ``runs``: the states of the runs by the drives' numbers, as far as they are known."""
+    briefs = {
+        number: run if isinstance(run, Brief) else brief_of(run) for number, run in runs.items()
+    }
     lines = sorted(
-        (_Line(drive, runs.get(drive.shown.number)) for drive in state.drives),
+        (_Line(drive, briefs.get(drive.shown.number)) for drive in state.drives),
         key=lambda line: (line.rank, line.drive.shown.number),
     )
     remaining_s = _find_remaining(lines) if state.is_under_way else None
@@ -170,10 +176,9 @@ def describe_round(run: RunState) -> str:
 def _find_remaining(lines: Sequence[_Line]) -> tuple[float, float] | None:
     running = [line for line in lines if line.drive.stage is DriveStage.RUNNING]
     wholes = [
-        (passed_s + left_s[0], passed_s + left_s[1])
+        (line.run.passed_s + left_s[0], line.run.passed_s + left_s[1])
         for line in running
         if line.run is not None and (left_s := line.remaining_s) is not None
-        for passed_s in (line.run.at_s - line.run.stood_still_s,)
     ]
     waiting = sum(line.drive.stage is DriveStage.WAITING for line in lines)
     return find_batch_remaining_s([line.remaining_s for line in running], waiting, wholes)
@@ -193,6 +198,9 @@ def _find_remarks(lines: Sequence[_Line], state: BatchState) -> Iterator[Note]:
 def _build_table(lines: Sequence[_Line], *, alike: bool) -> TableView:
     has_slots = any(line.drive.shown.slot for line in lines)
     titles, cells, priorities = (list(each) for each in zip(*_COLUMNS, strict=True))
+    if not any(line.drive.shown.host for line in lines):
+        at = titles.index("host")
+        del titles[at], cells[at], priorities[at]
     state, serial = titles.index("state"), titles.index("serial")
     ends = _shorten_serials(lines)
     if alike:
@@ -233,7 +241,7 @@ def _shorten_serials(lines: Sequence[_Line]) -> tuple[str, ...]:
     )
 
 
-def _of_run(of: Callable[[RunState], str | None]) -> Callable[[_Line], str]:
+def _of_run(of: Callable[[Brief], str | None]) -> Callable[[_Line], str]:
     """Return a cell about a run; one that has not begun has none."""
 
     def cell(line: _Line) -> str:
@@ -242,9 +250,25 @@ def _of_run(of: Callable[[RunState], str | None]) -> Callable[[_Line], str]:
     return cell
 
 
-def _of_running(of: Callable[[RunState], str | None]) -> Callable[[_Line], str]:
+def _of_running(of: Callable[[Brief], str | None]) -> Callable[[_Line], str]:
     about = _of_run(of)
     return lambda line: about(line) if line.drive.stage is DriveStage.RUNNING else NOT_MEASURED
+
+
+def brief_of(run: RunState) -> Brief:
+    """Return a run in a line."""
+    newest = run.newest
+    return Brief(
+        test=run.progress.test or "",
+        round=describe_round(run),
+        load=newest.workload.mix_and_size if newest else "",
+        newest=_describe_newest(run),
+        hottest_c=max(run.temperatures_c.values(), default=None),
+        throttled=bool(run.throttled),
+        disturbed_steps=run.disturbed_steps,
+        left_s=run.remaining_s,
+        passed_s=run.at_s - run.stood_still_s,
+    )
 
 
 def _describe_newest(run: RunState) -> str:
@@ -262,16 +286,17 @@ _LAST = 11
 # Title, cell, priority. Of a narrow terminal 80 columns have those up to 6.
 _COLUMNS: tuple[tuple[str, Callable[[_Line], str], int], ...] = (
     ("slot", lambda line: line.drive.shown.slot or str(line.drive.shown.number), 0),
+    ("host", lambda line: line.drive.shown.host or NOT_MEASURED, 5),
     ("model", lambda line: line.drive.shown.model or NOT_MEASURED, 7),
     ("serial", lambda line: line.drive.shown.serial or "", 6),
     ("run", lambda line: line.drive.shown.name, 10),
     ("state", lambda line: line.drive.stage.value, 0),
-    ("test", _of_running(lambda run: run.progress.test), 1),
-    ("round", _of_running(describe_round), 2),
-    ("load", _of_run(lambda run: run.newest.workload.mix_and_size if run.newest else ""), 8),
-    ("newest", _of_run(_describe_newest), 3),
-    ("heat", _of_run(lambda run: f"{max(run.temperatures_c.values()):.0f} °C" if run.temperatures_c else ""), 5),
-    ("at most left", _of_running(lambda run: format_duration(run.remaining_s[1]) if run.remaining_s else ""), 4),
+    ("test", _of_running(lambda run: run.test), 1),
+    ("round", _of_running(lambda run: run.round), 2),
+    ("load", _of_run(lambda run: run.load), 8),
+    ("newest", _of_run(lambda run: run.newest), 3),
+    ("heat", _of_run(lambda run: "" if run.hottest_c is None else f"{run.hottest_c:.0f} °C"), 5),
+    ("at most left", _of_running(lambda run: format_duration(run.left_s[1]) if run.left_s else ""), 4),
     ("others", _describe_others, 12),
     ("doubts", lambda line: ", ".join(line.doubts) or NOT_MEASURED, 9),
 )  # fmt: skip

@@ -17,6 +17,7 @@ import msgspec
 
 from tkperf.device.inspection import inspect_device
 from tkperf.engine.fio_setup import find_fio_version
+from tkperf.model.batch import find_snapshot
 from tkperf.model.choices import SIMULATED, built_in_profiles
 from tkperf.model.errors import EngineError, RefusedError, RunFileError, UsageError, not_known
 from tkperf.model.phases import SectionOutcome
@@ -166,6 +167,11 @@ def _require_possible(path: Path, record: RunRecord) -> None:
     if info.imported:
         raise UsageError(
             f"{path} is an imported result: another tool measured it, so it cannot be resumed"
+        )
+    if (mark := find_snapshot(info.host)) is not None:
+        raise UsageError(
+            f"{path} is a snapshot, {mark.words}, and its drive is there: it cannot be resumed here. 'tkperf resume' of the "
+            "batch's own file goes on with it"
         )
     if record.status is RunStatus.RUNNING:
         raise RunFileError(f"{path} is being written: its run is still going on")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from tkperf.model.disturbance.codes import find_doubtful
 from tkperf.model.figures import TestPlan
 from tkperf.model.measurement import Measurement, Sample
@@ -225,6 +227,27 @@ class RunState:
             return None
         shortest_s, longest_s = remaining_s
         return passed_s / (passed_s + longest_s), passed_s / (passed_s + shortest_s)
+
+
+class Brief(msgspec.Struct, frozen=True, kw_only=True):
+    """A run in a line, as a view of many runs shows it; texts are empty where there is nothing to show.
+
+    Attributes:
+        round: the place in a section: ``3 of 25``, ``fill 41 %``.
+        load, newest: workload and value of the newest step.
+        left_s: the shortest and the longest time that is left.
+        passed_s: the run's own time so far, without interruptions.
+    """
+
+    test: str = ""
+    round: str = ""
+    load: str = ""
+    newest: str = ""
+    hottest_c: float | None = None
+    throttled: bool = False
+    disturbed_steps: int = 0
+    left_s: tuple[float, float] | None = None
+    passed_s: float = 0.0
 
 
 def value_of(quantity: Quantity, workload: Workload, measurement: Measurement) -> float | None:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from tkperf.model.batch import find_snapshot
 from tkperf.model.phases import SectionOutcome
 from tkperf.model.record import (
     LeftOut,
@@ -82,6 +83,9 @@ class RunRows:
         facts = self._facts()
         info, unread = parse_run_facts(facts, name=name)
         end = self._end(facts, written)
+        if (mark := find_snapshot(info.host)) is not None and mark.running:
+            because = f"{mark.words}, where its run went on"
+            end = RunEnd(status=RunStatus.INTERRUPTED, ended_utc=mark.utc, ended_because=because)
         if facts:
             for key, reason in unread.items():
                 self.leave_out(f"fact {key} of the run", reason)

@@ -106,12 +106,10 @@ SSD = f'suite = "ssd"\n{DRIVES}'
         ('suite = "ssd"\ndrives = [{ slot = "1" }]', "drives 1: required key drive is missing"),
         (
             'suite = "ssd"\ndrives = ["sim:sata-ssd", { drive = "sim:hdd", serail = "X" }]',
-            "drives 2, key serail: choose from drive, slot, name, size, facts",
+            "drives 2, key serail: choose from drive, slot, name, size, host, facts",
         ),
         ('suite = "raid"\n' + DRIVES, "key suite: a batch measures drives next to each other"),
         ('suite = "sdd"\n' + DRIVES, "key suite 'sdd': choose from hdd, ssd; did you mean"),
-        ('host = "lab2"\n' + SSD, "key host: a batch measures drives of the host that it runs on"),
-        ('suite = "ssd"\ndrives = [{ drive = "sim:hdd", host = "b" }]', "drives 1, key host"),
         (f"paralel = 2\n{SSD}", "key paralel: choose from"),
         (f"parallel = 0\n{SSD}", "key parallel: 0 is not allowed"),
         (f'parallel = "al"\n{SSD}', "key parallel"),
@@ -145,6 +143,16 @@ SSD = f'suite = "ssd"\n{DRIVES}'
             "a drive of the batch has the batch's own name, lab",
         ),
         ('suite = "ssd"\ndrives = ["a\\u0000b"]', "zero byte"),
+        (
+            'suite = "ssd"\ndrives = ["sim:hdd", { drive = "sim:hdd", host = "lab3" }]',
+            "name a host for every drive",
+        ),
+        ('suite = "ssd"\ndrives = [{ drive = "sim:hdd", host = "-oProxyCommand=x" }]', "no host"),
+        ('tkperf = "/a b"\nsuite = "ssd"\ndrives = ["sim:hdd"]', "no absolute path"),
+        (
+            'suite = "ssd"\ndrives = [{ drive = "a/b.img", host = "lab3", size = "1GiB" }]',
+            "give its whole path there",
+        ),
         (f"{SSD}[options]\nno_purge = true\nremove_set = true", "options, key remove_set"),
     ],
 )  # fmt: skip

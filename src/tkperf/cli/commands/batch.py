@@ -241,7 +241,12 @@ def _run(name: str, suite: str | None, options: dict[str, Any]) -> None:
     from tkperf.cli.batch_session import run_batch
 
     draft, batch_options = read_batch(name, suite, options)
-    raise click.exceptions.Exit(run_batch(draft.settle(name).require_sound(), batch_options))
+    request = draft.settle(name).require_sound()
+    if request.hosts:
+        from tkperf.cli.fleet_session import run_fleet
+
+        raise click.exceptions.Exit(run_fleet(request, batch_options))
+    raise click.exceptions.Exit(run_batch(request, batch_options))
 
 
 batch = make_group(

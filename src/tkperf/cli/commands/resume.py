@@ -107,6 +107,7 @@ def _resume_batch(path: Path, options: dict[str, Any]) -> NoReturn:
     """
     from tkperf.cli.batch_options import BatchOptions
     from tkperf.cli.batch_session import resume_batch
+    from tkperf.pipeline.batch.book import read_log
 
     own = {field.name for field in fields(BatchOptions)}
     ctx = click.get_current_context()
@@ -123,4 +124,8 @@ def _resume_batch(path: Path, options: dict[str, Any]) -> NoReturn:
     batch_options = BatchOptions(
         name=path.stem, folder=path.parent, command_line=tuple(sys.argv), **asked
     )
+    if read_log(path).begun.request.hosts:
+        from tkperf.cli.fleet_session import resume_fleet
+
+        raise click.exceptions.Exit(resume_fleet(batch_options, without=without))
     raise click.exceptions.Exit(resume_batch(batch_options, without=without))

@@ -212,23 +212,14 @@ def stop(run_file: Path, no_wait: bool) -> None:
 def _stop_batch(path: Path, *, no_wait: bool) -> None:
     """Ask the batch's process to end, which ends all its runs; without one, each run itself."""
     from tkperf.cli.batch_view import describe_batch_end
-    from tkperf.model.batch import DriveStage
-    from tkperf.pipeline.batch.book import read_batch
-    from tkperf.pipeline.following import find_writing, interrupt
+    from tkperf.pipeline.batch.book import ask_batch_to_end, read_batch
     from tkperf.render.terminal.console import plain, print_lines
 
     state = read_batch(path)
     if not state.is_under_way:
         print_lines(*describe_batch_end(state))
         return
-    writer = find_writing(path)
-    if writer is not None:
-        interrupt(path, writer)
-    else:
-        for drive in state.drives:
-            run_file = Path(drive.run_file)
-            if drive.stage is DriveStage.RUNNING and (one := find_writing(run_file)) is not None:
-                interrupt(run_file, one)
+    ask_batch_to_end(path)
     if no_wait:
         print_lines(f"{plain(state.name)} was asked to end")
         return

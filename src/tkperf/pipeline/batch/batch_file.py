@@ -15,7 +15,7 @@ from tkperf.model.input_files import SETTINGS_BYTES, read_text_input
 from tkperf.model.strict import convert_strictly, decode_strictly, shallow
 from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive, Text
 from tkperf.pipeline.batch.drives import MOST_DRIVES
-from tkperf.pipeline.batch.request import BatchSettings, parse_seconds
+from tkperf.pipeline.batch.request import DEFAULT_TKPERF, BatchSettings, parse_seconds
 from tkperf.pipeline.request import RunRequest
 from tkperf.runfile.writers import require_own_input
 
@@ -37,6 +37,7 @@ class BatchFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     compare_reads: bool = True
     alone_again: bool = False
     own_cpus: bool = True
+    tkperf: Text = DEFAULT_TKPERF
     options: dict[str, Any] = {}
 
 
@@ -87,6 +88,7 @@ def parse_batch_file(text: str, path: Path) -> BatchDraft:
             own_cpus=file.own_cpus,
         ),
         claims_path=None if file.claims is None else path.parent / file.claims,
+        tkperf=file.tkperf,
     )
 
 
@@ -94,24 +96,13 @@ def _with_tables(data: dict[str, Any], source: str) -> dict[str, Any]:
     """Return the data with a table for each drive.
 
     Raises:
-        InputFileError: something that a batch does not do yet, or does not do at all.
+        InputFileError: something that a batch does not do at all.
     """
     if data.get("suite") == "raid":
         raise InputFileError(f"{source}, key suite: {NO_BATCH_OF_SETS}")
     drives = data.get("drives")
     if isinstance(drives, list):
         data["drives"] = [{"drive": one} if isinstance(one, str) else one for one in drives]
-    places = [("", data)]
-    places += [
-        (f", drives {n}", one)
-        for n, one in enumerate(data["drives"] if isinstance(drives, list) else (), 1)
-    ]
-    for where, table in places:
-        if isinstance(table, dict) and "host" in table:
-            raise InputFileError(
-                f"{source}{where}, key host: a batch measures drives of the host that it runs on; "
-                "drives of other hosts are for a later version"
-            )
     return data
 
 

@@ -22,14 +22,14 @@ from typing import TypeAlias
 import msgspec
 
 from tkperf.device.sysfs import process_fields
-from tkperf.model.batch import BatchPlace, BatchState, DriveShown, DriveStage, DriveState
+from tkperf.model.batch import BatchPlace, BatchState, DriveShown, DriveStage, DriveState, HostMet
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import ExitCode, RunFileError, UsageError, reason_of
 from tkperf.model.input_files import read_input
 from tkperf.model.record import RunStatus
 from tkperf.model.version import __version__
 from tkperf.pipeline.batch.request import AGAIN, BatchRequest
-from tkperf.pipeline.following import outline_first
+from tkperf.pipeline.following import find_writing, interrupt, outline_first
 from tkperf.runfile.writers import (
     FileStamp,
     find_writer,
@@ -96,7 +96,23 @@ class DriveEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
     again: bool = False
 
 
-Line: TypeAlias = BatchBegun | DrivesConfirmed | Noted | DriveBegan | DriveEnded
+class DriveHeard(msgspec.Struct, frozen=True, kw_only=True, tag="heard"):
+    """News of a drive on another host; times by the clock here."""
+
+    number: int
+    utc: str
+    stage: DriveStage
+    exit_code: int | None = None
+    text: str = ""
+    started_utc: str | None = None
+    ended_utc: str | None = None
+    place: BatchPlace | None = None
+    again: bool = False
+
+
+Line: TypeAlias = (
+    BatchBegun | DrivesConfirmed | Noted | DriveBegan | DriveEnded | DriveHeard | HostMet
+)
 _DECODER = msgspec.json.Decoder(Line)
 
 
@@ -287,6 +303,8 @@ class BatchLog:
     began: dict[int, DriveBegan] = field(default_factory=dict)
     ended: dict[int, DriveEnded] = field(default_factory=dict)
     again: set[int] = field(default_factory=set)
+    heard: dict[int, DriveHeard] = field(default_factory=dict)
+    hosts: dict[str, HostMet] = field(default_factory=dict)
 
     @property
     def shown(self) -> Mapping[int, DriveShown]:
@@ -323,6 +341,10 @@ def _read(path: Path, content: bytes) -> BatchLog:
                 log.confirmed.append(line)
             case Noted():
                 log.notes.append(line.text)
+            case DriveHeard():
+                log.heard[line.number] = line
+            case HostMet():
+                log.hosts[line.host] = line
             case DriveBegan(again=True):
                 log.again.add(line.number)
             case DriveEnded(again=True):
@@ -361,6 +383,26 @@ def read_batch(path: Path) -> BatchState:
     return _read_twice(read)
 
 
+def ask_batch_to_end(path: Path) -> None:
+    """Ask a batch's process to end, which ends all its runs; without one, each run itself.
+
+    Raises:
+        RunFileError: the book cannot be read.
+        UsageError: a process is another user's.
+    """
+    if (writer := find_writing(path)) is not None:
+        interrupt(path, writer)
+        return
+    for drive in read_batch(path).drives:
+        run_file = Path(drive.run_file)
+        if (
+            drive.stage is DriveStage.RUNNING
+            and drive.shown.host is None
+            and (one := find_writing(run_file))
+        ):
+            interrupt(run_file, one)
+
+
 def _read_twice(read: Callable[[], BatchState]) -> BatchState:
     """Read once more if a process has gone: it notes its end before it goes, maybe after the book was read."""
     state = read()
@@ -376,7 +418,7 @@ def _find_states(path: Path, log: BatchLog, supervisor: int | None = None) -> Ba
             log,
             number,
             shown.get(number) or DriveShown(
-                number=number, name=drive.name, path=drive.request.device, capacity_bytes=0, slot=drive.slot
+                number=number, name=drive.name, path=drive.request.device, capacity_bytes=0, slot=drive.slot, host=drive.host
             ),
             path.parent / f"{drive.name}{RUN_FILE_SUFFIX}",
             waits=supervisor is not None,
@@ -398,6 +440,8 @@ def _find_states(path: Path, log: BatchLog, supervisor: int | None = None) -> Ba
 def _find_state(
     log: BatchLog, number: int, shown: DriveShown, run_path: Path, *, waits: bool
 ) -> DriveState:
+    if shown.host is not None:
+        return find_elsewhere(shown, log.heard.get(number), run_path, followed=waits)
     began, ended = log.began.get(number), log.ended.get(number)
     stage, code, text = _find_stage(began, ended, run_path, waits=waits)
     return DriveState(
@@ -411,6 +455,31 @@ def _find_state(
         ended_utc=None if ended is None else ended.utc,
         place=None if began is None else began.place,
         again_file=str(again_path(run_path)) if number in log.again else None,
+    )
+
+
+def find_elsewhere(
+    shown: DriveShown, heard: DriveHeard | None, run_path: Path, *, followed: bool
+) -> DriveState:
+    """Return the state of a drive on another host by the news of it; ``followed``: there may be more."""
+    if heard is None:
+        stage = DriveStage.WAITING if followed else DriveStage.CONSENT_ENDED
+        return DriveState(
+            shown=shown, run_file=str(run_path), stage=stage, text="" if followed else _WAITED
+        )
+    text = heard.text
+    if not followed and heard.stage in (DriveStage.RUNNING, DriveStage.WAITING):
+        text = f"as of {heard.utc} from {shown.host}"
+    return DriveState(
+        shown=shown,
+        run_file=str(run_path),
+        stage=heard.stage,
+        exit_code=heard.exit_code,
+        text=text,
+        started_utc=heard.started_utc,
+        ended_utc=heard.ended_utc,
+        place=heard.place,
+        again_file=str(again_path(run_path)) if heard.again else None,
     )
 
 

@@ -45,7 +45,7 @@ from tkperf.system.process import fork_early
 LOOK_LIMIT_S = 180.0
 # After the end of a channel its process is at its end, too.
 _LAST_MOMENT_S = 10.0
-_KINDS: Mapping[int, type[TkperfError]] = {
+KINDS: Mapping[int, type[TkperfError]] = {
     kind.exit_code: kind
     for kind in (UsageError, RefusedError, DeviceError, EngineError, RunFileError, Interrupted)
 }
@@ -176,7 +176,7 @@ class Crew:
         for one, ended in faults:
             device = request.drives[one.number - 1].request.device
             texts.append(ended.text if device in ended.text else f"{device}: {ended.text}")
-        kind = _KINDS.get(gravest, RefusedError)
+        kind = KINDS.get(gravest, RefusedError)
         count = format_count(len(self.members), "drive")
         raise kind(
             f"{len(faults)} of {count} cannot be measured, so none is: {'; '.join(texts)}. No drive was touched"

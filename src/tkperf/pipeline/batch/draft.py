@@ -12,10 +12,16 @@ from typing import Annotated, Any
 import msgspec
 
 from tkperf.analysis.claims_file import parse_claims
+from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import DeviceError, InputFileError, TkperfError, UsageError
 from tkperf.model.input_files import CLAIMS_BYTES, is_toml_path, read_text_input
 from tkperf.pipeline.batch.drives import DriveFinder, FoundDrive
-from tkperf.pipeline.batch.request import BatchDrive, BatchRequest, BatchSettings
+from tkperf.pipeline.batch.request import (
+    DEFAULT_TKPERF,
+    BatchDrive,
+    BatchRequest,
+    BatchSettings,
+)
 from tkperf.pipeline.fitting import choose_profile
 from tkperf.pipeline.request import LONGEST_NAME, RunRequest
 
@@ -26,13 +32,14 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._+-]+")
 class DraftedDrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A drive as the user named it, by the keys of a batch file; a text alone is its ``drive``.
 
-    ``size``: it is a file that is created; ``facts``: added to those of all drives.
+    ``size``: it is a file that is created; ``host``: as SSH takes it; ``facts``: added to those of all drives.
     """
 
     drive: Text
     slot: Text | int | None = None
     name: Text | None = None
     size: Text | None = None
+    host: Text | None = None
     facts: dict[str, str] = {}
 
 
@@ -71,6 +78,7 @@ class BatchDraft:
         source: where it is from, for messages: ``batch lab.toml``; empty: the command line.
         folder: the folder that relative paths of drives begin in.
         claims_path: a claims file.
+        tkperf: the path of tkperf on the hosts of the drives.
     """
 
     common: Mapping[str, Any]
@@ -79,6 +87,7 @@ class BatchDraft:
     folder: Path = Path()
     settings: BatchSettings = field(default_factory=BatchSettings)
     claims_path: Path | None = None
+    tkperf: str = DEFAULT_TKPERF
 
     def settle(self, name: str, finder: DriveFinder | None = None) -> Settled:
         """Find the drives and give each its run.
@@ -94,7 +103,11 @@ class BatchDraft:
                 (drive.drive, (drive.size or common.get("size")) is not None)
                 for drive in self.drives
             ]
-            found = (finder or DriveFinder(folder=self.folder)).find(asked)
+            # Drives of other hosts are looked for there.
+            if any(drive.host is not None for drive in self.drives):
+                found = tuple(map(_find_elsewhere, self.drives))
+            else:
+                found = (finder or DriveFinder(folder=self.folder)).find(asked)
             choose_profile(RunRequest(device=asked[0][0], **common))
         drives: list[BatchDrive] = []
         faults: dict[int, TkperfError] = {}
@@ -113,7 +126,8 @@ class BatchDraft:
                     request=run,
                     given=drive.drive,
                     slot=None if drive.slot is None else str(drive.slot),
-                    serial=one.serial,
+                    serial=one.serial if drive.host is None else None,
+                    host=drive.host,
                 )
             )
         with self._naming():
@@ -122,6 +136,7 @@ class BatchDraft:
                 drives=tuple(drives),
                 claims=claims,
                 claims_path=None if self.claims_path is None else str(self.claims_path.absolute()),
+                tkperf=self.tkperf,
                 **msgspec.structs.asdict(self.settings),
             )
         return Settled(request=request, faults=faults, source=self.source)
@@ -148,6 +163,16 @@ class BatchDraft:
             if isinstance(error, InputFileError) or not (self.source or where):
                 raise
             raise _place(self.source, where, error) from error
+
+
+def _find_elsewhere(drive: DraftedDrive) -> FoundDrive:
+    """Return a drive of another host by its name alone, for the name of its run."""
+    name = drive.drive
+    fault = None
+    if "/" in name and not name.startswith(("/", SIMULATED)):
+        fault = UsageError(f"'{name}' is on {drive.host}: give its whole path there")
+    is_serial = "/" not in name and not name.startswith(SIMULATED)
+    return FoundDrive(path=name, serial=name if is_serial else None, fault=fault)
 
 
 def _place(source: str, where: str, fault: TkperfError) -> TkperfError:

@@ -14,7 +14,11 @@ from tkperf.pipeline.request import RunRequest, require_name
 
 AGAIN = "-alone"
 """Ending of the name of a second run, alone."""
+DEFAULT_TKPERF = "/usr/local/bin/tkperf"
 LONGEST_STAGGER_S = 86_400
+# Of SSH, and of a shell on the host: no option, and nothing to be quoted.
+_HOST = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?[A-Za-z0-9][A-Za-z0-9._:%-]{0,252}")
+_PATH = re.compile(r"(?:/[A-Za-z0-9._+-]+)+")
 _SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
@@ -27,6 +31,7 @@ class BatchDrive(msgspec.Struct, frozen=True, kw_only=True):
         given: the drive as the user named it: a path, a link in /dev/disk/by-id, a serial number, ``sim:PRESET``.
         slot: where the drive sits, as the user says or the host reports; None: not known.
         serial: the serial number of the whole drive that is meant, by whatever path; None: it reports none.
+        host: the host that it is attached to, as SSH takes it; None: this one.
     """
 
     name: str
@@ -34,6 +39,7 @@ class BatchDrive(msgspec.Struct, frozen=True, kw_only=True):
     given: str
     slot: str | None = None
     serial: str | None = None
+    host: str | None = None
 
 
 class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +70,7 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
         drives: in the order of the file.
         claims: text of a claims file; None: no claims.
         claims_path: the file, for messages.
+        tkperf: the path of tkperf on the hosts.
 
     Raises:
         UsageError: no drive, a name twice, or a number that is impossible.
@@ -73,6 +80,7 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
     drives: tuple[BatchDrive, ...]
     claims: str | None = None
     claims_path: str | None = None
+    tkperf: str = DEFAULT_TKPERF
 
     def __post_init__(self) -> None:
         require_name(self.name)
@@ -87,12 +95,35 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
         if self.name in seen:
             # Log and report of the batch have its name, too.
             raise UsageError(f"a drive of the batch has the batch's own name, {self.name}")
+        self._check_hosts()
         if isinstance(self.parallel, int) and self.parallel < 1:
             raise UsageError(f"parallel: {self.parallel} drives at once; at least 1")
         if not 0 <= self.stagger_s <= LONGEST_STAGGER_S:
             raise UsageError(
                 f"stagger: {self.stagger_s:g} s is not within 0 to {LONGEST_STAGGER_S:,}"
             )
+
+    def _check_hosts(self) -> None:
+        hosts = {drive.host for drive in self.drives}
+        if None in hosts and len(hosts) > 1:
+            raise UsageError(
+                "some drives have a host and others have none: name a host for every drive, also for those of this one, "
+                "such as localhost"
+            )
+        for host in hosts - {None}:
+            if _HOST.fullmatch(host or "") is None:
+                raise UsageError(
+                    f"'{host}' is no host: write user@lab3, or a Host of ~/.ssh/config"
+                )
+        if _PATH.fullmatch(self.tkperf) is None:
+            raise UsageError(
+                f"tkperf: '{self.tkperf[:60]}' is no absolute path of letters, digits and . _ + -"
+            )
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts of the drives, in their order; empty: this one."""
+        return tuple(dict.fromkeys(one.host for one in self.drives if one.host is not None))
 
     @property
     def run_names(self) -> tuple[tuple[BatchDrive, str], ...]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from tkperf.model.batch import BatchState, DriveStage
 from tkperf.model.errors import RunFileError
 from tkperf.model.record import RunRecord
 from tkperf.pipeline.batch.book import read_batch
 from tkperf.pipeline.following import FollowedFile, find_clock_s
-from tkperf.pipeline.run_state import RunState
+from tkperf.pipeline.run_state import Brief, RunState
 from tkperf.runner.events import Event, find_place_events
 
 # Looks at run files a second, over all drives: a look costs some milliseconds, also where much has happened.
@@ -21,6 +23,8 @@ LOOKS_A_SECOND = 4.0
 EACH_EVERY_S = 2.0
 # The book says when drives begin and end; a process that was killed says nothing.
 _LOOK_AT_ALL_S = 10.0
+# Events that a view which hangs has missed.
+_MOST_EVENTS = 20_000
 
 
 @dataclass(slots=True)
@@ -40,6 +44,43 @@ class News:
     record: RunRecord
 
 
+class Watched(Protocol):
+    """A batch for views.
+
+    Attributes:
+        news: what the last look found in runs of this host.
+        passed_on: likewise events in runs of other hosts, as JSON has them, by the drive's number.
+    """
+
+    state: BatchState
+    news: list[News]
+    passed_on: list[tuple[int, dict[str, object]]]
+
+    @property
+    def runs(self) -> Mapping[int, RunState] | Mapping[int, Brief]:
+        """The state of each run that was seen under way, by the drive's number."""
+
+    def look(self) -> object:
+        """Look at what may have changed."""
+
+
+class WatchedHosts:
+    """A batch over hosts: one thread puts in what it hears, and another one looks. Values are replaced as a whole."""
+
+    def __init__(self, state: BatchState) -> None:
+        self.state = state
+        self.runs: Mapping[int, Brief] = {}
+        self.news: list[News] = []
+        self.passed_on: list[tuple[int, dict[str, object]]] = []
+        self._coming = deque[tuple[int, dict[str, object]]](maxlen=_MOST_EVENTS)
+
+    def pass_on(self, number: int, event: dict[str, object]) -> None:
+        self._coming.append((number, event))
+
+    def look(self) -> None:
+        self.passed_on = [self._coming.popleft() for _ in range(len(self._coming))]
+
+
 class WatchedBatch:
     """A batch and the state of each run under way.
 
@@ -50,10 +91,14 @@ class WatchedBatch:
         RunFileError: the book cannot be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self, path: Path, looks_a_second: float = LOOKS_A_SECOND, each_every_s: float = EACH_EVERY_S
+    ) -> None:
         self.path = path
         self.state: BatchState = read_batch(path)
         self.news: list[News] = []
+        self.passed_on: list[tuple[int, dict[str, object]]] = []
+        self._looks_a_second, self._each_every_s = looks_a_second, each_every_s
         self._followed: dict[int, _Followed] = {}
         self._earlier = {
             drive.shown.number for drive in self.state.drives if drive.stage is DriveStage.RUNNING
@@ -69,7 +114,7 @@ class WatchedBatch:
         return {number: one.run for number, one in self._followed.items() if one.file is not None}
 
     def look(self) -> bool:
-        """Look at what may have changed, and return whether the batch did: at each run once in ``EACH_EVERY_S``, at ``LOOKS_A_SECOND`` at most."""
+        """Look at what may have changed, and return whether the batch did: at each run once in ``each_every_s``, at ``looks_a_second`` at most."""
         self.news = []
         now_s = time.monotonic()
         stamp = self._stamp()
@@ -79,7 +124,7 @@ class WatchedBatch:
             before, self.state = self.state, read_batch(self.path)
             self._follow_ends(before)
         running = [one for one in self.state.drives if one.stage is DriveStage.RUNNING]
-        rate = min(LOOKS_A_SECOND, len(running) / EACH_EVERY_S)
+        rate = min(self._looks_a_second, len(running) / self._each_every_s)
         # Time in which nothing was looked at is not made up for.
         self._due = min(self._due + rate * (now_s - self._followed_s), max(1.0, rate))
         self._followed_s = now_s

@@ -1,0 +1,106 @@
+"""A batch over hosts from the command line: each host looks at its drives, one question here, one view, one answer."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+
+from tkperf.cli.batch_options import BatchOptions
+from tkperf.cli.batch_session import ask_for, choose_new, print_held
+from tkperf.cli.batch_view import LOOK_EVERY_S, complain_aside, print_answer, shown_aside
+from tkperf.cli.session import Departure, depart
+from tkperf.cli.streams import ended_by_signals
+from tkperf.model.errors import Interrupted, UsageError
+from tkperf.pipeline.batch.book import BatchLog, Book, read_batch
+from tkperf.pipeline.batch.fleet.fleet import Fleet
+from tkperf.pipeline.batch.request import BatchRequest
+
+# Options that the hosts need for their plans and results.
+PASSED_ON = ("description", "feature_matrix", "rated", "warranty_years", "rate", "debug")
+
+
+def run_fleet(request: BatchRequest, options: BatchOptions) -> int:
+    """Run ``tkperf batch`` over hosts: return its exit code.
+
+    Raises:
+        TkperfError: nothing has begun; the message names every host with a fault.
+    """
+    choose_new(request, options)
+    return _conduct(request, options, depart(options))
+
+
+def resume_fleet(options: BatchOptions, *, without: Sequence[str] = ()) -> int:
+    """Run ``tkperf resume NAME.batch`` over hosts: follow what goes on there, and begin the rest after consent.
+
+    Raises:
+        TkperfError: nothing has begun.
+    """
+    departure = depart(options)
+    book = Book.open(options.path)
+    try:
+        log = book.read()
+        request = log.begun.request
+        if unknown := sorted(set(without) - {drive.name for drive in request.drives}):
+            raise UsageError(f"--without {unknown[0]}: the batch has no such run")
+    except BaseException:
+        book.close()
+        raise
+    return _conduct(request, options, departure, book, log, without)
+
+
+def _conduct(
+    request: BatchRequest,
+    options: BatchOptions,
+    departure: Departure,
+    book: Book | None = None,
+    log: BatchLog | None = None,
+    without: Sequence[str] = (),
+) -> int:
+    """Measure drives after consent. ``book``: that of a batch that goes on; it is closed in the end."""
+    fleet: Fleet | None = None
+    try:
+        with ended_by_signals(once=False):
+            fleet = Fleet(
+                request,
+                options.folder,
+                {key: getattr(options, key) for key in PASSED_ON},
+                events=options.progress == "json",
+                warn=lambda text: complain_aside(f"tkperf: {text}"),
+                log=log,
+                without=without,
+            )
+            if held := fleet.look():
+                print_held(options, held, list(fleet.describe()))
+                ask_for(options, [one.shown for one in held])
+                # A host may have gone while the question was on the screen.
+                fleet.require_sound()
+            book = book or Book.create(options.path, request, options.command_line)
+            fleet.confirm(book)
+    except BaseException as error:
+        if fleet is not None:
+            fleet.dismiss()
+        if book is not None:
+            book.close()
+        if isinstance(error, KeyboardInterrupt):
+            raise Interrupted(
+                "stopped by the user before the batch began: nothing was touched"
+            ) from None
+        raise
+    departure.leave_terminal()
+    # A lost terminal ends nothing that hosts measure for a day.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    departure.report_start()
+    try:
+        with ended_by_signals(once=False), shown_aside(options, fleet.watched):
+            while not fleet.is_over:
+                fleet.take(LOOK_EVERY_S)
+    except KeyboardInterrupt:
+        fleet.stop()
+        complain_aside("\ntkperf: the runs are asked to end; Ctrl-C again ends only this waiting")
+        with suppress(KeyboardInterrupt), ended_by_signals(once=False):
+            while not fleet.is_over:
+                fleet.take(LOOK_EVERY_S)
+    finally:
+        book.close()
+    return print_answer(read_batch(options.path), options)

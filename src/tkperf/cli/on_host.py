@@ -1,0 +1,368 @@
+"""tkperf on a host of a batch that is conducted elsewhere: it reads one order from stdin, and answers on stdout.
+
+Consent is given to this process alone. Until then its drives are held no longer than the connection lasts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import re
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import click
+import msgspec
+
+from tkperf.analysis.batch import exit_code_of
+from tkperf.cli.batch_options import BatchOptions
+from tkperf.cli.batch_session import resume_batch, run_batch
+from tkperf.cli.lines import JsonLines
+from tkperf.cli.progress import time_of
+from tkperf.engine.fio_setup import find_fio_version
+from tkperf.model.batch import BatchState, DriveStage, DriveState
+from tkperf.model.choices import BATCH_SUFFIX, RUN_FILE_SUFFIX
+from tkperf.model.errors import EngineError, RefusedError, RunFileError, TkperfError, reason_of
+from tkperf.model.version import __version__
+from tkperf.page.batch_consent import describe_groups, describe_neighbours
+from tkperf.page.batch_progress import brief_of
+from tkperf.pipeline.batch.book import ask_batch_to_end, read_batch
+from tkperf.pipeline.batch.crew import Crew
+from tkperf.pipeline.batch.draft import BatchDraft, DraftedDrive
+from tkperf.pipeline.batch.drives import DriveFinder
+from tkperf.pipeline.batch.fleet.messages import (
+    MOST_BYTES_OF_ORDER,
+    PROTOCOL,
+    SILENCE_LIMIT_S,
+    Answer,
+    Begin,
+    Clock,
+    EventSeen,
+    Fetch,
+    Follow,
+    Found,
+    FromHost,
+    Hello,
+    Lines,
+    NoWord,
+    Outlined,
+    Over,
+    Refused,
+    Seen,
+    Snapshot,
+    Stop,
+    ToHost,
+    UnderWay,
+    send,
+)
+from tkperf.pipeline.batch.fleet.site import HOSTS_FOLDER
+from tkperf.pipeline.batch.lot import Lot
+from tkperf.pipeline.batch.neighbours import Neighbours
+from tkperf.pipeline.batch.request import BatchRequest, BatchSettings
+from tkperf.pipeline.batch.showing import short
+from tkperf.pipeline.batch.watching import WatchedBatch
+from tkperf.pipeline.request import require_name
+from tkperf.pipeline.run_state import Brief
+from tkperf.runfile.snapshot import take_snapshot
+
+LOOK_EVERY_S = 0.3
+# A look at a run file that has not changed costs nearly nothing.
+_LOOKS_A_SECOND = 20.0
+# Figures that change every moment are sent so often.
+_BRIEF_EVERY_S = 10.0
+_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own in it
+_INPUT = re.compile(r"input-\d{1,4}\.toml")
+
+
+def serve() -> None:
+    """Do what the first line on stdin asks for. Errors go to stdout as a message."""
+    os.umask(0o077)
+    _say(_greeting())
+    lines: Lines[ToHost] = Lines(0, ToHost, MOST_BYTES_OF_ORDER)
+    try:
+        order = lines.receive(SILENCE_LIMIT_S)
+        _say(Clock(utc_s=time.time()))
+        match order:
+            case Begin():
+                _begin(order, lines)
+            case Follow():
+                _follow(order, lines)
+            case _:
+                raise RefusedError("no order came")
+    except NoWord:
+        raise  # nobody listens
+    except TkperfError as error:
+        with suppress(NoWord):
+            _say(Refused(exit_code=error.exit_code, text=short(str(error))))
+        raise click.exceptions.Exit(error.exit_code) from None
+
+
+def _say(message: FromHost) -> None:
+    send(1, message)
+
+
+def _greeting() -> Hello:
+    try:
+        fio_version = find_fio_version()
+    except EngineError:
+        fio_version = None
+    return Hello(
+        protocol=PROTOCOL,
+        tkperf_version=__version__,
+        fio_version=fio_version,
+        boot_id=Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+        user=os.environ.get("SUDO_USER") or pwd.getpwuid(os.geteuid()).pw_name,
+    )
+
+
+def _folder_of(name: str) -> Path:
+    require_name(name)
+    return HOSTS_FOLDER / name
+
+
+def _book_of(name: str) -> Path:
+    return _folder_of(name) / f"{name}{BATCH_SUFFIX}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Elsewhere:
+    """The question is asked elsewhere."""
+
+    lines: Lines[ToHost]
+
+    def show(self, lot: Lot, neighbours: Neighbours) -> None:
+        for held in neighbours.held:
+            _say(Found(held=held))
+        shortest_s, longest_s = neighbours.bounds_s
+        _say(
+            Outlined(
+                shortest_s=shortest_s,
+                longest_s=longest_s,
+                groups=describe_groups(neighbours.groups),
+                notes=tuple(describe_neighbours(neighbours.groups, neighbours.cpus)),
+            )
+        )
+
+    def ask(self, crew: Crew) -> None:
+        while not isinstance(message := self.lines.receive(SILENCE_LIMIT_S), Answer):
+            if message is None:
+                raise RefusedError(
+                    f"no word came for {SILENCE_LIMIT_S:.0f} s, so the holds end. Nothing was touched"
+                )
+        if message.digests != {one.number: one.shown.digest for one in crew.members}:
+            raise RefusedError("other drives were confirmed than are here. Nothing was touched")
+
+    def end(self, state: BatchState) -> int:
+        return exit_code_of(state)
+
+
+def _begin(order: Begin, lines: Lines[ToHost]) -> None:
+    name = order.request.name
+    book = _book_of(name)
+    options = _options(order.options, name)
+    desk = _Elsewhere(lines)
+    if order.resumes and book.exists():
+        state = read_batch(book)
+        rest = [
+            drive
+            for drive in state.drives
+            if drive.stage is not DriveStage.DONE and drive.shown.name not in order.without
+        ]
+        if state.is_under_way or not rest:
+            _say(UnderWay())
+            return
+        resume_batch(options, without=order.without, desk=desk)
+        return
+    _write_inputs(book.parent, order.files)
+    run_batch(_settle(order.request, book.parent), options, desk=desk)
+
+
+def _options(given: dict[str, str | float | bool | None], name: str) -> BatchOptions:
+    own = {field.name for field in fields(BatchOptions)}
+    kept = msgspec.convert(
+        {key: given[key] for key in own & given.keys()}, dict[str, str | float | bool | None]
+    )
+    return BatchOptions(
+        **{**kept, "name": name, "folder": _folder_of(name), "quiet": True, "detach": True, "no_report": True}  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def _write_inputs(folder: Path, files: dict[str, str]) -> None:
+    """Write the input files of a batch into its folder, which only root reaches.
+
+    Raises:
+        RunFileError: they cannot be written.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, text in files.items():
+            if _INPUT.fullmatch(name) is None:
+                raise RefusedError(f"'{name[:40]}' is no name of an input file")
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+            with open(os.open(folder / name, flags, 0o600), "w", encoding="utf-8") as file:
+                file.write(text)
+    except OSError as error:
+        raise RunFileError(f"cannot write to {folder}: {reason_of(error)}") from error
+
+
+def _settle(request: BatchRequest, folder: Path) -> BatchRequest:
+    """Find the drives of a batch here, by the names that the user gave."""
+    run = request.drives[0].request
+    common = {
+        key: getattr(run, key)
+        for key in run.__struct_fields__
+        if key not in ("device", "size", "facts")
+    }
+    drives = tuple(
+        DraftedDrive(
+            drive=one.given,
+            slot=one.slot,
+            name=one.name,
+            size=one.request.size,
+            facts=one.request.facts,
+        )
+        for one in request.drives
+    )
+    settings = {key: getattr(request, key) for key in BatchSettings.__struct_fields__}
+    draft = BatchDraft(
+        common=common, drives=drives, folder=folder, settings=BatchSettings(**settings)
+    )
+    return draft.settle(request.name, DriveFinder(folder=folder)).require_sound()
+
+
+class _Caught:
+    """Stream of JSON lines that keeps the last one."""
+
+    def __init__(self) -> None:
+        self.event: dict[str, object] = {}
+
+    def write(self, text: str) -> int:
+        self.event = msgspec.json.decode(text)
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+
+def _follow(order: Follow, lines: Lines[ToHost]) -> None:
+    """Show the batch until the other side has gone, and do meanwhile what it asks for."""
+    # A drive is measured here.
+    os.nice(19)
+    book = _book_of(order.name)
+    if not book.exists():
+        raise RunFileError(f"there is no batch {book}")
+    watched = WatchedBatch(book, looks_a_second=_LOOKS_A_SECOND, each_every_s=LOOK_EVERY_S)
+    watched.look_at_all()
+    sent: dict[int, tuple[Seen, float]] = {}
+    heard_s, is_over = time.monotonic(), False
+    caught = _Caught()
+    as_json = JsonLines(caught, {})  # type: ignore[arg-type]
+    while True:
+        for new in watched.news if order.events else ():
+            as_json(new.event, time_of(new.event, new.record))
+            _say(EventSeen(number=new.number, event=caught.event))
+        now_s = time.monotonic()
+        for drive in watched.state.drives:
+            number = drive.shown.number
+            run = watched.runs.get(number)
+            seen = _describe(drive, None if run is None else brief_of(run))
+            before, at_s = sent.get(number, (None, 0.0))
+            is_due = now_s - at_s > _BRIEF_EVERY_S
+            if before is None or (seen if is_due else _still(seen, before)) != before:
+                _say(seen)
+                sent[number] = seen, now_s
+        if not (is_over or watched.state.is_under_way):
+            is_over = True
+            _say(Over())
+        asked = lines.receive(LOOK_EVERY_S)
+        match asked:
+            case Fetch():
+                _answer(partial(_send_snapshot, book.parent, asked))
+            case Stop():
+                _answer(partial(ask_batch_to_end, book))
+        if asked is not None:
+            heard_s = time.monotonic()
+        elif time.monotonic() - heard_s > SILENCE_LIMIT_S:
+            raise NoWord("nobody listens any more")
+        watched.look()
+
+
+def _answer(act: Callable[[], None]) -> None:
+    """Do something; a refusal of it ends nothing else."""
+    try:
+        act()
+    except NoWord:
+        raise
+    except TkperfError as error:
+        _say(Refused(exit_code=error.exit_code, text=short(str(error))))
+
+
+def _describe(drive: DriveState, brief: Brief | None) -> Seen:
+    return Seen(
+        number=drive.shown.number,
+        stage=drive.stage,
+        exit_code=drive.exit_code,
+        text=short(drive.text),
+        started_s=_seconds(drive.started_utc),
+        ended_s=_seconds(drive.ended_utc),
+        place=drive.place,
+        again=drive.again_file is not None and Path(drive.again_file).exists(),
+        brief=brief if drive.stage is DriveStage.RUNNING else None,
+    )
+
+
+def _still(seen: Seen, before: Seen) -> Seen:
+    """Return news with the times and temperatures of those before: they change every moment."""
+    if seen.brief is None or before.brief is None:
+        return seen
+    was = before.brief
+    brief = msgspec.structs.replace(
+        seen.brief, left_s=was.left_s, passed_s=was.passed_s, hottest_c=was.hottest_c
+    )
+    return msgspec.structs.replace(seen, brief=brief)
+
+
+def _seconds(utc: str | None) -> float | None:
+    return None if utc is None else datetime.fromisoformat(utc).timestamp()
+
+
+def _send_snapshot(folder: Path, order: Fetch) -> None:
+    """Send a run file as it is now."""
+    require_name(order.run)
+    path = folder / f"{order.run}{RUN_FILE_SUFFIX}"
+    if not path.exists():
+        raise RunFileError(f"there is no run file {path}")
+    utc = datetime.fromtimestamp(time.time() - order.ahead_s, UTC).isoformat(timespec="seconds")
+    for place in (folder, _MEMORY):
+        try:
+            with tempfile.TemporaryDirectory(prefix=".snapshot-", dir=place) as temporary:
+                copy = Path(temporary) / "copy"
+                take_snapshot(path, copy, host=order.host, utc=utc, ahead_s=order.ahead_s)
+                _send_file(copy)
+        except (OSError, RunFileError) as error:  # the disk may be full
+            fault = RunFileError(f"no snapshot of {path}: {reason_of(error)}")
+        else:
+            return
+    raise fault
+
+
+def _send_file(path: Path) -> None:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        size_bytes = file.tell()
+        _say(Snapshot(size_bytes=size_bytes, sha256=digest))
+        file.seek(0)
+        while piece := file.read(1 << 20):
+            left = memoryview(piece)
+            try:
+                while left:
+                    left = left[os.write(1, left) :]
+            except OSError as error:
+                raise NoWord(f"the connection has ended: {error.strerror}") from error

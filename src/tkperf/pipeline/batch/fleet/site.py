@@ -1,0 +1,232 @@
+"""A host and the connection to it: OpenSSH with the user's own configuration, and tkperf there as root."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self, TypeVar
+
+from tkperf.model.batch import HostMet
+from tkperf.model.errors import DeviceError, TkperfError
+from tkperf.model.units import on_one_line
+from tkperf.model.version import __version__
+from tkperf.pipeline.batch.fleet.messages import (
+    PROTOCOL,
+    Clock,
+    FromHost,
+    Hello,
+    Lines,
+    NoWord,
+    Refused,
+    ToHost,
+    send,
+)
+from tkperf.system.process import PIPE, run_command, start_process, stop_process
+
+COMMAND = "on-host"
+HOSTS_FOLDER = Path("/var/lib/tkperf")
+"""Folder of batches on each host, one for each batch."""
+CONNECT_LIMIT_S = 60.0
+# No forwarding: a host under test gets nothing of the user's. A connection that is cut ends after 15 s.
+_SSH = (
+    "ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3",
+    "-o", "ClearAllForwardings=yes", "-o", "ForwardAgent=no", "-o", "ForwardX11=no",
+)  # fmt: skip
+_WORDS_BYTES = 8192
+_GRACE_S = 2.0
+Expected = TypeVar("Expected", bound=FromHost)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A host, by the name that SSH gets, and the path of tkperf there."""
+
+    host: str
+    tkperf: str
+
+    @property
+    def argv(self) -> list[str]:
+        return [*_SSH, "--", self.host, "sudo", "-n", "--", self.tkperf, COMMAND]
+
+    def connect(self) -> Link:
+        """Start tkperf there, and wait for its first line.
+
+        Raises:
+            NoWord: the host cannot be reached, or something else answers.
+            DeviceError: the host refuses, or has another tkperf.
+        """
+        return Link(self)
+
+    def explain(self, words: str, status: int | None) -> TkperfError:
+        """Return the error for a connection without a first line; ``words``: of ssh and the host, on stderr."""
+        said = words.lower()
+        if "host identification has changed" in said or "host key verification failed" in said:
+            text = (
+                "its key is not the one in known_hosts: another machine may answer. Compare the key on that host; if it is "
+                f"right: ssh-keygen -R {self.host.rpartition('@')[2]}, then ssh {self.host} once"
+            )
+        elif "permission denied (" in said:
+            text = f"SSH lets nobody in without a password: ssh-copy-id {self.host}"
+        elif self.tkperf in words and ("not found" in said or "no such file" in said):
+            text = f"there is no {self.tkperf}: install tkperf {__version__} there, or give --push"
+        elif "sudo" in said and ("not found" in said or "no such file" in said):
+            text = "there is no sudo: apt-get install sudo"
+        elif "sudo:" in said:
+            text = (
+                f"sudo asks for a password, or does not allow tkperf. This line in /etc/sudoers.d/tkperf there allows it: "
+                f"{_find_user(self.host)} ALL=(root) NOPASSWD: {self.tkperf} {COMMAND}"
+            )
+        else:
+            last = words.strip().splitlines()[-1:] or [f"ssh ended with {status}"]
+            return NoWord(f"{self.host}: cannot be reached: {on_one_line(last[0])[:300]}")
+        return DeviceError(f"{self.host}: {text}")
+
+
+class Link:
+    """A connection to tkperf on a host. Close it in the thread that made it: ssh ends with that thread."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self._process = start_process(
+            site.argv, cwd=Path("/"), stdin=PIPE, stdout=PIPE, stderr=PIPE
+        )
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._lines: Lines[FromHost] = Lines(self._process.stdout.fileno(), FromHost)
+        self._errors = self._process.stderr.fileno()
+        os.set_blocking(self._errors, False)
+        self._words = bytearray()
+        try:
+            self.hello = self._greet()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _greet(self) -> Hello:
+        try:
+            hello = self.receive(CONNECT_LIMIT_S)
+        except NoWord as error:
+            status = self._wait()
+            if self._words or status:
+                raise self.site.explain(self._words.decode(errors="replace"), status) from error
+            raise
+        if not isinstance(hello, Hello):
+            raise NoWord(
+                f"{self.site.host}: no greeting of tkperf came within {CONNECT_LIMIT_S:.0f} s"
+            )
+        if (hello.protocol, hello.tkperf_version) != (PROTOCOL, __version__):
+            raise DeviceError(
+                f"{self.site.host} has tkperf {hello.tkperf_version} (protocol {hello.protocol}), and here is {__version__} "
+                f"(protocol {PROTOCOL}): update the older one, for example with --push"
+            )
+        return hello
+
+    def order(self, order: ToHost) -> HostMet:
+        """Send an order; return the host with the offset of its clock.
+
+        Raises:
+            NoWord: the connection has ended.
+        """
+        before_s = time.time()
+        self.send(order)
+        clock = self.expect(Clock, CONNECT_LIMIT_S)
+        now_s = time.time()
+        return HostMet(
+            host=self.site.host,
+            tkperf=self.site.tkperf,
+            boot_id=self.hello.boot_id,
+            fio_version=self.hello.fio_version,
+            ahead_s=clock.utc_s - (before_s + now_s) / 2,
+            within_s=(now_s - before_s) / 2,
+        )
+
+    def send(self, message: ToHost) -> None:
+        assert self._process.stdin is not None
+        send(self._process.stdin.fileno(), message)
+
+    def receive(self, timeout_s: float) -> FromHost | None:
+        """Return the next message; None: none came in time.
+
+        Raises:
+            NoWord: the connection has ended, or the line is no message; with the host's name.
+        """
+        try:
+            return self._lines.receive(timeout_s)
+        except NoWord as error:
+            raise NoWord(f"{self.site.host}: {error}") from None
+        finally:
+            self._drain()
+
+    def expect(self, kind: type[Expected], timeout_s: float) -> Expected:
+        """Return the next message, which has to be of this kind.
+
+        Raises:
+            NoWord: there is none.
+            TkperfError: the host refuses.
+        """
+        message = self.receive(timeout_s)
+        if isinstance(message, Refused):
+            raise HostRefusedError(self.site.host, message)
+        if not isinstance(message, kind):
+            came = "nothing" if message is None else type(message).__name__
+            raise NoWord(f"{self.site.host}: {came} came in place of {kind.__name__}")
+        return message
+
+    def read_bytes(self, most: int, timeout_s: float) -> bytes:
+        return self._lines.read_bytes(most, timeout_s)
+
+    def ended_well(self) -> bool:
+        """Wait for the end; return whether tkperf there ended with 0."""
+        return self._wait() == 0
+
+    def close(self) -> None:
+        process = self._process
+        with suppress(OSError):
+            assert process.stdin is not None
+            process.stdin.close()
+        stop_process(process, grace_s=_GRACE_S)
+        for stream in (process.stdout, process.stderr):
+            assert stream is not None
+            stream.close()
+
+    def _wait(self) -> int | None:
+        until_s = time.monotonic() + _GRACE_S
+        while (status := self._process.poll()) is None and time.monotonic() < until_s:
+            self._drain()
+            time.sleep(0.02)
+        self._drain()
+        return status
+
+    def _drain(self) -> None:
+        """Take what came on stderr, and keep its beginning: a full pipe would stop ssh."""
+        with suppress(OSError):
+            while piece := os.read(self._errors, _WORDS_BYTES):
+                self._words += piece[: _WORDS_BYTES - len(self._words)]
+
+
+class HostRefusedError(DeviceError):
+    """A host's tkperf refuses; ``exit_code`` is the one that it gave."""
+
+    def __init__(self, host: str, refused: Refused) -> None:
+        super().__init__(f"{host}: {refused.text}")
+        self.refusal = refused
+
+
+def _find_user(host: str) -> str:
+    """Return the user that SSH would be on a host."""
+    if "@" in host:
+        return host.partition("@")[0]
+    with suppress(TkperfError):
+        for line in run_command(["ssh", "-G", "--", host], timeout_s=10).stdout.splitlines():
+            if line.startswith("user "):
+                return line.split()[1]
+    return "USER"

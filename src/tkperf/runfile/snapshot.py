@@ -1,0 +1,62 @@
+"""Snapshots of run files: copies by SQLite's own backup, while a run goes on or afterwards, with a mark of their time and place."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from tkperf.model.batch import SnapshotMark
+from tkperf.model.errors import RunFileError, reason_of
+from tkperf.runfile.limits import open_metered
+from tkperf.runfile.schema import HOST_ID, require_schema
+from tkperf.runfile.writers import is_being_written
+
+# A writer waits for the lock of a step at most as long as reading a MiB takes.
+_PAGES_A_STEP = 256
+_PAUSE_S = 0.005
+# A commit in between begins the copy anew: after some of them it makes no more pauses, and after many it gives up.
+_HURRY_AFTER, _MOST_RESTARTS = 3, 50
+
+
+def take_snapshot(path: Path, copy: Path, *, host: str, utc: str, ahead_s: float) -> None:
+    """Copy a run file in short steps that delay no commit of its run, and mark the copy.
+
+    Raises:
+        RunFileError: it cannot be read, or the copy not written.
+    """
+    try:
+        # Asked first: a run that ends meanwhile has a later snapshot.
+        running = is_being_written(path)
+        source, _ = open_metered(path)
+        with closing(source), closing(sqlite3.connect(copy)) as target:
+            require_schema(source, path)
+            source.backup(target, pages=_PAGES_A_STEP, progress=_Pace())
+            mark = SnapshotMark(host=host, utc=utc, ahead_s=ahead_s, running=running)
+            target.execute(
+                "UPDATE host SET facts = json_set(facts, '$.snapshot', json(?)) WHERE id = ? AND facts IS NOT NULL",
+                (msgspec.json.encode(mark).decode(), HOST_ID),
+            )
+            target.commit()
+    except (OSError, sqlite3.Error) as error:
+        raise RunFileError(f"no snapshot of {path}: {reason_of(error)}") from error
+
+
+class _Pace:
+    """Pauses between the steps of a copy, in which the run's writer has the file."""
+
+    def __init__(self) -> None:
+        self._left = 1 << 62
+        self._restarts = 0
+
+    def __call__(self, _status: int, left: int, _of: int) -> None:
+        if left >= self._left > 0:
+            self._restarts += 1
+        self._left = left
+        if self._restarts > _MOST_RESTARTS:
+            raise sqlite3.OperationalError("its run writes without a pause")
+        if self._restarts <= _HURRY_AFTER:
+            time.sleep(_PAUSE_S)

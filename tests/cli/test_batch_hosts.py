@@ -1,0 +1,209 @@
+"""Batches over hosts with a real sshd on each: what a user gets, and what cut links, kills and reboots cost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_bad_input import assert_clear
+from tests.cli.test_detach import SHORT
+from tests.hosts import Host, Lab, make_host_key, make_lab, set_sudoers, wait_until, why_no_hosts
+from tkperf.model.batch import BatchState, DriveStage, find_snapshot
+from tkperf.model.record import RunStatus
+from tkperf.pipeline.batch.book import read_batch
+from tkperf.runfile.reader import read_run
+
+MIB = 1 << 20
+
+pytestmark = pytest.mark.skipif(why_no_hosts() is not None, reason=why_no_hosts() or "")
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with make_lab() as made:
+        yield made
+
+
+@pytest.fixture
+def folder(lab: Lab, request: pytest.FixtureRequest) -> Path:
+    path: Path = lab.folder / request.node.name[:60]
+    path.mkdir()
+    for host in lab.hosts:
+        shutil.rmtree(host.batches, ignore_errors=True)
+    return path
+
+
+def write_batch(lab: Lab, folder: Path, *drives: str, options: str = "") -> None:
+    lines = ",\n  ".join(f"{{ {drive} }}" for drive in drives)
+    (folder / "b.toml").write_text(
+        f'suite = "ssd"\ntests = ["lat"]\nprofile = "{SHORT}"\ntkperf = "{lab.tkperf}"\ncompare_reads = false\n'
+        f"drives = [\n  {lines}\n]\n{options}"
+    )
+
+
+def on(host: Host, drive: str, more: str = "") -> str:
+    return f'drive = "{drive}", host = "{host.user}"{more}'
+
+
+def state(folder: Path) -> BatchState:
+    return read_batch(folder / "b.batch")
+
+
+def test_drives_of_two_hosts_have_one_answer_and_their_run_files_here(
+    lab: Lab, folder: Path
+) -> None:
+    lab3, lab4 = lab.hosts
+    write_batch(lab, folder, on(lab3, "sim:sata-ssd", ', slot = "bay 1"'), on(lab4, "sim:nvme-4kn"))
+    done = lab.run("batch", "b", "b.toml", "--progress", "json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    ends = {(one["drive"], one["host"]) for one in events if one.get("stage") == "done"}
+    assert ends == {(1, lab3.user), (2, lab4.user)}
+    assert [drive.stage for drive in state(folder).drives] == [DriveStage.DONE] * 2
+    for host, name in ((lab3, "b-01"), (lab4, "b-02")):
+        path = folder / f"{name}.tkperf"
+        record = read_run(path)
+        assert record.status is RunStatus.COMPLETE
+        mark = find_snapshot(record.info.host)
+        assert mark is not None
+        assert (mark.host, mark.running) == (host.user, False)
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert record.info.host["hostname"] == host.name
+    assert (folder / "b.html").exists()
+    # Its drive is elsewhere.
+    again = lab.run("resume", "b-01.tkperf", "--repeat", "lat", cwd=folder)
+    assert_clear(again, 2, lab3.user, "cannot be resumed here")
+    # Nothing is left, and nothing is begun anew.
+    over = lab.run("resume", "b.batch", "--no-report", cwd=folder)
+    assert over.returncode == 0, over.stderr
+
+
+def test_each_host_that_cannot_take_part_is_named_with_what_to_do(lab: Lab, folder: Path) -> None:
+    lab3, lab4 = lab.hosts
+    set_sudoers(lab3, "")
+    key = lab4.folder / "etc/ssh/host_key"
+    before = key.read_bytes()
+    lab4.kill_all()
+    make_host_key(lab4)
+    lab4.start_sshd()
+    try:
+        write_batch(
+            lab,
+            folder,
+            on(lab3, "sim:sata-ssd"),
+            on(lab4, "sim:sata-ssd"),
+            'drive = "sim:sata-ssd", host = "measure@10.99.0.1"',
+        )
+        done = lab.run("batch", "b", "b.toml", cwd=folder)
+    finally:
+        set_sudoers(lab3, f"measure ALL=(root) NOPASSWD: {lab.tkperf} on-host\n")
+        lab4.kill_all()
+        key.write_bytes(before)
+        lab4.start_sshd()
+    assert_clear(
+        done,
+        4,
+        "3 of 3 hosts",
+        f"measure ALL=(root) NOPASSWD: {lab.tkperf} on-host",
+        f"ssh-keygen -R {lab4.name}",
+        "measure@10.99.0.1: cannot be reached",
+        "No drive was touched",
+    )
+    assert sorted(path.name for path in folder.iterdir()) == ["b.toml"]
+
+
+def test_runs_go_on_whatever_becomes_of_link_sshd_and_batch(lab: Lab, folder: Path) -> None:
+    """One batch with real I/O: a cut link, a killed sshd, the batch killed and resumed, a reboot, and its end by Ctrl-C."""
+    lab3, lab4 = lab.hosts
+    disks = [folder / f"{host.name}.img" for host in lab.hosts]
+    write_batch(
+        lab,
+        folder,
+        *(
+            on(host, str(disk), ', size = "16MiB"')
+            for host, disk in zip(lab.hosts, disks, strict=True)
+        ),
+        options="[options]\nstep_s = 60\n",
+    )
+    log = folder / "log"
+
+    def said(text: str) -> None:
+        def comes() -> bool:
+            assert text in log.read_text() or batch.poll() is None, log.read_text()
+            return text in log.read_text()
+
+        wait_until(comes, lambda: f"{text} in {log.read_text()}")
+
+    batch = lab.start("batch", "b", "b.toml", "--no-report", cwd=folder, log=log)
+    said("b-01 (measure@lab3): running")
+    said("b-02 (measure@lab4): running")
+
+    lab.cut(lab4)
+    lab3.kill_sshd()
+    said("no word from measure@lab3")
+    lab3.start_sshd()
+    said("measure@lab3 is heard of again")
+    said("no word from measure@lab4")
+
+    batch.kill()
+    batch.wait()
+    lab.join(lab4)
+    left = state(folder)
+    assert not left.is_under_way
+    assert [drive.stage for drive in left.drives] == [DriveStage.RUNNING] * 2
+    assert all("as of" in drive.text for drive in left.drives)
+
+    log.write_text("")
+    batch = lab.start("resume", "b.batch", "--no-report", "--progress", "json", cwd=folder, log=log)
+    # An event in a run there.
+    said('"PhaseStarted","drive":2,"name":"b-02","slot":null,"host":"measure@lab4"')
+    lab4.boot()
+    said("measure@lab4 was rebooted meanwhile")
+    os.kill(batch.pid, signal.SIGINT)
+    assert batch.wait(60) == 130, log.read_text()
+
+    assert [drive.stage for drive in state(folder).drives] == [
+        DriveStage.STOPPED,
+        DriveStage.KILLED,
+    ]
+    for name, host in (("b-01", lab3), ("b-02", lab4)):
+        record = read_run(folder / f"{name}.tkperf")
+        mark = find_snapshot(record.info.host)
+        assert mark is not None
+        assert mark.host == host.user
+        assert record.status is RunStatus.INTERRUPTED
+
+
+def test_holds_end_with_the_connection_and_nothing_is_lost(lab: Lab, folder: Path) -> None:
+    """Without consent, or with that for another drive, the host lets its drive go, untouched."""
+    lab3, _ = lab.hosts
+    disk = folder / "a.img"
+    disk.write_bytes(b"\xa5" * (16 * MIB))
+    before = hashlib.sha256(disk.read_bytes()).hexdigest()
+    write_batch(lab, folder, on(lab3, str(disk)))
+    refused = lab.run("batch", "b", "b.toml", cwd=folder)
+    assert_clear(refused, 3, "there is no terminal to ask on")
+    (folder / "yes").write_text(f"{disk}\n")
+    others = lab.run("batch", "b", "b.toml", "--yes-destroy-file", "yes", cwd=folder)
+    assert_clear(others, 3, f"measure@lab3:{disk}")
+    wait_until(lambda: not tkperfs(lab3), lambda: "the holds end")
+    assert hashlib.sha256(disk.read_bytes()).hexdigest() == before
+    assert not (folder / "b.batch").exists()
+    assert not list((lab3.batches / "b").glob("b.batch"))
+
+
+def tkperfs(host: Host) -> list[int]:
+    """Processes of tkperf on a host, and their sudo."""
+    found = []
+    for pid in host.processes:
+        words = Path(f"/proc/{pid}/cmdline")
+        if words.exists() and b"on-host" in words.read_bytes():
+            found.append(pid)
+    return found
