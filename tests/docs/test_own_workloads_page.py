@@ -54,6 +54,6 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
         "Pages and log in turn", "Pages at rising demand", "Backup",
     ]  # fmt: skip
     page = (tmp_path / "rehearsal.html").read_text()
-    assert "OWN WORKLOAD: Database pages, log and backup is what a workload file says" in page
+    assert "OWN WORKLOAD: Database pages, log and backup is a test of a workload file" in page
     assert "pages: RND 8k 90 % + 64k 10 %, R/W 70/30, TC 4 / QD 32" in page
     assert {path.name for path in (tmp_path / "tables").iterdir()} >= {"cells.csv", "slices.csv"}

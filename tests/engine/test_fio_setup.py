@@ -64,7 +64,7 @@ def test_if_none_works_every_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 
 PASSED = Completed(exit_status=0, stdout="cs: reliable_tsc: yes\ncs: Pass!\n", stderr="")
 TESTED_ONCE = ChosenClock(words="the CPU's (TSC), tested before the run", clocksource="cpu")
-NOT_RELIABLE = ChosenClock(words="clock_gettime, as fio finds the CPU's clock not reliable")
+NOT_RELIABLE = ChosenClock(words="clock_gettime, because fio finds the CPU's clock unreliable")
 
 
 @pytest.mark.parametrize(

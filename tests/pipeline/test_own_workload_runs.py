@@ -178,7 +178,7 @@ def test_every_output_has_it_without_its_file(two_runs: Path, tmp_path: Path) ->
     assert (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
     for name in ("x.html", "x.md"):
         text = (tmp_path / name).read_text()
-        assert "OWN WORKLOAD: Every kind of phase is what a workload file says" in text
+        assert "OWN WORKLOAD: Every kind of phase is a test of a workload file" in text
         assert "900 IOPS offered" in text
     (test,) = json.loads((tmp_path / "x.json").read_text())["tests"]
     sections = {section["name"]: section for section in test["sections"]}

@@ -94,9 +94,7 @@ def _exists(path: Path) -> DeviceError:
         return DeviceError(f"{path} is a directory: name a file in it")
     if is_dangling(path):
         return DeviceError(f"{describe_dangling(path)}: remove the link, or name the file itself")
-    return DeviceError(
-        f"{path} exists already: leave --size out to use it, which erases what it holds"
-    )
+    return DeviceError(f"{path} exists already: omit --size to use it, which erases its content")
 
 
 def is_dangling(path: Path) -> bool:

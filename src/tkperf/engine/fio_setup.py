@@ -72,7 +72,7 @@ def choose_clock(root: Path = Path("/")) -> ChosenClock:
     except EngineError:
         return ChosenClock(words="chosen by fio at each start")
     if answer.exit_status != 0 or "reliable_tsc: yes" not in answer.stdout:
-        return ChosenClock(words="clock_gettime, as fio finds the CPU's clock not reliable")
+        return ChosenClock(words="clock_gettime, because fio finds the CPU's clock unreliable")
     if source != "tsc":
         return ChosenClock(
             words=f"the CPU's, tested by fio at each start, as the kernel's is {source}"

@@ -97,9 +97,9 @@ def _of_queue(site: Site, drive: AuditedDrive) -> Iterator[Setting]:
         # A change of the scheduler resets it.
         ("nr_requests", "requests of the queue", None, None, "put back with the scheduler"),
         ("rq_affinity", "completion affinity", "2", None,
-         "each CPU completes what it issued: no single one does it for all"),
+         "each CPU completes its own I/Os, so that no single one completes all"),
         ("wbt_lat_usec", "writeback throttling", "0", None,
-         "no I/O is timed or held back for the sake of others"),
+         "no I/O is timed or delayed for others"),
     ):  # fmt: skip
         if not (queue / name).exists():
             continue

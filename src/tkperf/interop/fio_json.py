@@ -74,9 +74,7 @@ class FioResults:
                 self.remarks.leave_out_file(file, why)
             return
         if taken and documents.cut_off:
-            self.remarks.say(
-                "cut-off", "is cut off or damaged: of its JSON only what is whole is taken", file
-            )
+            self.remarks.say("cut-off", "is cut off or damaged: only intact JSON is used", file)
         elif not taken:
             cut = "its JSON is cut off or damaged" if documents.cut_off else None
             none = "holds no JSON result of fio (--output-format=json or json+)"

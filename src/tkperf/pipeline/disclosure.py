@@ -256,7 +256,7 @@ def build_run_info(
 
 def describe_own(test: Test) -> str:
     """Return the notice of a user's own test, for every page of the result."""
-    return f"OWN WORKLOAD: {test.title} is what a workload file says, not a test of a specification"
+    return f"OWN WORKLOAD: {test.title} is a test of a workload file, not of a specification"
 
 
 def describe_alterations(specification: str, alterations: tuple[str, ...]) -> str:

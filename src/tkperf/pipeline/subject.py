@@ -234,6 +234,6 @@ def warn_of_link(facts: DeviceFacts) -> tuple[RunWarning, ...]:
         return ()
     text = (
         f"the device's link runs at {facts.values['link']}, it could do "
-        f"{facts.values['link_fastest']}: its speed may be limited by that"
+        f"{facts.values['link_fastest']}: this may limit the result"
     )
     return (RunWarning(code="preparation", text=text),)

@@ -48,7 +48,7 @@ from tkperf.runfile.rows import (
 )
 from tkperf.runfile.salvage import Salvage
 
-ENDED_BY_KILL = "tkperf was stopped without being able to end the run"
+ENDED_BY_KILL = "tkperf was killed before it could end the run"
 NOT_BEGUN = "tkperf was stopped before it began; nothing was measured"
 END_UNREAD = "how the run ended cannot be read"
 

@@ -189,7 +189,7 @@ class Statements:
             if impossible:
                 reasons = ", ".join(f"{name}: {reason}" for name, reason in impossible.items())
                 self._warn(
-                    "not-kept", f"facts of the run that no reader takes are not kept: {reasons}"
+                    "not-kept", f"facts of the run that no reader accepts are not kept: {reasons}"
                 )
             if key in impossible:
                 del info[key]

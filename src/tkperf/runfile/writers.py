@@ -271,7 +271,7 @@ def _of_file(path: Path, status: os.stat_result) -> Iterator[str]:
         )
     # An access list for others shows in the group's bits, so no group is an exception.
     if status.st_mode & _OTHERS_WRITE:
-        yield f"others can write to {path}: chmod go-w if none of them has"
+        yield f"others can write to {path}: chmod go-w if none of them has written to it"
 
 
 def others_can_lay(real: Path) -> bool:

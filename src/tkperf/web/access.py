@@ -63,7 +63,9 @@ class Access:
     def _answer(self, scope: Scope) -> Response | None:
         """Return the answer to a request that gets no page; None: it gets one."""
         if scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD"):
-            return _refusal(405, "tkperf serve only shows: GET and HEAD", {"Allow": "GET, HEAD"})
+            return _refusal(
+                405, "tkperf serve is read-only: use GET or HEAD", {"Allow": "GET, HEAD"}
+            )
         headers = Headers(scope=scope)
         host = headers.getlist("host")
         if len(host) != 1 or not self._is_own(host[0]):

@@ -16,7 +16,7 @@ from tkperf.system.host import read_memory
 _CPU = Topic("CPU pressure", "a task that waits for a CPU issues no I/O meanwhile", False)
 _MEMORY = Topic(
     "memory pressure",
-    "a task that waits for memory pauses, in the midst of a step, too",
+    "a task that waits for memory pauses, also during a step",
     False,
 )
 _IO = Topic("I/O pressure", "other I/O keeps drives busy, and CPUs and links with them", False)

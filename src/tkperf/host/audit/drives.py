@@ -168,14 +168,14 @@ def audit_links(site: Site, drive: AuditedDrive) -> Iterator[AuditFinding]:
         yield _LINK.advise(
             link.downgraded,
             f"{link.negotiated}, {able}",
-            otherwise="move the drive to a faster slot or port, or look at the cable and contacts",
+            otherwise="move the drive to a faster slot or port, or check cable and contacts",
         )
     narrower = find_narrower_bridge(drive.disk)
     if narrower is not None:
         yield _UPSTREAM.find(
             AuditLevel.ADVICE,
             f"{narrower.negotiated} at {narrower.source}, less than the drive's own link",
-            otherwise="move the drive to a slot with a faster way to the CPU",
+            otherwise="move the drive to a slot with a faster link to the CPU",
         )
     yield from _power(site, drive)
 

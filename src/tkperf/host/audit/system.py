@@ -50,7 +50,7 @@ _SMARTD = Topic(
 )
 _UDISKSD = Topic(
     "udisksd",
-    "udisksd asks SATA drives for SMART data every 10 minutes: they end what is queued first",
+    "udisksd asks SATA drives for SMART data every 10 minutes: they first complete their queue",
 )
 _GROUPS = Topic(
     "limits of control groups",
@@ -64,7 +64,7 @@ _MEMORY = Topic(
     "limit of memory", "where memory runs out, the kernel ends tkperf or fio, or pauses them"
 )
 _TASKS = Topic("limit of tasks", "fio could not start its threads")
-_IO = Topic("limit of I/O", "what is measured is then the limit, not the drive")
+_IO = Topic("limit of I/O", "the result then shows the limit, not the drive")
 _PROCESS = Topic("limits of the process", "fio could not open files, lock memory or start threads")
 
 

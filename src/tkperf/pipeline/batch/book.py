@@ -45,9 +45,7 @@ _MODE = 0o600
 _BEGINNING = b'\n{"type":"batch"'
 # starttime in proc(5), after pid and name.
 _STARTED = 19
-_WAITED = (
-    "it waited for its turn when the batch ended; nothing was touched, and it is asked about again"
-)
+_WAITED = "it waited for its turn when the batch ended; nothing was touched, and 'tkperf resume' asks again"
 # More than a batch has drives.
 _KEPT_STATUSES = 1024
 
@@ -506,7 +504,7 @@ def _find_stage(
     # Also before it has opened its run file, and after it has closed it.
     if began.pid_started is not None and find_start(began.pid) == began.pid_started:
         return DriveStage.RUNNING, None, ""
-    return DriveStage.KILLED, None, "its process has gone without a word"
+    return DriveStage.KILLED, None, "its process ended without a report"
 
 
 def _is_written(run_path: Path) -> bool:

@@ -211,7 +211,7 @@ def find_again(
         run = msgspec.structs.replace(drive.request, device=device)
         drives.append(msgspec.structs.replace(drive, request=run))
     if faults:
-        raise DeviceError(f"{'; '.join(faults)}; leave a drive out with --without and its name")
+        raise DeviceError(f"{'; '.join(faults)}; skip a drive with --without and its name")
     return msgspec.structs.replace(request, drives=tuple(drives))
 
 
