@@ -29,6 +29,7 @@ from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.procedures.profiles import Profile
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
+from tkperf.runner.events import Observer
 from tkperf.runner.runner import RunParts, execute_run
 
 latency_lists = st.lists(st.integers(min_value=1, max_value=10**9), min_size=1, max_size=60)
@@ -123,6 +124,7 @@ def simulate(
     preset: str = "sata-ssd",
     profile: str | Profile = "quick",
     suite: Mapping[str, procedures.Test] | None = None,
+    observer: Observer = lambda _: None,
 ) -> RunResult:
     """A run on a simulated drive, in ``run.tkperf``; without a suite of what SSDs are tested by default."""
     by_default = (test for test in SSD_TESTS.values() if test.by_default)
@@ -135,7 +137,7 @@ def simulate(
             profile=load_profile(profile) if isinstance(profile, str) else profile,
             engine=engine,
             target=FreeTarget(),
-            observers=(writer,),
+            observers=(writer, observer),
             clock=engine.clock,
         )
     )

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ from playwright.sync_api import Browser, Page, expect
 from tests.builders import run_info, simulate
 from tests.render.visits import DRAWN
 from tkperf.procedures.write_saturation import TEST as WRITE_SATURATION
+from tkperf.runfile.writer import RunFileWriter
+from tkperf.runner.events import Event, StepEnded
 
 SUITE = {WRITE_SATURATION.name: WRITE_SATURATION}
 Scheme = Literal["light", "dark"]
@@ -121,6 +124,10 @@ def test_a_run_is_found_narrowed_opened_and_compared(browser: Browser, whole: st
             "each => new URLSearchParams(new FormData(each.form)).toString()"
         )
         assert address == f"run={3:032x}&run={1:032x}"
+        compare.click()
+        page.wait_for_selector(DRAWN)
+        assert page.locator("h1").inner_text().startswith("run-3 / run-1")
+        page.go_back()
         page.get_by_role("link", name="run-2").click()
         page.wait_for_url(f"**/runs/{2:032x}")
 
@@ -180,17 +187,19 @@ def test_scripts_of_strangers_do_not_run(browser: Browser, whole: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.parametrize("path", ["/?sort=name", f"/runs/{1:032x}", "/runs/none"])
+@pytest.mark.parametrize(
+    "path", ["/?sort=name", f"/runs/{1:032x}", f"/compare?run={1:032x}&run={3:032x}", "/runs/none"]
+)
 def test_axe_finds_nothing(
     browser: Browser, whole: str, scheme: Scheme, width: int, path: str
 ) -> None:
-    """In the list, in a report, on the page of an error."""
+    """In the list, in a report, in a comparison, on the page of an error."""
     context = browser.new_context(
         bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900}
     )
     page = context.new_page()
     page.goto(f"{whole}{path}")
-    if path.endswith(f"{1:032x}"):
+    if "run" in path and "none" not in path:
         page.wait_for_selector(DRAWN)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.evaluate(
@@ -199,3 +208,55 @@ def test_axe_finds_nothing(
     found = Axe().run(page).response["violations"]
     assert [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found] == []
     context.close()
+
+
+@contextmanager
+def under_way(folder: Path) -> Iterator[threading.Semaphore]:
+    """A run that ends a step for each release."""
+    steps = threading.Semaphore(0)
+
+    def wait_for_step(event: Event) -> None:
+        if isinstance(event, StepEnded):
+            steps.acquire()
+
+    info = run_info(name="live", uuid=f"{9:032x}")
+    arguments = {"suite": SUITE, "observer": wait_for_step}
+    run = threading.Thread(target=simulate, args=(folder, info), kwargs=arguments)
+    run.start()
+    try:
+        yield steps
+    finally:
+        steps.release(10_000)
+        run.join()
+
+
+def test_a_run_is_seen_live_to_its_end_and_when_it_is_resumed(
+    browser: Browser, whole: str, library: Path
+) -> None:
+    """Its page becomes the report without a hand, and is live again once a writer holds the file again."""
+    folder = library / "live"
+    folder.mkdir()
+    address = f"{whole}/runs/{9:032x}"
+    with under_way(folder) as steps:
+        steps.release(5)
+        with opened(browser, whole) as page:
+            link = page.get_by_role("link", name="live", exact=True)
+            while not link.count():
+                page.wait_for_timeout(500)
+                page.reload()
+        with opened(browser, address, width=390) as page:
+            place = page.locator("#live .place")
+            expect(place).to_contain_text("Test 1 of 1", timeout=60_000)
+            shown = page.locator("#live").inner_html()
+            steps.release()
+            page.wait_for_function(
+                "before => document.querySelector('#live').innerHTML !== before", arg=shown
+            )
+            page.wait_for_function("document.querySelectorAll('#live polyline').length > 0")
+            steps.release(10_000)
+            page.wait_for_selector(DRAWN, timeout=120_000)
+            assert not page.locator("#live").count()
+            resumed = RunFileWriter(folder / "run.tkperf", appends=True)
+            page.wait_for_selector("#live .place", timeout=60_000)
+            resumed.close()
+            page.wait_for_selector(DRAWN, timeout=120_000)
