@@ -80,7 +80,7 @@ def assert_clear(done: subprocess.CompletedProcess[str], code: int, *says: str) 
         (["ssd", "n", "sim:sata-ssd", "--active-range", "0%"], 2, "not a share"),
         (["ssd", "n", "sim:sata-ssd", "--active-range", "64k"], 2, "too small for 4 jobs"),
         (["ssd", "n", "x", "--size", "some"], 2, "'some' is not a size"),
-        (["ssd", "n", "sim:sata-ssd", "--size", "1GiB"], 2, "omit --size"),
+        (["ssd", "n", "sim:sata-ssd", "--size", "1GiB"], 2, "leave --size out"),
         (["ssd", "n", "sim:sata-ssd", "--engine", "libaio"], 2, "leave --engine out"),
         (["ssd", "n", "sim:sata-ssd", "--purge", "discard"], 2, "leave --purge out"),
         (["ssd", "n", "sim:sata-ssd", "--purge-command", "x"], 2, "leave --purge-command out"),
