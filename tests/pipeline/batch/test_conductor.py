@@ -122,7 +122,7 @@ def vanish(number: int, channel: Channel) -> int:
 def test_the_end_of_a_process_that_notes_none_is_noted_for_it(tmp_path: Path) -> None:
     book = Batch(tmp_path, vanish).conduct()
     assert book.read_state().drives[0].stage is DriveStage.FAILED
-    assert book.read().ended[1].text == "its process ended without a report"
+    assert book.read().ended[1].text == "its process has gone"
     book.close()
 
 
