@@ -189,7 +189,7 @@ def test_holds_end_with_the_connection_and_nothing_is_lost(lab: Lab, folder: Pat
     before = hashlib.sha256(disk.read_bytes()).hexdigest()
     write_batch(lab, folder, on(lab3, str(disk)))
     refused = lab.run("batch", "b", "b.toml", cwd=folder)
-    assert_clear(refused, 3, "there is no terminal to ask on")
+    assert_clear(refused, 3, "no terminal to ask on")
     (folder / "yes").write_text(f"{disk}\n")
     others = lab.run("batch", "b", "b.toml", "--yes-destroy-file", "yes", cwd=folder)
     assert_clear(others, 3, f"measure@lab3:{disk}")

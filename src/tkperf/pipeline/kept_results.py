@@ -69,7 +69,8 @@ def keep_results(state: FileStamp, result: RunResult) -> None:
     """Keep the results of a file in this state; those of a run under way, or of a damaged file, are not kept. Never raises."""
     if result.status is RunStatus.RUNNING or result.left_out:
         return
-    with suppress(OSError, UsageError):
+    # A step that was cut off has its histogram, which msgspec does not write.
+    with suppress(OSError, UsageError, TypeError):
         content = msgspec.msgpack.encode(_Entry(_made_by(), state, result))
         if len(content) <= _MOST_BYTES_OF_ENTRY and (place := _place_of(state)) is not None:
             replace_file(place, [zlib.compress(content, 1)])

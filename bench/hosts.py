@@ -1,0 +1,220 @@
+"""Cost of a batch over hosts: python bench/hosts.py [--part follow|delay|snapshot].
+
+Hosts are network namespaces with a real sshd each; they share this machine's CPUs with the batch. CPU times tell more
+than times. Needs root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.hosts import Lab, make_lab
+from tkperf.runfile.schema import create_tables
+from tkperf.runfile.snapshot import take_snapshot
+
+HOSTS, DRIVES = 10, 100
+MB = 10**6
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--part", choices=("follow", "delay", "snapshot"))
+    parser.add_argument("--seconds", type=float, default=60.0)
+    given = parser.parse_args()
+    parts = {"snapshot": snapshot, "delay": delay, "follow": follow}
+    for name, part in parts.items():
+        if given.part in (None, name):
+            part(given.seconds)
+
+
+def write_batch(lab: Lab, folder: Path, drives: list[str], options: str) -> None:
+    (folder / "b.toml").write_text(
+        f'suite = "ssd"\ntests = ["lat"]\nprofile = "{Path(__file__).parents[1] / "tests/short.toml"}"\n'
+        f'tkperf = "{lab.tkperf}"\ncompare_reads = false\nown_cpus = false\nparallel = "all"\n'
+        f"drives = [\n{''.join(f'  {{ {drive} }},{chr(10)}' for drive in drives)}]\n{options}"
+    )
+
+
+def follow(seconds: float) -> None:
+    """CPU time and memory here while 100 drives of 10 hosts run."""
+    with make_lab([f"lab{number}" for number in range(1, HOSTS + 1)]) as lab:
+        drives = [
+            f'drive = "sim:sata-ssd", host = "{lab.hosts[number % HOSTS].user}"'
+            for number in range(DRIVES)
+        ]
+        write_batch(lab, lab.folder, drives, "")
+        log = lab.folder / "log"
+        batch = lab.start("batch", "b", "b.toml", "--no-report", cwd=lab.folder, log=log)
+        try:
+            wait_for_lines(log, "the one here", "time ", limit_s=600)
+            # Simulated runs stand still, so that what is measured is following, for as long as is wanted.
+            drive_processes = wait_for_drives(lab, DRIVES)
+            for pid in drive_processes:
+                os.kill(pid, 19)
+            time.sleep(20)  # until connections and first news are over
+            before_s, began_s = cpu_of(batch.pid), time.monotonic()
+            peak = 0.0
+            while time.monotonic() < began_s + seconds:
+                peak = max(peak, memory_of(batch.pid))
+                time.sleep(5)
+            used_s, passed_s = cpu_of(batch.pid) - before_s, time.monotonic() - began_s
+            print(
+                f"follow: {DRIVES} drives on {HOSTS} hosts: {used_s / passed_s:.2%} of a CPU with ssh, PSS {peak:.0f} MiB"
+            )
+        finally:
+            batch.kill()
+            batch.wait()
+
+
+def wait_for_drives(lab: Lab, count: int) -> list[int]:
+    """Return the processes that measure drives, by the books there."""
+    until_s = time.monotonic() + 600
+    while time.monotonic() < until_s:
+        found = []
+        for host in lab.hosts:
+            book = host.batches / "b/b.batch"
+            lines = book.read_bytes().splitlines() if book.exists() else []
+            found += [
+                json.loads(line)["pid"] for line in lines if line.startswith(b'{"type":"began"')
+            ]
+        if len(found) >= count:
+            return found
+        time.sleep(0.05)
+    raise TimeoutError("not all drives have begun")
+
+
+def wait_for_lines(log: Path, *any_of: str, limit_s: float) -> None:
+    until_s = time.monotonic() + limit_s
+    while not any(text in log.read_text() for text in any_of):
+        if time.monotonic() > until_s:
+            raise TimeoutError(log.read_text())
+        time.sleep(0.1)
+
+
+def tree_of(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    below = [
+        int(word)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for word in (task / "children").read_text().split()
+    ]
+    return [pid, *below] if children.exists() else [pid]
+
+
+def cpu_of(pid: int) -> float:
+    """CPU time of a process and its ssh, in seconds."""
+    total = 0
+    for one in tree_of(pid):
+        fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / _TICKS
+
+
+def memory_of(pid: int) -> float:
+    """PSS of a process and its ssh, in MiB."""
+    return sum(
+        int(line.split()[1]) / 1024
+        for one in tree_of(pid)
+        for line in Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()
+        if line.startswith("Pss:")
+    )
+
+
+def delay(_seconds: float) -> None:
+    """Time from a commit in a run file there to the event of its step here."""
+    with make_lab(["lab1"]) as lab:
+        (host,) = lab.hosts
+        drive = f'drive = "{lab.folder}/a.img", host = "{host.user}", size = "16MiB"'
+        write_batch(lab, lab.folder, [drive], "[options]\nstep_s = 3\n")
+        batch = subprocess.Popen(
+            lab.call("batch", "b", "b.toml", "--no-report", "--progress", "json", cwd=lab.folder),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        commits: list[float] = []
+        ended = threading.Event()
+
+        def watch() -> None:
+            path, last = host.batches / "b/b-01.tkperf", 0.0
+            while not ended.wait(0.005):
+                if path.exists() and (at_s := path.stat().st_mtime) != last:
+                    last = at_s
+                    commits.append(at_s)
+
+        threading.Thread(target=watch, daemon=True).start()
+        delays = []
+        assert batch.stdout is not None
+        for line in batch.stdout:
+            now_s = time.time()
+            if json.loads(line)["event"] == "StepEnded":
+                delays.append(now_s - max(at_s for at_s in commits if at_s <= now_s))
+        ended.set()
+        batch.wait()
+        print(
+            f"delay: {len(delays)} events: median {statistics.median(delays):.2f} s, longest {max(delays):.2f} s"
+        )
+
+
+_WRITER = """
+import sqlite3, sys, time, fcntl, os
+path, ends = sys.argv[1], time.monotonic() + float(sys.argv[2])
+lock = os.open(path, os.O_RDWR); fcntl.flock(lock, fcntl.LOCK_EX)
+db = sqlite3.connect(path, isolation_level=None, timeout=30)
+db.execute("PRAGMA journal_mode = DELETE"); db.execute("PRAGMA synchronous = EXTRA")
+while time.monotonic() < ends:
+    began = time.perf_counter()
+    db.execute("INSERT INTO note (code, text) VALUES ('x', ?)", ("y" * 2000,))
+    print(time.perf_counter() - began, flush=True)
+    time.sleep(0.5)
+"""
+
+
+def snapshot(seconds: float) -> None:
+    """Commits of a run every half second, with and without snapshots of 100 MB one after the other."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as temporary:
+        path = Path(temporary) / "run.tkperf"
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute("PRAGMA page_size = 4096")
+            create_tables(db)
+            db.execute("INSERT INTO host VALUES (1, '{}')")
+            for _ in range(100):
+                db.execute("INSERT INTO note (code, text) VALUES ('x', ?)", ("z" * MB,))
+        for taken in (False, True, False, True):
+            writer = subprocess.Popen(
+                [sys.executable, "-c", _WRITER, path, str(seconds / 4)],
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            took = []
+            while taken and writer.poll() is None:
+                began_s = time.perf_counter()
+                copy = path.with_name("copy")
+                copy.unlink(missing_ok=True)
+                take_snapshot(path, copy, host="lab1", utc="", ahead_s=0.0)
+                took.append(time.perf_counter() - began_s)
+            commits = sorted(map(float, writer.communicate()[0].split()))
+            made = f", {len(took)} snapshots of {statistics.median(took):.1f} s" if took else ""
+            print(
+                f"snapshot: {len(commits)} commits: median {1000 * statistics.median(commits):.1f} ms, "
+                f"longest {1000 * commits[-1]:.0f} ms{made}"
+            )
+
+
+if __name__ == "__main__":
+    main()
