@@ -126,7 +126,7 @@ def test_every_table_of_the_exports_is_on_the_page(result: RunResult) -> None:
 def test_every_series_is_on_the_page() -> None:
     """By its name, and no other."""
     page = read("exports.md")
-    text = page[page.index("## Series over time") : page.index("In TKperf's XML")]
+    text = page[page.index("## Series over time") : page.index("TKperf's XML counts")]
     named = {each for each in in_backticks(text) if re.fullmatch(r"tkperf_\w+_\w+", each)}
     assert named == {*SECONDS, *READINGS}
 
