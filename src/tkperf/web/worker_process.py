@@ -15,7 +15,7 @@ import sys
 import traceback
 from contextlib import suppress
 
-from tkperf.model.errors import TkperfError, reason_of
+from tkperf.model.errors import ExitCode, TkperfError, reason_of
 from tkperf.system.process import fork_early
 from tkperf.web.workers import DONE, FAILED, SIZE_BYTES, Jobs, Order
 
@@ -48,7 +48,7 @@ def _work(jobs: Jobs, order: Order, to_server: int, result: int) -> None:
         # The server kills it by this descriptor, which leads to no other process, even much later.
         socket.send_fds(answers, [b"p"], [os.pidfd_open(os.getpid())])
         answers.sendall(_do(jobs, order, result, answers))
-    os._exit(0)
+    os._exit(ExitCode.DONE)
 
 
 def _do(jobs: Jobs, order: Order, result: int, answers: socket.socket) -> bytes:
