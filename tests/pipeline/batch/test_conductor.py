@@ -189,7 +189,8 @@ def test_no_drive_begins_while_the_book_s_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits with its consent, and begins when there is room again."""
-    write, refused = Book.write, []
+    write = Book.write
+    refused: list[Line] = []
 
     def write_if_room(book: Book, line: Line) -> None:
         book.keeps_up = not isinstance(line, DriveBegan) or len(refused) == 3
