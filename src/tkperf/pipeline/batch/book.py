@@ -221,21 +221,22 @@ class Book:
         return _read_twice(lambda: _find_states(self.path, self.read()))
 
     def keep_name(self) -> bool:
-        """Write the file anew if its name was removed, as others find the batch by it. Return whether that was so.
+        """Write the file anew if its name was removed, or with ``-kept`` if that is another file's now.
+
+        Return whether that was so; ``path`` is where it is then.
 
         Raises:
-            RunFileError: another file has the name now, or it cannot be written.
+            RunFileError: it cannot be written.
         """
-        try:
-            is_kept = os.path.samestat(self.path.lstat(), os.fstat(self._descriptor))
-        except OSError:
-            anew = Book._create(self.path, self._content())
-            self.close()
-            self._descriptor, self._locked = anew._descriptor, anew._locked
-            return True
-        if not is_kept:
-            raise RunFileError(f"{self.path} is another file now")
-        return False
+        path = self.path
+        with suppress(OSError):
+            if os.path.samestat(path.lstat(), os.fstat(self._descriptor)):
+                return False
+            path = path.with_stem(f"{path.stem}-kept")
+        anew = Book._create(path, self._content())
+        self.close()
+        self.path, self._descriptor, self._locked = path, anew._descriptor, anew._locked
+        return True
 
     def discard(self) -> None:
         """Remove the book of a batch in which nothing has begun."""

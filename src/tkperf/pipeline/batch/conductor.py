@@ -172,16 +172,17 @@ class Conductor:
 
     def _keep_book(self) -> None:
         """Keep the book in its place; what is in it counts, whatever becomes of its name."""
+        before = self._book.path
         try:
             if self._book.keep_name():
                 self._warn(
-                    f"{self._book.path} was removed, and is written anew: nothing of it is lost"
+                    f"{before} was removed or replaced: the batch goes on in {self._book.path}, with all of it"
                 )
             self._is_book_lost = False
         except RunFileError as error:
             if not self._is_book_lost:
                 self._warn(
-                    f"{error}: the drives are measured nevertheless, and no other drive is touched"
+                    f"{before} was removed or replaced: {error}; the drives are measured nevertheless"
                 )
             self._is_book_lost = True
 
