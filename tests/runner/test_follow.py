@@ -36,7 +36,7 @@ from tkperf.runner.events import (
     Warned,
 )
 from tkperf.runner.follow import Follower
-from tkperf.runner.progress import describe_place
+from tkperf.runner.progress import describe_place, find_progress
 
 SHORT = Path(__file__).parents[1] / "short.toml"
 KEPT = (TestStarted, PurgeEnded, StepEnded, Judged, SectionEnded, TestEnded, RunEnded)
@@ -57,6 +57,11 @@ class Watching:
         if not isinstance(event, SampleSeen):
             self.delta = look(self.path, self.delta)
             self.followed += self.follower.take(self.delta)
+        if isinstance(event, StepEnded) and len(self.happened) % 11 == 0:
+            # Within a round no replay is needed to know it; now and then, as this reads the whole log.
+            log = look(self.path).log
+            assert self.delta is not None
+            assert self.follower.progress == find_progress(self.delta.record, log)
 
 
 def of(events: list[Event], *kinds: type) -> list[Event]:

@@ -378,6 +378,8 @@ def _mend_table(
     name: str, table: dict[str, Any], why_not: Callable[[dict[str, Any]], str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return a table without its impossible entries, and the reasons."""
+    if not why_not(table):  # as nearly always
+        return table, {}
     reasons = {key: why_not({key: value}) for key, value in table.items()}
     return (
         {key: value for key, value in table.items() if not reasons[key]},

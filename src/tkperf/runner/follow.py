@@ -51,6 +51,7 @@ class Follower:
         self._log: list[LogEntry] = []
         self._begun = False
         self._status = RunStatus.RUNNING
+        self._state: object = None
         self._resumptions = self._warnings = self._notes = self._readings = 0
         self._tests: set[int] = set()
         self._ended: set[int] = set()
@@ -70,7 +71,7 @@ class Follower:
         for reading in record.telemetry[self._readings :]:
             yield TelemetrySeen(reading=reading)
         self._readings = len(record.telemetry)
-        self.progress = find_progress(record, self._log)
+        self.progress = self._within_phase(delta) or find_progress(record, self._log)
         was, self._status = self._status, record.status
         if record.status is RunStatus.RUNNING:
             yield from self._now(delta)
@@ -78,6 +79,24 @@ class Follower:
             yield RunEnded(
                 status=record.status, because=record.ended_because, ended_utc=record.ended_utc
             )
+
+    def _within_phase(self, delta: Delta) -> Progress | None:
+        """Return the progress if the phase is still that of the look before: a replay of the whole log finds no more."""
+        record, progress = delta.record, self.progress
+        was, self._state = self._state, (
+            record.status,
+            len(record.resumptions),
+            tuple((test.id, test.status) for test in record.tests),
+        )  # fmt: skip
+        if progress is None or progress.phase is None or was != self._state:
+            return None
+        if not delta.log:
+            return progress
+        done = progress.steps_done + len(delta.log)
+        is_within = isinstance(progress.phase, Round) and done < len(progress.phase.steps)
+        if not is_within or not all(isinstance(one.record, StepRecord) for one in delta.log):
+            return None
+        return replace(progress, steps_done=done)
 
     def _beginning(self, record: RunRecord) -> Iterator[Event]:
         if not self._begun:
