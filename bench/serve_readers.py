@@ -109,13 +109,13 @@ def main() -> int:
         def serve() -> None:
             process = subprocess.Popen(
                 [*TKPERF, "serve", str(folder), "--port", "0", "--allow-root"],
-                stderr=subprocess.PIPE, text=True, env=os.environ | {"XDG_CACHE_HOME": str(folder / "cache")},
+                stdout=subprocess.PIPE, text=True, env=os.environ | {"XDG_CACHE_HOME": str(folder / "cache")},
             )  # fmt: skip
             server.append(process)
-            assert process.stderr is not None
+            assert process.stdout is not None
             address = next(
                 found[0]
-                for line in process.stderr
+                for line in process.stdout
                 if (found := re.search(r"http://[^/\s]+/", line))
             )
             while not (found := re.search(r"/runs/[0-9a-f]{32}", urlopen(address).read().decode())):

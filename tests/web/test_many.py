@@ -302,3 +302,14 @@ def test_browsers_share_one_watch(served: Path, site: Site) -> None:
     first, second = asyncio.run(look())
     assert first == second
     assert cast("Workers", site.workers).followed == 1
+
+
+def test_events_end_with_the_server(site: Site) -> None:
+    """Without the word that the run has ended: a browser asks again."""
+
+    async def look() -> list[bytes]:
+        site.ending.set()
+        return [event async for event in LivePages(site)._watch("/runs/1/live", "follow_run", {})]
+
+    assert asyncio.run(look())[0].startswith(b"data: <p>first")
+    assert b"event: ended" not in b"".join(asyncio.run(look()))

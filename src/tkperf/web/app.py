@@ -32,13 +32,18 @@ from tkperf.web.workers import JobError, Workers
 
 
 def build_app(
-    folders: Iterable[Path], *, names: Iterable[str] = (), token: str | None = None
+    folders: Iterable[Path],
+    *,
+    names: Iterable[str] = (),
+    token: str | None = None,
+    ending: asyncio.Event | None = None,
 ) -> ASGIApp:
     """Return the application for the run files below folders.
 
     Args:
         names: host names by which browsers may reach it, besides IP addresses and ``localhost``.
         token: what each request needs; None: nothing.
+        ending: set when the server ends, so that answers that go on end, too.
     """
     workers = Workers()
     served = tuple(folder.resolve() for folder in folders)
@@ -46,7 +51,13 @@ def build_app(
     library = Library(served, index, read_rows_with(workers))
     charts = ChartScript(workers)
     kept = Kept(find_cache_folder("pages"))
-    site = Site(library=library, workers=workers, kept=kept, charts=charts)
+    site = Site(
+        library=library,
+        workers=workers,
+        kept=kept,
+        charts=charts,
+        ending=ending or asyncio.Event(),
+    )
 
     @asynccontextmanager
     async def live(_: Starlette) -> AsyncIterator[None]:

@@ -124,10 +124,13 @@ class _Server(uvicorn.Server):
         return nullcontext()
 
 
-def serve(app: ASGIApp, listening: Listening, *, warn: Callable[[str], None]) -> None:
+def serve(
+    app: ASGIApp, listening: Listening, *, ending: asyncio.Event, warn: Callable[[str], None]
+) -> None:
     """Serve until SIGINT, SIGTERM or SIGHUP.
 
     Args:
+        ending: set then.
         warn: gets a sentence when a run is under way on this host.
     """
     config = uvicorn.Config(
@@ -141,10 +144,14 @@ def serve(app: ASGIApp, listening: Listening, *, warn: Callable[[str], None]) ->
     )
     server = _Server(config)
 
+    def end() -> None:
+        ending.set()
+        server.should_exit = True
+
     async def run() -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, setattr, server, "should_exit", True)
+            loop.add_signal_handler(number, end)
         looking = asyncio.create_task(_watch_runs(warn))
         await server.serve(sockets=[listening.socket])
         looking.cancel()

@@ -17,8 +17,8 @@ from tkperf.web.pages import render_page
 from tkperf.web.site import Site, find_run
 from tkperf.web.workers import JobError
 
-# A browser that has left without a word is noticed at the next line.
-KEEP_ALIVE_S = 15.0
+# A browser that has left without a word is noticed at the next line; the end of the server as soon.
+KEEP_ALIVE_S = 1.0
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -98,6 +98,8 @@ class LivePages:
                 if watched.number > seen:
                     seen = watched.number
                     yield _event(watched.content)
+                elif self._site.ending.is_set():
+                    return
                 elif watched.ended:
                     yield b"event: ended\ndata:\n\n"
                     return

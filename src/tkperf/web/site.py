@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from starlette.exceptions import HTTPException
@@ -41,12 +41,13 @@ class ChartScript:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Parts that every page may use."""
+    """Parts that every page may use; ``ending`` is set when the server ends."""
 
     library: Library
     workers: Workers
     kept: Kept
     charts: ChartScript
+    ending: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def make(
         self,

@@ -58,6 +58,8 @@ def serve(
 
 
 def _serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | None) -> None:
+    import asyncio
+
     from tkperf.render.packages import packages_of
 
     with packages_of("serve", whose="tkperf serve needs"):
@@ -73,5 +75,10 @@ def _serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | 
                 "Whoever has this address can read the runs, and it travels unencrypted. Safer: 'tkperf serve' without "
                 f"--host, and 'ssh -L {port}:localhost:{port}' to this host"
             )
-        app = build_app(folders, names=listening.names, token=listening.token)
-        serve_at(app, listening, warn=lambda text: complain(f"tkperf: warning: {text}"))
+        ending = asyncio.Event()
+        app = build_app(folders, names=listening.names, token=listening.token, ending=ending)
+
+        def warn(text: str) -> None:
+            complain(f"tkperf: warning: {text}")
+
+        serve_at(app, listening, ending=ending, warn=warn)
