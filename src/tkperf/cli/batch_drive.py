@@ -26,7 +26,7 @@ from tkperf.device.identity import DeviceIdentity
 from tkperf.engine.fio_setup import read_bytes_per_s
 from tkperf.model.batch import BatchPlace
 from tkperf.model.errors import DeviceError, ExitCode, RefusedError, TkperfError, reason_of
-from tkperf.pipeline.batch.book import DriveEnded, append_end, now_utc
+from tkperf.pipeline.batch.book import DriveEnded, append_end
 from tkperf.pipeline.batch.protocol import (
     Begun,
     Channel,
@@ -46,6 +46,7 @@ from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
 from tkperf.pipeline.resume import ResumePlan, ResumeRequest, make_resume_plan
 from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.pipeline.subject import Equipment
+from tkperf.system.host import now_utc
 
 # Each reading of a comparison, so that several show how steady they are.
 READING_S = 2

@@ -172,23 +172,23 @@ def _rates(value: Callable[[IoStats], int], scale: float) -> OfRounds:
 
 
 def _means_us(window: Window) -> list[float]:
-    means = (_us(stats.latency_mean_ns) for stats in window.stats)
+    means = (to_us(stats.latency_mean_ns) for stats in window.stats)
     return [mean for mean in means if mean is not None]
 
 
 def _min_us(window: Window) -> float | None:
     complete = all(side.latency_min_ns is not None for side in window.sides)
-    return _us(window.merged.latency_min_ns) if complete else None
+    return to_us(window.merged.latency_min_ns) if complete else None
 
 
 def _max_us(window: Window) -> float | None:
     complete = all(side.latency_max_ns is not None for side in window.sides)
-    return _us(window.merged.latency_max_ns) if complete else None
+    return to_us(window.merged.latency_max_ns) if complete else None
 
 
 def _percentile_us(percent: float) -> Combine:
     def combine(window: Window) -> float | None:
-        return _us(window.merged.percentile_ns(percent)) if window.has_histograms else None
+        return to_us(window.merged.percentile_ns(percent)) if window.has_histograms else None
 
     return combine
 
@@ -227,7 +227,8 @@ def _not_by_rounds(_window: Window) -> None:
     return
 
 
-def _us(value_ns: float | None) -> float | None:
+def to_us(value_ns: float | None) -> float | None:
+    """Return nanoseconds as microseconds."""
     return None if value_ns is None else value_ns / 1000
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from uuid import uuid4
 
 import msgspec
@@ -24,7 +23,7 @@ from tkperf.pipeline.subject import Equipment
 from tkperf.procedures import Test, find_shipped_namesake, fit_to_sector
 from tkperf.procedures.profiles import resolve_active_range
 from tkperf.procedures.profiles.tables import TestTable
-from tkperf.system.host import read_host
+from tkperf.system.host import now_utc, read_host
 
 # TKperf's suite is no specification.
 _NO_SPECIFICATION = ("tkperf-2.2",)
@@ -223,7 +222,7 @@ def build_run_info(
         fio_version=equipment.engine.version,
         ioengine=equipment.ioengine,
         command_line=title.command_line,
-        started_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        started_utc=now_utc(),
         profile_name=fitted.profile.name,
         profile=fitted.profile.as_plain_data(),
         options=request.options,

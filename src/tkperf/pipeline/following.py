@@ -21,6 +21,7 @@ from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writers import Writer, find_running, find_writer, is_being_written
 from tkperf.runner.events import Delta, Event, Outline
 from tkperf.runner.follow import Follower
+from tkperf.system.host import parse_utc
 
 # A new file has no tables yet.
 CREATED_WITHIN_S = 5.0
@@ -77,12 +78,9 @@ def find_clock_s(record: RunRecord, now: datetime | None = None) -> float | None
     origin_s, utc = 0.0, record.info.started_utc
     if record.resumptions:
         origin_s, utc = record.resumptions[-1].resumed_s, record.resumptions[-1].resumed_utc
-    try:
-        began = datetime.fromisoformat(utc or "")
-    except ValueError:
+    began = parse_utc(utc)
+    if began is None:
         return None
-    if began.tzinfo is None:
-        began = began.replace(tzinfo=UTC)
     return origin_s + max(0.0, ((now or datetime.now(UTC)) - began).total_seconds())
 
 

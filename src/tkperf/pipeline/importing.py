@@ -35,6 +35,7 @@ from tkperf.runner.events import (
     TestStarted,
     Warned,
 )
+from tkperf.system.host import now_utc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +240,7 @@ def _day(written_s: float | None) -> str | None:
 
 def _info(run: ImportedRun, source: str) -> RunInfo:
     """Return the facts that the other tool kept; everything else is not known."""
-    imported = datetime.now(UTC).isoformat(timespec="seconds")
+    imported = now_utc()
     return RunInfo(
         name=run.name,
         suite="ssd",

@@ -12,7 +12,7 @@ from tkperf.pipeline.host_check import HostState
 from tkperf.pipeline.subject import Equipment
 from tkperf.runner.progress import describe_under_way
 from tkperf.runner.replay import Resumed
-from tkperf.system.host import read_host
+from tkperf.system.host import now_utc, parse_utc, read_host
 
 if TYPE_CHECKING:
     from tkperf.pipeline.resume import ResumePlan
@@ -34,7 +34,7 @@ def build_resumed(
     # A simulated drive has no unfinished step: without an end the step never began.
     cut_off = None if under_way is None or plan.is_simulated else under_way.under_way
     resumption = Resumption(
-        resumed_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        resumed_utc=now_utc(),
         stopped_s=stopped_s,
         resumed_s=resumed_s,
         status=record.status,
@@ -67,20 +67,13 @@ def _times(plan: ResumePlan, equipment: Equipment) -> tuple[float, float]:
         now_s = equipment.clock()
         return now_s, now_s
     stopped_s = max(_known_moments(plan), default=0.0)
-    started = _moment(plan.info.started_utc)
+    started = parse_utc(plan.info.started_utc)
     if started is None:
         return stopped_s, stopped_s
-    if (ended := _moment(plan.record.ended_utc)) is not None:
+    if (ended := parse_utc(plan.record.ended_utc)) is not None:
         stopped_s = max(stopped_s, (ended - started).total_seconds())
     elapsed_s = (datetime.now(UTC) - started).total_seconds()
     return stopped_s, max(stopped_s, elapsed_s)
-
-
-def _moment(text: str | None) -> datetime | None:
-    try:
-        return None if text is None else datetime.fromisoformat(text)
-    except ValueError:
-        return None
 
 
 def _known_moments(plan: ResumePlan) -> Iterator[float]:
@@ -117,6 +110,6 @@ def _changes(plan: ResumePlan, equipment: Equipment, state: HostState) -> Iterat
         yield f"write cache {info.device.get('write_cache_in_run')} -> {equipment.write_cache}"
     if (clock := info.host.get("fio_clock")) not in (None, equipment.engine.io_clock):
         yield f"clock of fio {clock} -> {equipment.engine.io_clock}"
-    started = _moment(info.started_utc)
+    started = parse_utc(info.started_utc)
     if started is not None and datetime.now(UTC) < started:
         yield "the host's clock was set back: how long the run was interrupted is not known"

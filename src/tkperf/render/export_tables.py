@@ -16,7 +16,7 @@ from tkperf.analysis.host import HOST_FACTS
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.model.disturbance.codes import DisturbanceCode, find_codes
 from tkperf.model.measurement import Sample
-from tkperf.model.quantity import QUANTITIES, Direction
+from tkperf.model.quantity import QUANTITIES, Direction, to_us
 from tkperf.model.record import StepRecord
 from tkperf.model.telemetry.reading import Reading
 from tkperf.render.export_json import U95, UNCERTAINTY, u95_row, uncertainty_rows
@@ -186,8 +186,8 @@ def _sample(sample: Sample) -> Row:
         sample.write.ios / duration_s,
         sample.read.bytes / duration_s / 1e6,
         sample.write.bytes / duration_s / 1e6,
-        _us(both.latency_mean_ns),
-        *(_us(both.percentile_ns(percent)) for percent in SAMPLE_PERCENTILES),
+        to_us(both.latency_mean_ns),
+        *(to_us(both.percentile_ns(percent)) for percent in SAMPLE_PERCENTILES),
     )
 
 
@@ -382,7 +382,3 @@ def _field(value: object) -> object:
     if isinstance(value, bool):
         return int(value)
     return _FORMULA.sub(r"\1'", value) if isinstance(value, str) else value
-
-
-def _us(value_ns: float | None) -> float | None:
-    return None if value_ns is None else value_ns / 1000

@@ -1,4 +1,4 @@
-"""The host: facts for every report (None: not known), its memory and locks, and control groups, version 1 and 2."""
+"""The host: facts for every report (None: not known), its time, memory and locks, and control groups, version 1 and 2."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import platform
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 # A lock that waits for another has an arrow: "1: -> FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF".
@@ -35,6 +36,20 @@ def read_host(*, root: Path = Path("/")) -> dict[str, object]:
         "bios": _text(root / "sys/class/dmi/id/bios_version"),
         "virtual_machine": "hypervisor" in (cpu.get("flags") or "").split() or None,
     }
+
+
+def now_utc() -> str:
+    """Return the time to a second, as run files and books have it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def parse_utc(text: str | None) -> datetime | None:
+    """Return a time that a run file has, by default in UTC; None if it is none."""
+    try:
+        moment = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def read_memory(proc: Path) -> dict[str, int]:

@@ -17,7 +17,6 @@ from tkperf.pipeline.batch.book import (
     DriveEnded,
     Line,
     append_end,
-    now_utc,
     read_log,
 )
 from tkperf.pipeline.batch.conductor import Conductor
@@ -27,6 +26,7 @@ from tkperf.pipeline.batch.neighbours import Neighbours
 from tkperf.pipeline.batch.protocol import Begun, Channel, Ended, Go, Held, Repeatable
 from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
 from tkperf.pipeline.request import RunRequest
+from tkperf.system.host import now_utc
 
 pytestmark = pytest.mark.usefixtures("plain_fork")
 Behave = Callable[[int, Channel], int]

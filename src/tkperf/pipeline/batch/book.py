@@ -14,7 +14,6 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -112,10 +111,6 @@ Line: TypeAlias = (
     BatchBegun | DrivesConfirmed | Noted | DriveBegan | DriveEnded | DriveHeard | HostMet
 )
 _DECODER = msgspec.json.Decoder(Line)
-
-
-def now_utc() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 class Book:

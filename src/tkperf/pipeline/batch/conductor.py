@@ -19,13 +19,13 @@ from tkperf.pipeline.batch.book import (
     Line,
     Noted,
     find_start,
-    now_utc,
 )
 from tkperf.pipeline.batch.crew import Crew, Member
 from tkperf.pipeline.batch.lot import Lot
 from tkperf.pipeline.batch.neighbours import Neighbours
 from tkperf.pipeline.batch.protocol import Go
 from tkperf.pipeline.batch.turns import Turns
+from tkperf.system.host import now_utc
 
 # Effects of neighbours for which --alone-again measures a drive once more.
 _DOUBTFUL = (SharingState.SLOWED, SharingState.OVER_BUDGET)

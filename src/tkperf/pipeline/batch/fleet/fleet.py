@@ -26,7 +26,6 @@ from tkperf.pipeline.batch.book import (
     Line,
     Noted,
     find_elsewhere,
-    now_utc,
 )
 from tkperf.pipeline.batch.crew import KINDS
 from tkperf.pipeline.batch.fleet.messages import Begin, Options
@@ -46,6 +45,7 @@ from tkperf.pipeline.batch.fleet.work import (
 from tkperf.pipeline.batch.protocol import Held
 from tkperf.pipeline.batch.request import BatchRequest
 from tkperf.pipeline.batch.watching import WatchedHosts
+from tkperf.system.host import now_utc
 
 _MOST_NEWS = 2000
 # Differences of clocks that are shown.

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from tkperf.model.batch import DriveStage, HostMet, find_snapshot
 from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import RunFileError, TkperfError, reason_of
-from tkperf.pipeline.batch.book import DriveHeard, again_path, now_utc
+from tkperf.pipeline.batch.book import DriveHeard, again_path
 from tkperf.pipeline.batch.crew import LOOK_LIMIT_S
 from tkperf.pipeline.batch.fleet.messages import (
     HEARTBEAT_S,
@@ -46,6 +46,7 @@ from tkperf.pipeline.batch.fleet.site import HostRefusedError, Link, Site
 from tkperf.pipeline.batch.protocol import Held
 from tkperf.pipeline.run_state import Brief
 from tkperf.runfile.reader import RunFile
+from tkperf.system.host import now_utc
 
 SNAPSHOT_EVERY_S = 1800.0
 # A host may read the drives it holds for a while before it has begun.
