@@ -164,8 +164,10 @@ def test_a_report_draws_its_charts_under_the_servers_policy(browser: Browser, wh
         with page.expect_download() as download:
             page.get_by_role("link", name="Download run file").click()
         assert download.value.suggested_filename == "run-1.tkperf"
-        page.get_by_role("link", name="All runs").click()
-        page.wait_for_url(f"{whole}/")
+        page.get_by_role("link", name="Compare with").click()
+        page.get_by_label("Compare run-2").check()
+        page.get_by_role("button", name="Compare 2 runs").click()
+        page.wait_for_url(f"{whole}/compare?run={1:032x}&run={2:032x}")
 
 
 def test_scripts_of_strangers_do_not_run(browser: Browser, whole: str) -> None:

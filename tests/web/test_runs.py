@@ -22,6 +22,7 @@ from tkperf.pipeline.api import load
 from tkperf.procedures.iops import TEST as IOPS_TEST
 from tkperf.runner.events import SampleSeen, StepStarted
 from tkperf.web.app import build_app
+from tkperf.web.workers import BusyError, FileError, JobError, LateError
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 UUID = "0b9a7a34-7d8f-4a63-8f3c-6a1d9f1f0c11"
@@ -201,6 +202,25 @@ def test_a_file_that_was_exchanged_is_refused(client: TestClient, folder: Path) 
         path.unlink()
         aside.rename(path)
     assert client.get(f"/runs/{RUN_ID}/json").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(JobError, 500), (BusyError, 503), (LateError, 504), (FileError, 422)]
+)
+def test_a_job_that_failed_has_a_page_with_the_reason(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, error: type[JobError], status: int
+) -> None:
+    """As JSON for programs."""
+
+    def fail(*_: object) -> None:
+        raise error(f"it takes longer: {HOSTILE}")
+
+    monkeypatch.setattr("tkperf.web.runs.find_run", fail)
+    answer = client.get(f"/runs/{RUN_ID}")
+    assert answer.status_code == status
+    assert "it takes longer" in answer.text
+    assert "<script>alert" not in answer.text
+    assert client.get(f"/api/runs/{RUN_ID}").json() == {"error": f"it takes longer: {HOSTILE}"}
 
 
 def test_errors_have_the_servers_headers(client: TestClient) -> None:

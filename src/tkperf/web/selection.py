@@ -51,12 +51,14 @@ class Query:
         chosen: values by facet; a run has one of them in each facet that has any.
         sort: a key of ``SORTS``, with ``-`` in descending order.
         page: from 1.
+        compare: id of a run that others are chosen to be compared with; empty: none.
     """
 
     words: str = ""
     chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sort: str = DEFAULT_SORT
     page: int = 1
+    compare: str = ""
 
     @property
     def is_narrow(self) -> bool:
@@ -71,6 +73,8 @@ class Query:
             pairs.append(("sort", query.sort))
         if query.page > 1:
             pairs.append(("page", str(query.page)))
+        if query.compare:
+            pairs.append(("compare", query.compare))
         return f"/?{urlencode(pairs)}" if pairs else "/"
 
     def without(self, key: str, value: str) -> str:
@@ -88,7 +92,7 @@ class Query:
 
 def parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
     """Return the query of an address; what it does not know is left out."""
-    words, sort, page = "", DEFAULT_SORT, 1
+    words, sort, page, compare = "", DEFAULT_SORT, 1, ""
     chosen: dict[str, tuple[str, ...]] = {}
     facets = {facet.key for facet in FACETS}
     for key, value in pairs:
@@ -100,7 +104,9 @@ def parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
             sort = value
         elif key == "page" and value.isdecimal() and len(value) < 7:
             page = max(1, int(value))
-    return Query(words=words, chosen=chosen, sort=sort, page=page)
+        elif key == "compare":
+            compare = value[:64]
+    return Query(words=words, chosen=chosen, sort=sort, page=page, compare=compare)
 
 
 class Choice(NamedTuple):

@@ -34,12 +34,13 @@ find.addEventListener("formdata", ({ formData }) => {
 const compare = document.querySelector("#compare");
 if (compare) {
   const button = compare.querySelector("button"), note = compare.querySelector(".note");
+  const other = compare.querySelector("input"), first = note.textContent;
   const show = () => {
-    const count = document.querySelectorAll("input[name=run]:checked").length;
+    const count = document.querySelectorAll("input[name=run]:checked:enabled").length + (other ? 1 : 0);
     button.textContent = count > 1 ? `Compare ${count} runs` : "Compare";
     button.setAttribute("aria-disabled", count < 2);
     note.hidden = count > 1;
-    note.textContent = count ? "Tick one more" : "Tick two runs or more";
+    note.textContent = count && !other ? "Tick one more" : first;
     compare.classList.toggle("ready", count > 1);
   };
   compare.addEventListener("submit", (event) => {
