@@ -23,8 +23,10 @@ from tkperf.web import library as module
 from tkperf.web.files import KnownFile
 from tkperf.web.index import Index, Unreadable, find_index_path
 from tkperf.web.library import Library, find_files
+from tkperf.web.library_page import render_library
 from tkperf.web.reading import find_run_id, read_run_row
 from tkperf.web.rows import RunRow
+from tkperf.web.selection import Query
 from tkperf.web.workers import BusyError, FileError
 
 ID = "1".zfill(32)
@@ -201,6 +203,19 @@ def test_a_run_that_was_killed_is_read_again(tmp_path: Path) -> None:
     library._read_s.clear()  # a minute later
     asyncio.run(library.look())
     assert asyncio.run(library.read_next())
+
+
+def test_a_slow_folder_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """The page says that it is being looked through; an empty one says that it is empty."""
+    library = start(tmp_path, Reader())
+    asyncio.run(library.wait_for_look(0.0))
+    assert "are being looked through" in page_of(library)
+    asyncio.run(library.look())
+    assert "There is no run file" in page_of(library)
+
+
+def page_of(library: Library) -> str:
+    return bytes(render_library(library.listing, Query()).body).decode()
 
 
 def test_a_name_that_is_no_text_stops_nothing(tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ class Listing:
         unreadable: files that cannot be read, and why.
         waiting: how many files are still to be read for the first time.
         cut_short: there are more files than a library lists.
+        is_begun: the folders have been looked through once.
     """
 
     runs: dict[str, ListedRun] = field(default_factory=dict)
@@ -96,6 +97,7 @@ class Listing:
     unreadable: tuple[tuple[KnownFile, str], ...] = ()
     waiting: int = 0
     cut_short: bool = False
+    is_begun: bool = False
 
 
 class Library:
@@ -132,9 +134,10 @@ class Library:
         batch = self.listing.batches.get(batch_id)
         return None if batch is None else batch.known
 
-    async def wait_for_look(self) -> None:
-        """Wait until the folders have been looked through once, which reads no run file."""
-        await self._looked.wait()
+    async def wait_for_look(self, limit_s: float | None = None) -> None:
+        """Wait until the folders have been looked through once, which reads no run file, or until a limit."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._looked.wait(), limit_s)
 
     async def keep_up(self) -> None:
         """Look through the folders, and have new and changed files read, until cancelled."""
@@ -153,7 +156,7 @@ class Library:
     async def look(self) -> None:
         """Look through the folders once."""
         found = await asyncio.to_thread(find_files, self._folders, self._ending.is_set)
-        if (found.files, found.cut_short) != (self._files, self._cut_short):
+        if not self._looked.is_set() or found.files != self._files:
             self._files, self._cut_short = found.files, found.cut_short
             self._listing = None
         if not found.cut_short:
@@ -276,6 +279,7 @@ def build_listing(files: Sequence[KnownFile], index: Index, *, cut_short: bool) 
         unreadable=tuple(unreadable),
         waiting=waiting,
         cut_short=cut_short,
+        is_begun=True,
     )
 
 

@@ -14,6 +14,8 @@ from tkperf.web.pages import draw_course, render_page
 from tkperf.web.rows import RunRow
 from tkperf.web.selection import SORTS, Query, Selection, parse_query, select
 
+# A page about slow folders says that they are being looked through.
+_LOOK_LIMIT_S = 2.0
 # Of the drawing of a course, in pixels.
 _SPARK = 120, 28
 _COLUMNS = (
@@ -32,7 +34,7 @@ def build_routes(library: Library) -> list[Route]:
     """Return the route of the library."""
 
     async def show(request: Request) -> Response:
-        await library.wait_for_look()
+        await library.wait_for_look(_LOOK_LIMIT_S)
         listing = library.listing
         query = parse_query(request.query_params.multi_items())
         return render_library(listing, query)
