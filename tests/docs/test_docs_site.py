@@ -134,8 +134,8 @@ def command_lines() -> Iterator[tuple[str, str]]:
         for text in code_blocks(page.read_text(encoding="utf-8")):
             ends = r"\s{2,}|\s#|\s[|>]\s?|\s\\\\?$|; "
             line = re.split(ends, text.removeprefix("sudo "))[0].strip()
-            # A synopsis, or a line that goes on, is none that could be typed.
-            if line.startswith("tkperf ") and not re.search(r"\.\.\.|\[|\\$", line):
+            # A synopsis, a line that is continued, or a key of a TOML file is none that could be typed.
+            if line.startswith("tkperf ") and not re.search(r"^tkperf =|\.\.\.|\[|\\$", line):
                 yield page.relative_to(ROOT).as_posix(), line
 
 
