@@ -31,11 +31,11 @@ KERNEL_TROUBLE = re.compile(
 # The emulated AHCI aborts read-ahead (REQ_RAHEAD, 0x80000) that is under way while hdparm asks.
 EMULATED_TROUBLE = re.compile(r"op 0x0:\(READ\) flags 0x80\d{3}")
 PROFILE = Path(__file__).parent / "lab.toml"
-COMMAND_LIMIT_S = 300
+COMMAND_LIMIT_S = 600
 
 
 # No case may take longer, unless it is marked with a limit of its own: a hung device must not hang the lab.
-CASE_LIMIT_S = 300
+CASE_LIMIT_S = 600
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
