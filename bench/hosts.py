@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sqlite3
 import statistics
 import subprocess
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -41,9 +42,14 @@ def main() -> None:
             part(given.seconds)
 
 
-def write_batch(lab: Lab, folder: Path, drives: list[str], options: str) -> None:
+SHORT = f'tests = ["lat"]\nprofile = "{Path(__file__).parents[1] / "tests/short.toml"}"\n'
+
+
+def write_batch(
+    lab: Lab, folder: Path, drives: list[str], options: str = "", measured: str = ""
+) -> None:
     (folder / "b.toml").write_text(
-        f'suite = "ssd"\ntests = ["lat"]\nprofile = "{Path(__file__).parents[1] / "tests/short.toml"}"\n'
+        f'suite = "ssd"\n{measured}'
         f'tkperf = "{lab.tkperf}"\ncompare_reads = false\nown_cpus = false\nparallel = "all"\n'
         f"drives = [\n{''.join(f'  {{ {drive} }},{chr(10)}' for drive in drives)}]\n{options}"
     )
@@ -56,15 +62,13 @@ def follow(seconds: float) -> None:
             f'drive = "sim:sata-ssd", host = "{lab.hosts[number % HOSTS].user}"'
             for number in range(DRIVES)
         ]
-        write_batch(lab, lab.folder, drives, "")
+        write_batch(lab, lab.folder, drives)
         log = lab.folder / "log"
         batch = lab.start("batch", "b", "b.toml", "--no-report", cwd=lab.folder, log=log)
         try:
-            wait_for_lines(log, "the one here", "time ", limit_s=600)
-            # Simulated runs stand still, so that what is measured is following, for as long as is wanted.
-            drive_processes = wait_for_drives(lab, DRIVES)
-            for pid in drive_processes:
-                os.kill(pid, 19)
+            wait_for_lines(log, "time ", limit_s=600)
+            # Simulated runs would be over soon: stopped ones are followed for as long as is wanted.
+            frozen = freeze_drives(lab, DRIVES)
             time.sleep(20)  # until connections and first news are over
             before_s, began_s = cpu_of(batch.pid), time.monotonic()
             peak = 0.0
@@ -73,33 +77,35 @@ def follow(seconds: float) -> None:
                 time.sleep(5)
             used_s, passed_s = cpu_of(batch.pid) - before_s, time.monotonic() - began_s
             print(
-                f"follow: {DRIVES} drives on {HOSTS} hosts: {used_s / passed_s:.2%} of a CPU with ssh, PSS {peak:.0f} MiB"
+                f"follow: {frozen} drives on {HOSTS} hosts: {used_s / passed_s:.2%} of a CPU with ssh, PSS {peak:.0f} MiB"
             )
         finally:
             batch.kill()
             batch.wait()
 
 
-def wait_for_drives(lab: Lab, count: int) -> list[int]:
-    """Return the processes that measure drives, by the books there."""
-    until_s = time.monotonic() + 600
-    while time.monotonic() < until_s:
-        found = []
+def freeze_drives(lab: Lab, count: int) -> int:
+    """Stop each process that measures a drive as soon as a book there has it; return how many still live."""
+    until_s = time.monotonic() + 900
+    frozen: set[int] = set()
+    while time.monotonic() < until_s and len(frozen) < count:
         for host in lab.hosts:
             book = host.batches / "b/b.batch"
-            lines = book.read_bytes().splitlines() if book.exists() else []
-            found += [
-                json.loads(line)["pid"] for line in lines if line.startswith(b'{"type":"began"')
-            ]
-        if len(found) >= count:
-            return found
+            for line in book.read_bytes().splitlines() if book.exists() else []:
+                if (
+                    line.startswith(b'{"type":"began"')
+                    and (pid := json.loads(line)["pid"]) not in frozen
+                ):
+                    frozen.add(pid)
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGSTOP)
         time.sleep(0.05)
-    raise TimeoutError("not all drives have begun")
+    return sum(Path(f"/proc/{pid}").exists() for pid in frozen)
 
 
-def wait_for_lines(log: Path, *any_of: str, limit_s: float) -> None:
+def wait_for_lines(log: Path, text: str, limit_s: float) -> None:
     until_s = time.monotonic() + limit_s
-    while not any(text in log.read_text() for text in any_of):
+    while text not in log.read_text():
         if time.monotonic() > until_s:
             raise TimeoutError(log.read_text())
         time.sleep(0.1)
@@ -139,7 +145,7 @@ def delay(_seconds: float) -> None:
     with make_lab(["lab1"]) as lab:
         (host,) = lab.hosts
         drive = f'drive = "{lab.folder}/a.img", host = "{host.user}", size = "16MiB"'
-        write_batch(lab, lab.folder, [drive], "[options]\nstep_s = 3\n")
+        write_batch(lab, lab.folder, [drive], "[options]\nstep_s = 3\n", SHORT)
         batch = subprocess.Popen(
             lab.call("batch", "b", "b.toml", "--no-report", "--progress", "json", cwd=lab.folder),
             stdin=subprocess.DEVNULL,

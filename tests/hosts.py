@@ -230,6 +230,7 @@ mount --make-rprivate /
 cp -a /etc "$2/etc" && mount --bind "$2/etc" /etc
 mount -t tmpfs -o mode=755 none /run && mkdir -p /run/sshd
 mount -t tmpfs -o mode=755,size=64m none /var/lib
+mount -t tmpfs -o mode=755,size=16m none /opt
 mkdir -p "$1/bin" && mount --bind "$2/bin" "$1/bin"
 mount --bind "$2/boot_id" /proc/sys/kernel/random/boot_id
 hostname "$3"

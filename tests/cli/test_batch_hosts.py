@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import shutil
 import signal
+import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from tests.cli.test_detach import SHORT
 from tests.hosts import Host, Lab, make_host_key, make_lab, set_sudoers, wait_until, why_no_hosts
 from tkperf.model.batch import BatchState, DriveStage, find_snapshot
 from tkperf.model.record import RunStatus
+from tkperf.model.version import __version__
 from tkperf.pipeline.batch.book import read_batch
 from tkperf.runfile.reader import read_run
 
@@ -207,3 +211,48 @@ def tkperfs(host: Host) -> list[int]:
         if words.exists() and b"on-host" in words.read_bytes():
             found.append(pid)
     return found
+
+
+def make_archive(folder: Path, libc: str = "2.17", machine: str | None = None) -> Path:
+    """An archive like that of ``scripts/archive.py``, whose tkperf is this one."""
+    name = f"tkperf-{__version__}-linux-{machine or platform.machine()}"
+    tree = folder / name
+    (tree / "bin").mkdir(parents=True)
+    (tree / "bin/tkperf").write_text(f'#!/bin/sh\nexec {sys.executable} -P -m tkperf "$@"\n')
+    (tree / "bin/tkperf").chmod(0o755)
+    (tree / "README.txt").write_text(f"The machine needs glibc {libc} or newer")
+    archive = folder / f"{name}.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(tree, name)
+    return archive
+
+
+def test_an_archive_is_put_only_where_root_may_run_it(lab: Lab, folder: Path) -> None:
+    lab3, lab4 = lab.hosts
+    every = "measure ALL=(root) NOPASSWD: ALL\n"
+    for host in lab.hosts:
+        set_sudoers(host, every)
+    write_batch(lab, folder, on(lab3, "sim:sata-ssd"), on(lab4, "sim:sata-ssd"))
+    path = folder / "b.toml"
+    path.write_text(path.read_text().replace(str(lab.tkperf), "/opt/bin/tkperf"))
+    try:
+        for libc, machine, says in (
+            ("9.99", None, "it has glibc"),
+            ("2.17", "vax", "the archive is for vax"),
+        ):
+            (made := folder / says).mkdir()
+            archive = make_archive(made, libc, machine)
+            done = lab.run("batch", "b", "b.toml", "--push", archive, cwd=folder)
+            assert_clear(done, 4, says, lab3.user, lab4.user)
+        archive = make_archive(folder)
+        (lab4.root / "opt").chmod(0o777)
+        done = lab.run("batch", "b", "b.toml", "--push", archive, cwd=folder)
+        assert_clear(done, 4, "others than root can write to /opt", lab4.user)
+        assert not (lab4.root / "opt/bin/tkperf").is_symlink()
+        (lab4.root / "opt").chmod(0o755)
+        done = lab.run("batch", "b", "b.toml", "--push", archive, "--no-report", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert (lab3.root / "opt/bin/tkperf").is_symlink()
+    finally:
+        for host in lab.hosts:
+            set_sudoers(host, f"measure ALL=(root) NOPASSWD: {lab.tkperf} on-host\n")

@@ -24,6 +24,7 @@ class BatchOptions(CallOptions):
     """Options of a batch that are not the measurement's, with its consent.
 
     Attributes:
+        push: archive of tkperf that is put on the hosts first.
         yes_destroy_file: file with a line for each drive, which confirms them all beforehand.
         description, feature_matrix: texts for the reports of all drives.
         like: earlier run of the same model, for estimates.
@@ -34,6 +35,7 @@ class BatchOptions(CallOptions):
     suffix: ClassVar[str] = BATCH_SUFFIX
 
     yes_destroy_file: Path | None = None
+    push: Path | None = None
 
     def __post_init__(self) -> None:
         CallOptions.__post_init__(self)

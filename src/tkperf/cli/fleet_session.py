@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
+
+import msgspec
 
 from tkperf.cli.batch_options import BatchOptions
 from tkperf.cli.batch_session import ask_for, choose_new, print_held
 from tkperf.cli.batch_view import LOOK_EVERY_S, complain_aside, print_answer, shown_aside
 from tkperf.cli.session import Departure, depart
 from tkperf.cli.streams import ended_by_signals
-from tkperf.model.errors import Interrupted, UsageError
+from tkperf.model.errors import DeviceError, Interrupted, TkperfError, UsageError
 from tkperf.pipeline.batch.book import BatchLog, Book, read_batch
-from tkperf.pipeline.batch.fleet.fleet import Fleet
+from tkperf.pipeline.batch.fleet.fleet import Fleet, plan_on
+from tkperf.pipeline.batch.fleet.install import push_archive
 from tkperf.pipeline.batch.request import BatchRequest
 
 # Options that the hosts need for their plans and results.
@@ -27,7 +32,31 @@ def run_fleet(request: BatchRequest, options: BatchOptions) -> int:
         TkperfError: nothing has begun; the message names every host with a fault.
     """
     choose_new(request, options)
-    return _conduct(request, options, depart(options))
+    departure = depart(options)
+    if options.push is not None:
+        _push(options.push, request)
+    return _conduct(request, options, departure)
+
+
+def _push(archive: Path, request: BatchRequest) -> None:
+    """Put tkperf on all hosts.
+
+    Raises:
+        InputFileError: the archive is of another version.
+        DeviceError: a host does not take it; the message has all of them.
+    """
+
+    def push(host: str) -> str:
+        try:
+            push_archive(archive, host, request.tkperf)
+        except DeviceError as error:
+            return str(error)
+        return ""
+
+    with ThreadPoolExecutor(max_workers=len(request.hosts)) as pool:
+        faults = list(filter(None, pool.map(push, request.hosts)))
+    if faults:
+        raise DeviceError("; ".join(faults))
 
 
 def resume_fleet(options: BatchOptions, *, without: Sequence[str] = ()) -> int:
@@ -47,6 +76,26 @@ def resume_fleet(options: BatchOptions, *, without: Sequence[str] = ()) -> int:
         book.close()
         raise
     return _conduct(request, options, departure, book, log, without)
+
+
+def plan_fleet(
+    request: BatchRequest, options: BatchOptions, *, no_probe: bool, as_json: bool
+) -> str:
+    """Return the plan of each host, one after the other; of one that makes none, its reason."""
+
+    def ask(host: str) -> str:
+        try:
+            passed_on = {key: getattr(options, key) for key in PASSED_ON}
+            return plan_on(host, request, passed_on, no_probe=no_probe, as_json=as_json)
+        except TkperfError as error:
+            return f"{msgspec.json.encode({'error': str(error)}).decode() if as_json else error}\n"
+
+    with ThreadPoolExecutor(max_workers=len(request.hosts)) as pool:
+        texts = dict(zip(request.hosts, pool.map(ask, request.hosts), strict=True))
+    if as_json:
+        plans = {host: msgspec.json.decode(text) for host, text in texts.items()}
+        return msgspec.json.encode({"schema": "tkperf-fleet-plan/1", "hosts": plans}).decode()
+    return "\n".join(f"{host}\n\n{text}" for host, text in texts.items()).rstrip()
 
 
 def _conduct(

@@ -6,13 +6,14 @@ Consent is given to this process alone. Until then its drives are held no longer
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import pwd
 import re
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import partial
@@ -24,12 +25,14 @@ import msgspec
 from tkperf.analysis.batch import exit_code_of
 from tkperf.cli.batch_options import BatchOptions
 from tkperf.cli.batch_session import resume_batch, run_batch
+from tkperf.cli.commands.plan import print_plan_of_batch
 from tkperf.cli.lines import JsonLines
 from tkperf.cli.progress import time_of
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.model.batch import BatchState, DriveStage, DriveState
 from tkperf.model.choices import BATCH_SUFFIX, RUN_FILE_SUFFIX
 from tkperf.model.errors import EngineError, RefusedError, RunFileError, TkperfError, reason_of
+from tkperf.model.units import drop_controls
 from tkperf.model.version import __version__
 from tkperf.page.batch_consent import describe_groups, describe_neighbours
 from tkperf.page.batch_progress import brief_of
@@ -54,6 +57,8 @@ from tkperf.pipeline.batch.fleet.messages import (
     NoWord,
     Outlined,
     Over,
+    Plan,
+    Planned,
     Refused,
     Seen,
     Snapshot,
@@ -78,6 +83,7 @@ _LOOKS_A_SECOND = 20.0
 # Figures that change every moment are sent so often.
 _BRIEF_EVERY_S = 10.0
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own in it
+_PLAN_PIECE = 20_000
 _INPUT = re.compile(r"input-\d{1,4}\.toml")
 
 
@@ -92,6 +98,8 @@ def serve() -> None:
         match order:
             case Begin():
                 _begin(order, lines)
+            case Plan():
+                _plan(order)
             case Follow():
                 _follow(order, lines)
             case _:
@@ -181,7 +189,26 @@ def _begin(order: Begin, lines: Lines[ToHost]) -> None:
         resume_batch(options, without=order.without, desk=desk)
         return
     _write_inputs(book.parent, order.files)
-    run_batch(_settle(order.request, book.parent), options, desk=desk)
+    settled = _draft(order.request, book.parent).settle(name, DriveFinder(folder=book.parent))
+    run_batch(settled.require_sound(), options, desk=desk)
+
+
+def _plan(order: Plan) -> None:
+    name = order.request.name
+    text = io.StringIO()
+    with tempfile.TemporaryDirectory(prefix="tkperf-plan-") as temporary, redirect_stdout(text):
+        folder = Path(temporary)
+        _write_inputs(folder, order.files)
+        print_plan_of_batch(
+            _draft(order.request, folder).settle(name, DriveFinder(folder=folder)),
+            _options(order.options, name).of_run(name),
+            no_probe=order.no_probe,
+            as_json=order.as_json,
+        )
+    whole = drop_controls(text.getvalue())
+    for start in range(0, len(whole), _PLAN_PIECE):
+        _say(Planned(text=whole[start : start + _PLAN_PIECE]))
+    _say(Over())
 
 
 def _options(given: dict[str, str | float | bool | None], name: str) -> BatchOptions:
@@ -212,8 +239,8 @@ def _write_inputs(folder: Path, files: dict[str, str]) -> None:
         raise RunFileError(f"cannot write to {folder}: {reason_of(error)}") from error
 
 
-def _settle(request: BatchRequest, folder: Path) -> BatchRequest:
-    """Find the drives of a batch here, by the names that the user gave."""
+def _draft(request: BatchRequest, folder: Path) -> BatchDraft:
+    """Return a batch of drives that are here, by the names that the user gave."""
     run = request.drives[0].request
     common = {
         key: getattr(run, key)
@@ -231,10 +258,9 @@ def _settle(request: BatchRequest, folder: Path) -> BatchRequest:
         for one in request.drives
     )
     settings = {key: getattr(request, key) for key in BatchSettings.__struct_fields__}
-    draft = BatchDraft(
+    return BatchDraft(
         common=common, drives=drives, folder=folder, settings=BatchSettings(**settings)
     )
-    return draft.settle(request.name, DriveFinder(folder=folder)).require_sound()
 
 
 class _Caught:

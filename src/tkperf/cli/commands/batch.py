@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 from tkperf.cli.calling import Command, CommandGroup, offer
 from tkperf.cli.commands.suites import hdd, ssd
 from tkperf.cli.kinds import Device, InputFile, offer_files
-from tkperf.cli.options import SuiteCommand, common, on_mail, on_test
+from tkperf.cli.options import SuiteCommand, common, on_mail, on_target, on_test
 from tkperf.model.choices import NO_BATCH_OF_SETS
 
 FILE = "BATCH.toml"
@@ -242,6 +242,8 @@ def _run(name: str, suite: str | None, options: dict[str, Any]) -> None:
 
     draft, batch_options = read_batch(name, suite, options)
     request = draft.settle(name).require_sound()
+    if batch_options.push is not None and not request.hosts:
+        raise click.UsageError("--push is for drives of other hosts, and the batch names none")
     if request.hosts:
         from tkperf.cli.fleet_session import run_fleet
 
@@ -252,7 +254,15 @@ def _run(name: str, suite: str | None, options: dict[str, Any]) -> None:
 batch = make_group(
     _run,
     run="",
-    text="""Measure many drives of this host: one plan, one question, one answer. All drives are erased.
+    own=[
+        on_target(
+            "--push",
+            metavar="ARCHIVE",
+            type=InputFile(".gz"),
+            help="Put this archive of tkperf, made by 'make archive', on the hosts of the batch first.",
+        )
+    ],
+    text="""Measure many drives, of this host or of those that a batch file names: one plan, one question, one answer. All drives are erased.
 
     Each drive has a process and a run file of its own. By default drives run in groups that overload no link. Before you
     confirm, tkperf looks at every drive and holds it; one fault refuses the whole batch, and nothing is touched.

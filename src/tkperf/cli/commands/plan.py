@@ -12,6 +12,8 @@ from tkperf.cli.commands.suites import hdd, raid, ssd
 
 if TYPE_CHECKING:
     from tkperf.analysis.outlook import Rates
+    from tkperf.cli.run_options import RunOptions
+    from tkperf.pipeline.batch.draft import Settled
     from tkperf.pipeline.run_plan import RunPlan
 
 HELP = """Estimate '{run}' with the same options; nothing is run, written or asked.
@@ -87,21 +89,35 @@ for _command, _device in ((ssd, "/dev/sdb"), (hdd, "/dev/sdc"), (raid, "/dev/md0
 
 def _look_at_batch(name: str, suite: str | None, options: dict[str, Any]) -> None:
     from tkperf.cli.batch_options import read_batch
+
+    no_probe, as_json = options.pop("no_probe"), options.pop("as_json")
+    draft, batch_options = read_batch(name, suite, options)
+    settled = draft.settle(name)
+    if settled.request.hosts:
+        from tkperf.cli.fleet_session import plan_fleet
+
+        request = settled.require_sound()
+        click.echo(plan_fleet(request, batch_options, no_probe=no_probe, as_json=as_json))
+        return
+    print_plan_of_batch(settled, batch_options.of_run(name), no_probe=no_probe, as_json=as_json)
+
+
+def print_plan_of_batch(
+    settled: Settled, run_options: RunOptions, *, no_probe: bool, as_json: bool
+) -> None:
+    """Print the plan of a batch on stdout."""
     from tkperf.cli.run_options import given_rates, rating_of
     from tkperf.pipeline.batch.outlook import look_out_batch
     from tkperf.pipeline.outlook import ASSUMED, probe_each_model
     from tkperf.render.export_json import render_batch_plan_json
     from tkperf.render.terminal.plan import print_batch_plan
 
-    no_probe, as_json = options.pop("no_probe"), options.pop("as_json")
-    draft, batch_options = read_batch(name, suite, options)
-    run_options = batch_options.of_run(name)
     probe = probe_each_model()
 
     def find_rates(made: RunPlan) -> Rates:
         return given_rates(run_options, made) or (ASSUMED if no_probe else probe(made.subject))
 
-    outlook = look_out_batch(draft.settle(name), find_rates, rating_of(run_options))
+    outlook = look_out_batch(settled, find_rates, rating_of(run_options))
     if as_json:
         click.echo(render_batch_plan_json(outlook))
     else:

@@ -28,7 +28,15 @@ from tkperf.pipeline.batch.book import (
     find_elsewhere,
 )
 from tkperf.pipeline.batch.crew import KINDS
-from tkperf.pipeline.batch.fleet.messages import Begin, Options
+from tkperf.pipeline.batch.fleet.messages import (
+    Begin,
+    NoWord,
+    Options,
+    Over,
+    Plan,
+    Planned,
+    Refused,
+)
 from tkperf.pipeline.batch.fleet.site import HostRefusedError, Site
 from tkperf.pipeline.batch.fleet.work import (
     Event,
@@ -48,6 +56,9 @@ from tkperf.pipeline.batch.watching import WatchedHosts
 from tkperf.system.host import now_utc
 
 _MOST_NEWS = 2000
+# Each model of a host may be read for ten seconds.
+PLAN_LIMIT_S = 600.0
+_MOST_PIECES = 1000
 # Differences of clocks that are shown.
 _CLOCK_S = 2.0
 
@@ -338,6 +349,31 @@ class Fleet:
             claims_path=request.claims_path,
             notes=tuple(self._notes),
         )
+
+
+def plan_on(
+    host: str, request: BatchRequest, options: Options, *, no_probe: bool, as_json: bool
+) -> str:
+    """Return the text of the plan of a host's drives, made there.
+
+    Raises:
+        TkperfError: the host cannot be reached, or refuses.
+    """
+    numbers = [n for n, one in enumerate(request.drives, 1) if one.host == host]
+    part, files = _commission(request, numbers, resumes=False)
+    order = Plan(request=part, files=files, options=options, no_probe=no_probe, as_json=as_json)
+    pieces: list[str] = []
+    with Site(host=host, tkperf=request.tkperf).connect() as link:
+        link.order(order)
+        while isinstance(piece := link.receive(PLAN_LIMIT_S), Planned):
+            pieces.append(piece.text)
+            if len(pieces) > _MOST_PIECES:
+                raise NoWord(f"{host}: its plan does not end")
+        if isinstance(piece, Refused):
+            raise HostRefusedError(host, piece)
+        if not isinstance(piece, Over):
+            raise NoWord(f"{host}: no plan came")
+    return "".join(pieces)
 
 
 def _commission(

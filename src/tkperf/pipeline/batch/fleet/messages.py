@@ -77,9 +77,9 @@ class Outlined(_FromHost, frozen=True, kw_only=True):
 
 
 class Planned(_FromHost, frozen=True, kw_only=True):
-    """The plan of a host's drives, as ``tkperf plan batch --json`` has it."""
+    """A part of the text of the plan of a host's drives."""
 
-    document: msgspec.Raw
+    text: Annotated[str, msgspec.Meta(max_length=20_000)]
 
 
 class UnderWay(_FromHost, frozen=True, kw_only=True):
@@ -163,6 +163,8 @@ class Plan(_ToHost, frozen=True, kw_only=True):
     request: BatchRequest
     files: dict[str, str]
     options: Options
+    no_probe: bool
+    as_json: bool
 
 
 class StillHere(_ToHost, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ HOSTS_FOLDER = Path("/var/lib/tkperf")
 """Folder of batches on each host, one for each batch."""
 CONNECT_LIMIT_S = 60.0
 # No forwarding: a host under test gets nothing of the user's. A connection that is cut ends after 15 s.
-_SSH = (
+SSH = (
     "ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3",
     "-o", "ClearAllForwardings=yes", "-o", "ForwardAgent=no", "-o", "ForwardX11=no",
 )  # fmt: skip
@@ -49,7 +49,7 @@ class Site:
 
     @property
     def argv(self) -> list[str]:
-        return [*_SSH, "--", self.host, "sudo", "-n", "--", self.tkperf, COMMAND]
+        return [*SSH, "--", self.host, "sudo", "-n", "--", self.tkperf, COMMAND]
 
     def connect(self) -> Link:
         """Start tkperf there, and wait for its first line.
