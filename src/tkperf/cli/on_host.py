@@ -24,8 +24,8 @@ import msgspec
 
 from tkperf.analysis.batch import exit_code_of
 from tkperf.cli.batch_options import BatchOptions
+from tkperf.cli.batch_plan import print_plan_of_batch
 from tkperf.cli.batch_session import resume_batch, run_batch
-from tkperf.cli.commands.plan import print_plan_of_batch
 from tkperf.cli.lines import JsonLines
 from tkperf.cli.progress import time_of
 from tkperf.engine.fio_setup import find_fio_version

@@ -11,10 +11,7 @@ from tkperf.cli.commands.batch import make_group
 from tkperf.cli.commands.suites import hdd, raid, ssd
 
 if TYPE_CHECKING:
-    from tkperf.analysis.outlook import Rates
-    from tkperf.cli.run_options import RunOptions
-    from tkperf.pipeline.batch.draft import Settled
-    from tkperf.pipeline.run_plan import RunPlan
+    pass
 
 HELP = """Estimate '{run}' with the same options; nothing is run, written or asked.
 
@@ -99,29 +96,9 @@ def _look_at_batch(name: str, suite: str | None, options: dict[str, Any]) -> Non
         request = settled.require_sound()
         click.echo(plan_fleet(request, batch_options, no_probe=no_probe, as_json=as_json))
         return
+    from tkperf.cli.batch_plan import print_plan_of_batch
+
     print_plan_of_batch(settled, batch_options.of_run(name), no_probe=no_probe, as_json=as_json)
-
-
-def print_plan_of_batch(
-    settled: Settled, run_options: RunOptions, *, no_probe: bool, as_json: bool
-) -> None:
-    """Print the plan of a batch on stdout."""
-    from tkperf.cli.run_options import given_rates, rating_of
-    from tkperf.pipeline.batch.outlook import look_out_batch
-    from tkperf.pipeline.outlook import ASSUMED, probe_each_model
-    from tkperf.render.export_json import render_batch_plan_json
-    from tkperf.render.terminal.plan import print_batch_plan
-
-    probe = probe_each_model()
-
-    def find_rates(made: RunPlan) -> Rates:
-        return given_rates(run_options, made) or (ASSUMED if no_probe else probe(made.subject))
-
-    outlook = look_out_batch(settled, find_rates, rating_of(run_options))
-    if as_json:
-        click.echo(render_batch_plan_json(outlook))
-    else:
-        print_batch_plan(outlook)
 
 
 plan.add_command(
