@@ -30,11 +30,3 @@ def rows_of(chart: ChartView | Chart) -> list[dict[str, Any]]:
         for curve in drawn.curves
         for point in curve.points
     ]  # fmt: skip
-
-
-def switches_of(view: ChartView) -> tuple[tuple[str, ...], ...]:
-    """The names that each switch offers, in their order; a single name is no switch."""
-    if not view.others:
-        return ()
-    names = zip(*(each.choice for each in view.views), strict=True)
-    return tuple(tuple(dict.fromkeys(of_switch)) for of_switch in names)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import run_info, simulate, view_of
-from tests.charts import curves_of, rows_of, switches_of
+from tests.charts import curves_of, rows_of
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
 from tkperf.analysis.timeline.findings import Recorded, Timeline
@@ -134,7 +134,7 @@ def test_a_run_of_four_tests_has_half_as_many_charts(view: ReportView) -> None:
     questions = {(test, chart.question) for test, chart in shown(view)}
     assert len(questions) == len({(test, chart.key) for test, chart in shown(view)})
     (stream,) = [chart for chart in charts if chart.key == "writesat0time"]
-    assert switches_of(stream) == (
+    assert stream.switches == (
         ("time", "every second", "total written", "drive fills"), ("linear", "logarithmic"),
     )  # fmt: skip
 
@@ -274,7 +274,7 @@ def test_charts_of_one_question_are_views_of_the_first() -> None:
     joined, under, own = join_charts(charts, "x0")
     assert (joined.key, under.key, own.key) == ("x0a", "x0under", "x0own")
     assert [each.key for each in joined.views] == ["x0a", "x0a2", "x0b", "x0b2"]
-    assert switches_of(joined) == (("time", "written"), ("reads", "writes"))
+    assert joined.switches == (("time", "written"), ("reads", "writes"))
     assert [each.key for each in joined.on_paper] == ["x0b", "x0b2"]
     assert [each.key for each in own.on_paper] == ["x0own"]
 
@@ -283,7 +283,7 @@ def test_views_whose_names_are_the_same_are_numbered() -> None:
     """As those of a plan that somebody wrote in Python may be."""
     (figure,) = asking("Why?", drawn(FigureKind.OVER_TIME))
     (joined,) = join_charts(name_views(figure, [chart("a"), chart("b")]), "")
-    assert switches_of(joined) == (("1: Title of a", "2: Title of b"),)
+    assert joined.switches == (("1: Title of a", "2: Title of b"),)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.builders import run_info, simulate, view_of
-from tests.charts import curves_of, switches_of
+from tests.charts import curves_of
 from tests.procedures.test_procedures import drive, measured
 from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import SectionResult
@@ -314,7 +314,7 @@ def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short:
     assert ideal == [(0.0, 0.0), (levels[-1], levels[-1])]
     assert [x for x, _ in curve] == levels
     assert [rule.x for rule in chart.rules] == [no_backlog.value, saturated.value]
-    assert [switches_of(chart) for chart in charts] == [
+    assert [chart.switches for chart in charts] == [
         (("IOPS", "backlog", "time behind"),), (("mean", "99.9 %", "maximum"),),
     ]  # fmt: skip
     assert [len(chart.on_paper) for chart in charts] == [1, 3]
@@ -344,7 +344,7 @@ def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profi
     assert histograms == [
         f"Response time histogram: {of} of RND 4k R/W 50/50 TC1/QD1" for of in ("reads", "writes")
     ]
-    assert switches_of(section.charts[0]) == (("histogram", "exceedance"), ("reads", "writes"))
+    assert section.charts[0].switches == (("histogram", "exceedance"), ("reads", "writes"))
     assert set(curves_of(section.charts[1]).names) == {"mean of reads", "mean of writes"}
 
 

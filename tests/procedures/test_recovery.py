@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.builders import FreeTarget, run_info, view_of
-from tests.charts import rows_of, switches_of
+from tests.charts import rows_of
 from tests.procedures.test_procedures import drive, run, steadily
 from tkperf.analysis.details import loads_by_test
 from tkperf.analysis.run_results import analyse
@@ -247,7 +247,7 @@ def test_a_change_of_load_is_drawn_second_by_second(cross: Path) -> None:
     assert list(charts) == [
         "xsrtimeline", "xsrtimeline2", "xsrchange", "xsrchange2", "xsrchange3", "xsrchange4",
     ]  # fmt: skip
-    assert switches_of(shown[1]) == (
+    assert shown[1].switches == (
         ("throughput", "latency"), ("AG1 SEQ 1024k to AG2 RND 8k", "AG2 RND 8k to AG3 SEQ 1024k")
     )  # fmt: skip
     for row in rows_of(charts["xsrchange2"]):
@@ -282,7 +282,7 @@ def test_all_wait_states_are_on_one_figure(idle: Path) -> None:
     view = view_of(idle)
     shown, course = view.tests[0].charts, view.tests[0].course.charts
     assert [chart.key for chart in shown] == ["hiroverlaid"]
-    assert switches_of(shown[0]) == (("all wait states", "Wait state 1 s", "Wait state 2 s"),)
+    assert shown[0].switches == (("all wait states", "Wait state 1 s", "Wait state 2 s"),)
     charts = {each.key: each for chart in (*shown, *course) for each in chart.on_paper}
     assert list(charts) == ["hiroverlaid", "hirtimeline", "hirtimeline2", "hirtimeline3"]
     rows = rows_of(charts["hiroverlaid"])

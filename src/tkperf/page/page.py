@@ -180,6 +180,14 @@ class ChartView:
         others = (replace(one, others=()) for one in self.views if one.key != view.key)
         return replace(view, others=tuple(others), below=self.below)
 
+    @property
+    def switches(self) -> tuple[tuple[str, ...], ...]:
+        """Return the names that each switch offers, in their order; a single name is no switch."""
+        if not self.others:
+            return ()
+        names = zip(*(view.choice for view in self.views), strict=True)
+        return tuple(tuple(dict.fromkeys(of_switch)) for of_switch in names)
+
 
 Views = Iterator[TableView | ChartView]
 
