@@ -125,7 +125,7 @@ def test_a_run_is_found_narrowed_opened_and_compared(browser: Browser, whole: st
         )
         assert address == f"run={3:032x}&run={1:032x}"
         compare.click()
-        page.wait_for_selector(DRAWN)
+        page.wait_for_selector(DRAWN, timeout=120_000)
         assert page.locator("h1").inner_text().startswith("run-3 / run-1")
         page.go_back()
         page.get_by_role("link", name="run-2").click()
@@ -156,7 +156,7 @@ def test_the_list_works_without_scripts(browser: Browser, whole: str) -> None:
 def test_a_report_draws_its_charts_under_the_servers_policy(browser: Browser, whole: str) -> None:
     """Without eval or a script of its own; a chart can be saved, a figure opens, and the list is one click away."""
     with opened(browser, f"{whole}/runs/{1:032x}") as page:
-        page.wait_for_selector(DRAWN)
+        page.wait_for_selector(DRAWN, timeout=120_000)
         assert page.locator("svg.marks").count() > 0
         page.locator("button[data-cell]").first.click()
         page.wait_for_selector("dialog[open] svg.marks")
@@ -173,8 +173,7 @@ def test_a_report_draws_its_charts_under_the_servers_policy(browser: Browser, wh
 def test_scripts_of_strangers_do_not_run(browser: Browser, whole: str) -> None:
     """Neither an element of a page nor eval: the policy stops what escaping might let through."""
     page = browser.new_page()
-    page.goto(f"{whole}/runs/{1:032x}")
-    page.wait_for_selector(DRAWN)
+    page.goto(whole)
     page.evaluate("""() => {
         const script = document.createElement("script");
         script.textContent = "window.ran = 'script'";
@@ -202,7 +201,7 @@ def test_axe_finds_nothing(
     page = context.new_page()
     page.goto(f"{whole}{path}")
     if "run" in path and "none" not in path:
-        page.wait_for_selector(DRAWN)
+        page.wait_for_selector(DRAWN, timeout=120_000)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.evaluate(
         "document.querySelectorAll('.facet:first-of-type, .unreadable').forEach(each => each.open = true)"
