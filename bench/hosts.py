@@ -86,7 +86,7 @@ def follow(seconds: float) -> None:
 
 def freeze_drives(lab: Lab, count: int) -> int:
     """Stop each process that measures a drive as soon as a book there has it; return how many still live."""
-    until_s = time.monotonic() + 900
+    until_s = time.monotonic() + 600
     frozen: set[int] = set()
     while time.monotonic() < until_s and len(frozen) < count:
         for host in lab.hosts:

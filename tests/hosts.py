@@ -229,7 +229,7 @@ _PREPARE = """set -e
 mount --make-rprivate /
 cp -a /etc "$2/etc" && mount --bind "$2/etc" /etc
 mount -t tmpfs -o mode=755 none /run && mkdir -p /run/sshd
-mount -t tmpfs -o mode=755,size=64m none /var/lib
+mount -t tmpfs -o mode=755,size=2g none /var/lib
 mount -t tmpfs -o mode=755,size=16m none /opt
 mkdir -p "$1/bin" && mount --bind "$2/bin" "$1/bin"
 mount --bind "$2/boot_id" /proc/sys/kernel/random/boot_id
@@ -275,6 +275,7 @@ def _admit(host: Host, folder: Path, key: str) -> None:
     """Let the user in by a key, and let this user run tkperf's one command as root."""
     etc, home = host.folder / "etc", host.folder / "home"
     home.mkdir()
+    os.chown(home, _UID, _UID)
     with (etc / "passwd").open("a") as file:
         file.write(f"{USER}:x:{_UID}:{_UID}::{home}:/bin/sh\n")
     with (etc / "shadow").open("a") as file:

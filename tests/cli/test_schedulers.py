@@ -1,0 +1,69 @@
+"""The examples for schedulers, run for real, on demand: TKPERF_SCHEDULERS=1, with ansible-core on the PATH, and Slurm's daemons."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_detach import SHORT
+from tests.hosts import Lab, find, make_lab, set_sudoers, why_no_hosts
+from tkperf.model.record import RunStatus
+from tkperf.runfile.reader import read_run
+
+EXAMPLES = Path(__file__).parents[2] / "docs/examples"
+TKPERF = Path(sys.executable).with_name("tkperf")
+
+pytestmark = [
+    pytest.mark.skipif(
+        "TKPERF_SCHEDULERS" not in os.environ, reason="TKPERF_SCHEDULERS is not set"
+    ),
+    pytest.mark.skipif(why_no_hosts() is not None, reason=why_no_hosts() or ""),
+]
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with make_lab() as made:
+        for host in made.hosts:
+            set_sudoers(host, "measure ALL=(root) NOPASSWD: ALL\n")
+        yield made
+
+
+@pytest.mark.skipif(find("ansible-playbook") is None, reason="there is no ansible-playbook")
+def test_the_playbook_measures_fetches_and_compares(lab: Lab, tmp_path: Path) -> None:
+    """Called again it changes nothing: all runs are there."""
+    drives = "\n".join(
+        f"{host.name} ansible_user=measure ansible_python_interpreter=/usr/bin/python3 "
+        f"""tkperf_drives='[{{"name": "{host.name}-1", "device": "sim:sata-ssd"}}]'"""
+        for host in lab.hosts
+    )
+    (tmp_path / "inventory.ini").write_text(f"[drives]\n{drives}\n")
+    shutil.copy(EXAMPLES / "ansible/measure.yml", tmp_path)
+    values = {
+        "tkperf": str(lab.tkperf),
+        "tkperf_here": str(TKPERF),
+        "options": ["-ssdt", "lat", "--profile", str(SHORT)],
+        "poll_s": 1,
+        "fetch_to": str(tmp_path / "results"),
+    }
+    call = lab.here.enter(
+        find("ansible-playbook") or "", "-i", tmp_path / "inventory.ini", tmp_path / "measure.yml", "-e", json.dumps(values)
+    )  # fmt: skip
+    surroundings = {**os.environ, "ANSIBLE_HOME": str(tmp_path / "ansible"), "LC_ALL": "C.UTF-8"}
+    for _ in range(2):
+        done = subprocess.run(
+            call, capture_output=True, text=True, env=surroundings, check=False, timeout=600
+        )
+        assert done.returncode == 0, done.stdout[-3000:]
+    for host in lab.hosts:
+        record = read_run(tmp_path / "results" / f"{host.name}-1.tkperf")
+        assert record.status is RunStatus.COMPLETE
+        assert record.info.host["hostname"] == host.name
+    assert (tmp_path / "results/comparison.html").exists()
