@@ -30,12 +30,12 @@ Seen = TypeVar("Seen")
 
 
 def look(path: Path, since: Delta | None = None) -> Delta:
-    """Return the new rows of a run file. The file is open only for this read, as its writer waits meanwhile.
+    """Return the new rows of a run file. Its writer waits only while its bytes are copied.
 
     Raises:
         RunFileError: see RunFile.
     """
-    with RunFile(path, briefly=since is None) as run_file:
+    with RunFile(path, briefly=True) as run_file:
         return run_file.delta(since)
 
 
