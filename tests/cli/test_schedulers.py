@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_detach import SHORT
-from tests.hosts import Lab, find, make_lab, set_sudoers, why_no_hosts
+from tests.hosts import Lab, find, make_lab, set_sudoers, wait_until, why_no_hosts
 from tkperf.model.record import RunStatus
 from tkperf.runfile.reader import read_run
 
@@ -67,3 +67,67 @@ def test_the_playbook_measures_fetches_and_compares(lab: Lab, tmp_path: Path) ->
         assert record.status is RunStatus.COMPLETE
         assert record.info.host["hostname"] == host.name
     assert (tmp_path / "results/comparison.html").exists()
+
+
+_SLURM_CONF = """ClusterName=lab
+SlurmctldHost={host}
+SlurmUser=root
+AuthType=auth/none
+CredType=cred/none
+StateSaveLocation=/var/lib/slurm-state
+SlurmdSpoolDir=/var/lib/slurmd
+SlurmctldPidFile=/run/slurmctld.pid
+SlurmdPidFile=/run/slurmd.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+ReturnToService=2
+GresTypes=drive
+NodeName={host} NodeAddr=127.0.0.1 CPUs=2 Gres=drive:2 State=UNKNOWN
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+@pytest.mark.skipif(
+    not all(map(find, ("slurmctld", "slurmd", "sbatch"))), reason="there is no Slurm"
+)
+def test_the_job_array_measures_a_drive_a_task(lab: Lab, tmp_path: Path) -> None:
+    host = lab.hosts[0]
+    slurm = host.folder / "etc/slurm"
+    slurm.mkdir(exist_ok=True)
+    (slurm / "slurm.conf").write_text(_SLURM_CONF.format(host=host.name))
+    (slurm / "gres.conf").write_text(f"NodeName={host.name} Name=drive Count=2\n")
+    with (host.folder / "etc/hosts").open("a") as file:
+        file.write(f"127.0.0.1 {host.name}\n")
+    host.run("mkdir", "-p", "/var/lib/slurm-state", "/var/lib/slurmd")
+    logs = [tmp_path / f"{name}.log" for name in ("slurmctld", "slurmd")]
+    daemons = [
+        subprocess.Popen(
+            host.enter(find(log.stem) or "", "-D", "-L", log), stderr=subprocess.DEVNULL
+        )
+        for log in logs
+    ]
+    try:
+        (tmp_path / "drives.txt").write_text(
+            "".join(f"rack7-{n} sim:sata-ssd - -ssdt lat --profile {SHORT}\n" for n in (0, 1))
+        )
+        shutil.copy(EXAMPLES / "slurm/measure.sbatch", tmp_path)
+        wait_until(
+            lambda: "idle" in host.run("sinfo", "-h", "-o", "%T"),
+            lambda: " ".join(log.read_text()[-500:] for log in logs if log.exists()),
+            within_s=60,
+        )
+        host.run(
+            "env", f"--chdir={tmp_path}", f"TKPERF={TKPERF}", f"TKPERF_FOLDER={tmp_path}",
+            "sbatch", "--array=0-1", "measure.sbatch", "drives.txt",
+        )  # fmt: skip
+        wait_until(lambda: not host.run("squeue", "-h").strip(), lambda: host.run("squeue", "-l"))
+        said = [path.read_text() for path in tmp_path.glob("tkperf-*.log")]
+        for number in (0, 1):
+            path = tmp_path / f"rack7-{number}.tkperf"
+            assert path.exists(), said
+            assert read_run(path).status is RunStatus.COMPLETE
+    finally:
+        for daemon in daemons:
+            daemon.terminate()
+            daemon.wait()
