@@ -54,11 +54,10 @@ def measured(number: int, value: float, *, model: str = "MODEL") -> BatchDriveRe
 def answer_of(*drives: BatchDriveResult) -> BatchAnswer:
     """The answer of a batch without claims."""
     names = {one.number: one.state.shown.label for one in drives}
-    compared, of, why = compare_drives(drives, names)
+    groups, why = compare_drives(drives, names)
     return BatchAnswer(
         state=batch(*(one.state for one in drives)),
         drives=drives,
-        compared=compared,
-        compared_drives=of,
+        groups=groups,
         not_compared=why,
     )

@@ -60,19 +60,21 @@ def test_the_remaining_time_is_not_known_without_that_of_each_drive() -> None:
     assert find_batch_remaining_s([], 0, []) == (0.0, 0.0)
 
 
-def test_drives_of_the_most_frequent_model_are_compared() -> None:
-    odd = measured(9, 10.0, model="another")
-    drives = [*(measured(number, 100.0 + number) for number in range(1, 7)), odd]
+def test_drives_are_compared_with_those_of_their_model() -> None:
+    others = [measured(number, 10.0, model="another") for number in (7, 8, 9)]
+    odd = measured(10, 10.0, model="a third")
+    drives = [*others, *(measured(number, 100.0 + number) for number in range(1, 7)), odd]
     names = {one.number: one.state.shown.label for one in drives}
-    compared, of, why = compare_drives(drives, names)
-    assert compared is not None
+    groups, why = compare_drives(drives, names)
     assert not why
-    assert [one.number for one in of] == [1, 2, 3, 4, 5, 6]
-    assert compared.names[0] == "slot 1 (S1)"
+    assert [[one.number for one in group.drives] for group in groups] == [
+        [1, 2, 3, 4, 5, 6], [7, 8, 9],
+    ]  # fmt: skip
+    assert groups[0].compared.names[0] == "slot 1 (S1)"
 
 
 def test_fewer_than_three_drives_are_not_compared() -> None:
     drives = [measured(1, 1.0), measured(2, 1.0), BatchDriveResult(state=drive(3))]
-    compared, of, why = compare_drives(drives, {1: "a", 2: "b", 3: "c"})
-    assert (compared, of) == (None, ())
+    groups, why = compare_drives(drives, {1: "a", 2: "b", 3: "c"})
+    assert groups == ()
     assert "fewer than 3 drives" in why

@@ -171,6 +171,30 @@ def test_the_tables_for_programs_have_every_drive() -> None:
     assert {row[0] for row in figures.rows} == {1, 2, 3, 4, 5, 6}
 
 
+def test_each_model_has_its_own_distribution_and_outliers() -> None:
+    values = (10.0, 10.1, 9.9, 10.05, 20.0)
+    others = [measured(n, value, model="another") for n, value in enumerate(values, start=11)]
+    answer = answer_of(*six(), *others)
+    page = build_batch_page(answer)
+    reasons = " ".join(page.verdict.reasons)
+    assert "slot 6 (S6) is unlike the others: 4 KiB random read IOPS 20 % lower" in reasons
+    assert "slot 15 (S15) is unlike the others: 4 KiB random read IOPS 99 % higher" in reasons
+    tables = [
+        test.tables[0].title for test in page.tests if test.title.startswith("Headline figures: ")
+    ]
+    assert tables == [
+        "Distribution over 6 drives: MODEL, 1.0 GB", "Distribution over 5 drives: another, 1.0 GB",
+    ]  # fmt: skip
+    charts = [chart.key for test in page.tests for chart in test.charts]
+    assert len(charts) == len(set(charts))
+    _, figures = build_batch_tables(answer)
+    assert {row[0] for row in figures.rows} == {1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15}
+    assert {one["model"] for one in json.loads(render_batch_json(answer))["figures"]} == {
+        "MODEL", "another",
+    }  # fmt: skip
+    assert any(line.startswith("another, 1.0 GB: ") for line in build_batch_mail(answer))
+
+
 def test_a_drive_of_another_model_has_no_part_in_the_distribution() -> None:
     """Its own figures stay in its row."""
     odd = measured(7, 10.0, model="another")
@@ -179,3 +203,5 @@ def test_a_drive_of_another_model_has_no_part_in_the_distribution() -> None:
     text = "Not compared, as of another model or capacity: slot 7 (S7)."
     assert text in render_markdown(mixed)
     assert text not in render_markdown(alone)
+    (row,) = (row for row in mixed.tables[0].rows if row[0] == "slot 7 (S7)")
+    assert {"10.00", "20.0"} <= set(row)

@@ -130,21 +130,35 @@ class BatchDriveResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelGroup:
+    """The cohort of the drives of one model and capacity that were measured to their end.
+
+    Attributes:
+        drives: in the order of the cohort's runs.
+    """
+
+    compared: Comparison
+    drives: tuple[BatchDriveResult, ...]
+
+    @property
+    def figures(self) -> tuple[CohortFigure, ...]:
+        return () if self.compared.cohort is None else self.compared.cohort.figures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchAnswer:
     """A batch and its results.
 
     Attributes:
         drives: in their order.
-        compared: the cohort of the drives that were measured to their end; None: too few, or they have nothing in common.
-        compared_drives: these, in the order of the cohort's runs.
+        groups: the largest first; empty: no model has enough drives, or they have nothing in common.
         not_compared: the reason.
     """
 
     state: BatchState
     drives: tuple[BatchDriveResult, ...]
     has_claims: bool = False
-    compared: Comparison | None = None
-    compared_drives: tuple[BatchDriveResult, ...] = ()
+    groups: tuple[ModelGroup, ...] = ()
     not_compared: str = ""
 
     @property
@@ -164,18 +178,21 @@ class BatchAnswer:
         return len(self.passing) == len(self.drives) if self.has_claims else None
 
     @property
+    def without_group(self) -> tuple[BatchDriveResult, ...]:
+        """The drives that were measured to their end, and have too few others of their model."""
+        numbers = {one.number for group in self.groups for one in group.drives}
+        return tuple(one for one in self.done if one.number not in numbers)
+
+    @property
     def outliers(self) -> Mapping[int, tuple[tuple[Outlier, CohortFigure], ...]]:
         """The outliers of each drive by its number, the farthest first, with their figures; ordered by the numbers."""
-        cohort = None if self.compared is None else self.compared.cohort
-        if self.compared is None or cohort is None:
-            return {}
-        numbers = dict(
-            zip(self.compared.names, (one.number for one in self.compared_drives), strict=True)
-        )
         found: dict[int, list[tuple[Outlier, CohortFigure]]] = {}
-        for figure in cohort.figures:
-            for one in figure.outliers:
-                found.setdefault(numbers[one.name], []).append((one, figure))
+        for group in self.groups:
+            names = group.compared.names
+            numbers = dict(zip(names, (one.number for one in group.drives), strict=True))
+            for figure in group.figures:
+                for one in figure.outliers:
+                    found.setdefault(numbers[one.name], []).append((one, figure))
         return {
             number: tuple(sorted(found[number], key=lambda pair: -abs(pair[0].score)))
             for number in sorted(found)
@@ -184,35 +201,37 @@ class BatchAnswer:
 
 def compare_drives(
     drives: Sequence[BatchDriveResult], names: Mapping[int, str]
-) -> tuple[Comparison | None, tuple[BatchDriveResult, ...], str]:
-    """Return the cohort of the drives of the most frequent model that were measured to their end.
+) -> tuple[tuple[ModelGroup, ...], str]:
+    """Return the cohorts of the models with enough drives that were measured to their end, the largest first.
 
-    Return with it these drives, and, without a cohort, the reason.
+    Return with them, if there are none, the reason.
 
     Args:
         names: names of the drives by their numbers.
     """
     by_model: dict[object, list[tuple[BatchDriveResult, RunResult]]] = {}
     for one in drives:
-        if one.state.stage is DriveStage.DONE and one.result is not None:
+        if one.is_done and one.result is not None:
             facts = one.result.info.device
             kind = (facts.get("kind"), facts.get("model"), facts.get("capacity_bytes"))
             by_model.setdefault(kind, []).append((one, one.result))
-    chosen = max(by_model.values(), key=len, default=[])
-    if len(chosen) < FEWEST_TOGETHER:
-        return (
-            None,
-            (),
-            f"fewer than {FEWEST_TOGETHER} drives of one model were measured to their end",
-        )
-    results = [
-        replace(result, info=replace(result.info, name=names[one.number])) for one, result in chosen
-    ]
-    try:
-        compared = compare(results, Arrangement.COHORT)
-    except UsageError as error:
-        return None, (), str(error)
-    return compared, tuple(one for one, _ in chosen), ""
+    groups: list[ModelGroup] = []
+    because = f"fewer than {FEWEST_TOGETHER} drives of one model were measured to their end"
+    for chosen in sorted(by_model.values(), key=len, reverse=True):
+        if len(chosen) < FEWEST_TOGETHER:
+            break
+        results = [
+            replace(result, info=replace(result.info, name=names[one.number]))
+            for one, result in chosen
+        ]
+        try:
+            compared = compare(results, Arrangement.COHORT)
+        except UsageError as error:
+            because = str(error)
+        else:
+            of = tuple(one for one, _ in chosen)
+            groups.append(ModelGroup(compared=compared, drives=of))
+    return tuple(groups), "" if groups else because
 
 
 def is_simulated(state: BatchState) -> bool:

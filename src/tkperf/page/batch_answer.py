@@ -13,20 +13,23 @@ from tkperf.analysis.batch import (
     BatchAnswer,
     BatchCode,
     BatchDriveResult,
+    ModelGroup,
     is_simulated,
     judge_batch,
 )
 from tkperf.analysis.claim_findings import ClaimFinding, ClaimKind
 from tkperf.analysis.comparing.arrangements import FEWEST_SCORED, CohortFigure, Outlier
-from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.comparing.comparison import Arrangement, compare
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.verdict import NamedReason, judge_run
 from tkperf.model.batch import IN_TROUBLE, DriveStage
+from tkperf.model.errors import UsageError
 from tkperf.model.quantity import IOPS
 from tkperf.model.seconds import places_of_extremes
 from tkperf.model.units import (
     NOT_MEASURED,
     drop_controls,
+    format_capacity,
     format_count,
     format_duration,
     format_number,
@@ -76,7 +79,7 @@ _WORDS = (
 
 def build_batch_page(answer: BatchAnswer) -> ReportView:
     """Return the page of a batch's results."""
-    state, compared = answer.state, answer.compared
+    state = answer.state
     results = [one.result for one in answer.drives if one.result is not None]
     notices = _find_notices(results)
     tables = (
@@ -85,7 +88,7 @@ def build_batch_page(answer: BatchAnswer) -> ReportView:
         _rest(answer),
         _measured_again(answer),
     )
-    groups = () if compared is None else find_conditions(compared.names, compared.results)
+    groups = _find_differences(answer)
     counts = ", ".join(f"{len(group.texts)} {group.title.lower()}" for group in groups)
     verdict = describe_batch_verdict(answer)
     page = ReportView(
@@ -98,15 +101,24 @@ def build_batch_page(answer: BatchAnswer) -> ReportView:
         verdict=verdict,
         answer=tuple(_find_sentences(answer)),
         warnings_line=f"Differences, and remarks of the runs: {counts}" if counts else "",
-        grouped_warnings=tuple(
-            WarningGroup(title=group.title, count=len(group.texts), texts=group.texts)
-            for group in groups
-        ),
+        grouped_warnings=tuple(groups),
         words=(*_WORDS, UNITS),
         overview=tuple(each for each in tables if each is not None),
-        tests=(*_build_figures(compared), *_build_small_multiples(answer)),
+        tests=(*_build_figures(answer), *_build_small_multiples(answer)),
     )
     return mark_charts(page)
+
+
+def _find_differences(answer: BatchAnswer) -> list[WarningGroup]:
+    """Return the conditions that differ among the drives of each model."""
+    texts: dict[str, dict[str, None]] = {}
+    for group in answer.groups:
+        for found in find_conditions(group.compared.names, group.compared.results):
+            texts.setdefault(found.title, {}).update(dict.fromkeys(found.texts))
+    return [
+        WarningGroup(title=title, count=len(of_title), texts=tuple(of_title))
+        for title, of_title in texts.items()
+    ]
 
 
 def _find_notices(results: Sequence[RunResult]) -> tuple[str, ...]:
@@ -238,9 +250,8 @@ def _find_doubts(drives: Sequence[BatchDriveResult]) -> dict[str, None]:
 
 def _describe_outlier(one: BatchDriveResult, answer: BatchAnswer) -> str:
     """Return ``slot 7 (S4510-17) is unlike the others: 4 KiB random read: IOPS 12 % lower and 3 more figures``."""
-    compared = answer.compared
-    assert compared is not None
-    names, found = name_headlines(compared), answer.outliers[one.number]
+    (group,) = (group for group in answer.groups if one in group.drives)
+    names, found = name_headlines(group.compared), answer.outliers[one.number]
     parts = [
         f"{_in_sentence(names[figure.row.place])} {describe_distance(outlier)}"
         for outlier, figure in found[:_MOST_FIGURES]
@@ -282,12 +293,12 @@ def _describe_runs(drives: Sequence[BatchDriveResult]) -> str:
 
 def _find_sentences(answer: BatchAnswer) -> Iterator[str]:
     """Yield the first answers: the spread of the figures, heat, drives at once."""
-    if answer.compared is not None:
-        yield from (
-            text for text in find_findings(answer.compared) if not text.startswith("Outlier ")
-        )
-        compared = {one.number for one in answer.compared_drives}
-        if others := [_label(one) for one in answer.done if one.number not in compared]:
+    if answer.groups:
+        # The verdict names the outliers.
+        left_out = ("Outlier ", "No outlier") if answer.outliers else "Outlier "
+        found = (text for group in answer.groups for text in find_findings(group.compared))
+        yield from dict.fromkeys(text for text in found if not text.startswith(left_out))
+        if others := [_label(one) for one in answer.without_group]:
             yield f"Not compared, as of another model or capacity: {list_names(others)}."
     elif answer.not_compared:
         yield f"The drives are not compared with each other: {answer.not_compared}."
@@ -448,32 +459,48 @@ def _describe_strays(one: BatchDriveResult, answer: BatchAnswer) -> _Cell:
 
 
 def _find_figure_columns(answer: BatchAnswer) -> Iterator[_Column]:
-    compared = answer.compared
-    if compared is None or compared.cohort is None:
-        return
-    loads = describe_loads(compared)
-    places = {one.number: place for place, one in enumerate(answer.compared_drives)}
+    cells: dict[str, dict[int, _Cell]] = {}
+    for group in answer.groups:
+        loads = describe_loads(group.compared)
+        alone = {one.number: _find_values(one, group) for one in answer.without_group}
+        for figure in _choose_figures(group):
+            quantity, place = figure.row.quantity, figure.row.place
+            column = cells.setdefault(f"{loads[place]}: {quantity.title}", {})
+            for number, values in alone.items():
+                column.setdefault(number, (format_number(values.get(place), quantity.digits), None))
+            for one, entry in zip(group.drives, figure.row.entries, strict=True):
+                is_stray = any(of is figure for _, of in answer.outliers.get(one.number, ()))
+                level = NoteLevel.CAUTION if is_stray else None
+                column[one.number] = format_number(entry.value, quantity.digits), level
+    for rank, (title, column) in enumerate(list(cells.items())[:_MOST_COLUMNS], start=6):
+        yield _Column(title, rank, partial(_find_cell, column))
 
-    def describe(figure: CohortFigure, one: BatchDriveResult) -> _Cell:
-        place = places.get(one.number)
-        value = None if place is None else figure.row.entries[place].value
-        is_stray = any(of is figure for _, of in answer.outliers.get(one.number, ()))
-        text = format_number(value, figure.row.quantity.digits)
-        return text, NoteLevel.CAUTION if is_stray else None
 
-    for rank, figure in enumerate(_choose_figures(compared), start=6):
-        title = f"{loads[figure.row.place]}: {figure.row.quantity.title}"
-        yield _Column(title, rank, partial(describe, figure))
+def _find_cell(column: Mapping[int, _Cell], one: BatchDriveResult) -> _Cell:
+    return column.get(one.number, _NOTHING)
 
 
-def _choose_figures(compared: Comparison) -> tuple[CohortFigure, ...]:
+def _find_values(
+    one: BatchDriveResult, group: ModelGroup
+) -> Mapping[tuple[object, ...], float | None]:
+    """Return the values of a drive without a group by the places of the rows that it has in common with one."""
+    assert one.result is not None
+    try:
+        pair = compare((group.compared.results[0], one.result), Arrangement.RUNS)
+    except UsageError:
+        return {}
+    return {row.place: row.entries[1].value for row in pair.rows}
+
+
+def _choose_figures(group: ModelGroup) -> tuple[CohortFigure, ...]:
     """Return the figures that get a column: those with outliers, then the first of each test."""
-    assert compared.cohort is not None
-    by_place = {figure.row.place: figure for figure in compared.cohort.figures}
-    ordered = [by_place[row.place] for row in sort_headlines(compared) if row.place in by_place]
+    by_place = {figure.row.place: figure for figure in group.figures}
+    ordered = [
+        by_place[row.place] for row in sort_headlines(group.compared) if row.place in by_place
+    ]
     strays = [figure for figure in ordered if figure.outliers]
     firsts: dict[str, CohortFigure] = {}
-    for figure in compared.cohort.figures:
+    for figure in group.figures:
         firsts.setdefault(figure.row.test, figure)
     chosen = {id(figure): figure for figure in (*strays, *firsts.values(), *ordered)}
     return tuple(chosen.values())[:_MOST_COLUMNS]
@@ -504,7 +531,7 @@ def _find_common(answer: BatchAnswer) -> Iterator[str]:
     for title, fact in _FACTS.items():
         known = {fact(one) for one in answer.drives}
         if len(known) == 1 and len(answer.drives) > 1 and None not in known:
-            yield f"{title} of all: {known.pop()}."
+            yield f"{title}: {known.pop()} (all drives)."
     alike: dict[str, list[str]] = {}
     for one in answer.drives:
         if (place := one.state.place) is not None and place.others:
@@ -562,29 +589,50 @@ def _find_cell_key(result: RunResult | None, finding: ClaimFinding) -> str:
 # ---- charts
 
 
-def _build_figures(compared: Comparison | None) -> Iterator[TestView]:
-    """Yield the part of the headline figures: their distributions, all drives on one axis first."""
-    table = None if compared is None else build_headline_table(compared)
-    if compared is None or table is None:
-        return
-    title = f"Distribution over {format_count(len(compared.names), 'drive')}"
-    *bars, spread = build_headline_charts(compared)
-    yield TestView(
-        key="figures",
-        title="Headline figures",
-        facts=(),
-        sections=(),
-        tables=(replace(table, title=title, targets=()),),
-        charts=(spread,),
-    )
-    if bars:
+def _build_figures(answer: BatchAnswer) -> Iterator[TestView]:
+    """Yield the part of the headline figures of each model: their distributions, all drives on one axis first."""
+    for number, group in enumerate(answer.groups):
+        table = build_headline_table(group.compared)
+        if table is None:
+            continue
+        of, suffix = _name_model(answer, group), f"-{number + 1}" if number else ""
+        title = f"Distribution over {format_count(len(group.drives), 'drive')}{of}"
+        *bars, spread = (
+            _with_suffix(view, suffix) for view in build_headline_charts(group.compared)
+        )
         yield TestView(
-            key="bars",
-            title="Headline figures of each drive",
+            key=f"figures{suffix}",
+            title=f"Headline figures{of}",
             facts=(),
             sections=(),
-            charts=tuple(bars),
+            tables=(replace(table, title=title, targets=()),),
+            charts=(spread,),
         )
+        if bars:
+            yield TestView(
+                key=f"bars{suffix}",
+                title=f"Headline figures of each drive{of}",
+                facts=(),
+                sections=(),
+                charts=tuple(bars),
+            )
+
+
+def _name_model(answer: BatchAnswer, group: ModelGroup) -> str:
+    """Return the model of a group and its capacity as an end of a title; empty: all groups are one."""
+    if len(answer.groups) < 2:
+        return ""
+    device = group.compared.results[0].info.device
+    capacity = device.get("capacity_bytes")
+    size = format_capacity(capacity) if isinstance(capacity, int) else None
+    model = drop_controls(str(device.get("model") or "unknown model"))
+    return f": {', '.join(filter(None, (model, size)))}"
+
+
+def _with_suffix(view: ChartView, suffix: str) -> ChartView:
+    """Return a chart with a key that no other group's chart has."""
+    others = tuple(_with_suffix(other, suffix) for other in view.others)
+    return replace(view, key=view.key + suffix, others=others)
 
 
 def _build_small_multiples(answer: BatchAnswer) -> Iterator[TestView]:
@@ -651,13 +699,15 @@ def build_batch_mail(answer: BatchAnswer) -> tuple[str, ...]:
         lines.insert(1, "; ".join(stages.reasons))
     rest = [text for text in _find_sentences(answer) if not text.startswith("Headline")]
     figures = []
-    if answer.compared is not None and answer.compared.cohort is not None:
-        names = name_headlines(answer.compared)
-        for figure in _choose_figures(answer.compared):
+    for group in answer.groups:
+        names, of = name_headlines(group.compared), _name_model(answer, group).removeprefix(": ")
+        for figure in _choose_figures(group)[: _MOST_COLUMNS // len(answer.groups) or 1]:
             found, measure = figure.distribution, figure.row.quantity
             ends = [format_number(end, measure.digits) for end in (found.lowest, found.highest)]
             median = format_number(found.median, measure.digits)
-            figures.append(f"{names[figure.row.place]}: median {median}, {ends[0]} to {ends[1]}")
+            text = f"{names[figure.row.place]}: median {median}, {ends[0]} to {ends[1]}"
+            figures.append(f"{of}: {text}" if of else text)
+    del figures[_MOST_COLUMNS:]
     end = f"Page: tkperf report {quote(answer.state.path)}"
     if any(one.state.stage in IN_TROUBLE for one in answer.drives):
         end += f"; continue: tkperf resume {quote(answer.state.path)}"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
-from tkperf.analysis.batch import BatchAnswer, BatchDriveResult
+from tkperf.analysis.batch import BatchAnswer, BatchDriveResult, ModelGroup
 from tkperf.analysis.comparing.arrangements import CohortFigure
 from tkperf.analysis.verdict import judge_run
 from tkperf.model.batch import DriveStage
@@ -33,7 +33,14 @@ def render_batch_json(answer: BatchAnswer) -> str:
         "passes": answer.passes,
         "notes": state.notes,
         "drives": [_drive(one, answer) for one in answer.drives],
-        "figures": [dict(_figure(name, figure)) for name, figure in _figures(answer)],
+        "figures": [
+            {
+                "model": group.compared.cohort and group.compared.cohort.model,
+                **dict(_figure(name, figure)),
+            }
+            for group in answer.groups
+            for name, figure in _figures(group)
+        ],
         "not_compared": answer.not_compared or None,
     }
     return json.dumps(finite(document), indent=2, allow_nan=False)
@@ -137,23 +144,21 @@ def _text(value: object) -> str | None:
 
 
 def _drive(one: BatchDriveResult, answer: BatchAnswer) -> dict[str, object]:
-    places = {each.number: place for place, each in enumerate(answer.compared_drives)}
-    place = places.get(one.number)
-    figures = {
-        name: None if place is None else figure.row.entries[place].value
-        for name, figure in _figures(answer)
-    }
+    figures: dict[str, float | None] = {}
+    for group in answer.groups:
+        places = {each.number: place for place, each in enumerate(group.drives)}
+        place = places.get(one.number)
+        for name, figure in _figures(group):
+            value = None if place is None else figure.row.entries[place].value
+            figures[name] = figures.get(name) if value is None else value
     cells = [{"text": text, "kind": kind} for text, kind in describe_cells(one.checked)]
     return {**_facts(one, answer), "figures": figures, "cells": cells}
 
 
-def _figures(answer: BatchAnswer) -> list[tuple[str, CohortFigure]]:
+def _figures(group: ModelGroup) -> list[tuple[str, CohortFigure]]:
     """Return the headline figures over the drives, each with its name."""
-    compared = answer.compared
-    if compared is None or compared.cohort is None:
-        return []
-    names = name_headlines(compared)
-    return [(names[figure.row.place], figure) for figure in compared.cohort.figures]
+    names = name_headlines(group.compared)
+    return [(names[figure.row.place], figure) for figure in group.figures]
 
 
 def _figure(name: str, figure: CohortFigure) -> Iterator[tuple[str, object]]:
@@ -187,16 +192,17 @@ def _figure(name: str, figure: CohortFigure) -> Iterator[tuple[str, object]]:
 
 
 def _figure_rows(answer: BatchAnswer) -> Iterator[tuple[str | int | float | None, ...]]:
-    for name, figure in _figures(answer):
-        strays = {stray.name for stray in figure.outliers}
-        middle = figure.distribution.median
-        for one, entry in zip(answer.compared_drives, figure.row.entries, strict=True):
-            shown, value = one.state.shown, entry.value
-            percent = None if value is None else 100 * (value / middle - 1)
-            yield (
-                shown.number, shown.slot, shown.serial, name, figure.row.quantity.unit, value, percent,
-                int(shown.label in strays),
-            )  # fmt: skip
+    for group in answer.groups:
+        for name, figure in _figures(group):
+            strays = {stray.name for stray in figure.outliers}
+            middle = figure.distribution.median
+            for one, entry in zip(group.drives, figure.row.entries, strict=True):
+                shown, value = one.state.shown, entry.value
+                percent = None if value is None else 100 * (value / middle - 1)
+                yield (
+                    shown.number, shown.slot, shown.serial, name, figure.row.quantity.unit, value, percent,
+                    int(shown.label in strays),
+                )  # fmt: skip
 
 
 def _claim_rows(answer: BatchAnswer) -> Iterator[tuple[str | int | float | None, ...]]:

@@ -47,13 +47,12 @@ def read_answer(
         checks = claims
         drives = tuple(_check(one, checks, folder or Path(), load_once) for one in drives)
     names = {drive.shown.number: drive.shown.label for drive in state.drives}
-    compared, compared_drives, why_not = compare_drives(drives, names)
+    groups, why_not = compare_drives(drives, names)
     return BatchAnswer(
         state=state,
         drives=drives,
         has_claims=claims is not None,
-        compared=compared,
-        compared_drives=compared_drives,
+        groups=groups,
         not_compared=why_not,
     )
 
