@@ -5,7 +5,7 @@ or a shift of the level. Each series is stopped like a test: at its first steady
 the rest are left out. Asked is how many of the windows' intervals hold (a) the mean of the next ten
 rounds and (b) the level that the series was made of. "Independent" is Student's t of independent rounds, for
 comparison. Of pairs of such windows asked is how often the interval of the ratio holds the ratio of their levels, and how
-often it tells levels that are 10 % apart. docs/adr/0052-five-rounds-need-an-assumed-correlation.md has the tables.
+often it tells levels that are 10 % apart. docs/adr/0046-five-rounds-need-an-assumed-correlation.md has the tables.
 
     python bench/coverage.py [--trials 2000]
 """

@@ -103,8 +103,9 @@ def profiles() -> Iterator[str]:
         "[Profiles](../profiles.md) describes how to choose or write one, "
         "[Method](../method.md#sources) has the sources of the numbers. A key whose meaning names a "
         "default is optional. Every table also has `source`, a text that names the source of its "
-        "numbers. A profile without a table does not have that test; a dash means that the profile "
-        "does not set the key.\n"
+        "numbers. A profile that a table does not name lacks it, and has no such test. In column "
+        "*set to*, a value without a name is that of all other profiles with the table; a dash means "
+        "that the profile does not set the key.\n"
     )
     data: dict[str, dict[str, Any]] = {
         name: load_profile(name).as_plain_data() for name in built_in_profiles()
@@ -115,27 +116,38 @@ def profiles() -> Iterator[str]:
             for test in TESTS
             if table in test.tables
         ]
-        keys = [key for key in explain_keys(table) if key.name != "source"]
         having = {name: tables[table.key] for name, tables in data.items() if table.key in tables}
-        yield f"## {_plain(f'[{table.key}]')}\n"
-        yield f"Used by {' and '.join(users) or 'all tests'}.\n"
-        yield from _table(
-            ("key", "values", "meaning"),
-            ((f"`{key.name}`", _plain(key.values), _plain(key.meaning)) for key in keys),
+        of = (
+            "all profiles"
+            if len(having) == len(data)
+            else ", ".join(f"`{name}`" for name in having)
         )
+        yield f"## {_plain(f'[{table.key}]')}\n"
+        yield f"Used by {' and '.join(users) or 'all tests'}. In {of}.\n"
         yield from _table(
-            ("key", *(f"`{name}`" for name in having)),
+            ("key", "values", "meaning", "set to"),
             (
                 (
                     f"`{key.name}`",
-                    *(
-                        show_value(numbers[key.name]) if key.name in numbers else "-"
-                        for numbers in having.values()
-                    ),
+                    _plain(key.values),
+                    _plain(key.meaning),
+                    _set_to(key.name, having),
                 )
-                for key in keys
+                for key in explain_keys(table)
+                if key.name != "source"
             ),
         )
+
+
+def _set_to(key: str, having: Mapping[str, Mapping[str, Any]]) -> str:
+    """Value of a key in most of the profiles, then each other value after the profiles that have it."""
+    profiles: dict[str, list[str]] = {}
+    for name, numbers in having.items():
+        value = show_value(numbers[key]) if key in numbers else "-"
+        profiles.setdefault(_plain(value), []).append(f"`{name}`")
+    usual = max(profiles, key=lambda value: len(profiles[value]))
+    others = [f"{', '.join(of)}: {value}" for value, of in profiles.items() if value != usual]
+    return "<br>".join((usual, *others))
 
 
 def workloads() -> Iterator[str]:
@@ -158,10 +170,10 @@ def workloads() -> Iterator[str]:
 
 
 def charts() -> Iterator[str]:
-    """Every chart of every test: its section, the question that it answers, its views."""
+    """Every chart of every test: the question that it answers, its views, its sections."""
     yield "# Charts of each test\n"
-    yield "Printed views are bold.\n"
-    rows = []
+    yield "Printed views are bold. *All*: the chart is of the whole test.\n"
+    places: dict[tuple[str, str], dict[str, list[str]]] = {}
     for test in TESTS:
         courses = (load_profile(name) for name in ("quick", "pts-2.0"))
         names = [
@@ -174,17 +186,22 @@ def charts() -> Iterator[str]:
         sections: dict[tuple[Figure, ...], list[str]] = {}
         for section in plan.sections:
             sections.setdefault(section.figures, []).append(section.name)
-        for figures, of in (*sections.items(), (plan.figures, ["whole test"])):
+        for figures, of in (*sections.items(), (plan.figures, ["all"])):
             place = of[0] if len(of) == 1 else f"{of[0]} ... {of[-1]}"
             questions: dict[str, list[Figure]] = {}
             for figure in figures:
                 if figure.kind not in TABLE_KINDS:
                     questions.setdefault(figure.question, []).append(figure)
-            rows += [
-                (f"{test.suites[0]}-{test.name}", place, question, _views(views))
-                for question, views in questions.items()
-            ]
-    yield from _table(("test", "section", "question", "views"), rows)
+            for question, views in questions.items():
+                of_chart = places.setdefault((question, _views(views)), {})
+                of_chart.setdefault(place, []).append(f"{test.suites[0]}-{test.name}")
+    yield from _table(
+        ("question", "views", "tests: section"),
+        (
+            (*chart, "<br>".join(f"{', '.join(of)}: {place}" for place, of in at.items()))
+            for chart, at in sorted(places.items())
+        ),
+    )
 
 
 def _views(views: list[Figure]) -> str:
