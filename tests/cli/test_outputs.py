@@ -138,8 +138,8 @@ def test_how_to_install_fits_the_set_up(monkeypatch: pytest.MonkeyPatch, tmp_pat
     may have something else by our name."""
     checkout = Path(tkperf.__file__).parents[2]
 
-    def said() -> str:
-        with pytest.raises(UsageError) as raised, packages_of("parquet", whose="it needs"):
+    def said(extra: str = "parquet") -> str:
+        with pytest.raises(UsageError) as raised, packages_of(extra, whose="it needs"):
             raise ImportError(name="pyarrow")
         return str(raised.value)
 
@@ -148,6 +148,7 @@ def test_how_to_install_fits_the_set_up(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr(sys, "prefix", "/usr")
     wheel = f"tkperf-{tkperf.__version__}-py3-none-any.whl"
     assert said().endswith(f"install tkperf's wheel again as '{wheel}[report,parquet]'")
+    assert said("report").endswith(f"as '{wheel}[report]'")
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     (tmp_path / "more-packages.txt").write_text("make install EXTRAS='report {extra}'\n")
     assert said().endswith("(pyarrow is missing): make install EXTRAS='report parquet'")

@@ -41,6 +41,7 @@ def _how_to_install(extra: str) -> str:
         # make install and make archive write this file.
         command = (Path(sys.prefix) / "more-packages.txt").read_text(encoding="utf-8").strip()
     except OSError:
+        extras = ",".join(dict.fromkeys(("report", extra)))
         wheel = f"tkperf-{__version__}-py3-none-any.whl"
-        return f"install tkperf's wheel again as '{wheel}[report,{extra}]'"
+        return f"install tkperf's wheel again as '{wheel}[{extras}]'"
     return command.replace("{extra}", extra)

@@ -272,6 +272,14 @@ def test_a_drive_whose_process_has_gone_before_its_turn_says_why(book: Book) -> 
     assert (state.stage, state.text) == (DriveStage.FAILED, "its process was killed by signal 9")
 
 
+def test_a_drive_whose_run_file_has_gone_since_says_so(book: Book) -> None:
+    book.write(began(1))
+    book.write(ended(1, 0))
+    (first, *_) = read_batch(book.path).drives
+    assert (first.stage, first.exit_code) == (DriveStage.FAILED, 6)
+    assert "rack-01.tkperf is missing or damaged" in first.text
+
+
 def test_a_pipe_is_no_book_to_go_on_with(tmp_path: Path) -> None:
     os.mkfifo(path := tmp_path / "rack.batch")
     with pytest.raises(RunFileError, match="no regular file"):

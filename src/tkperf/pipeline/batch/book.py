@@ -486,6 +486,11 @@ def _find_stage(
     status = _status_of(run_path)
     if status is RunStatus.COMPLETE:
         return DriveStage.DONE, ExitCode.DONE, ""
+    if ended is not None and ended.exit_code == ExitCode.DONE:
+        because = (
+            f"measured to its end, but {run_path.name} is missing or damaged since; put it back"
+        )
+        return DriveStage.FAILED, ExitCode.RUN_FILE, because
     if ended is not None:
         stopped = ended.exit_code == ExitCode.STOPPED
         return (
