@@ -186,11 +186,18 @@ def test_runs_go_on_whatever_becomes_of_link_sshd_and_batch(lab: Lab, folder: Pa
 
 
 def test_holds_end_with_the_connection_and_nothing_is_lost(lab: Lab, folder: Path) -> None:
-    """Without consent, or with that for another drive, the host lets its drive go, untouched."""
-    lab3, _ = lab.hosts
+    """With a full disk on one host, without consent, or with that for another drive, a host lets its drive go, untouched."""
+    lab3, lab4 = lab.hosts
     disk = folder / "a.img"
     disk.write_bytes(b"\xa5" * (16 * MIB))
     before = hashlib.sha256(disk.read_bytes()).hexdigest()
+    write_batch(lab, folder, on(lab3, str(disk)), on(lab4, "sim:sata-ssd"))
+    lab4.run("mount", "-o", "remount,size=1m", "/var/lib")
+    try:
+        full = lab.run("batch", "b", "b.toml", cwd=folder)
+    finally:
+        lab4.run("mount", "-o", "remount,size=2g", "/var/lib")
+    assert_clear(full, 6, "1 of 2 hosts", lab4.user, "make room")
     write_batch(lab, folder, on(lab3, str(disk)))
     refused = lab.run("batch", "b", "b.toml", cwd=folder)
     assert_clear(refused, 3, "no terminal to ask on")
