@@ -107,6 +107,7 @@ def profiles() -> Iterator[str]:
         "*set to*, a value without a name is that of all other profiles with the table; a dash means "
         "that the profile does not set the key.\n"
     )
+    before: list[tuple[str, str, str, str]] = []
     data: dict[str, dict[str, Any]] = {
         name: load_profile(name).as_plain_data() for name in built_in_profiles()
     }
@@ -124,19 +125,17 @@ def profiles() -> Iterator[str]:
         )
         yield f"## {_plain(f'[{table.key}]')}\n"
         yield f"Used by {' and '.join(users) or 'all tests'}. In {of}.\n"
-        yield from _table(
-            ("key", "values", "meaning", "set to"),
-            (
-                (
-                    f"`{key.name}`",
-                    _plain(key.values),
-                    _plain(key.meaning),
-                    _set_to(key.name, having),
-                )
-                for key in explain_keys(table)
-                if key.name != "source"
-            ),
-        )
+        rows = [
+            (f"`{key.name}`", _plain(key.values), _plain(key.meaning), _set_to(key.name, having))
+            for key in explain_keys(table)
+            if key.name != "source"
+        ]
+        same = [row[0] for row in rows if row in before]
+        before = rows
+        if len(same) > len(rows) / 2:
+            yield f"As in the table before: {', '.join(same)}.\n"
+            rows = [row for row in rows if row[0] not in same]
+        yield from _table(("key", "values", "meaning", "set to"), rows)
 
 
 def _set_to(key: str, having: Mapping[str, Mapping[str, Any]]) -> str:
