@@ -40,7 +40,7 @@ class BatchProgressView:
         table: a list.
         stages: the stage of each row.
         levels: the weight of each row; the first ``troubled`` rows are in trouble.
-        remarks: one for each drive in trouble that has something to say.
+        remarks: those of the whole batch, then one for each drive in trouble that has something to say.
     """
 
     name: str
@@ -185,6 +185,7 @@ def _find_remaining(lines: Sequence[_Line]) -> tuple[float, float] | None:
 
 
 def _find_remarks(lines: Sequence[_Line], state: BatchState) -> Iterator[Note]:
+    yield from (Note(text=drop_controls(note), level=NoteLevel.CAUTION) for note in state.notes)
     for line in lines:
         drive, name = line.drive, line.drive.shown.label
         if line.doubts:

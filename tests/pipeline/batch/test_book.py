@@ -1,4 +1,5 @@
 import os
+import shutil
 import signal
 import stat
 from pathlib import Path
@@ -9,6 +10,7 @@ from tkperf.model.batch import BatchPlace, DriveShown, DriveStage
 from tkperf.model.errors import RefusedError, RunFileError
 from tkperf.model.record import RunStatus
 from tkperf.model.sharing import SharingState
+from tkperf.page.batch_progress import build_batch_progress
 from tkperf.pipeline.batch.book import (
     Book,
     DriveBegan,
@@ -278,6 +280,22 @@ def test_a_drive_whose_run_file_has_gone_since_says_so(book: Book) -> None:
     (first, *_) = read_batch(book.path).drives
     assert (first.stage, first.exit_code) == (DriveStage.FAILED, 6)
     assert "rack-01.tkperf is missing or damaged" in first.text
+
+
+def test_a_full_disk_is_reported_while_a_drive_runs(
+    book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run file that cannot be written shows nothing of it."""
+    book.write(began(1, pid=os.getpid(), pid_started=find_start(os.getpid())))
+    assert read_batch(book.path).notes == ()
+    usage = shutil.disk_usage(book.path)._replace(free=4096)
+    monkeypatch.setattr(f"{MODULE}.shutil.disk_usage", lambda _: usage)
+    state = read_batch(book.path)
+    (note,) = state.notes
+    assert "is full" in note
+    assert note in [remark.text for remark in build_batch_progress(state, {}).remarks]
+    book.write(ended(1, 130))
+    assert read_batch(book.path).notes == ()
 
 
 def test_a_pipe_is_no_book_to_go_on_with(tmp_path: Path) -> None:

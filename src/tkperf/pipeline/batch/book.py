@@ -10,8 +10,9 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -46,6 +47,8 @@ _BEGINNING = b'\n{"type":"batch"'
 _STARTED = 19
 _WAITED = "it waited for its turn when the batch ended; nothing was touched, and 'tkperf resume' asks again"
 # More than a batch has drives.
+# Less than a run file writes at once.
+_LEAST_ROOM_BYTES = 1 << 20
 _KEPT_STATUSES = 1024
 
 
@@ -427,8 +430,17 @@ def _find_states(path: Path, log: BatchLog, supervisor: int | None = None) -> Ba
         supervisor=supervisor,
         claims=request.claims,
         claims_path=request.claims_path,
-        notes=tuple(log.notes),
+        notes=(*log.notes, *_find_room(path.parent, drives)),
     )
+
+
+def _find_room(folder: Path, drives: Sequence[DriveState]) -> Iterator[str]:
+    """Yield the remark that run files cannot be written: they themselves show nothing of it."""
+    runs_here = any(one.stage is DriveStage.RUNNING and one.shown.host is None for one in drives)
+    with suppress(OSError):  # the folder may have gone
+        if not runs_here or shutil.disk_usage(folder).free >= _LEAST_ROOM_BYTES:
+            return
+        yield f"{folder} is full: new results wait in memory, and views stay as they are; make room there"
 
 
 def _find_state(
