@@ -29,10 +29,9 @@ def test_an_optional_key_says_what_is_taken_without_it(table: type[msgspec.Struc
 
 
 def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its file is the shipped one, its commands do what they say, and its claim is met."""
+    """Its commands do with the shipped file what they say, and its claim is met."""
     text = PAGE.read_text("utf-8")
-    example, claims = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-    assert example == EXAMPLE.read_text("utf-8")
+    (claims,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     shutil.copy(EXAMPLE, tmp_path / "database.toml")
     (tmp_path / "claims.toml").write_text(claims)
     monkeypatch.chdir(tmp_path)
