@@ -26,6 +26,7 @@ from tkperf.runfile.columns import (
     pack_integers,
     unpack_integers,
 )
+from tkperf.runfile.rows import parse_json
 
 Blobs = tuple[bytes | None, bytes | None]
 
@@ -182,3 +183,11 @@ def test_none_are_none() -> None:
     assert kept(()) == (None, None)
     assert decode_samples(None, None) == ()
     assert decode_seconds(None).shape == (len(SECOND_COLUMNS), 0)
+
+
+def test_half_a_surrogate_becomes_a_question_mark() -> None:
+    """No output could have it; whole pairs are characters."""
+    assert (
+        parse_json(r'{"model": "a\ud800b \ud83d\ude00", "n": NaN}')["model"]
+        == "a?b \N{GRINNING FACE}"
+    )

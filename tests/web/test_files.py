@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,14 @@ def test_a_link_in_its_place_is_refused(known: KnownFile, tmp_path: Path) -> Non
     path_of(known).symlink_to(moved)
     with pytest.raises(RunFileError, match="no longer the file"):
         reach(known)
+
+
+def test_a_link_with_the_inode_of_the_file_is_refused(known: KnownFile, tmp_path: Path) -> None:
+    """An inode is free for the next file once its own is removed."""
+    path_of(known).unlink()
+    path_of(known).symlink_to(tmp_path)
+    with pytest.raises(RunFileError, match="no longer the file"):
+        reach(replace(known, stamp=state_of(path_of(known).lstat())))
 
 
 def test_a_link_in_place_of_its_folder_is_refused(known: KnownFile, tmp_path: Path) -> None:

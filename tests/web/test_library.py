@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import sqlite3
@@ -24,6 +25,7 @@ from tkperf.web.files import KnownFile
 from tkperf.web.index import Index, Unreadable, find_index_path
 from tkperf.web.library import Library, find_files
 from tkperf.web.library_page import render_library
+from tkperf.web.pages import answer_json
 from tkperf.web.reading import find_run_id, read_run_row
 from tkperf.web.rows import RunRow
 from tkperf.web.selection import Query
@@ -225,6 +227,7 @@ def test_a_name_that_is_no_text_stops_nothing(tmp_path: Path) -> None:
     asyncio.run(read_all(library))
     ((_, reason),) = library.listing.unreadable
     assert "UTF-8" in reason
+    assert json.loads(bytes(answer_json({"file": library.listing.unreadable[0][0].place}).body))
 
 
 def test_the_row_of_a_run_has_what_its_report_says(tmp_path: Path) -> None:

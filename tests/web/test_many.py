@@ -25,18 +25,21 @@ from tkperf.pipeline.batch.book import Book, DriveBegan, DriveEnded, DrivesConfi
 from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
 from tkperf.pipeline.request import RunRequest
 from tkperf.procedures import SSD_TESTS
+from tkperf.render.export_tables import DataTable
 from tkperf.runfile.writers import state_of
 from tkperf.web.batches import BatchPages
 from tkperf.web.compare import ComparisonPages
 from tkperf.web.files import KnownFile
 from tkperf.web.following import follow_batch, follow_run, render_progress
 from tkperf.web.index import Index
+from tkperf.web.jobs import make_row
 from tkperf.web.kept import Kept
 from tkperf.web.library import Listing, build_listing
 from tkperf.web.live import LivePages
-from tkperf.web.many import make_batch, make_comparison
+from tkperf.web.many import make_batch, make_comparison, pack_tables
 from tkperf.web.rows import BatchRow, RunRow
 from tkperf.web.site import ChartScript, Site
+from tkperf.web.workers import JobError
 
 CLAIMS = """
 [[claim]]
@@ -142,6 +145,14 @@ def test_a_batch_reads_no_file_that_is_not_served(served: Path, tmp_path: Path) 
     """Neither by the names in its book, nor as the baseline of its claims."""
     book = make_book(tmp_path, f'[baseline]\nrun = "{served / "run.tkperf"}"\nwithin_percent = 5\n')
     (tmp_path / "rack-01.tkperf").symlink_to(served / "rack-01.tkperf")
+    with pytest.raises(RunFileError, match="link"):
+        make_batch(book=known(book), addresses={}, kind="json", frame=None)
+    with pytest.raises(RunFileError, match="link"):
+        next(follow_batch(book=known(book), addresses={}))
+    with pytest.raises(RunFileError, match="link"):
+        make_row(known(book))
+    (tmp_path / "rack-01.tkperf").unlink()
+    shutil.copy(served / "rack-01.tkperf", tmp_path)
     without = json.loads(make_batch(book=known(book), addresses={}, kind="json", frame=None))
     assert "done" in str(without)
     assert "tp" not in str(without["drives"])
@@ -149,8 +160,10 @@ def test_a_batch_reads_no_file_that_is_not_served(served: Path, tmp_path: Path) 
     of_two = {"rack-02.tkperf": known(tmp_path / "rack-02.tkperf")}
     page = make_batch(book=known(book), addresses={}, kind="page", frame=FRAME, **of_two)
     assert b"the baseline run.tkperf of its claims is not below the served folder" in page
-    with pytest.raises(RunFileError, match="link"):
-        next(follow_batch(book=known(book), addresses={}))
+
+
+def test_tables_of_a_file_whose_name_is_no_text_are_packed() -> None:
+    assert b"bad?/steps.csv" in pack_tables([DataTable("steps", ("a",), [])], "bad\udcff")
 
 
 def test_a_run_is_watched_to_its_end(served: Path) -> None:
@@ -176,6 +189,7 @@ class Workers:
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
+        self.error: JobError | None = None
         self.followed = 0
 
     async def run(self, job: str) -> bytes:
@@ -187,6 +201,8 @@ class Workers:
 
     async def follow(self, job: str, **arguments: Any) -> AsyncIterator[bytes]:
         self.followed += 1
+        if self.error is not None:
+            raise self.error
         yield b"<p>first\nline"
         await asyncio.sleep(0.05)
         yield b"<p>second"
@@ -302,6 +318,17 @@ def test_browsers_share_one_watch(served: Path, site: Site) -> None:
     first, second = asyncio.run(look())
     assert first == second
     assert cast("Workers", site.workers).followed == 1
+
+
+def test_a_watch_that_fails_gives_the_reason_and_no_end(site: Site) -> None:
+    """At an end, browsers load the page again, which would ask for the same watch at once."""
+    cast("Workers", site.workers).error = JobError("<b> is busy")
+
+    async def look() -> list[bytes]:
+        return [event async for event in LivePages(site)._watch("/runs/1/live", "follow_run", {})]
+
+    (event,) = asyncio.run(look())
+    assert b"&lt;b&gt; is busy" in event
 
 
 def test_events_end_with_the_server(site: Site) -> None:

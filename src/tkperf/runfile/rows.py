@@ -184,8 +184,16 @@ def parse_test(columns: Columns) -> tuple[TestRow, dict[str, str]]:
     return test, unread
 
 
+def parse_json(text: str) -> Any:
+    """Return the value of a JSON text; half a surrogate, which no output can have, becomes ``?``."""
+    value = json.loads(text)
+    if r"\ud" in text.lower():
+        return json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+    return value
+
+
 def parse_plan(text: str) -> TestPlan:
-    return convert("test", json.loads(text), TestPlan)
+    return convert("test", parse_json(text), TestPlan)
 
 
 def purge_columns(purge: PurgeRecord) -> Columns:
@@ -198,7 +206,7 @@ def parse_purge(columns: Columns) -> PurgeRecord:
 
 def parse_outcome(columns: Columns) -> SectionOutcome:
     row = convert("outcome", columns, _OutcomeRow)
-    data = json.loads(row.outcome)
+    data = parse_json(row.outcome)
     for verdict in (data["verdict"], *data.get("verdicts", ())):
         if verdict is not None:
             _with_nan(verdict)
@@ -212,7 +220,7 @@ def parse_outcome(columns: Columns) -> SectionOutcome:
 
 def parse_verdict(columns: Columns) -> VerdictRecord:
     row = convert("verdict", columns, _VerdictRow)
-    verdict = convert("verdict", _with_nan(json.loads(row.verdict)), SteadyStateVerdict)
+    verdict = convert("verdict", _with_nan(parse_json(row.verdict)), SteadyStateVerdict)
     return VerdictRecord(section=row.section, number=row.number, verdict=verdict)
 
 
@@ -235,7 +243,7 @@ def resumption_columns(resumption: Resumption) -> Columns:
 
 def parse_resumption(columns: Columns) -> Resumption:
     lists = ("repeated", "repeated_ids", "added", "changes", "command_line")
-    read = {key: json.loads(columns[key]) for key in lists}
+    read = {key: parse_json(columns[key]) for key in lists}
     resumption = convert("resumption", {**columns, **read}, Resumption)
     for name in ("stopped_s", "resumed_s"):
         if not math.isfinite(getattr(resumption, name)):

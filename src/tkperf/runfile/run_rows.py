@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -37,6 +36,7 @@ from tkperf.runfile.rows import (
     RunEnd,
     TestRow,
     convert,
+    parse_json,
     parse_note,
     parse_plan,
     parse_reading,
@@ -123,7 +123,7 @@ class RunRows:
 
     def _facts(self) -> dict[str, Any]:
         def parse(row: Columns) -> tuple[str, Any]:
-            return row["key"], json.loads(row["value"])
+            return row["key"], parse_json(row["value"])
 
         facts = dict(
             self._salvage.parse(
@@ -136,7 +136,7 @@ class RunRows:
             facts["hosts"] = list(
                 self._salvage.parse(
                     (row for row in self._salvage.rows("host") if row["facts"] is not None),
-                    lambda row: json.loads(row["facts"]),
+                    lambda row: parse_json(row["facts"]),
                     lambda row: f"facts of host {row['id']}",
                 )
             )

@@ -11,13 +11,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tkperf.web.compare import MOST_RUNS
 from tkperf.web.kept import stream
 from tkperf.web.library import ListedBatch, ListedRun
 from tkperf.web.pages import render_text
 from tkperf.web.site import Site
 
-# Of each download: the ending of its name, and its type.
 _MAIL_BYTES = 1 << 16
+# Of each download: the ending of its name, and its type.
 DOWNLOADS = {
     "html": (".html", "text/html"),
     "pdf": (".pdf", "application/pdf"),
@@ -44,15 +45,16 @@ class BatchPages:
         batch, runs = self._find(request)
         mail = await self._make(request, batch, runs, kind="mail")
         with mail:
-            text = os.pread(mail.fileno(), _MAIL_BYTES, 0).decode()
+            text = os.pread(mail.fileno(), _MAIL_BYTES, 0).decode(errors="replace")
         above = render_text(
             "batch_bar.html.j2",
             batch=batch,
             kinds=DOWNLOADS,
             mail=text,
             running=await self._site.is_written(batch.known),
-            compared=urlencode([("run", run.run_id) for run in runs.values()]),
-            count=len(runs),
+            compared=urlencode([("run", run.run_id) for run in runs.values()])
+            if 1 < len(runs) <= MOST_RUNS
+            else "",
         )
         frame = await self._site.find_frame(above)
         page = await self._make(request, batch, runs, kind="page", frame=frame)

@@ -75,7 +75,7 @@ class ComparisonPages:
         if missing := asked.keys() - listed.keys():
             raise HTTPException(
                 404,
-                f"{len(missing)} of these {len(asked)} runs are not below the served folders, or not read yet",
+                f"Runs not below the served folders, or not read yet: {len(missing)} of {len(asked)}",
             )
         return [listed[run_id] for run_id in asked], arrangement
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from tkperf.model.errors import RunFileError
@@ -15,6 +15,7 @@ from tkperf.render.export_series import SeriesPoint, render_openmetrics
 from tkperf.runfile.writers import FileStamp
 from tkperf.web.files import look_again
 from tkperf.web.library import ListedRun
+from tkperf.web.pages import answer_json
 from tkperf.web.site import Site
 from tkperf.web.workers import JobError
 
@@ -37,7 +38,7 @@ class DataPages:
         await self._site.library.wait_for_look()
         listing = self._site.library.listing
         runs = sorted(listing.runs.values(), key=lambda run: run.row.started_utc, reverse=True)
-        return JSONResponse(
+        return answer_json(
             {
                 "runs": [describe_run(run) for run in runs],
                 "not_read_yet": listing.waiting,

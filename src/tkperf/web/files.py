@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -41,13 +42,15 @@ def look_again(known: KnownFile) -> KnownFile:
         opened.append(os.open(known.folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
         for name in Path(known.place).parts:
             opened.append(os.open(name, flags, dir_fd=opened[-1]))
-        stamp = state_of(os.fstat(opened[-1]))
+        status = os.fstat(opened[-1])
     except OSError as error:
         raise _changed(known) from error
     finally:
         for descriptor in opened:
             os.close(descriptor)
-    if stamp[:2] != known.stamp[:2]:
+    stamp = state_of(status)
+    # A link or pipe in its place may have its inode, which is free once the file is removed.
+    if stamp[:2] != known.stamp[:2] or not stat.S_ISREG(status.st_mode):
         raise _changed(known)
     return replace(known, stamp=stamp)
 

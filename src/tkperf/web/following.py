@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TypeVar
 
-from tkperf.model.errors import RunFileError
 from tkperf.model.units import format_number
 from tkperf.page.batch_progress import build_batch_progress
 from tkperf.page.chart import Axis, Point
@@ -18,6 +16,7 @@ from tkperf.pipeline.run_state import RunState
 from tkperf.render.terminal.drawings import spread_over
 from tkperf.web.files import KnownFile, reach
 from tkperf.web.pages import draw_course, render_text
+from tkperf.web.reading import reach_batch
 
 Seen = TypeVar("Seen")
 
@@ -53,10 +52,7 @@ def follow_batch(*, book: KnownFile, addresses: Mapping[str, str]) -> Iterator[b
     Args:
         addresses: the pages of its runs by their names.
     """
-    watched = WatchedBatch(reach(book))
-    for drive in watched.state.drives:
-        if Path(drive.run_file).is_symlink():
-            raise RunFileError(f"{Path(drive.run_file).name} is a link, which is not followed")
+    watched = WatchedBatch(reach_batch(book))
     watched.look_at_all()
     while True:
         view = build_batch_progress(watched.state, watched.runs)

@@ -125,7 +125,7 @@ def make_script() -> bytes:
 def make_row(file: KnownFile) -> bytes:
     """Return what the library keeps of a run file or a batch."""
     if file.place.endswith(BATCH_SUFFIX):
-        return encode_row(read_batch_row(reach(file)))
+        return encode_row(read_batch_row(file))
     with open_known(file) as opened:
         return encode_row(read_run_row(opened))
 

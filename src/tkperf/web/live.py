@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from html import escape
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -29,9 +30,17 @@ class _Watched:
     content: bytes = b""
     number: int = 0
     ended: bool = False
+    failed: bool = False
     browsers: int = 0
     task: asyncio.Task[None] | None = None
     news: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    async def show(self, content: bytes) -> None:
+        """Let all browsers have a new state."""
+        async with self.news:
+            self.content = content
+            self.number += 1
+            self.news.notify_all()
 
     async def wait_for_news(self, seen: int) -> None:
         """Wait until there is more than so many states, or no more to come, or for a while."""
@@ -101,7 +110,8 @@ class LivePages:
                 elif self._site.ending.is_set():
                     return
                 elif watched.ended:
-                    yield b"event: ended\ndata:\n\n"
+                    if not watched.failed:
+                        yield b"event: ended\ndata:\n\n"
                     return
                 else:
                     yield b":\n\n"
@@ -114,13 +124,14 @@ class LivePages:
 
     async def _follow(self, watched: _Watched, job: str, arguments: Mapping[str, object]) -> None:
         try:
-            with suppress(JobError):  # the page, loaded again at this end, gives the reason
-                async with aclosing(self._site.workers.follow(job, **arguments)) as messages:
-                    async for content in messages:
-                        async with watched.news:
-                            watched.content = content
-                            watched.number += 1
-                            watched.news.notify_all()
+            async with aclosing(self._site.workers.follow(job, **arguments)) as messages:
+                async for content in messages:
+                    await watched.show(content)
+        except JobError as error:
+            # Browsers stay at the page, and ask again in a few seconds.
+            watched.failed = True
+            text = f"<p>This cannot be shown now: {escape(str(error))}.</p>"
+            await watched.show(text.encode(errors="replace"))
         finally:
             watched.ended = True
             async with watched.news:

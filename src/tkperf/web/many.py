@@ -27,6 +27,7 @@ from tkperf.render.export_tables import DataTable, build_comparison_table, rende
 from tkperf.render.html import Frame, render_view
 from tkperf.render.pdf import set_document
 from tkperf.web.files import KnownFile, reach
+from tkperf.web.reading import reach_batch
 
 
 def make_comparison(
@@ -81,7 +82,7 @@ def make_batch(
 
 def _read_batch(book: KnownFile, files: Mapping[str, KnownFile]) -> BatchAnswer:
     """Read a batch with the runs that the library knows, and no other file that its book may name."""
-    state = read_batch(reach(book))
+    state = read_batch(reach_batch(book))
     folder = book.folder / Path(book.place).parent
 
     def find(run_file: str) -> str:
@@ -117,6 +118,7 @@ def _render(view: ReportView, kind: str, frame: Mapping[str, str] | None) -> byt
 def pack_tables(tables: Iterable[DataTable], name: str) -> bytes:
     """Return tables as CSV in a ZIP archive."""
     archive = io.BytesIO()
+    name = name.encode(errors="replace").decode()  # the name of a file may be no text
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for table in tables:
             with packed.open(f"{name}/{table.name}.csv", "w") as member:

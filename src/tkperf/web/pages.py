@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, Response
 
 from tkperf.render.reports import render_styles
 
@@ -47,8 +48,14 @@ def render_text(template: str, **content: object) -> str:
 def render_error(request: Request, status: int, message: str) -> Response:
     """Return an error as a page, or as JSON to a program."""
     if request.url.path.startswith("/api/"):
-        return JSONResponse({"error": message}, status_code=status)
+        return answer_json({"error": message}, status=status)
     return render_page("error.html.j2", status=status, message=message)
+
+
+def answer_json(content: object, *, status: int = 200) -> Response:
+    """Answer with JSON; the name of a file may have bytes that are not UTF-8."""
+    text = json.dumps(content, ensure_ascii=False).encode(errors="replace")
+    return Response(text, status_code=status, media_type="application/json")
 
 
 def static_address(name: str) -> str:

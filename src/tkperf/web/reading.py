@@ -12,6 +12,8 @@ import msgspec
 
 from tkperf.analysis.overview import build_overview
 from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.model.choices import RUN_FILE_SUFFIX
+from tkperf.model.errors import RunFileError
 from tkperf.model.quantity import IOPS
 from tkperf.model.record import LogEntry, RunRecord, RunStatus, StepRecord
 from tkperf.model.run_info import RunInfo
@@ -26,6 +28,7 @@ from tkperf.pipeline.kept_results import find_results
 from tkperf.procedures.write_saturation import TEST as WRITE_SATURATION
 from tkperf.render.terminal.drawings import spread_over
 from tkperf.runfile.reader import RunFile
+from tkperf.web.files import KnownFile, reach
 from tkperf.web.rows import BatchRow, Figure, RunRow, Spark
 
 # A file from outside may have texts of any length, and as many as it likes.
@@ -76,12 +79,27 @@ def build_run_row(record: RunRecord, log: Sequence[LogEntry], result: RunResult)
     )
 
 
-def read_batch_row(path: Path) -> BatchRow:
+def reach_batch(book: KnownFile) -> Path:
+    """Return the path of a batch to read, which opens its run files.
+
+    Raises:
+        RunFileError: the book cannot be read, or one of its run files is a link.
+    """
+    path = reach(book)
+    for drive in read_log(path).begun.request.drives:
+        run_file = path.with_name(f"{drive.name}{RUN_FILE_SUFFIX}")
+        if run_file.is_symlink():
+            raise RunFileError(f"{run_file.name} is a link, which is not followed")
+    return path
+
+
+def read_batch_row(book: KnownFile) -> BatchRow:
     """Return the row of a batch by its book and the state of its run files.
 
     Raises:
-        RunFileError: the book cannot be read.
+        RunFileError: see ``reach_batch``.
     """
+    path = reach_batch(book)
     state = read_batch(path)
     stages = describe_stages(state)
     began = read_log(path).begun
