@@ -78,3 +78,11 @@ def test_fewer_than_three_drives_are_not_compared() -> None:
     groups, why = compare_drives(drives, {1: "a", 2: "b", 3: "c"})
     assert groups == ()
     assert "fewer than 3 drives" in why
+
+
+def test_a_stopped_drive_repeats_no_commands_of_its_run() -> None:
+    text = "stopped by the user; everything is kept; continue: tkperf resume a.tkperf"
+    assert drive(1, DriveStage.STOPPED, text=text).outcome == "stopped by the user"
+    assert (
+        drive(1, DriveStage.FAILED, text="pulled; see dmesg").outcome == "failed: pulled; see dmesg"
+    )

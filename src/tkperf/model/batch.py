@@ -131,7 +131,10 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> str:
-        """How far it has come, and why: ``failed: no space left``."""
+        """How far it has come, and why: ``failed: no space left``, ``stopped by the user``."""
+        if self.stage is DriveStage.STOPPED and self.text.startswith(self.stage):
+            # The rest repeats commands for its run; the batch has its own.
+            return drop_controls(self.text.split("; ")[0])
         return drop_controls(": ".join(filter(None, (self.stage, self.text))))
 
 
