@@ -163,7 +163,8 @@ def test_a_batch_reads_no_file_that_is_not_served(served: Path, tmp_path: Path) 
 
 
 def test_tables_of_a_file_whose_name_is_no_text_are_packed() -> None:
-    assert b"bad?/steps.csv" in pack_tables([DataTable("steps", ("a",), [])], "bad\udcff")
+    table = DataTable(name="steps", columns=("a",), rows=[])
+    assert b"bad?/steps.csv" in pack_tables([table], "bad\udcff")
 
 
 def test_a_run_is_watched_to_its_end(served: Path) -> None:
