@@ -1,4 +1,4 @@
-"""Models of drives, in virtual time: equations and presets in docs/simulated-drive.md.
+"""Models of drives, in virtual time: presets in docs/simulated-drive.md, equations in ADR 49.
 
 Pure: no engine, no clock. ``engine/simulated.py`` puts them behind the engines' seam.
 """
