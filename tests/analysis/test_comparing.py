@@ -634,7 +634,7 @@ def test_where_more_than_half_are_alike_no_spread_is_told() -> None:
     """As of percentiles that lie in one bucket: a spread of 0 would say that drives are the same."""
     cohort = cohort_of(100, 100, 100, 100, 101, 100)
     assert tuple(find_findings(cohort))[1] == (
-        "6 drives of model M1: of each headline figure more than half of the runs have the same value."
+        "6 drives of model M1: in every headline figure more than half of the runs have the same value."
     )
     table = build_headline_table(cohort)
     assert table is not None

@@ -284,13 +284,13 @@ def _describe_spreads(figures: Sequence[CohortFigure], names: _Names) -> str:
         if (spread := figure.spread_percent) is not None
     ]
     if not known:
-        return f"of each headline figure {alike}"
+        return f"in every headline figure {alike}"
     (least, _), (most, where) = (pick(known, key=lambda pair: pair[0]) for pick in (min, max))
     low, high = two_digits(least), two_digits(most)
     span = f"{high} %" if low == high else f"{low} to {high} %, most in {where}"
     text = f"headline figures spread by {span}"
     same = len(figures) - len(known)
-    return f"{text}; of {format_count(same, 'figure')} {alike}" if same else text
+    return f"{text}; in {format_count(same, 'figure')} {alike}" if same else text
 
 
 def _name_far(
