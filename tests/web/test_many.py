@@ -213,10 +213,6 @@ class Library:
     def __init__(self, listing: Listing) -> None:
         self.listing = listing
 
-    def find(self, run_id: str) -> KnownFile | None:
-        run = self.listing.runs.get(run_id)
-        return None if run is None else run.known
-
 
 @pytest.fixture
 def site(served: Path) -> Site:

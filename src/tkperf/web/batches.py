@@ -12,20 +12,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tkperf.web.compare import MOST_RUNS
-from tkperf.web.kept import stream
+from tkperf.web.kept import DOWNLOADS, stream
 from tkperf.web.library import ListedBatch, ListedRun
 from tkperf.web.pages import render_text
-from tkperf.web.site import Site
+from tkperf.web.site import Site, find_batch
 
 _MAIL_BYTES = 1 << 16
-# Of each download: the ending of its name, and its type.
-DOWNLOADS = {
-    "html": (".html", "text/html"),
-    "pdf": (".pdf", "application/pdf"),
-    "csv": ("-csv.zip", "application/zip"),
-    "json": (".json", "application/json"),
-    "mail": (".txt", "text/plain"),
-}
+_DOWNLOADS = DOWNLOADS | {"mail": (".txt", "text/plain")}
 
 
 class BatchPages:
@@ -42,14 +35,14 @@ class BatchPages:
 
     async def show(self, request: Request) -> Response:
         """Answer with the page of the batch."""
-        batch, runs = self._find(request)
+        batch, runs = find_batch(self._site, request)
         mail = await self._make(request, batch, runs, kind="mail")
         with mail:
             text = os.pread(mail.fileno(), _MAIL_BYTES, 0).decode(errors="replace")
         above = render_text(
             "batch_bar.html.j2",
             batch=batch,
-            kinds=DOWNLOADS,
+            kinds=_DOWNLOADS,
             mail=text,
             running=await self._site.is_written(batch.known),
             compared=urlencode([("run", run.run_id) for run in runs.values()])
@@ -63,22 +56,12 @@ class BatchPages:
     async def download(self, request: Request) -> Response:
         """Answer with a file to save."""
         kind = request.path_params["kind"]
-        if kind not in DOWNLOADS:
+        if kind not in _DOWNLOADS:
             raise HTTPException(404)
-        batch, runs = self._find(request)
-        ending, media_type = DOWNLOADS[kind]
+        batch, runs = find_batch(self._site, request)
+        ending, media_type = _DOWNLOADS[kind]
         page = await self._make(request, batch, runs, kind=kind)
         return stream(page, media_type, name=f"{batch.known.name}{ending}")
-
-    def _find(self, request: Request) -> tuple[ListedBatch, dict[str, ListedRun]]:
-        """Return a batch, and those of its runs that the library has, by the names of their files."""
-        listing = self._site.library.listing
-        batch_id = request.path_params["id"]
-        batch = listing.batches.get(batch_id)
-        if batch is None:
-            raise HTTPException(404)
-        runs = (run for run in listing.runs.values() if run.batch_id == batch_id)
-        return batch, {f"{run.known.name}.tkperf": run for run in runs}
 
     async def _make(
         self,

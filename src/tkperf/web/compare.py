@@ -11,18 +11,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tkperf.analysis.comparing.comparison import FEWEST_TOGETHER, Arrangement
-from tkperf.web.kept import stream
+from tkperf.web.kept import DOWNLOADS, stream
 from tkperf.web.library import ListedRun
 from tkperf.web.pages import render_page, render_text
 from tkperf.web.site import Site
 
 MOST_RUNS = 200
-DOWNLOADS = {
-    "html": "text/html",
-    "pdf": "application/pdf",
-    "csv": "text/csv",
-    "json": "application/json",
-}
+_DOWNLOADS = DOWNLOADS | {"csv": (".csv", "text/csv")}
 _ARRANGEMENTS = (
     ("", "by model and date"), ("runs", "each with the first"), ("cohort", "drives of one model"), ("history", "one drive over time"),
 )  # fmt: skip
@@ -46,7 +41,7 @@ class ComparisonPages:
             "compare_bar.html.j2",
             runs=runs,
             query=_join(runs, arrangement),
-            kinds=DOWNLOADS,
+            kinds=_DOWNLOADS,
             switches=[
                 (words, _join(runs, one), one == arrangement)
                 for one, words in _ARRANGEMENTS
@@ -60,7 +55,7 @@ class ComparisonPages:
         """Answer with a file to save."""
         kind = request.path_params["kind"]
         runs, arrangement = self._find(request)
-        if kind not in DOWNLOADS or len(runs) < 2:
+        if kind not in _DOWNLOADS or len(runs) < 2:
             raise HTTPException(404)
         return await self._make(request, runs, arrangement, kind=kind)
 
@@ -98,8 +93,10 @@ class ComparisonPages:
             frame=frame,
             alone=kind == "pdf",
         )
-        name = f"comparison.{kind}" if frame is None else ""
-        return stream(page, DOWNLOADS.get(kind, "text/html; charset=utf-8"), name=name)
+        if frame is not None:
+            return stream(page, "text/html; charset=utf-8")
+        ending, media_type = _DOWNLOADS[kind]
+        return stream(page, media_type, name=f"comparison{ending}")
 
 
 def _join(runs: Sequence[ListedRun], arrangement: str) -> str:

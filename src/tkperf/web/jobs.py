@@ -160,7 +160,7 @@ JOBS: Jobs = {
     "pdf": make_pdf,
     "json": make_json,
     "csv": make_csv,
-    "copy": make_copy,
+    "run": make_copy,
     "points": make_points,
     "script": make_script,
     "row": make_row,

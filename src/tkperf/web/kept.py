@@ -27,6 +27,14 @@ from tkperf.model.version import __version__
 MOST_BYTES = 512 << 20
 _PIECE_BYTES = 1 << 18
 
+# Of each download: the ending of its name, and its type.
+DOWNLOADS = {
+    "html": (".html", "text/html"),
+    "pdf": (".pdf", "application/pdf"),
+    "csv": ("-csv.zip", "application/zip"),
+    "json": (".json", "application/json"),
+}
+
 Make = Callable[[BinaryIO], Awaitable[None]]
 """Writes a page to an empty file."""
 

@@ -124,16 +124,6 @@ class Library:
             self._listing = build_listing(self._files, self._index, cut_short=self._cut_short)
         return self._listing
 
-    def find(self, run_id: str) -> KnownFile | None:
-        """Return the file of a run; None: there is none."""
-        run = self.listing.runs.get(run_id)
-        return None if run is None else run.known
-
-    def find_batch(self, batch_id: str) -> KnownFile | None:
-        """Return the book of a batch; None: there is none."""
-        batch = self.listing.batches.get(batch_id)
-        return None if batch is None else batch.known
-
     async def wait_for_look(self, limit_s: float | None = None) -> None:
         """Wait until the folders have been looked through once, which reads no run file, or until a limit."""
         with suppress(TimeoutError):

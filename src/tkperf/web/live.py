@@ -8,14 +8,13 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from html import escape
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from tkperf.web.files import KnownFile
 from tkperf.web.pages import render_page
-from tkperf.web.site import Site, find_run
+from tkperf.web.site import Site, find_batch, find_run
 from tkperf.web.workers import JobError
 
 # A browser that has left without a word is noticed at the next line; the end of the server as soon.
@@ -67,19 +66,10 @@ class LivePages:
         return await self._answer(request, known, "follow_run", {"file": known})
 
     async def watch_batch(self, request: Request) -> Response:
-        batch_id = request.path_params["id"]
-        listing = self._site.library.listing
-        if batch_id not in listing.batches:
-            raise HTTPException(404)
-        known = listing.batches[batch_id].known
-        addresses = {
-            run.known.name: f"/runs/{run.run_id}"
-            for run in listing.runs.values()
-            if run.batch_id == batch_id
-        }
-        return await self._answer(
-            request, known, "follow_batch", {"book": known, "addresses": addresses}
-        )
+        batch, runs = find_batch(self._site, request)
+        addresses = {run.known.name: f"/runs/{run.run_id}" for run in runs.values()}
+        arguments = {"book": batch.known, "addresses": addresses}
+        return await self._answer(request, batch.known, "follow_batch", arguments)
 
     async def _answer(
         self, request: Request, known: KnownFile, job: str, arguments: Mapping[str, object]

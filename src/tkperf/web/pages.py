@@ -90,6 +90,8 @@ def draw_course(values: Sequence[float | None], size: tuple[int, int]) -> str:
     """Return values as points of SVG, from 0 at the bottom to the greatest; parts not measured are left out."""
     width, height = size
     known = [(place, value) for place, value in enumerate(values) if value is not None]
+    if len(known) == 1:
+        known *= 2  # its round ends make a dot of a line without length
     greatest = max((value for _, value in known), default=0.0) or 1.0
     step = width / max(1, len(values) - 1)
     room = height - 2

@@ -9,20 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tkperf.web.kept import stream
+from tkperf.web.kept import DOWNLOADS, stream
 from tkperf.web.live import render_live
 from tkperf.web.site import Site, find_run
 
-# Of each download: its job, the ending of its name, and its type.
-DOWNLOADS = {
-    "html": ("html", ".html", "text/html"),
-    "pdf": ("pdf", ".pdf", "application/pdf"),
-    "run": ("copy", ".tkperf", "application/vnd.sqlite3"),
-    "csv": ("csv", "-csv.zip", "application/zip"),
-    "json": ("json", ".json", "application/json"),
-}
-# Not kept: a copy of the run file itself.
-_NOT_KEPT = ("copy",)
+_DOWNLOADS = DOWNLOADS | {"run": (".tkperf", "application/vnd.sqlite3")}
 
 
 class RunPages:
@@ -50,11 +41,12 @@ class RunPages:
 
     async def download(self, request: Request) -> Response:
         """Answer with a file to save."""
-        if request.path_params["kind"] not in DOWNLOADS:
+        kind = request.path_params["kind"]
+        if kind not in _DOWNLOADS:
             raise HTTPException(404)
-        job, ending, media_type = DOWNLOADS[request.path_params["kind"]]
+        ending, media_type = _DOWNLOADS[kind]
         name = find_run(self._site, request).name + ending
-        return stream(await self._make(request, job), media_type, name=name)
+        return stream(await self._make(request, kind), media_type, name=name)
 
     async def show_json(self, request: Request) -> Response:
         """Answer with the results."""
@@ -63,7 +55,7 @@ class RunPages:
     async def _make(self, request: Request, job: str, **arguments: str) -> BinaryIO:
         """Return what a job makes of the run that the address names; kept unless its run still writes the file."""
         known = find_run(self._site, request)
-        keep, alone = job not in _NOT_KEPT, job == "pdf"
+        keep, alone = job != "run", job == "pdf"
         return await self._site.make(
             request, job, {"file": known}, keep=keep, alone=alone, **arguments
         )

@@ -17,7 +17,7 @@ from tkperf.render.reports import find_report_date
 from tkperf.runfile.writers import is_being_written
 from tkperf.web.files import KnownFile, look_again
 from tkperf.web.kept import Kept
-from tkperf.web.library import Library
+from tkperf.web.library import Library, ListedBatch, ListedRun
 from tkperf.web.pages import answer_for_good, render_text
 from tkperf.web.workers import FileError, Workers
 
@@ -108,7 +108,22 @@ def find_run(site: Site, request: Request) -> KnownFile:
     Raises:
         HTTPException: 404, the library has no such run.
     """
-    known = site.library.find(request.path_params["id"])
-    if known is None:
+    run = site.library.listing.runs.get(request.path_params["id"])
+    if run is None:
         raise HTTPException(404)
-    return known
+    return run.known
+
+
+def find_batch(site: Site, request: Request) -> tuple[ListedBatch, dict[str, ListedRun]]:
+    """Return the batch that the address names, and those of its runs that the library has, by the names of their files.
+
+    Raises:
+        HTTPException: 404, the library has no such batch.
+    """
+    listing = site.library.listing
+    batch_id = request.path_params["id"]
+    batch = listing.batches.get(batch_id)
+    if batch is None:
+        raise HTTPException(404)
+    runs = (run for run in listing.runs.values() if run.batch_id == batch_id)
+    return batch, {f"{run.known.name}.tkperf": run for run in runs}
