@@ -171,8 +171,8 @@ def compare_values(
         ("iops", (100, 200), (120, 130), Change.WITHIN_NOISE),
         ("iops", (120, 130), (100, 200), Change.WITHIN_NOISE),
         # A single round has no range.
-        ("iops", (100,), (120, 130), Change.CANNOT_BE_TOLD),
-        ("iops", (100, 110), (120,), Change.CANNOT_BE_TOLD),
+        ("iops", (100,), (120, 130), Change.INCONCLUSIVE),
+        ("iops", (100, 110), (120,), Change.INCONCLUSIVE),
         # No ratio.
         ("iops", (0, 0), (120, 130), Change.NOT_COMPARABLE),
         ("iops", (None, None), (120, 130), Change.NOT_COMPARABLE),
@@ -211,7 +211,7 @@ def test_only_a_steady_window_knows_noise(section: dict[str, Any], span: Span) -
     entry = compare_values(test, (100, 200, 300), (50, 100, 140), **section)
     assert (entry.low, entry.high, entry.span) == (50, 140, span)
     assert entry.within_noise is None
-    assert entry.change is Change.CANNOT_BE_TOLD
+    assert entry.change is Change.INCONCLUSIVE
     steady = compare_values(test, (100, 200, 300), (50, 100, 140), stream="stream" in section)
     assert (steady.span, steady.change) == (Span.WINDOW, Change.WITHIN_NOISE)
     apart = compare_values(test, (100, 200, 300), (820, 900, 950), **section)

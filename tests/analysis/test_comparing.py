@@ -421,7 +421,7 @@ def test_a_stream_is_compared_by_its_phases() -> None:
         "4 KiB random write, settled: IOPS",
         "4 KiB random write, settled: p99.9 latency",
     ]
-    assert not [row for row in both.rows if row.entries[1].change is Change.CANNOT_BE_TOLD]
+    assert not [row for row in both.rows if row.entries[1].change is Change.INCONCLUSIVE]
 
 
 def test_where_not_every_run_became_steady_the_last_quarters_are_compared() -> None:
@@ -451,7 +451,7 @@ def test_a_greatest_of_a_phase_is_told_by_ranges() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fresh", "change"), [(3, Change.CANNOT_BE_TOLD), (4, Change.WORSE)]
+    ("fresh", "change"), [(3, Change.INCONCLUSIVE), (4, Change.WORSE)]
 )  # fmt: skip
 def test_a_greatest_of_few_slices_cannot_be_told(fresh: int, change: Change) -> None:
     """Ranges of three slices each lie apart by chance in 1 of 10 cases."""

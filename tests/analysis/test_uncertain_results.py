@@ -203,7 +203,7 @@ def test_without_uncertainty_the_ranges_of_steady_windows_decide() -> None:
     _, meeting = compared(run_with([90, 110], of_extreme), run_with([100, 140], of_extreme))
     _, alone = compared(run_with([100], of_extreme), run_with([140], of_extreme))
     changes = [entry.change for entry in (apart, meeting, alone)]
-    assert changes == [Change.BETTER, Change.WITHIN_NOISE, Change.CANNOT_BE_TOLD]
+    assert changes == [Change.BETTER, Change.WITHIN_NOISE, Change.INCONCLUSIVE]
 
 
 def test_a_comparison_as_csv_has_the_interval_of_the_ratio() -> None:
@@ -293,7 +293,7 @@ def test_a_lower_limit_of_the_uncertainty_can_show_doubt_alone() -> None:
     for ranges, change in (
         (([95, 105], [195, 205]), Change.BETTER),
         (([50, 195], [190, 205]), Change.WITHIN_NOISE),
-        (([100], [200]), Change.CANNOT_BE_TOLD),
+        (([100], [200]), Change.INCONCLUSIVE),
     ):
         _, entry = compared(run_with(ranges[0], limit), run_with(ranges[1], greater))
         assert entry.change is change

@@ -132,7 +132,7 @@ def test_each_arrangement_has_its_chart(
 def test_a_history_of_a_drive_that_is_not_known_has_a_title() -> None:
     runs = [run_of(f"r{n}", 1, started_utc=f"2026-03-0{n + 1}T00:00:00+00:00") for n in range(3)]
     view = build_comparison_page(compare(runs, Arrangement.HISTORY))
-    assert view.title == "3 runs of one drive"
+    assert view.title == "3 runs in order of date"
 
 
 def test_a_history_marks_its_firmware_and_trend() -> None:

@@ -196,8 +196,8 @@ def test_a_claim_on_what_did_not_end_cannot_be_told(cut_off: list[RunResult]) ->
         of_third + 'metric = "sudden_drops"\nat_most = 0',
     ) == [
         (ClaimState.MET, f"{whole}; only a lower limit of the uncertainty is known"),
-        (ClaimState.CANNOT_BE_TOLD, f"{SO_FAR}; {whole}"),
-        (ClaimState.CANNOT_BE_TOLD, SO_FAR),
+        (ClaimState.INCONCLUSIVE, f"{SO_FAR}; {whole}"),
+        (ClaimState.INCONCLUSIVE, SO_FAR),
         (ClaimState.NOT_MEASURED, "tkperf did not look for it there"),
     ]
     before = next(each for each in cut_off if any(in_section([each], second)))
@@ -222,7 +222,7 @@ def test_what_cannot_change_any_more_is_judged(cut_off: list[RunResult]) -> None
         if found.key == "recovery_s"
     ]
     assert (recoveries[1].value, recoveries[1].at_least) == (None, 2.0)
-    cannot = ClaimState.CANNOT_BE_TOLD
+    cannot = ClaimState.INCONCLUSIVE
     assert [state for state, _ in checked(results[1], *claims)] == [
         ClaimState.NOT_MET,
         cannot,

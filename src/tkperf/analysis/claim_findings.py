@@ -41,7 +41,7 @@ class ClaimState(StrEnum):
     MET = "met"
     NOT_MET = "not met"
     NOT_MEASURED = "not measured"
-    CANNOT_BE_TOLD = "cannot be told"
+    INCONCLUSIVE = "inconclusive"
 
     @property
     def kind(self) -> ClaimKind:
@@ -59,7 +59,7 @@ class Doubt(StrEnum):
     DAMAGED = "damaged"
     NOT_STEADY = "not steady"
     NOT_MEASURED = ClaimState.NOT_MEASURED.value
-    CANNOT_BE_TOLD = ClaimState.CANNOT_BE_TOLD.value
+    INCONCLUSIVE = ClaimState.INCONCLUSIVE.value
 
 
 _JUDGED = (ClaimState.MET, ClaimState.NOT_MET)
@@ -143,7 +143,7 @@ class Checked:
             Doubt.DAMAGED: bool(self.result.left_out),
             Doubt.NOT_STEADY: finding.is_steady is False,
             Doubt.NOT_MEASURED: finding.state is ClaimState.NOT_MEASURED,
-            Doubt.CANNOT_BE_TOLD: finding.state is ClaimState.CANNOT_BE_TOLD,
+            Doubt.INCONCLUSIVE: finding.state is ClaimState.INCONCLUSIVE,
         }
         return tuple(doubt for doubt, holds in doubts.items() if holds)
 

@@ -1,6 +1,6 @@
 """Check claims, the promises of a data sheet or an earlier run, against a run.
 
-A claims file is TOML (docs/claims.md). Every claim ends as met, not met, not measured or cannot be told,
+A claims file is TOML (docs/claims.md). Every claim ends as met, not met, not measured or inconclusive,
 by the value alone, with its margin. The finding also says whether the uncertainty of the value leaves
 room for the opposite. A claim about a cell that was not measured, or about a cell of a section that did
 not end, is never met. A baseline under other conditions is judged with a warning for each difference.
@@ -206,7 +206,7 @@ def _check(
         notes.append(TOO_FEW_IOS if commonest is not None else None)
     if value is not None and measured is not None:
         section, cell = measured
-        state = judge_claim(claim, value) if section.complete else ClaimState.CANNOT_BE_TOLD
+        state = judge_claim(claim, value) if section.complete else ClaimState.INCONCLUSIVE
         notes.append(None if section.complete else NOT_ENDED)
         unsteady = section.steady_of(cell.workload) is False
         notes.append("steady state was not reached" if unsteady else None)
@@ -268,7 +268,7 @@ def _check_course(claim: Claim, result: RunResult) -> ClaimFinding:
     if not section.complete:
         notes.append(NOT_ENDED)
         if state is ClaimState.NOT_MEASURED or not _holds(claim, found, state):
-            state = ClaimState.CANNOT_BE_TOLD
+            state = ClaimState.INCONCLUSIVE
     return build_finding(
         _name(claim), claim, measure, state, found.value, notes, found.uncertainty,
         workload=found.workload,

@@ -348,7 +348,7 @@ def _history_figure(row: ComparedRow, days: Sequence[float], period: Period) -> 
 
 def _judge(row: ComparedRow, trend: Trend | None) -> Change:
     if trend is None or trend.beyond_noise is None:
-        return Change.CANNOT_BE_TOLD
+        return Change.INCONCLUSIVE
     rises = 2.0 if trend.slope > 0 else 0.5
     return judge_change(rises, row.quantity, within_noise=not trend.beyond_noise)
 

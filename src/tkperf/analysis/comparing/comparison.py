@@ -279,7 +279,7 @@ def _arrange(
     unknown = [result.info.name for result, day in zip(results, days, strict=True) if day is None]
     if unknown:
         raise UsageError(
-            f"a history needs dates, and the start of {', '.join(unknown)} is not known: "
+            f"a history needs dates, and {', '.join(dict.fromkeys(unknown))} has none: "
             "omit these runs, or give --as runs"
         )
     ordered = sorted(zip(days, results, strict=True), key=lambda pair: pair[0] or 0.0)

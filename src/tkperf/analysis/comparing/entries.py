@@ -33,7 +33,7 @@ class Change(StrEnum):
     DIFFERENT = "different"
     """The measure has no better direction."""
     WITHIN_NOISE = "within noise"
-    CANNOT_BE_TOLD = "cannot be told"
+    INCONCLUSIVE = "inconclusive"
     NOT_COMPARABLE = "not comparable"
 
 
@@ -130,7 +130,7 @@ def against_first(first: Entry, entry: Entry, measure: Measure) -> Entry:
 def judge_change(ratio: float, measure: Measure, *, within_noise: bool | None) -> Change:
     """Return the meaning of a ratio; ``within_noise`` is None if noise is not known."""
     if within_noise is None:
-        return Change.CANNOT_BE_TOLD
+        return Change.INCONCLUSIVE
     if within_noise:
         return Change.WITHIN_NOISE
     if measure.better is Better.NEITHER:

@@ -50,7 +50,7 @@ _TRENDS = {
     Change.WORSE: "getting worse",
     Change.DIFFERENT: "changing",
     Change.WITHIN_NOISE: "without a trend beyond noise",
-    Change.CANNOT_BE_TOLD: "without a trend that can be shown",
+    Change.INCONCLUSIVE: "without a trend that can be shown",
 }
 
 # Loads or names of headline figures, by the place of their row.
@@ -159,7 +159,7 @@ def _of_pair(comparison: Comparison) -> Iterator[str]:
     first, second = comparison.names
     loads = describe_loads(comparison)
     certain = [row for row in comparison.headlines if row.entries[1].change in BEYOND_NOISE]
-    unsure = [row for row in comparison.headlines if row.entries[1].change is Change.CANNOT_BE_TOLD]
+    unsure = [row for row in comparison.headlines if row.entries[1].change is Change.INCONCLUSIVE]
     # Tails differ more, but readers ask for rates and means first.
     certain.sort(key=lambda row: (row.quantity in PERCENTILES, -_distance(row.entries[1])))
     if certain:

@@ -150,7 +150,7 @@ def _title(comparison: Comparison) -> str:
         return describe_group(comparison)
     if comparison.history is not None:
         serial = comparison.history.serial
-        return f"Drive {serial} over {count} runs" if serial else f"{count} runs of one drive"
+        return f"Drive {serial} over {count} runs" if serial else f"{count} runs in order of date"
     return f"{count - 1} runs against {comparison.names[0]}"
 
 

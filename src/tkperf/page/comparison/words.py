@@ -24,7 +24,7 @@ _ABOUT_EQUAL = log(1.25)
 RATIO_MARKS = {
     Change.WITHIN_NOISE: f"(×1.02): within noise: the {INTERVAL} of the ratio contains 1; for a maximum, or "
     "with only a lower limit of the interval, the ranges overlap.",
-    Change.CANNOT_BE_TOLD: "×1.02?: noise is not known: a value has no uncertainty (it was measured once) or only a lower "
+    Change.INCONCLUSIVE: "×1.02?: noise is not known: a value has no uncertainty (it was measured once) or only a lower "
     "limit of it, and the ranges do not decide.",
 }
 
@@ -156,7 +156,7 @@ def mark_certainty(entry: Entry, text: str) -> str:
     """Mark a text about the ratio with how certain the difference is."""
     if entry.change is Change.WITHIN_NOISE:
         return f"({text})"
-    return f"{text}?" if entry.change is Change.CANNOT_BE_TOLD else text
+    return f"{text}?" if entry.change is Change.INCONCLUSIVE else text
 
 
 def format_ratio(ratio: float) -> str:
