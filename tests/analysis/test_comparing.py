@@ -562,7 +562,7 @@ def test_an_arrangement_can_be_asked_for_where_it_is_possible() -> None:
     with pytest.raises(UsageError, match="a cohort takes 3 runs or more, these are 2: omit --as"):
         compare(runs[:2], Arrangement.COHORT)
     undated = [replace(run, info=replace(run.info, started_utc=None)) for run in runs[:1]]
-    with pytest.raises(UsageError, match="the start of r0 is not known"):
+    with pytest.raises(UsageError, match="a history needs dates, and r0 has none"):
         compare([*undated, *runs[1:]], Arrangement.HISTORY)
 
 
