@@ -56,10 +56,11 @@ def test_memory_grows_by_little_for_each_slice(read_percent: int, tmp_path: Path
 
     tracemalloc.start(1)
     try:
-        tkperf.run(plan, "n", folder=tmp_path, observers=(at_slices(count, 30, 110),))
+        tkperf.run(plan, "n", folder=tmp_path, observers=(at_slices(count, 30, 70, 110),))
     finally:
         tracemalloc.stop()
-    assert (kept[110] - kept[30]) / 80 < MOST_KEPT_BYTES_A_SLICE
+    # A cache of the process that grows once does so in one half; what a slice keeps is in both.
+    assert min(kept[70] - kept[30], kept[110] - kept[70]) / 40 < MOST_KEPT_BYTES_A_SLICE
 
 
 @pytest.mark.parametrize("read_percent", [0, 65])

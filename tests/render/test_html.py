@@ -120,7 +120,7 @@ def test_hostile_text_is_inert(tmp_path: Path) -> None:
 
 
 def test_half_a_surrogate_ends_no_page(run_file: Path, tmp_path: Path) -> None:
-    """JSON of strangers can spell it, UTF-8 cannot: here in the title of every chart."""
+    """JSON of strangers can spell it, UTF-8 cannot: a reader replaces it, here in the title of every chart."""
     path = Path(shutil.copy(run_file, tmp_path))
     with closing(sqlite3.connect(path)) as database, database:
         database.execute(
@@ -128,7 +128,7 @@ def test_half_a_surrogate_ends_no_page(run_file: Path, tmp_path: Path) -> None:
         )
     page = render_view(view_of(path))
     charts = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page)
-    assert [json.loads(chart) for chart in charts if r"SIM\ud800" in chart]
+    assert [json.loads(chart) for chart in charts if "SIM?" in chart]
     assert "RTL" in page
     assert not re.search("\u202e|\\\\u202e", page)  # neither as JSON spells it
 

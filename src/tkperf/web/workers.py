@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from tkperf.model.errors import TkperfError, reason_of
+from tkperf.model.errors import ExitCode, TkperfError, reason_of
 from tkperf.model.units import GIB
 from tkperf.system.process import DEVNULL, Process, start_module
 
@@ -53,6 +53,7 @@ class JobError(TkperfError):
     """A job did not succeed. The message gives the reason, and what to do. ``status`` is HTTP's."""
 
     status = 500
+    exit_code = ExitCode.RUN_FILE
 
 
 class FileError(JobError):
@@ -156,14 +157,25 @@ class Workers:
         order = Order(
             job=job, arguments=arguments, limit_s=self._limit_s, limit_bytes=self._limit_bytes
         )
+        answer = await self._try(result, order)
+        # Without a process the order was lost: what forks them had just died.
+        return answer if answer is not None else await self._try(result, order) or b""
+
+    async def _try(self, result: BinaryIO, order: Order) -> bytes | None:
+        """Return the answer of a job; None if no process took the order."""
         answers, theirs = socket.socketpair()
         process: int | None = None
         try:
             with theirs:
                 self._send(order, [theirs.fileno(), result.fileno()])
+            sent_to = self._orders
             answers.setblocking(False)
             async with asyncio.timeout(self._limit_s):
                 process = await _receive_process(answers)
+                if process is None:
+                    if self._orders is sent_to:
+                        self.close()
+                    return None
                 return await _receive_words(answers)
         except TimeoutError:
             raise LateError(
