@@ -21,7 +21,6 @@ from playwright.sync_api import Browser, Page, expect
 from tests.builders import run_info, simulate
 from tests.render.visits import DRAWN
 from tkperf.procedures.write_saturation import TEST as WRITE_SATURATION
-from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import Event, StepEnded
 
 SUITE = {WRITE_SATURATION.name: WRITE_SATURATION}
@@ -231,10 +230,8 @@ def under_way(folder: Path) -> Iterator[threading.Semaphore]:
         run.join()
 
 
-def test_a_run_is_seen_live_to_its_end_and_when_it_is_resumed(
-    browser: Browser, whole: str, library: Path
-) -> None:
-    """Its page becomes the report without a hand, and is live again once a writer holds the file again."""
+def test_a_run_is_seen_live_to_its_end(browser: Browser, whole: str, library: Path) -> None:
+    """Its page becomes the report without a hand."""
     folder = library / "live"
     folder.mkdir()
     address = f"{whole}/runs/{9:032x}"
@@ -257,7 +254,3 @@ def test_a_run_is_seen_live_to_its_end_and_when_it_is_resumed(
             steps.release(10_000)
             page.wait_for_selector(DRAWN, timeout=120_000)
             assert not page.locator("#live").count()
-            resumed = RunFileWriter(folder / "run.tkperf", appends=True)
-            page.wait_for_selector("#live .place", timeout=60_000)
-            resumed.close()
-            page.wait_for_selector(DRAWN, timeout=120_000)

@@ -213,7 +213,7 @@ def test_a_slow_folder_keeps_nobody_waiting(tmp_path: Path) -> None:
     asyncio.run(library.wait_for_look(0.0))
     assert "are being looked through" in page_of(library)
     asyncio.run(library.look())
-    assert "There is no run file" in page_of(library)
+    assert "The served folders have no run file" in page_of(library)
 
 
 def page_of(library: Library) -> str:
