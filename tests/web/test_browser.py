@@ -20,8 +20,14 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.builders import run_info, simulate
 from tests.render.visits import DRAWN
+from tkperf import make_plan
+from tkperf.model.errors import EngineError
+from tkperf.pipeline.api import resume, run
+from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.procedures.write_saturation import TEST as WRITE_SATURATION
+from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import Event, StepEnded
+from tkperf.web.following import SHOW_EVERY_S
 
 SUITE = {WRITE_SATURATION.name: WRITE_SATURATION}
 Scheme = Literal["light", "dark"]
@@ -230,6 +236,16 @@ def under_way(folder: Path) -> Iterator[threading.Semaphore]:
         run.join()
 
 
+def wait_until_listed(browser: Browser, whole: str, name: str) -> str:
+    """Return the address of the run's page."""
+    with opened(browser, whole) as page:
+        link = page.get_by_role("link", name=name, exact=True)
+        while not link.count():
+            page.wait_for_timeout(500)
+            page.reload()
+        return f"{whole}{link.get_attribute('href')}"
+
+
 def test_a_run_is_seen_live_to_its_end(browser: Browser, whole: str, library: Path) -> None:
     """Its page becomes the report without a hand."""
     folder = library / "live"
@@ -237,11 +253,7 @@ def test_a_run_is_seen_live_to_its_end(browser: Browser, whole: str, library: Pa
     address = f"{whole}/runs/{9:032x}"
     with under_way(folder) as steps:
         steps.release(5)
-        with opened(browser, whole) as page:
-            link = page.get_by_role("link", name="live", exact=True)
-            while not link.count():
-                page.wait_for_timeout(500)
-                page.reload()
+        wait_until_listed(browser, whole, "live")
         with opened(browser, address, width=390) as page:
             place = page.locator("#live .place")
             expect(place).to_contain_text("Test 1 of 1", timeout=60_000)
@@ -254,3 +266,51 @@ def test_a_run_is_seen_live_to_its_end(browser: Browser, whole: str, library: Pa
             steps.release(10_000)
             page.wait_for_selector(DRAWN, timeout=120_000)
             assert not page.locator("#live").count()
+
+
+def stays(page: Page, loads: list[object]) -> None:
+    """Nothing is loaded again for longer than a page without news stays as it is."""
+    before = len(loads)
+    page.wait_for_timeout(1000 * (SHOW_EVERY_S + 2))
+    assert len(loads) == before
+
+
+def test_a_resumption_is_seen_live(browser: Browser, whole: str, library: Path) -> None:
+    """The report of an interrupted run waits while a process holds the file, is live as the run goes on, and is drawn again."""
+    folder = library / "resumed"
+    steps = threading.Semaphore(8)
+
+    def stop(event: Event) -> None:
+        if isinstance(event, StepEnded) and not steps.acquire(blocking=False):
+            raise EngineError("the host was switched off")
+
+    plan = make_plan("ssd", "sim:sata-ssd", tests=["writesat"])
+    with pytest.raises(EngineError):
+        run(plan, "resumed", folder=folder, observers=(stop,))
+    path = folder / "resumed.tkperf"
+
+    def wait_for_step(event: Event) -> None:
+        if isinstance(event, StepEnded):
+            steps.acquire()
+
+    loads: list[object] = []
+    with opened(browser, wait_until_listed(browser, whole, "resumed")) as page:
+        page.on("domcontentloaded", lambda loaded: loads.append(loaded))
+        page.wait_for_selector(DRAWN, timeout=120_000)
+        held = RunFileWriter(path, appends=True)
+        page.wait_for_selector("#live .place", timeout=60_000)
+        stays(page, loads)
+        held.close()
+        page.wait_for_selector(DRAWN, timeout=120_000)
+        plan = make_resume_plan(ResumeRequest(path=path))
+        resumption = threading.Thread(
+            target=resume, args=(plan,), kwargs={"observers": [wait_for_step]}
+        )
+        resumption.start()
+        try:
+            expect(page.locator("#live .place")).to_contain_text("Test 1 of 1", timeout=60_000)
+            stays(page, loads)
+        finally:
+            steps.release(10_000)
+            resumption.join()
+        page.wait_for_selector(DRAWN, timeout=120_000)

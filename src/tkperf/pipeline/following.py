@@ -106,6 +106,20 @@ class FollowedFile:
     def is_running(self) -> bool:
         return self.record.status is RunStatus.RUNNING
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a process held the file at the last look: that of a run, or of a resumption that has not begun."""
+        return self._state is None or self._state[-1]
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether there may be new events.
+
+        Raises:
+            RunFileError: the file can no longer be read.
+        """
+        return self._find_state() != self._state
+
     def first_events(self) -> list[Event]:
         """Return all events until the file was opened."""
         return list(self._follower.take(self._delta))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeVar
 
 from tkperf.model.units import format_number
 from tkperf.page.batch_progress import build_batch_progress
@@ -18,8 +17,6 @@ from tkperf.web.files import KnownFile, reach
 from tkperf.web.pages import draw_course, render_text
 from tkperf.web.reading import reach_batch
 
-Seen = TypeVar("Seen")
-
 LOOK_EVERY_S = 0.25
 # Clocks and remaining times go on without news; and a server that has gone is noticed.
 SHOW_EVERY_S = 5.0
@@ -29,7 +26,7 @@ CURVE = 320, 60
 
 
 def follow_run(file: KnownFile) -> Iterator[bytes]:
-    """Yield a run under way, as often as its file changes, until it ends."""
+    """Yield a run under way, as often as its file changes, until no process holds it any more."""
     followed = FollowedFile(reach(file))
     reach(file)  # nor was another file there meanwhile
     state = RunState()
@@ -41,9 +38,10 @@ def follow_run(file: KnownFile) -> Iterator[bytes]:
         if clock_s is not None and followed.is_running:
             state.at_s = max(state.at_s, clock_s)
         yield render_progress(build_progress(state)).encode(errors="replace")
-        if not followed.is_running:
+        if not followed.is_held:
             return
-        events = _wait_for(followed.new_events)
+        _wait_for(lambda: followed.has_changed)
+        events = followed.new_events()
 
 
 def follow_batch(*, book: KnownFile, addresses: Mapping[str, str]) -> Iterator[bytes]:
@@ -60,17 +58,16 @@ def follow_batch(*, book: KnownFile, addresses: Mapping[str, str]) -> Iterator[b
         yield text.encode(errors="replace")
         if not watched.state.is_under_way:
             return
-        _wait_for(lambda: watched.look() or watched.news)
+        _wait_for(lambda: bool(watched.look() or watched.news))
 
 
-def _wait_for(look: Callable[[], Seen]) -> Seen:
+def _wait_for(has_news: Callable[[], bool]) -> None:
     """Look until there is something new, or for as long as a page may stay as it is."""
     until_s = time.monotonic() + SHOW_EVERY_S
     while True:
         time.sleep(LOOK_EVERY_S)
-        found = look()
-        if found or time.monotonic() > until_s:
-            return found
+        if has_news() or time.monotonic() > until_s:
+            return
 
 
 def render_progress(view: ProgressView) -> str:
