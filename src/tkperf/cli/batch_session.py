@@ -6,7 +6,8 @@ import gc
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, Protocol
@@ -130,38 +131,28 @@ def _conduct(
         run_drive_process(task, channel)
 
     held = book
-    crew: Crew | None = None
-    try:
+    with until_it_begins() as undone:
+        if book is not None:
+            undone.callback(book.close)
         # The processes of the drives share the memory of all that is loaded by now.
         gc.freeze()
         crew = Crew(lot.numbers, work)
-        with ended_by_signals(once=False):
-            _gather(crew, options)
-            crew.require_sound(lot.request)
-            found = [one.found for one in crew.members]
-            runs = 2 if lot.request.alone_again else 1
-            require_space(options.folder, [one.longest_s for one in found] * runs)
-            neighbours = find_neighbours(lot.request, found)
-            desk.show(lot, neighbours)
-            desk.ask(crew)
-            # A drive may have gone while the question was on the screen.
-            crew.require_sound(lot.request)
-            book = book or Book.create(options.path, lot.request, options.command_line)
-            conductor = Conductor(lot, crew, neighbours, book, warn=_warn_aside)
-    except BaseException as error:
-        if crew is not None:
-            crew.dismiss()
-        if book is not None:
-            book.close()
-        if isinstance(error, KeyboardInterrupt):
-            raise Interrupted(
-                "stopped by the user before the batch began: nothing was touched"
-            ) from None
-        raise
-    departure.leave_terminal()
-    # A lost terminal ends nothing that 24 drives measure for a day.
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    departure.report_start()
+        undone.callback(crew.dismiss)
+        _gather(crew, options)
+        crew.require_sound(lot.request)
+        found = [one.found for one in crew.members]
+        runs = 2 if lot.request.alone_again else 1
+        require_space(options.folder, [one.longest_s for one in found] * runs)
+        neighbours = find_neighbours(lot.request, found)
+        desk.show(lot, neighbours)
+        desk.ask(crew)
+        # A drive may have gone while the question was on the screen.
+        crew.require_sound(lot.request)
+        if book is None:
+            book = Book.create(options.path, lot.request, options.command_line)
+            undone.callback(book.close)
+        conductor = Conductor(lot, crew, neighbours, book, warn=_warn_aside)
+    leave(departure)
     try:
         with ended_by_signals(once=False):
             conductor.read_together(
@@ -173,12 +164,38 @@ def _conduct(
                 while conductor.go_on(LOOK_EVERY_S):
                     pass
     except KeyboardInterrupt:
-        _stop(crew, options)
+        crew.stop()
+        wait_for_ends(lambda: crew.has_gone, crew.listen, options.path)
     finally:
         conductor.note_ends()
         state = book.read_state()
         book.close()
     return desk.end(state)
+
+
+@contextmanager
+def until_it_begins() -> Iterator[ExitStack]:
+    """Undo what the stack has been given unless everything until the consent, and that itself, goes well.
+
+    Raises:
+        Interrupted: by the user.
+    """
+    with ExitStack() as undone:
+        try:
+            with ended_by_signals(once=False):
+                yield undone
+        except KeyboardInterrupt:
+            raise Interrupted(
+                "stopped by the user before the batch began: nothing was touched"
+            ) from None
+        undone.pop_all()
+
+
+def leave(departure: Departure) -> None:
+    """Tell that the batch has begun; from now on a lost terminal ends nothing that drives measure for a day."""
+    departure.leave_terminal()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    departure.report_start()
 
 
 def _warn_aside(text: str) -> None:
@@ -270,13 +287,14 @@ def ask_for(options: BatchOptions, drives: Sequence[DriveShown]) -> None:
         raise question.refuse(answer)
 
 
-def _stop(crew: Crew, options: BatchOptions) -> None:
-    """End the runs in order after Ctrl-C; a second one ends only the waiting for them."""
-    crew.stop()
+def wait_for_ends(
+    is_over: Callable[[], bool], listen: Callable[[float], object], path: Path
+) -> None:
+    """Wait for runs that were asked to end; another Ctrl-C ends only the waiting."""
     complain_aside("\ntkperf: the runs are asked to end; Ctrl-C again ends only this waiting")
     try:
         with ended_by_signals(once=False):
-            while not crew.has_gone:
-                crew.listen(LOOK_EVERY_S)
+            while not is_over():
+                listen(LOOK_EVERY_S)
     except KeyboardInterrupt:
-        complain_aside(f"tkperf: they end without this terminal: see tkperf status {options.path}")
+        complain_aside(f"tkperf: they end without this terminal: see tkperf status {path}")

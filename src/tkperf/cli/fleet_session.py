@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from tkperf.cli.batch_options import BatchOptions
-from tkperf.cli.batch_session import ask_for, choose_new, print_held
+from tkperf.cli.batch_session import (
+    ask_for,
+    choose_new,
+    leave,
+    print_held,
+    until_it_begins,
+    wait_for_ends,
+)
 from tkperf.cli.batch_view import LOOK_EVERY_S, complain_aside, print_answer, shown_aside
 from tkperf.cli.session import Departure, depart
 from tkperf.cli.streams import ended_by_signals
-from tkperf.model.errors import DeviceError, Interrupted, TkperfError, UsageError
+from tkperf.model.errors import DeviceError, TkperfError, UsageError
 from tkperf.pipeline.batch.book import BatchLog, Book, read_batch
 from tkperf.pipeline.batch.fleet.fleet import Fleet, plan_on
 from tkperf.pipeline.batch.fleet.install import push_archive
@@ -107,49 +112,36 @@ def _conduct(
     without: Sequence[str] = (),
 ) -> int:
     """Measure drives after consent. ``book``: that of a batch that goes on; it is closed in the end."""
-    fleet: Fleet | None = None
-    try:
-        with ended_by_signals(once=False):
-            fleet = Fleet(
-                request,
-                options.folder,
-                {key: getattr(options, key) for key in PASSED_ON},
-                events=options.progress == "json",
-                warn=lambda text: complain_aside(f"tkperf: {text}"),
-                log=log,
-                without=without,
-            )
-            if held := fleet.look():
-                print_held(options, held, list(fleet.describe()))
-                ask_for(options, [one.shown for one in held])
-                # A host may have gone while the question was on the screen.
-                fleet.require_sound()
-            book = book or Book.create(options.path, request, options.command_line)
-            fleet.confirm(book)
-    except BaseException as error:
-        if fleet is not None:
-            fleet.dismiss()
+    with until_it_begins() as undone:
         if book is not None:
-            book.close()
-        if isinstance(error, KeyboardInterrupt):
-            raise Interrupted(
-                "stopped by the user before the batch began: nothing was touched"
-            ) from None
-        raise
-    departure.leave_terminal()
-    # A lost terminal ends nothing that hosts measure for a day.
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    departure.report_start()
+            undone.callback(book.close)
+        fleet = Fleet(
+            request,
+            options.folder,
+            {key: getattr(options, key) for key in PASSED_ON},
+            events=options.progress == "json",
+            warn=lambda text: complain_aside(f"tkperf: {text}"),
+            log=log,
+            without=without,
+        )
+        undone.callback(fleet.dismiss)
+        if held := fleet.look():
+            print_held(options, held, list(fleet.describe()))
+            ask_for(options, [one.shown for one in held])
+            # A host may have gone while the question was on the screen.
+            fleet.require_sound()
+        if book is None:
+            book = Book.create(options.path, request, options.command_line)
+            undone.callback(book.close)
+        fleet.confirm(book)
+    leave(departure)
     try:
         with ended_by_signals(once=False), shown_aside(options, fleet.watched):
             while not fleet.is_over:
                 fleet.take(LOOK_EVERY_S)
     except KeyboardInterrupt:
         fleet.stop()
-        complain_aside("\ntkperf: the runs are asked to end; Ctrl-C again ends only this waiting")
-        with suppress(KeyboardInterrupt), ended_by_signals(once=False):
-            while not fleet.is_over:
-                fleet.take(LOOK_EVERY_S)
+        wait_for_ends(lambda: fleet.is_over, fleet.take, options.path)
     finally:
         book.close()
     return print_answer(read_batch(options.path), options)

@@ -10,7 +10,7 @@ from functools import cache
 from importlib import metadata, resources
 
 import msgspec
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from tkperf.model.errors import UsageError
@@ -19,6 +19,7 @@ from tkperf.page.marking import find_keywords, list_badges, list_stamp
 from tkperf.page.page import ChartView, ReportView
 from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import BRIGHTER
+from tkperf.render.environment import make_environment
 from tkperf.render.export_json import finite
 from tkperf.render.fonts import build_font_faces
 from tkperf.system.output_files import replace_file
@@ -88,13 +89,7 @@ def render_styles() -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("tkperf.render"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = make_environment("tkperf.render")
     environment.filters["script_json"] = _script_json
     environment.filters["cells_json"] = lambda cells: _script_json(
         {cell.key: cell for cell in cells}

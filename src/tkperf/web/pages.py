@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from tkperf.render.environment import make_environment
 from tkperf.render.reports import render_styles
 
 _FOLDER = resources.files("tkperf.web") / "static"
@@ -22,13 +23,7 @@ _KINDS = {".css": "text/css", ".js": "text/javascript"}
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("tkperf.web"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = make_environment("tkperf.web")
     environment.globals["static"] = static_address
     return environment
 
