@@ -306,9 +306,9 @@ def test_a_resumption_is_seen_live(browser: Browser, whole: str, library: Path) 
         stays(page, loads)
         held.close()
         page.wait_for_selector(DRAWN, timeout=120_000)
-        plan = make_resume_plan(ResumeRequest(path=path))
+        rest = make_resume_plan(ResumeRequest(path=path))
         resumption = threading.Thread(
-            target=resume, args=(plan,), kwargs={"observers": [wait_for_step]}
+            target=resume, args=(rest,), kwargs={"observers": [wait_for_step]}
         )
         resumption.start()
         try:
