@@ -21,6 +21,7 @@ from tkperf.analysis.verdict import (
     NamedReason,
     VerdictCode,
     VerdictState,
+    count_damages,
     judge_by_gravest,
     judge_run,
 )
@@ -178,8 +179,13 @@ class BatchAnswer:
         return len(self.passing) == len(self.drives) if self.has_claims else None
 
     @property
+    def damaged(self) -> tuple[BatchDriveResult, ...]:
+        """The drives that were measured to their end, and whose run files are damaged: they are in no group."""
+        return tuple(one for one in self.done if one.result and count_damages(one.result))
+
+    @property
     def without_group(self) -> tuple[BatchDriveResult, ...]:
-        """The drives that were measured to their end, and have too few others of their model."""
+        """The drives that were measured to their end, and are in no group."""
         numbers = {one.number for group in self.groups for one in group.drives}
         return tuple(one for one in self.done if one.number not in numbers)
 
@@ -204,6 +210,7 @@ def compare_drives(
 ) -> tuple[tuple[ModelGroup, ...], str]:
     """Return the cohorts of the models with enough drives that were measured to their end, the largest first.
 
+    A drive with a damaged run file is in none: the figures that it lacks would be missing for all drives of its group.
     Return with them, if there are none, the reason.
 
     Args:
@@ -211,7 +218,7 @@ def compare_drives(
     """
     by_model: dict[object, list[tuple[BatchDriveResult, RunResult]]] = {}
     for one in drives:
-        if one.is_done and one.result is not None:
+        if one.is_done and one.result is not None and not count_damages(one.result):
             facts = one.result.info.device
             kind = (facts.get("kind"), facts.get("model"), facts.get("capacity_bytes"))
             by_model.setdefault(kind, []).append((one, one.result))

@@ -225,14 +225,14 @@ def _reasons(result: RunResult) -> Iterator[VerdictReason]:
         yield from _of_steady_state(result)
     yield from _of_influences(result)
     yield from _of_conditions(result)
-    if damaged := len(result.left_out) or _count_lost_ends(result):
+    if damaged := count_damages(result):
         yield VerdictReason(code=ReasonCode.DAMAGED, count=damaged)
 
 
-def _count_lost_ends(result: RunResult) -> int:
-    """Count the sections of complete tests whose end is not in the run file."""
+def count_damages(result: RunResult) -> int:
+    """Count the parts of the run file that cannot be read, or else the sections of complete tests without their end."""
     sections = (section for test in result.tests for section in test.sections)
-    return sum(section.ended_because == END_LOST for section in sections)
+    return len(result.left_out) or sum(section.ended_because == END_LOST for section in sections)
 
 
 def _of_its_end(result: RunResult) -> Iterator[VerdictReason]:

@@ -298,10 +298,12 @@ def _find_sentences(answer: BatchAnswer) -> Iterator[str]:
         left_out = ("Outlier ", "No outlier") if answer.outliers else "Outlier "
         found = (text for group in answer.groups for text in find_findings(group.compared))
         yield from dict.fromkeys(text for text in found if not text.startswith(left_out))
-        if others := [_label(one) for one in answer.without_group]:
+        if others := [_label(one) for one in answer.without_group if one not in answer.damaged]:
             yield f"Not compared, as of another model or capacity: {list_names(others)}."
     elif answer.not_compared:
         yield f"The drives are not compared with each other: {answer.not_compared}."
+    if damaged := [_label(one) for one in answer.damaged]:
+        yield f"Not compared, as the run file is damaged: {list_names(damaged)}."
     hot = [(one.hottest_c, one) for one in answer.drives if one.hottest_c is not None]
     if hot:
         most, hottest = max(hot, key=lambda pair: pair[0])
