@@ -9,13 +9,14 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.test_bad_input import ENV, assert_clear, tkperf
 from tests.cli.test_detach import SHORT, Terminal, descendants_of, wait_for
+from tests.conftest import attach_again
 from tkperf.model.batch import DriveStage, find_place
 from tkperf.model.record import RunStatus
 from tkperf.model.sharing import SharingState
@@ -25,6 +26,7 @@ from tkperf.runfile.writers import find_writer, is_being_written
 
 MIB = 1 << 20
 SIMULATED = ("sim:sata-ssd", "sim:nvme-4kn", "sim:sata-ssd")
+WITH_SERIALS = [sys.executable, "-m", "tests.cli.with_serials"]
 fio = pytest.mark.fio
 
 
@@ -228,6 +230,57 @@ def test_a_killed_supervisor_stops_no_drive_and_the_rest_is_asked_about_again(
     assert done.returncode == 0, done.stderr
     assert stages(folder) == [DriveStage.DONE] * 2
     assert_clear(tkperf("resume", book), 2, "no drive is left")
+
+
+@fio
+def test_drives_exchanged_before_a_resumption_are_refused_and_the_others_go_on(
+    folder: Path, loop_device: Callable[..., Path]
+) -> None:
+    """One whose run has begun, and one that waited; both have another serial number at the old path."""
+    drives = [loop_device(size=16 * MIB) for _ in range(4)]
+    consent = folder / "yes.txt"
+    consent.write_text("loop0\nloop1\nloop2\nloop3\n")
+    words = batch(folder, *drives, others=("--parallel", "2", "-rt", "2"))
+    supervisor = subprocess.Popen(
+        [*WITH_SERIALS, *map(str, words), "--yes-destroy-file", consent],
+        env=ENV,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    begun = folder / "b-loop1.tkperf"
+    wait_for(lambda: begun.exists() and read_run(begun).planned)
+    supervisor.kill()
+    supervisor.wait()
+    writer = find_writer(begun)
+    assert writer is not None
+    assert writer.pid
+    os.kill(writer.pid, signal.SIGKILL)
+    ended = [DriveStage.DONE, DriveStage.KILLED, *[DriveStage.CONSENT_ENDED] * 2]
+    wait_for(lambda: stages(folder) == ended)
+    others = [folder / "other1.img", folder / "other2.img"]
+    for drive, other in zip(drives[1:3], others, strict=True):
+        other.write_bytes(b"\x5a" * (16 * MIB))
+        attach_again(drive, other)
+    images = [*others, folder / "loop1.img", folder / "loop2.img", folder / "loop3.img"]
+    loved, run = digests(images), begun.read_bytes()
+
+    def resume(*options: str) -> subprocess.CompletedProcess[str]:
+        words = ["resume", folder / "b.batch", "--no-report", "--yes-destroy-file", consent]
+        return subprocess.run(
+            [*WITH_SERIALS, *map(str, words), *options],
+            env=ENV, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+
+    consent.write_text("loop1\nloop2\nloop3\n")
+    assert_clear(resume(), 4, "b-loop1: no drive has the serial number 'loop1'", "b-loop2: ")
+    assert digests(images) == loved
+    consent.write_text("loop3\n")
+    done = resume("--without", "b-loop1", "--without", "b-loop2")
+    assert done.returncode == 130, done.stderr
+    assert stages(folder) == [*ended[:3], DriveStage.DONE]
+    assert digests(images[:4]) == loved[:4]
+    assert digests(images[4:]) != loved[4:]
+    assert begun.read_bytes() == run
 
 
 @fio

@@ -13,10 +13,11 @@ import pytest
 from tests.batches import answer_of, batch, drive, measured
 from tkperf.analysis.batch import BatchDriveResult
 from tkperf.model.batch import DriveStage, DriveState
+from tkperf.model.record import LeftOut
 from tkperf.page.batch_answer import MOST_MAIL_LINES, build_batch_mail, build_batch_page
 from tkperf.page.batch_progress import build_batch_progress
 from tkperf.page.verdict import NoteLevel
-from tkperf.pipeline.run_state import RunState
+from tkperf.pipeline.run_state import Brief, RunState
 from tkperf.render.export_batch import build_batch_tables, render_batch_json, render_batch_junit
 from tkperf.render.export_markdown import render_markdown
 from tkperf.render.terminal.batch import TURN_EVERY_S, render_batch_lines
@@ -68,6 +69,28 @@ def test_each_drive_is_on_one_of_the_pages_and_trouble_on_all() -> None:
         seen |= {row[0] for row in rows}
         assert any("more drives:" in line for line in lines)
     assert seen == {str(number) for number in range(1, 101)}
+
+
+BUSY = Brief(
+    test="wsat", round="1,234 of 1,440", load="65/35 4k", newest="123,456 IOPS", hottest_c=61.0,
+    throttled=True, disturbed_steps=3, left_s=(3600.0, 86_000.0),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [39, 79, 99, 119, 199])
+def test_the_columns_do_not_depend_on_the_values_of_the_moment(width: int) -> None:
+    stages = (DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE)
+    heads = set()
+    for run in ({}, {1: Brief()}, {1: BUSY}):
+        for stage in stages:
+            drives = (drive(1, stages[0]), drive(2, stage))
+            view = build_batch_progress(batch(*drives, supervisor=1), run)
+            lines = render_batch_lines(view, width=width, height=23, now=NOW)
+            head = next(line.plain for line in lines if line.plain.startswith("slot"))
+            heads.add(tuple(head.split()))
+    assert len(heads) == 1
+    if width == 79:
+        assert {"serial", "round", "newest", "heat", "max"} <= set(next(iter(heads)))
 
 
 def test_serial_numbers_are_as_long_as_they_have_to_be() -> None:
@@ -193,6 +216,27 @@ def test_each_model_has_its_own_distribution_and_outliers() -> None:
         "MODEL", "another",
     }  # fmt: skip
     assert any(line.startswith("another, 1.0 GB: ") for line in build_batch_mail(answer))
+
+
+def test_a_damaged_run_file_takes_no_figure_from_the_others() -> None:
+    whole = measured(7, 100.0)
+    assert whole.result is not None
+    (test,) = whole.result.tests
+    (section,) = test.sections
+    rounds = tuple(replace(each, cells=each.cells[:1]) for each in section.rounds)
+    less = replace(section, rounds=rounds, cells=section.cells[:1])
+    result = replace(
+        whole.result,
+        tests=(replace(test, sections=(less,)),),
+        left_out=(LeftOut(what="step 7", reason="its row is damaged"),),
+    )
+    answer = answer_of(*six(), replace(whole, result=result))
+    assert list(build_batch_tables(answer))[1] == list(build_batch_tables(answer_of(*six())))[1]
+    page = render_markdown(build_batch_page(answer))
+    assert "Not compared, as the run file is damaged: slot 7 (S7)." in page
+    assert "as of another model" not in page
+    too_few = answer_of(*six()[:2], replace(whole, result=result))
+    assert "as the run file is damaged: slot 7" in render_markdown(build_batch_page(too_few))
 
 
 def test_a_drive_of_another_model_has_no_part_in_the_distribution() -> None:

@@ -67,6 +67,18 @@ class LiveBatch:
         self._frame.show(lines)
 
 
+class _NewNotes:
+    """The remarks of a batch that were not there at the look before, such as that of a full disk."""
+
+    def __init__(self) -> None:
+        self._seen: tuple[str, ...] = ()
+
+    def find(self, state: BatchState) -> list[str]:
+        new = [note for note in state.notes if note not in self._seen]
+        self._seen = state.notes
+        return new
+
+
 class BatchLines:
     """View that writes what is new as lines: each change of a drive's stage, and of its run what ``PlainLines`` shows."""
 
@@ -75,8 +87,11 @@ class BatchLines:
         self._every_s, self._steps = every_s, steps
         self._stages: dict[int, DriveStage] = {}
         self._views: dict[int, PlainLines] = {}
+        self._notes = _NewNotes()
 
     def __call__(self, watched: Watched) -> None:
+        for note in self._notes.find(watched.state):
+            self._write(f"{watched.state.name}: {note}")
         drives = {drive.shown.number: drive for drive in watched.state.drives}
         changed = [
             drive for number, drive in drives.items() if self._stages.get(number) != drive.stage
@@ -101,9 +116,11 @@ class BatchLines:
             self._stages[drive.shown.number] = drive.stage
             if is_first and drive.stage is DriveStage.WAITING:
                 continue
-            text = f"{drop_controls(name_run(drive))}: {drive.outcome}"
-            self._stream.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}\n")
-            self._stream.flush()
+            self._write(f"{name_run(drive)}: {drive.outcome}")
+
+    def _write(self, text: str) -> None:
+        self._stream.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {drop_controls(text)}\n")
+        self._stream.flush()
 
 
 class BatchJson:
@@ -112,8 +129,12 @@ class BatchJson:
     def __init__(self) -> None:
         self._stages: dict[int, DriveStage] = {}
         self._views: dict[int, JsonLines] = {}
+        self._whole = JsonLines(direct(sys.stdout), dict.fromkeys(("drive", "name", "slot", "host")))
+        self._notes = _NewNotes()
 
     def __call__(self, watched: Watched) -> None:
+        for note in self._notes.find(watched.state):
+            self._whole.write("BatchNoted", {"text": note})
         for drive in watched.state.drives:
             if drive.stage is DriveStage.RUNNING:
                 self._write_stage(drive)

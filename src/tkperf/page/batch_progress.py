@@ -38,6 +38,7 @@ class BatchProgressView:
         remaining: the time until all drives are done, in words.
         ends_s: likewise the shortest and the longest, for a clock; None: not known, or simulated.
         table: a list.
+        widths: of each of its columns whose values change from second to second the width that they take; None: of others.
         stages: the stage of each row.
         levels: the weight of each row; the first ``troubled`` rows are in trouble.
         remarks: those of the whole batch, then one for each drive in trouble that has something to say.
@@ -49,6 +50,7 @@ class BatchProgressView:
     remaining: str
     ends_s: tuple[float, float] | None
     table: TableView
+    widths: tuple[int | None, ...]
     stages: tuple[DriveStage, ...]
     levels: tuple[NoteLevel, ...]
     troubled: int
@@ -120,13 +122,15 @@ def build_batch_progress(state: BatchState, runs: Runs) -> BatchProgressView:
     remaining_s = _find_remaining(lines) if state.is_under_way else None
     models = {line.drive.shown.model for line in lines}
     alike = len(models) == 1 and len(lines) > 1
+    table = _build_table(lines, alike=alike)
     return BatchProgressView(
         name=drop_controls(state.name),
         verdict=describe_stages(state),
         alike=f"all {drop_controls(model)}" if alike and (model := next(iter(models))) else "",
         remaining="" if remaining_s is None else f"{format_durations(*remaining_s)} left",
         ends_s=None if is_simulated(state) else remaining_s,
-        table=_build_table(lines, alike=alike),
+        table=table,
+        widths=tuple(map(_find_widths(lines).get, table.columns)),
         stages=tuple(line.drive.stage for line in lines),
         levels=tuple(line.level for line in lines),
         troubled=sum(line.rank <= len(IN_TROUBLE) for line in lines),
@@ -225,6 +229,15 @@ def _build_table(lines: Sequence[_Line], *, alike: bool) -> TableView:
     )
 
 
+def _find_widths(lines: Sequence[_Line]) -> Mapping[str, int]:
+    """Return the widths of columns whose values change while drives run, whatever they are now.
+
+    Of the stages only ``consent ended`` is longer than ``running``, and it lasts.
+    """
+    stages = (DriveStage.RUNNING, *(line.drive.stage for line in lines))
+    return {**_WIDTHS, "state": max(map(len, stages))}
+
+
 def _shorten_serials(lines: Sequence[_Line]) -> tuple[str, ...]:
     """Return the ends of the serial numbers, as long as the drives can be told apart by them."""
     serials = [line.drive.shown.serial or "" for line in lines]
@@ -283,6 +296,10 @@ def _describe_others(line: _Line) -> str:
     return NOT_MEASURED if line.drive.place is None else str(line.drive.place.others)
 
 
+# Fit nearly all values; at 80 columns a longer one costs the end of the line.
+_WIDTHS = {
+    "test": 5, "round": 12, "load": 12, "newest": 12, "heat": 5, "max left": 9, "others": 6, "doubts": 20,
+}  # fmt: skip
 _LAST = 11
 # Title, cell, priority. Of a narrow terminal 80 columns have those up to 6.
 _COLUMNS: tuple[tuple[str, Callable[[_Line], str], int], ...] = (
@@ -297,7 +314,7 @@ _COLUMNS: tuple[tuple[str, Callable[[_Line], str], int], ...] = (
     ("load", _of_run(lambda run: run.load), 8),
     ("newest", _of_run(lambda run: run.newest), 3),
     ("heat", _of_run(lambda run: "" if run.hottest_c is None else f"{run.hottest_c:.0f} °C"), 5),
-    ("at most left", _of_running(lambda run: format_duration(run.left_s[1]) if run.left_s else ""), 4),
+    ("max left", _of_running(lambda run: format_duration(run.left_s[1]) if run.left_s else ""), 4),
     ("others", _describe_others, 12),
     ("doubts", lambda line: ", ".join(line.doubts) or NOT_MEASURED, 9),
 )  # fmt: skip

@@ -52,7 +52,7 @@ def render_batch_lines(
     if pages and view.remarks:  # one after the other, below the page
         remarks = [view.remarks[turn % len(view.remarks)]]
     shown, words = _choose_rows(view, room - 1 - len(remarks) if pages else count, turn)
-    table = choose_columns(view.table, width)
+    table = choose_columns(view.table, width, view.widths)
     first, *rows = _rows(table)
     lines = [*head, Text(first, style="dim")]
     lines += [Text(rows[number], style=_style(view, number)) for number in shown]

@@ -264,16 +264,30 @@ def _indent(label: str) -> Padding | str:
     return Padding(words, (0, 0, 0, len(label) - len(words))) if words != label else label
 
 
-def choose_columns(table: TableView, width: int) -> TableView:
-    """Return a list with the columns that fit, by their priorities; a column without a single value goes first."""
+def choose_columns(
+    table: TableView, width: int, changing: Sequence[int | None] = ()
+) -> TableView:
+    """Return a list with the columns that fit, by their priorities; a column without a single value goes first.
+
+    Args:
+        changing: for each column the width that it gets whatever its cells have just now, as they change from second to
+            second; None: by its cells.
+    """
     columns = range(len(table.columns))
-    empty = [all(row[number] == NOT_MEASURED for row in table.rows) for number in columns]
+    fixed = changing or [None] * len(columns)
+    empty = [
+        fixed[number] is None and all(row[number] == NOT_MEASURED for row in table.rows)
+        for number in columns
+    ]
+    widths = [
+        measure_width(table.take([number])) if (given := fixed[number]) is None else given + _GAP
+        for number in columns
+    ]
     kept: list[int] = []
     for number in sorted(columns, key=lambda one: (empty[one], table.priorities[one])):
-        wider = sorted((*kept, number))
-        if not table.priorities[number] or measure_width(table.take(wider)) <= width:
-            kept = wider
-    return table.take(kept)
+        if not table.priorities[number] or sum(widths[one] for one in (*kept, number)) <= width:
+            kept.append(number)
+    return table.take(sorted(kept))
 
 
 def print_notes(table: TableView, console: Console) -> None:

@@ -1,0 +1,40 @@
+"""Views of a batch under way that write lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from tests.batches import batch, drive
+from tkperf.cli.batch_view import BatchJson, BatchLines
+from tkperf.model.batch import DriveStage
+from tkperf.pipeline.batch.watching import Watched, WatchedHosts
+
+FULL = "/results is full: new results wait in memory"
+
+
+def look_three_times(view: Callable[[Watched], None]) -> None:
+    """The disk becomes full, stays so, and has room again."""
+    state = batch(drive(1, DriveStage.RUNNING), supervisor=1)
+    watched = WatchedHosts(state)
+    for notes in ((), (FULL,), (FULL,), ()):
+        watched.state = msgspec.structs.replace(state, notes=notes)
+        view(watched)
+
+
+def test_plain_lines_name_a_full_disk_once(capsys: pytest.CaptureFixture[str]) -> None:
+    look_three_times(BatchLines(every_s=None, steps=False))
+    text = capsys.readouterr().err
+    assert text.count(f" lot: {FULL}\n") == text.count("is full") == 1
+
+
+def test_json_has_an_event_for_a_full_disk(capsys: pytest.CaptureFixture[str]) -> None:
+    look_three_times(BatchJson())
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [event["event"] for event in events] == ["DriveStageChanged", "BatchNoted"]
+    assert events[1].keys() - {"event"} == {"drive", "name", "slot", "host", "text"}
+    assert events[1]["text"] == FULL
+    assert events[1]["drive"] is None

@@ -1,0 +1,19 @@
+"""``tkperf`` where each loop device has a serial number: the name of the file behind it, without its ending."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tkperf.device import identity
+
+
+def read_serial(disk: Path, properties: dict[str, str]) -> str | None:  # noqa: ARG001
+    behind = disk / "loop/backing_file"
+    return Path(behind.read_text("utf-8").strip()).stem if behind.exists() else None
+
+
+if __name__ == "__main__":
+    identity.read_serial = read_serial
+    from tkperf.cli.main import main
+
+    main()
