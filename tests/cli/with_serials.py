@@ -7,7 +7,7 @@ from pathlib import Path
 from tkperf.device import identity
 
 
-def read_serial(disk: Path, properties: dict[str, str]) -> str | None:  # noqa: ARG001
+def read_serial(disk: Path, properties: dict[str, str]) -> str | None:
     behind = disk / "loop/backing_file"
     return Path(behind.read_text("utf-8").strip()).stem if behind.exists() else None
 

@@ -129,7 +129,9 @@ class BatchJson:
     def __init__(self) -> None:
         self._stages: dict[int, DriveStage] = {}
         self._views: dict[int, JsonLines] = {}
-        self._whole = JsonLines(direct(sys.stdout), dict.fromkeys(("drive", "name", "slot", "host")))
+        self._whole = JsonLines(
+            direct(sys.stdout), dict.fromkeys(("drive", "name", "slot", "host"))
+        )
         self._notes = _NewNotes()
 
     def __call__(self, watched: Watched) -> None:

@@ -264,9 +264,7 @@ def _indent(label: str) -> Padding | str:
     return Padding(words, (0, 0, 0, len(label) - len(words))) if words != label else label
 
 
-def choose_columns(
-    table: TableView, width: int, changing: Sequence[int | None] = ()
-) -> TableView:
+def choose_columns(table: TableView, width: int, changing: Sequence[int | None] = ()) -> TableView:
     """Return a list with the columns that fit, by their priorities; a column without a single value goes first.
 
     Args:
