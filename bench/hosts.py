@@ -56,7 +56,7 @@ def write_batch(
 
 
 def follow(seconds: float) -> None:
-    """CPU time and memory here while 100 drives of 10 hosts run."""
+    """CPU time and memory here while 100 drives of 10 hosts run, a step a minute each."""
     with make_lab([f"lab{number}" for number in range(1, HOSTS + 1)]) as lab:
         drives = [
             f'drive = "sim:sata-ssd", host = "{lab.hosts[number % HOSTS].user}"'
@@ -64,30 +64,54 @@ def follow(seconds: float) -> None:
         ]
         write_batch(lab, lab.folder, drives)
         log = lab.folder / "log"
-        batch = lab.start("batch", "b", "b.toml", "--no-report", cwd=lab.folder, log=log)
+        words = ("batch", "b", "b.toml", "--no-report", "--progress", "json")
+        batch = lab.start(*words, cwd=lab.folder, log=log)
         try:
-            wait_for_lines(log, "time ", limit_s=600)
-            # Simulated runs would be over soon: stopped ones are followed for as long as is wanted.
-            frozen = freeze_drives(lab, DRIVES)
+            # Simulated runs would be over soon: all are stopped, and go on by turns for a moment each.
+            drives_there = freeze_drives(lab, DRIVES)
+            for one in drives_there * 6:  # past creation, purge and fill
+                thaw(*one)
             time.sleep(20)  # until connections and first news are over
-            before_s, began_s = cpu_of(batch.pid), time.monotonic()
+            before_s, began_s, steps = cpu_of(batch.pid), time.monotonic(), count_steps(log)
             peak = 0.0
-            while time.monotonic() < began_s + seconds:
+            for turn in range(int(seconds * DRIVES / 60)):
+                thaw(*drives_there[turn % len(drives_there)])
                 peak = max(peak, memory_of(batch.pid))
-                time.sleep(5)
+                time.sleep(max(0.0, began_s + turn * 60 / DRIVES - time.monotonic()))
             used_s, passed_s = cpu_of(batch.pid) - before_s, time.monotonic() - began_s
+            rate = (count_steps(log) - steps) / passed_s
             print(
-                f"follow: {frozen} drives on {HOSTS} hosts: {used_s / passed_s:.2%} of a CPU with ssh, PSS {peak:.0f} MiB"
+                f"follow: {len(drives_there)} drives on {HOSTS} hosts, {rate:.1f} steps a second: "
+                f"{used_s / passed_s:.2%} of a CPU with ssh, PSS {peak:.0f} MiB"
             )
         finally:
             batch.kill()
             batch.wait()
 
 
-def freeze_drives(lab: Lab, count: int) -> int:
-    """Stop each process that measures a drive as soon as a book there has it; return how many still live."""
+def count_steps(log: Path) -> int:
+    return log.read_text().count('"event":"StepEnded"')
+
+
+def thaw(pid: int, folder: Path) -> None:
+    """Let a simulated drive measure until a run file of its host has changed; the others there stand still."""
+    before, until_s = newest(folder), time.monotonic() + 5
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
+        while newest(folder) == before and time.monotonic() < until_s:
+            time.sleep(0.01)
+        os.kill(pid, signal.SIGSTOP)
+
+
+def newest(folder: Path) -> int:
+    """Return when a run file in a folder was last written to."""
+    return max((path.stat().st_mtime_ns for path in folder.glob("*.tkperf")), default=0)
+
+
+def freeze_drives(lab: Lab, count: int) -> list[tuple[int, Path]]:
+    """Stop each process that measures a drive as soon as a book there has it; return those that still live, with their folders."""
     until_s = time.monotonic() + 600
-    frozen: set[int] = set()
+    frozen: dict[int, Path] = {}
     while time.monotonic() < until_s and len(frozen) < count:
         for host in lab.hosts:
             book = host.batches / "b/b.batch"
@@ -96,19 +120,11 @@ def freeze_drives(lab: Lab, count: int) -> int:
                     line.startswith(b'{"type":"began"')
                     and (pid := json.loads(line)["pid"]) not in frozen
                 ):
-                    frozen.add(pid)
+                    frozen[pid] = book.parent
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGSTOP)
         time.sleep(0.05)
-    return sum(Path(f"/proc/{pid}").exists() for pid in frozen)
-
-
-def wait_for_lines(log: Path, text: str, limit_s: float) -> None:
-    until_s = time.monotonic() + limit_s
-    while text not in log.read_text():
-        if time.monotonic() > until_s:
-            raise TimeoutError(log.read_text())
-        time.sleep(0.1)
+    return [(pid, folder) for pid, folder in frozen.items() if Path(f"/proc/{pid}").exists()]
 
 
 def tree_of(pid: int) -> list[int]:
