@@ -250,6 +250,15 @@ def test_the_address_of_a_comparison_has_all_of_it(browser: TestClient, site: Si
     assert asked[ONE].place == "rack-01.tkperf"
 
 
+def test_an_address_of_the_list_becomes_that_of_the_comparison(browser: TestClient) -> None:
+    """One form has what is found and what is ticked."""
+    answer = browser.get(
+        f"/compare?q=rack&sort=name&page=2&run={TWO}&run={ONE}", follow_redirects=False
+    )
+    assert answer.status_code == 303
+    assert answer.headers["location"] == f"/compare?run={TWO}&run={ONE}"
+
+
 @pytest.mark.parametrize(
     ("address", "status"),
     [

@@ -37,6 +37,7 @@ queries = st.builds(
     ),
     sort=st.sampled_from([*SORTS, *(f"-{key}" for key in SORTS)]),
     page=st.integers(1, 999_999),
+    ticked=st.lists(st.text(min_size=1, max_size=9), max_size=3, unique=True).map(tuple),
 )
 
 
@@ -47,7 +48,7 @@ def test_an_address_is_the_whole_query(query: Query) -> None:
     assert parse_query(parse_qsl(urlsplit(address).query)) == query
 
 
-@given(st.lists(st.tuples(st.sampled_from(["q", "sort", "page", "model", "x"]), st.text())))
+@given(st.lists(st.tuples(st.sampled_from(["q", "sort", "page", "model", "run", "x"]), st.text())))
 def test_any_address_is_answered(pairs: list[tuple[str, str]]) -> None:
     """Unknown keys and impossible values are left out."""
     selected = select(LISTING, parse_query(pairs))

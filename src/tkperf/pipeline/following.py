@@ -109,7 +109,7 @@ class FollowedFile:
     @property
     def is_held(self) -> bool:
         """Whether a process held the file at the last look: that of a run, or of a resumption that has not begun."""
-        return self._state is None or self._state[-1]
+        return (self._state or self._find_state())[-1]
 
     @property
     def has_changed(self) -> bool:

@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tkperf.web.compare import MOST_RUNS
 from tkperf.web.kept import DOWNLOADS, stream
 from tkperf.web.library import ListedBatch, ListedRun
 from tkperf.web.pages import render_text
+from tkperf.web.selection import MOST_COMPARED
 from tkperf.web.site import Site, find_batch
 
 _MAIL_BYTES = 1 << 16
@@ -46,7 +46,7 @@ class BatchPages:
             mail=text,
             running=await self._site.is_written(batch.known),
             compared=urlencode([("run", run.run_id) for run in runs.values()])
-            if 1 < len(runs) <= MOST_RUNS
+            if 1 < len(runs) <= MOST_COMPARED
             else "",
         )
         frame = await self._site.find_frame(above)

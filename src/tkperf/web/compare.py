@@ -7,16 +7,16 @@ from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from tkperf.analysis.comparing.comparison import FEWEST_TOGETHER, Arrangement
 from tkperf.web.kept import DOWNLOADS, stream
 from tkperf.web.library import ListedRun
 from tkperf.web.pages import render_page, render_text
+from tkperf.web.selection import MOST_COMPARED
 from tkperf.web.site import Site
 
-MOST_RUNS = 200
 _DOWNLOADS = DOWNLOADS | {"csv": (".csv", "text/csv")}
 _ARRANGEMENTS = (
     ("", "by model and date"), ("runs", "each with the first"), ("cohort", "drives of one model"), ("history", "one drive over time"),
@@ -35,6 +35,8 @@ class ComparisonPages:
     async def show(self, request: Request) -> Response:
         """Answer with the comparison; of fewer than two runs with what to do."""
         runs, arrangement = self._find(request)
+        if not request.query_params.keys() <= {"run", "as"}:  # the rest is of the list
+            return RedirectResponse(f"/compare?{_join(runs, arrangement)}", status_code=303)
         if len(runs) < 2:
             return render_page("compare.html.j2", status=400, runs=runs)
         above = render_text(
@@ -62,9 +64,9 @@ class ComparisonPages:
     def _find(self, request: Request) -> tuple[list[ListedRun], str]:
         arrangement = request.query_params.get("as", "")
         asked = dict.fromkeys(request.query_params.getlist("run"))
-        if arrangement not in ("", *Arrangement) or len(asked) > MOST_RUNS:
+        if arrangement not in ("", *Arrangement) or len(asked) > MOST_COMPARED:
             raise HTTPException(
-                400, f"A comparison takes at most {MOST_RUNS} runs, as runs, cohort or history"
+                400, f"A comparison takes at most {MOST_COMPARED} runs, as runs, cohort or history"
             )
         listed = self._site.library.listing.runs
         if missing := asked.keys() - listed.keys():

@@ -49,6 +49,7 @@ def render_library(listing: Listing, query: Query) -> Response:
         "library.html.j2",
         query=query,
         selection=selection,
+        ticked=[listing.runs[run_id] for run_id in query.ticked if run_id in listing.runs],
         listing=listing,
         count=_count(selection, query),
         columns=_build_columns(query),

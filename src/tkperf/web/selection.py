@@ -12,6 +12,7 @@ from tkperf.analysis.verdict import VerdictState
 from tkperf.web.library import ListedBatch, ListedRun, Listing
 
 PAGE_ITEMS = 50
+MOST_COMPARED = 200
 _NOT_KNOWN = "not known"
 
 
@@ -51,14 +52,14 @@ class Query:
         chosen: values by facet; a run has one of them in each facet that has any.
         sort: a key of ``SORTS``, with ``-`` in descending order.
         page: from 1.
-        compare: id of a run that others are chosen to be compared with; empty: none.
+        ticked: ids of runs to be compared, which may be on other pages.
     """
 
     words: str = ""
     chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sort: str = DEFAULT_SORT
     page: int = 1
-    compare: str = ""
+    ticked: tuple[str, ...] = ()
 
     @property
     def is_narrow(self) -> bool:
@@ -73,8 +74,7 @@ class Query:
             pairs.append(("sort", query.sort))
         if query.page > 1:
             pairs.append(("page", str(query.page)))
-        if query.compare:
-            pairs.append(("compare", query.compare))
+        pairs += [("run", run_id) for run_id in query.ticked]
         return f"/?{urlencode(pairs)}" if pairs else "/"
 
     def without(self, key: str, value: str) -> str:
@@ -92,7 +92,8 @@ class Query:
 
 def parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
     """Return the query of an address; what it does not know is left out."""
-    words, sort, page, compare = "", DEFAULT_SORT, 1, ""
+    words, sort, page = "", DEFAULT_SORT, 1
+    ticked: dict[str, None] = {}
     chosen: dict[str, tuple[str, ...]] = {}
     facets = {facet.key for facet in FACETS}
     for key, value in pairs:
@@ -104,9 +105,9 @@ def parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
             sort = value
         elif key == "page" and value.isdecimal() and len(value) < 7:
             page = max(1, int(value))
-        elif key == "compare":
-            compare = value[:64]
-    return Query(words=words, chosen=chosen, sort=sort, page=page, compare=compare)
+        elif key == "run" and len(ticked) < MOST_COMPARED:
+            ticked[value[:64]] = None
+    return Query(words=words, chosen=chosen, sort=sort, page=page, ticked=tuple(ticked))
 
 
 class Choice(NamedTuple):

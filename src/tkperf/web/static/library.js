@@ -32,21 +32,34 @@ find.addEventListener("formdata", ({ formData }) => {
 });
 
 const compare = document.querySelector("#compare");
+const ticks = () => document.querySelectorAll("input[name=run]:checked:enabled");
 if (compare) {
   const button = compare.querySelector("button"), note = compare.querySelector(".note");
-  const other = compare.querySelector("input"), first = note.textContent;
+  const first = note.textContent;
   const show = () => {
-    const count = document.querySelectorAll("input[name=run]:checked:enabled").length + (other ? 1 : 0);
+    const count = ticks().length;
     button.textContent = count > 1 ? `Compare ${count} runs` : "Compare";
     button.setAttribute("aria-disabled", count < 2);
-    note.hidden = count > 1;
-    note.textContent = count && !other ? "Tick one more" : first;
     compare.classList.toggle("ready", count > 1);
+    note.textContent = count > 1 ? "" : count ? "Tick one more" : first;
   };
-  compare.addEventListener("submit", (event) => {
+  button.addEventListener("click", (event) => {
     if (button.getAttribute("aria-disabled") === "true") event.preventDefault();
   });
-  document.addEventListener("change", (event) => { if (event.target.name === "run") show(); });
+  document.addEventListener("change", ({ target }) => {
+    if (target.name !== "run") return;
+    if (compare.contains(target)) find.requestSubmit();
+    else show();
+  });
+  // Links of the list take along what is ticked.
+  document.addEventListener("click", ({ target }) => {
+    const link = target.closest("main a:is([href='/'], [href^='/?'])");
+    if (!link) return;
+    const url = new URL(link.href);
+    url.searchParams.delete("run");
+    for (const tick of ticks()) url.searchParams.append("run", tick.value);
+    link.href = url;
+  });
   show();
 }
 
