@@ -195,5 +195,5 @@ def test_another_drive_at_the_path(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.stdout.startswith("4 1 of 1 drive cannot be measured"), done.stdout + done.stderr
     assert "PHYH850500YA is meant" in done.stdout
-    assert "No drive was touched" in done.stdout
+    assert "no drive was touched" in done.stdout
     assert {each.name for each in tmp_path.iterdir()} == {"other.img"}

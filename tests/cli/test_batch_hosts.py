@@ -118,7 +118,7 @@ def test_each_host_that_cannot_take_part_is_named_with_what_to_do(lab: Lab, fold
         f"measure ALL=(root) NOPASSWD: {lab.tkperf} on-host",
         f"ssh-keygen -R {lab4.name}",
         "measure@10.99.0.1: cannot be reached",
-        "No drive was touched",
+        "no drive was touched",
     )
     assert sorted(path.name for path in folder.iterdir()) == ["b.toml"]
 

@@ -179,7 +179,7 @@ class Crew:
         kind = KINDS.get(gravest, RefusedError)
         count = format_count(len(self.members), "drive")
         raise kind(
-            f"{len(faults)} of {count} cannot be measured, so none is: {'; '.join(texts)}. No drive was touched"
+            f"{len(faults)} of {count} cannot be measured, so no drive was touched: {'; '.join(texts)}"
         )
 
     def read(self, members: Iterable[Member], seconds: int) -> None:

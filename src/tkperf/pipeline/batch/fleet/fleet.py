@@ -149,9 +149,9 @@ class Fleet:
         self.require_sound()
         held = {host: one.held for host, one in self._looked.items()}
         if (same := find_same(held)) is not None:
-            raise RefusedError(f"{same}. No drive was touched")
+            raise RefusedError(f"no drive was touched: {same}")
         if faults := tuple(_find_old_fio([one.met for one in self._looked.values()])):
-            raise DeviceError(f"{'; '.join(faults)}. No drive was touched")
+            raise DeviceError(f"no drive was touched: {'; '.join(faults)}")
         every = (one for several in held.values() for one in several)
         return tuple(sorted(every, key=lambda one: one.shown.number))
 
@@ -183,7 +183,7 @@ class Fleet:
         kind = KINDS.get(min(codes, key=find_gravity), RefusedError)
         count = format_count(len(self._works), "host")
         raise kind(
-            f"{len(errors)} of {count} cannot take part, so none does: {'; '.join(map(str, errors))}. No drive was touched"
+            f"{len(errors)} of {count} cannot take part, so no drive was touched: {'; '.join(map(str, errors))}"
         )
 
     def describe(self) -> Iterator[tuple[str, str]]:
