@@ -416,7 +416,8 @@ def _find_columns(answer: BatchAnswer) -> Iterator[_Column]:
     for rank, (title, fact) in enumerate(_FACTS.items(), start=11):
         if len({fact(one) for one in answer.drives}) > 1:
             yield _Column(title, rank, partial(_describe_fact, fact))
-    yield _Column("Run", 20, lambda one: (one.state.shown.name, None))
+    if any(_label(one) != one.state.shown.name for one in answer.drives):
+        yield _Column("Run", 20, lambda one: (one.state.shown.name, None))
 
 
 def _keep_together(text: str) -> str:
