@@ -16,12 +16,13 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_bad_input import assert_clear
-from tests.cli.test_detach import SHORT
+from tests.cli.test_detach import SHORT, Terminal
 from tests.hosts import Host, Lab, make_host_key, make_lab, set_sudoers, wait_until, why_no_hosts
 from tkperf.model.batch import BatchState, DriveStage, find_snapshot
 from tkperf.model.record import RunStatus
 from tkperf.model.version import __version__
 from tkperf.pipeline.batch.book import read_batch
+from tkperf.pipeline.batch.fleet.work import _is_snapshot
 from tkperf.runfile.reader import read_run
 
 MIB = 1 << 20
@@ -80,6 +81,9 @@ def test_drives_of_two_hosts_have_one_answer_and_their_run_files_here(
         assert (mark.host, mark.running) == (host.user, False)
         assert path.stat().st_mode & 0o777 == 0o600
         assert record.info.host["hostname"] == host.name
+        assert _is_snapshot(path, name, host.user)
+        assert not _is_snapshot(path, "b-03", host.user)
+        assert not _is_snapshot(path, name, "another")
     assert (folder / "b.html").exists()
     # Its drive is elsewhere.
     again = lab.run("resume", "b-01.tkperf", "--repeat", "lat", cwd=folder)
@@ -163,6 +167,9 @@ def test_runs_go_on_whatever_becomes_of_link_sshd_and_batch(lab: Lab, folder: Pa
     assert not left.is_under_way
     assert [drive.stage for drive in left.drives] == [DriveStage.RUNNING] * 2
     assert all("as of" in drive.text for drive in left.drives)
+    stopped = lab.run("stop", "b.batch", cwd=folder)
+    assert stopped.returncode == 2
+    assert "tkperf resume b.batch" in stopped.stderr
 
     log.write_text("")
     batch = lab.start("resume", "b.batch", "--no-report", "--progress", "json", cwd=folder, log=log)
@@ -183,6 +190,45 @@ def test_runs_go_on_whatever_becomes_of_link_sshd_and_batch(lab: Lab, folder: Pa
         assert mark is not None
         assert mark.host == host.user
         assert record.status is RunStatus.INTERRUPTED
+
+
+def test_a_typed_answer_is_for_the_drives_of_all_hosts(lab: Lab, folder: Path) -> None:
+    disks = [folder / f"{host.name}.img" for host in lab.hosts]
+    for disk in disks:
+        disk.write_bytes(b"\xa5" * (16 * MIB))
+    write_batch(lab, folder, *map(on, lab.hosts, map(str, disks)))
+    call = lab.call("batch", "b", "b.toml", "--no-report", cwd=folder)
+    terminal = Terminal(call=call)
+    terminal.read_until("(b 2) to continue")
+    assert all(len(tkperfs(host)) for host in lab.hosts)
+    assert all(disk.read_bytes() == b"\xa5" * (16 * MIB) for disk in disks)
+    terminal.type("b 2\n")
+    assert terminal.wait() == 0, terminal.text
+    terminal.close()
+    assert [drive.stage for drive in state(folder).drives] == [DriveStage.DONE] * 2
+
+
+def test_a_run_waits_for_room_on_its_host(lab: Lab, folder: Path) -> None:
+    lab3 = lab.hosts[0]
+    lab3.run("mount", "-o", "remount,size=64m", "/var/lib")
+    write_batch(lab, folder, on(lab3, str(folder / "a.img"), ', size = "16MiB"'))
+    log = folder / "log"
+
+    def runs_fio() -> bool:
+        return any(Path(f"/proc/{pid}/comm").read_text() == "fio\n" for pid in lab3.processes)
+
+    try:
+        batch = lab.start("batch", "b", "b.toml", "--no-report", cwd=folder, log=log)
+        wait_until(runs_fio, log.read_text)
+        lab3.run("sh", "-c", "cat /dev/zero > /var/lib/fill 2> /dev/null || true")
+        wait_until(lambda: not runs_fio(), log.read_text)
+        assert batch.poll() is None, log.read_text()
+        lab3.run("rm", "/var/lib/fill")
+        assert batch.wait(60) == 0, log.read_text()
+    finally:
+        lab3.run("rm", "-f", "/var/lib/fill")
+        lab3.run("mount", "-o", "remount,size=2g", "/var/lib")
+    assert read_run(folder / "b-01.tkperf").status is RunStatus.COMPLETE
 
 
 def test_holds_end_with_the_connection_and_nothing_is_lost(lab: Lab, folder: Path) -> None:
@@ -263,3 +309,21 @@ def test_an_archive_is_put_only_where_root_may_run_it(lab: Lab, folder: Path) ->
     finally:
         for host in lab.hosts:
             set_sudoers(host, f"measure ALL=(root) NOPASSWD: {lab.tkperf} on-host\n")
+
+
+@pytest.mark.skipif("TKPERF_ARCHIVE" not in os.environ, reason="TKPERF_ARCHIVE is not set")
+def test_the_archive_of_make_archive_measures_there(lab: Lab, folder: Path) -> None:
+    """On demand: TKPERF_ARCHIVE=dist/tkperf-VERSION-linux-MACHINE.tar.gz, by 'make archive' of this version."""
+    lab3 = lab.hosts[0]
+    lab3.run("mount", "-o", "remount,size=1g", "/opt")
+    set_sudoers(lab3, "measure ALL=(root) NOPASSWD: ALL\n")
+    write_batch(lab, folder, on(lab3, str(folder / "a.img"), ', size = "16MiB"'))
+    path = folder / "b.toml"
+    path.write_text(path.read_text().replace(str(lab.tkperf), "/opt/bin/real"))
+    archive = Path(os.environ["TKPERF_ARCHIVE"]).absolute()
+    try:
+        done = lab.run("batch", "b", "b.toml", "--push", archive, "--no-report", cwd=folder)
+    finally:
+        set_sudoers(lab3, f"measure ALL=(root) NOPASSWD: {lab.tkperf} on-host\n")
+    assert done.returncode == 0, done.stderr
+    assert read_run(folder / "b-01.tkperf").status is RunStatus.COMPLETE

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,9 +38,9 @@ def wait_for(true: Callable[[], object], *, limit_s: float = 60.0) -> None:
 
 
 class Terminal:
-    """A terminal with tkperf as the leader of its session, as a shell would be."""
+    """A terminal with tkperf as the leader of its session, as a shell would be; ``call``: the words before those of a call."""
 
-    def __init__(self, *argv: str | Path) -> None:
+    def __init__(self, *argv: str | Path, call: Sequence[str] = TKPERF) -> None:
         self.pid, self._master = pty.fork()
         if self.pid == 0:
             for each in (
@@ -49,7 +49,7 @@ class Terminal:
                 signal.SIGQUIT,
             ):  # nohup hands them on ignored
                 signal.signal(each, signal.SIG_DFL)
-            os.execvpe(sys.executable, [*TKPERF, *map(str, argv)], {**ENV, "TERM": "xterm"})
+            os.execvpe(call[0], [*call, *map(str, argv)], {**ENV, "TERM": "xterm"})
         self.text = ""
 
     def read_until(self, words: str, limit_s: float = 60.0) -> None:

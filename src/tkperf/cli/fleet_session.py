@@ -24,10 +24,13 @@ from tkperf.model.errors import DeviceError, TkperfError, UsageError
 from tkperf.pipeline.batch.book import BatchLog, Book, read_batch
 from tkperf.pipeline.batch.fleet.fleet import Fleet, plan_on
 from tkperf.pipeline.batch.fleet.install import push_archive
+from tkperf.pipeline.batch.fleet.messages import Options
 from tkperf.pipeline.batch.request import BatchRequest
 
-# Options that the hosts need for their plans and results.
-PASSED_ON = ("description", "feature_matrix", "rated", "warranty_years", "rate", "debug")
+
+def _passed_on(options: BatchOptions) -> Options:
+    """Return what the hosts need of the options."""
+    return Options(**{key: getattr(options, key) for key in Options.__struct_fields__})
 
 
 def run_fleet(request: BatchRequest, options: BatchOptions) -> int:
@@ -90,8 +93,7 @@ def plan_fleet(
 
     def ask(host: str) -> str:
         try:
-            passed_on = {key: getattr(options, key) for key in PASSED_ON}
-            return plan_on(host, request, passed_on, no_probe=no_probe, as_json=as_json)
+            return plan_on(host, request, _passed_on(options), no_probe=no_probe, as_json=as_json)
         except TkperfError as error:
             return f"{msgspec.json.encode({'error': str(error)}).decode() if as_json else error}\n"
 
@@ -118,7 +120,7 @@ def _conduct(
         fleet = Fleet(
             request,
             options.folder,
-            {key: getattr(options, key) for key in PASSED_ON},
+            _passed_on(options),
             events=options.progress == "json",
             warn=lambda text: complain_aside(f"tkperf: {text}"),
             log=log,

@@ -8,13 +8,12 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import pwd
 import re
 import tempfile
 import time
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -55,6 +54,7 @@ from tkperf.pipeline.batch.fleet.messages import (
     Hello,
     Lines,
     NoWord,
+    Options,
     Outlined,
     Over,
     Plan,
@@ -66,6 +66,7 @@ from tkperf.pipeline.batch.fleet.messages import (
     ToHost,
     UnderWay,
     send,
+    write_whole,
 )
 from tkperf.pipeline.batch.fleet.site import HOSTS_FOLDER
 from tkperf.pipeline.batch.lot import Lot
@@ -84,7 +85,7 @@ _LOOKS_A_SECOND = 20.0
 _BRIEF_EVERY_S = 10.0
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own in it
 _PLAN_PIECE = 20_000
-_INPUT = re.compile(r"input-\d{1,4}\.toml")
+_INPUT = re.compile(r"input-[0-9a-f]{16}\.toml")
 
 
 def serve() -> None:
@@ -126,7 +127,6 @@ def _greeting() -> Hello:
         tkperf_version=__version__,
         fio_version=fio_version,
         boot_id=Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
-        user=os.environ.get("SUDO_USER") or pwd.getpwuid(os.geteuid()).pw_name,
     )
 
 
@@ -173,11 +173,21 @@ class _Elsewhere:
 
 def _begin(order: Begin, lines: Lines[ToHost]) -> None:
     name = order.request.name
+    if os.environ.get("SUDO_UID", "0") != "0" and any(
+        one.request.purge_command for one in order.request.drives
+    ):
+        # sudo allows this user to erase drives, and not to run any program as root.
+        raise RefusedError(
+            "a batch with a purge command needs root@HOST as its host: such a command is any program, run as root. Nothing was touched"
+        )
     book = _book_of(name)
     options = _options(order.options, name)
     desk = _Elsewhere(lines)
     if order.resumes and book.exists():
         state = read_batch(book)
+        names = [drive.shown.name for drive in state.drives]
+        if names != [drive.name for drive in order.request.drives]:
+            raise RefusedError(f"{book} is another batch, with other drives. Nothing was touched")
         rest = [
             drive
             for drive in state.drives
@@ -211,14 +221,15 @@ def _plan(order: Plan) -> None:
     _say(Over())
 
 
-def _options(given: dict[str, str | float | bool | None], name: str) -> BatchOptions:
-    own = {field.name for field in fields(BatchOptions)}
-    kept = msgspec.convert(
-        {key: given[key] for key in own & given.keys()}, dict[str, str | float | bool | None]
-    )
+def _options(given: Options, name: str) -> BatchOptions:
     return BatchOptions(
-        **{**kept, "name": name, "folder": _folder_of(name), "quiet": True, "detach": True, "no_report": True}  # type: ignore[arg-type]
-    )  # fmt: skip
+        **msgspec.structs.asdict(given),
+        name=name,
+        folder=_folder_of(name),
+        quiet=True,
+        detach=True,
+        no_report=True,
+    )
 
 
 def _write_inputs(folder: Path, files: dict[str, str]) -> None:
@@ -386,9 +397,4 @@ def _send_file(path: Path) -> None:
         _say(Snapshot(size_bytes=size_bytes, sha256=digest))
         file.seek(0)
         while piece := file.read(1 << 20):
-            left = memoryview(piece)
-            try:
-                while left:
-                    left = left[os.write(1, left) :]
-            except OSError as error:
-                raise NoWord(f"the connection has ended: {error.strerror}") from error
+            write_whole(1, piece)

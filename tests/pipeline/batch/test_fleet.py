@@ -13,11 +13,17 @@ from shlex import quote
 import msgspec
 import pytest
 
+from tkperf.cli.on_host import _begin
 from tkperf.model.batch import DriveShown, DriveStage, HostMet
 from tkperf.model.drive_path import DrivePath
-from tkperf.model.errors import TkperfError
+from tkperf.model.errors import RefusedError, TkperfError
 from tkperf.model.version import __version__
-from tkperf.pipeline.batch.fleet.fleet import _describe_clock, _find_old_fio
+from tkperf.pipeline.batch.fleet.fleet import (
+    _commission,
+    _describe_clock,
+    _find_old_fio,
+    _find_twins,
+)
 from tkperf.pipeline.batch.fleet.messages import (
     PROTOCOL,
     Begin,
@@ -26,11 +32,14 @@ from tkperf.pipeline.batch.fleet.messages import (
     Found,
     FromHost,
     Hello,
+    Lines,
+    Options,
     Outlined,
     Over,
     Refused,
     Seen,
     Snapshot,
+    ToHost,
     UnderWay,
 )
 from tkperf.pipeline.batch.fleet.site import Site
@@ -55,7 +64,6 @@ HELLO = Hello(
     tkperf_version=__version__,
     fio_version="fio-3.33",
     boot_id="1",
-    user="measure",
 )
 NOW = Clock(utc_s=0.0)
 OUTLINED = Outlined(shortest_s=1, longest_s=2, groups="all at once")
@@ -87,7 +95,7 @@ def work_with(
     begins: tuple[FromHost | str, ...] = (NOW, Found(held=held()), OUTLINED),
     follows: str = ":",
     *,
-    hello: Hello = HELLO,
+    hello: Hello | str = HELLO,
     then: str = 'while read -r more; do case "$more" in *Answer*) exit 0;; esac; done',
 ) -> HostWork:
     """The seventh drive of a batch, which is the first one of its host.
@@ -113,10 +121,11 @@ def work_with(
     folder.mkdir()
     return HostWork(
         site=Scripted(host="measure@lab3", tkperf="/opt/tkperf", script=script),
-        begin=Begin(request=request, files={}, options={}),
+        begin=Begin(request=request, files={}, options=Options()),
         numbers=(7,),
         folder=folder,
         news=Queue(),
+        events=True,
     )
 
 
@@ -145,6 +154,9 @@ def follow(work: HostWork) -> None:
         ((NOW, '{"type":"Found","held":1e999}'), "a line that is no message"),
         ((NOW, '{"type":"UnderWay","more":1}'), "unknown field"),
         ((NOW, r'{"type":"Refused","exit_code":3,"text":"\u001b]0;x\u0007"}'), "control char"),
+        ((NOW, r'{"type":"Refused","exit_code":3,"text":"a\nlab4: erased"}'), "control char"),
+        ((NOW, r'{"type":"Refused","exit_code":3,"text":"\u202etxt.exe"}'), "control char"),
+        ((NOW, Outlined(shortest_s=1, longest_s=1, groups="x" * 5000)), "a text of more than"),
         ((NOW, Found(held=held(name="../../etc/x")), OUTLINED), "another drive"),
         ((NOW, Found(held=held(number=2)), OUTLINED), "another drive"),
         ((NOW, Found(held=held()), Found(held=held())), "another drive"),
@@ -189,7 +201,7 @@ def _copy_of(content: bytes, sha256: str | None = None) -> str:
         (_say(NOW, '{"type":"Seen","number":0,"stage":"done"}'), "a line that is no message"),
         (_say(NOW, '{"type":"Seen","number":1,"stage":"erased"}'), "a line that is no message"),
         (_say(NOW, Outlined(shortest_s=0, longest_s=0, groups="")), "for which nothing asked"),
-        (_copy_of(b"no database" * 9), "is no snapshot of a run file"),
+        (_copy_of(b"no database" * 9), "is no snapshot of its run file"),
         (_copy_of(b"no database" * 9, "0" * 64), "came damaged"),
         (_say(NOW, '{"type":"Snapshot","size_bytes":-1,"sha256":""}'), "no message"),
         (_say(NOW, f'{{"type":"Snapshot","size_bytes":{1 << 40},"sha256":""}}'), "no message"),
@@ -235,12 +247,118 @@ def test_news_have_the_number_of_the_whole_batch_and_times_of_the_clock_here(
     assert event == Event(number=7, event={"event": "RunStarted"})
 
 
-def test_another_version_is_named_with_its_host(tmp_path: Path) -> None:
-    work = work_with(tmp_path, hello=msgspec.structs.replace(HELLO, tkperf_version="2.9"))
+@pytest.mark.parametrize(
+    ("hello", "says"),
+    [
+        (msgspec.structs.replace(HELLO, tkperf_version="2.9"), "lab3 has tkperf 2.9"),
+        (
+            '{"type":"Hello","protocol":2,"tkperf_version":"9","fio_version":null,"boot_id":"","key":1}',
+            "lab3 has tkperf 9 (protocol 2)",
+        ),
+        ("Welcome to lab3", "nothing may print to stdout there"),
+    ],
+)
+def test_what_greets_in_place_of_this_version_is_named_with_its_host(
+    tmp_path: Path, hello: Hello | str, says: str
+) -> None:
+    work = work_with(tmp_path, hello=hello)
     work.start()
     (failed,) = news_of(work, lambda _: True)
     assert isinstance(failed, Failed)
-    assert "lab3 has tkperf 2.9" in str(failed.error)
+    assert says in str(failed.error)
+
+
+def _first_and_later(tmp_path: Path, first: str, later: str) -> str:
+    """A host that does something else at the first order to follow than at later ones."""
+    mark = quote(str(tmp_path / "followed"))
+    return f"if mkdir {mark} 2>/dev/null; then\n{first}\nexit 0\nfi\n{later}"
+
+
+RUNNING = Seen(number=1, stage=DriveStage.RUNNING)
+STOPPED = Seen(number=1, stage=DriveStage.CONSENT_ENDED)
+
+
+def test_a_wish_to_stop_that_a_cut_connection_swallowed_is_sent_again(tmp_path: Path) -> None:
+    read_stop = 'while read -r more; do case "$more" in *Stop*) break;; esac; done'
+    first = f"{_say(NOW, RUNNING)}\n{read_stop}"
+    later = f"{_say(NOW)}\n{read_stop}\n{_say(STOPPED, Over())}"
+    work = work_with(tmp_path, follows=_first_and_later(tmp_path, first, later))
+    follow(work)
+    news_of(work, lambda one: isinstance(one, Heard))
+    work.stop()
+    *_, heard, _ = news_of(work, lambda one: isinstance(one, Left))
+    assert isinstance(heard, Heard)
+    assert heard.line.stage is STOPPED.stage
+
+
+def test_an_answer_that_is_still_on_its_way_is_waited_for(tmp_path: Path) -> None:
+    """A host that has no batch yet holds its drives until it has heard nothing for a while."""
+    first = _say(NOW, Refused(exit_code=6, text="there is no batch"))
+    later = _say(NOW, STOPPED, Over())
+    work = work_with(tmp_path, follows=_first_and_later(tmp_path, first, later))
+    follow(work)
+    found = news_of(work, lambda one: isinstance(one, Left))
+    assert [one.line.stage for one in found if isinstance(one, Heard)] == [STOPPED.stage]
+    assert not any(isinstance(one, Lost) for one in found)
+
+
+def test_without_room_here_a_host_is_followed_all_the_same(tmp_path: Path) -> None:
+    follows = f"{_copy_of(b'no database' * 9)}\n{_say(EventSeen(number=1, event={}))}"
+    work = work_with(tmp_path, follows=follows)
+    work.folder.rmdir()
+    follow(work)
+    _, heard, event = news_of(work, lambda one: isinstance(one, Event))
+    assert isinstance(heard, Heard)
+    assert "its run file is still there: cannot write" in heard.line.text
+    assert isinstance(event, Event)
+
+
+def test_events_that_nobody_asked_for_end_the_connection(tmp_path: Path) -> None:
+    work = work_with(tmp_path, follows=_say(NOW, EventSeen(number=1, event={})))
+    work.events = False
+    follow(work)
+    *_, lost = news_of(work, lambda one: isinstance(one, Lost))
+    assert isinstance(lost, Lost)
+    assert "EventSeen came, for which nothing asked" in lost.text
+
+
+def test_a_flood_of_messages_in_place_of_a_snapshot_ends_the_connection(tmp_path: Path) -> None:
+    done = _say(NOW, Seen(number=1, stage=DriveStage.DONE))
+    event = quote(msgspec.json.encode(EventSeen(number=1, event={"a": "x" * 100_000})).decode())
+    work = work_with(tmp_path, follows=f"{done}\nread -r fetch\nyes {event}")
+    follow(work)
+    *_, lost = news_of(work, lambda one: isinstance(one, Lost))
+    assert isinstance(lost, Lost)
+    assert "no snapshot of b-07 came" in lost.text
+
+
+def test_input_files_have_names_of_their_content(tmp_path: Path) -> None:
+    """Another batch of the same NAME, which a host refuses, puts no other profile in place of this one."""
+    sent = []
+    for text in ("a = 1", "a = 2"):
+        path = tmp_path / "p.toml"
+        path.write_text(text)
+        run = RunRequest(suite="ssd", device="/dev/sda", profile=str(path))
+        drives = (BatchDrive(name="b-01", request=run, given="/dev/sda"),)
+        sent.append(_commission(BatchRequest(name="b", drives=drives), [1], resumes=False))
+    (one, files), (other, others) = sent
+    assert one.drives[0].request.profile != other.drives[0].request.profile
+    assert (list(files.values()), list(others.values())) == (["a = 1"], ["a = 2"])
+
+
+def test_a_run_of_sudo_erases_drives_and_runs_no_other_program(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The line in sudoers would make its user root otherwise."""
+    monkeypatch.setenv("SUDO_UID", "4711")
+    run = RunRequest(suite="ssd", device="/dev/sda", purge_command="touch {device}")
+    drives = (BatchDrive(name="b-01", request=run, given="/dev/sda"),)
+    order = Begin(request=BatchRequest(name="b", drives=drives), files={}, options=Options())
+    with (tmp_path / "orders").open("w+b") as orders, pytest.raises(RefusedError, match="root@"):
+        _begin(order, Lines(orders.fileno(), ToHost))
+    given = msgspec.json.encode(order).replace(b'"rate":null', b'"notify_command":"id"')
+    with pytest.raises(msgspec.ValidationError, match="notify_command"):
+        msgspec.json.decode(given, type=ToHost)
 
 
 SITE = Site(host="measure@lab3", tkperf="/usr/local/bin/tkperf")
@@ -261,6 +379,10 @@ SITE = Site(host="measure@lab3", tkperf="/usr/local/bin/tkperf")
             "ssh-keygen -R lab3",
         ),
         ("ssh: connect to host lab3 port 22: No route to host", "cannot be reached: ssh: connect"),
+        (
+            "sudo: unable to resolve host lab3: Name or service not known\nConnection reset by peer",
+            "cannot be reached: Connection reset",
+        ),
         ("\x1b[2J", "cannot be reached"),
         ("", "ssh ended with 255"),
     ],
@@ -269,6 +391,23 @@ def test_a_host_that_does_not_answer_is_explained(words: str, says: str) -> None
     error: TkperfError = SITE.explain(words, 255)
     assert says in str(error)
     assert "\x1b" not in str(error)
+
+
+def test_a_tkperf_without_the_command_is_to_be_updated() -> None:
+    words = "Error: No such command 'on-host'."
+    assert f"install tkperf {__version__} there" in str(SITE.explain(words, 2))
+
+
+def test_one_host_under_two_names_is_found() -> None:
+    def met(host: str, boot_id: str) -> HostMet:
+        return HostMet(
+            host=host, tkperf="/x", boot_id=boot_id, fio_version=None, ahead_s=0, within_s=0
+        )
+
+    assert _find_twins([met("a", "1"), met("b", "2")]) is None
+    assert "a and c are one host" in (
+        _find_twins([met("a", "1"), met("b", "2"), met("c", "1")]) or ""
+    )
 
 
 def test_one_drive_on_two_hosts_is_found() -> None:

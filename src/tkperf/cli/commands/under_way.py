@@ -16,7 +16,7 @@ from tkperf.cli.kinds import RUN_FILE
 from tkperf.cli.options import PROGRESS, VERBOSE, json_option
 from tkperf.cli.streams import complain
 from tkperf.model.choices import BATCH_SUFFIX
-from tkperf.model.errors import RunFileError, reason_of
+from tkperf.model.errors import RunFileError, UsageError, reason_of
 
 if TYPE_CHECKING:
     from tkperf.analysis.overview import RunOverview
@@ -212,12 +212,17 @@ def stop(run_file: Path, no_wait: bool) -> None:
 def _stop_batch(path: Path, *, no_wait: bool) -> None:
     """Ask the batch's process to end, which ends all its runs; without one, each run itself."""
     from tkperf.cli.batch_view import describe_batch_end
+    from tkperf.model.batch import DriveStage
     from tkperf.pipeline.batch.book import ask_batch_to_end, read_batch
     from tkperf.render.terminal.console import plain, print_lines
 
     state = read_batch(path)
     if not state.is_under_way:
         print_lines(*describe_batch_end(state))
+        if any(drive.stage is DriveStage.RUNNING for drive in state.drives):
+            raise UsageError(
+                f"runs on other hosts go on, and no process here follows them: 'tkperf resume {path}' does; stop it then"
+            )
         return
     ask_batch_to_end(path)
     if no_wait:

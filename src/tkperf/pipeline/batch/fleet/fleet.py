@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import time
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from tkperf.analysis.batch import find_gravity
 from tkperf.model.batch import BatchState, DriveShown, DriveStage, HostMet
 from tkperf.model.choices import RUN_FILE_SUFFIX
-from tkperf.model.errors import DeviceError, InputFileError, RefusedError, RunFileError
+from tkperf.model.errors import DeviceError, InputFileError, RefusedError, RunFileError, UsageError
 from tkperf.model.input_files import SETTINGS_BYTES, is_toml_path, read_text_input
 from tkperf.model.units import format_count, format_duration, format_durations
 from tkperf.pipeline.batch.book import (
@@ -147,6 +148,8 @@ class Fleet:
         while len(self._looked) + len(self._failed) < len(self._works):
             self._wait(1.0)
         self.require_sound()
+        if (twins := _find_twins([one.met for one in self._looked.values()])) is not None:
+            raise UsageError(f"no drive was touched: {twins}")
         held = {host: one.held for host, one in self._looked.items()}
         if (same := find_same(held)) is not None:
             raise RefusedError(f"no drive was touched: {same}")
@@ -387,14 +390,15 @@ def _commission(
         if not is_toml_path(path):
             return path
         if path not in names:
-            names[path] = f"input-{len(names) + 1}.toml"
             try:
                 text = read_text_input(Path(path), what="input file", limit_bytes=SETTINGS_BYTES)
             except InputFileError:
                 if not resumes:  # the host has it since the beginning
                     raise
-            else:
-                files[names[path]] = text
+                return path
+            # By its content: another batch of that NAME, refused there, leaves no other file in its place.
+            names[path] = f"input-{hashlib.sha256(text.encode()).hexdigest()[:16]}.toml"
+            files[names[path]] = text
         return names[path]
 
     drives = []
@@ -405,6 +409,15 @@ def _commission(
         own = replace(run, profile=profile, tests=tuple(map(carry, run.tests)))
         drives.append(replace(drive, host=None, request=own))
     return replace(request, drives=tuple(drives), claims=None, claims_path=None), files
+
+
+def _find_twins(hosts: Sequence[HostMet]) -> str | None:
+    """Return the fault of one host under two names: it would get two batches of one NAME."""
+    earlier: dict[str, str] = {}
+    for one in hosts:
+        if (other := earlier.setdefault(one.boot_id, one.host)) != one.host:
+            return f"{other} and {one.host} are one host, by its boot id: give all its drives the same host"
+    return None
 
 
 def _find_old_fio(hosts: Sequence[HostMet]) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Messages between a batch here and tkperf on a host, a JSON document a line over the pipe that SSH gives.
 
-A line from a host is a stranger's until it is decoded: it has a greatest length, no unknown field and no control character.
+A line from a host is a stranger's until it is decoded: it has a greatest length, no unknown field, no control character, and
+texts of one line each.
 """
 
 from __future__ import annotations
@@ -27,12 +28,10 @@ MOST_BYTES_OF_ORDER = 64 << 20
 # The holds on a host end after so long without a word from here: a cut link closes nothing there.
 HEARTBEAT_S, SILENCE_LIMIT_S = 5.0, 30.0
 _PIECE_BYTES = 1 << 16
+_LONGEST_TEXT = 4000
 
-Text = Annotated[str, msgspec.Meta(max_length=4000)]
 Number = Annotated[int, msgspec.Meta(ge=1, le=MOST_DRIVES)]
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
-Options = dict[str, str | float | bool | None]
-"""Options of a batch, by their fields."""
 FileBytes = Annotated[int, msgspec.Meta(ge=0, le=2 << 30)]
 
 
@@ -40,8 +39,8 @@ class _FromHost(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unkn
     pass
 
 
-class Hello(_FromHost, frozen=True, kw_only=True):
-    """First line of a host.
+class Hello(_FromHost, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """First line of a host, which may have another version.
 
     Attributes:
         fio_version: None: there is no usable fio.
@@ -49,10 +48,9 @@ class Hello(_FromHost, frozen=True, kw_only=True):
     """
 
     protocol: int
-    tkperf_version: Text
-    fio_version: Text | None
-    boot_id: Text
-    user: Text
+    tkperf_version: str
+    fio_version: str | None
+    boot_id: str
 
 
 class Clock(_FromHost, frozen=True, kw_only=True):
@@ -72,8 +70,8 @@ class Outlined(_FromHost, frozen=True, kw_only=True):
 
     shortest_s: float
     longest_s: float
-    groups: Text
-    notes: Annotated[tuple[Text, ...], msgspec.Meta(max_length=100)] = ()
+    groups: str
+    notes: tuple[str, ...] = ()
 
 
 class Planned(_FromHost, frozen=True, kw_only=True):
@@ -90,7 +88,7 @@ class Refused(_FromHost, frozen=True, kw_only=True):
     """Nothing comes after it: the reason, with its exit code."""
 
     exit_code: Annotated[int, msgspec.Meta(ge=1, le=255)]
-    text: Text
+    text: str
 
 
 class Seen(_FromHost, frozen=True, kw_only=True):
@@ -105,7 +103,7 @@ class Seen(_FromHost, frozen=True, kw_only=True):
     number: Number
     stage: DriveStage
     exit_code: int | None = None
-    text: Text = ""
+    text: str = ""
     started_s: float | None = None
     ended_s: float | None = None
     place: BatchPlace | None = None
@@ -140,13 +138,23 @@ class _ToHost(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknow
     pass
 
 
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of a batch that its hosts need for their plans and results."""
+
+    description: str | None = None
+    feature_matrix: str | None = None
+    rated: str | None = None
+    warranty_years: float | None = None
+    rate: str | None = None
+    debug: bool = False
+
+
 class Begin(_ToHost, frozen=True, kw_only=True):
     """Look at the drives of a batch, and hold them until the answer.
 
     Attributes:
         request: with the host's drives, each by the name that the user gave.
         files: input files that the request names, by their names in the batch's folder.
-        options: of the batch, by their fields.
         resumes: go on with the batch that is there; ``without``: leave out these runs.
     """
 
@@ -196,6 +204,9 @@ class Stop(_ToHost, frozen=True, kw_only=True):
     """While following: ask the runs of the batch to end, as Ctrl-C does."""
 
 
+# A text of theirs may have lines: it is shown only as JSON, or as it is.
+_LONG = (Planned, EventSeen)
+
 ToHost: TypeAlias = Begin | Plan | StillHere | Answer | Follow | Fetch | Stop
 
 Message = TypeVar("Message")
@@ -205,12 +216,19 @@ class NoWord(DeviceError):  # noqa: N818 - it names what is missing
     """The other side has gone, or sends nothing that can be read."""
 
 
+class NoMessage(NoWord):
+    """The other side sends something else than messages."""
+
+
 class Lines(Generic[Message]):
     """Messages that come through a pipe, each checked.
 
     Args:
         type_: of the messages.
         most_bytes: of a line.
+
+    Attributes:
+        taken_bytes: bytes of all messages so far.
     """
 
     def __init__(self, descriptor: int, type_: object, most_bytes: int = MOST_BYTES) -> None:
@@ -222,32 +240,40 @@ class Lines(Generic[Message]):
         self._most_bytes = most_bytes
         self._kept = bytearray()
         self._searched = 0
+        self.taken_bytes = 0
 
     def receive(self, timeout_s: float) -> Message | None:
         """Return the next message; None: none came in time.
 
         Raises:
-            NoWord: the other side has gone, or the line is no message.
+            NoWord: the other side has gone.
+            NoMessage: the line is no message.
         """
         until_s = time.monotonic() + timeout_s
         while (end := self._kept.find(b"\n", self._searched)) < 0:
             self._searched = len(self._kept)
             if self._searched > self._most_bytes:
-                raise NoWord(f"a line of more than {self._most_bytes:,} bytes")
+                raise NoMessage(f"a line of more than {self._most_bytes:,} bytes")
             if not self._fill(max(0.0, until_s - time.monotonic())):
                 return None
         line = bytes(self._kept[:end])
         del self._kept[: end + 1]
         self._searched = 0
+        self.taken_bytes += end
         try:
             if end > self._most_bytes:
-                raise NoWord(f"a line of more than {self._most_bytes:,} bytes")
+                raise NoMessage(f"a line of more than {self._most_bytes:,} bytes")
+            message = self._decoder.decode(line)
+            is_short = isinstance(message, _FromHost) and not isinstance(message, _LONG)
             for text in _texts(msgspec.json.decode(line)):
-                if drop_controls(text) != text:
-                    raise NoWord("a line with control characters")
-            return self._decoder.decode(line)
+                if drop_controls(text) != text or (is_short and "\n" in text):
+                    raise NoMessage("a line with control characters")
+                if is_short and len(text) > _LONGEST_TEXT:
+                    raise NoMessage(f"a text of more than {_LONGEST_TEXT:,} characters")
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
-            raise NoWord(f"a line that is no message: {drop_controls(str(error))[:200]}") from None
+            fault = drop_controls(str(error))[:200]
+            raise NoMessage(f"a line that is no message: {fault}") from None
+        return message
 
     def read_bytes(self, most: int, timeout_s: float) -> bytes:
         """Return the next bytes as they are, at least one.
@@ -295,7 +321,16 @@ def send(descriptor: int, message: FromHost | ToHost) -> None:
     Raises:
         NoWord: the other side has gone.
     """
-    left = memoryview(msgspec.json.encode(message) + b"\n")
+    write_whole(descriptor, msgspec.json.encode(message) + b"\n")
+
+
+def write_whole(descriptor: int, content: bytes) -> None:
+    """Write all bytes to a pipe.
+
+    Raises:
+        NoWord: the other side has gone.
+    """
+    left = memoryview(content)
     try:
         while left:
             left = left[os.write(descriptor, left) :]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from tkperf.model.batch import HostMet
-from tkperf.model.errors import DeviceError, TkperfError
+from tkperf.model.errors import DeviceError, ExitCode, TkperfError
 from tkperf.model.units import on_one_line
 from tkperf.model.version import __version__
 from tkperf.pipeline.batch.fleet.messages import (
@@ -19,6 +19,7 @@ from tkperf.pipeline.batch.fleet.messages import (
     FromHost,
     Hello,
     Lines,
+    NoMessage,
     NoWord,
     Refused,
     ToHost,
@@ -62,6 +63,8 @@ class Site:
 
     def explain(self, words: str, status: int | None) -> TkperfError:
         """Return the error for a connection without a first line; ``words``: of ssh and the host, on stderr."""
+        # Of a warning, sudo goes on.
+        words = "\n".join(line for line in words.splitlines() if "unable to resolve" not in line)
         said = words.lower()
         if "host identification has changed" in said or "host key verification failed" in said:
             text = (
@@ -79,6 +82,8 @@ class Site:
                 f"sudo asks for a password, or does not allow tkperf. This line in /etc/sudoers.d/tkperf there allows it: "
                 f"{_find_user(self.host)} ALL=(root) NOPASSWD: {self.tkperf} {COMMAND}"
             )
+        elif status == ExitCode.WRONG_USE:
+            text = f"its {self.tkperf} does not know '{COMMAND}': install tkperf {__version__} there, or give --push"
         else:
             last = words.strip().splitlines()[-1:] or [f"ssh ended with {status}"]
             return NoWord(f"{self.host}: cannot be reached: {on_one_line(last[0])[:300]}")
@@ -114,6 +119,10 @@ class Link:
     def _greet(self) -> Hello:
         try:
             hello = self.receive(CONNECT_LIMIT_S)
+        except NoMessage as error:
+            raise NoMessage(
+                f"{error}. Before tkperf, nothing may print to stdout there: look at what the user's shell runs, such as ~/.bashrc"
+            ) from None
         except NoWord as error:
             status = self._wait()
             if self._words or status:
@@ -150,8 +159,16 @@ class Link:
         )
 
     def send(self, message: ToHost) -> None:
+        """Send a message.
+
+        Raises:
+            NoWord: the connection has ended; with the host's name.
+        """
         assert self._process.stdin is not None
-        send(self._process.stdin.fileno(), message)
+        try:
+            send(self._process.stdin.fileno(), message)
+        except NoWord as error:
+            raise NoWord(f"{self.site.host}: {error}") from None
 
     def receive(self, timeout_s: float) -> FromHost | None:
         """Return the next message; None: none came in time.
@@ -162,7 +179,7 @@ class Link:
         try:
             return self._lines.receive(timeout_s)
         except NoWord as error:
-            raise NoWord(f"{self.site.host}: {error}") from None
+            raise type(error)(f"{self.site.host}: {error}") from None
         finally:
             self._drain()
 
@@ -181,12 +198,16 @@ class Link:
             raise NoWord(f"{self.site.host}: {came} came in place of {kind.__name__}")
         return message
 
-    def read_bytes(self, most: int, timeout_s: float) -> bytes:
-        return self._lines.read_bytes(most, timeout_s)
+    @property
+    def taken_bytes(self) -> int:
+        """Bytes of all messages so far."""
+        return self._lines.taken_bytes
 
-    def ended_well(self) -> bool:
-        """Wait for the end; return whether tkperf there ended with 0."""
-        return self._wait() == 0
+    def read_bytes(self, most: int, timeout_s: float) -> bytes:
+        try:
+            return self._lines.read_bytes(most, timeout_s)
+        except NoWord as error:
+            raise NoWord(f"{self.site.host}: {error}") from None
 
     def close(self) -> None:
         process = self._process

@@ -25,6 +25,7 @@ from tkperf.pipeline.batch.book import DriveHeard, again_path
 from tkperf.pipeline.batch.crew import LOOK_LIMIT_S
 from tkperf.pipeline.batch.fleet.messages import (
     HEARTBEAT_S,
+    SILENCE_LIMIT_S,
     Answer,
     Begin,
     EventSeen,
@@ -54,7 +55,7 @@ BEGIN_LIMIT_S = 120.0
 SNAPSHOT_LIMIT_S = 600.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 _PIECE_BYTES, _PIECE_LIMIT_S = 1 << 20, 60.0
-_MOST_EARLY = 100_000
+_MOST_EARLY_BYTES = 16 << 20
 # Stages after which a run writes no more.
 _OVER = (DriveStage.DONE, DriveStage.FAILED, DriveStage.STOPPED, DriveStage.KILLED)
 
@@ -146,11 +147,14 @@ class HostWork:
     here: set[str] = field(default_factory=set)
     events: bool = False
     _orders: SimpleQueue[_Order] = field(default_factory=SimpleQueue)
+    _stops: bool = False
+    _answered_s: float = 0.0
     _thread: threading.Thread = field(init=False)
     _met: HostMet | None = None
     _boot_id: str | None = None
     _heard: dict[int, DriveHeard] = field(default_factory=dict)
     _copied_s: dict[int, float] = field(default_factory=dict)
+    _unfetched: dict[int, tuple[Seen, float]] = field(default_factory=dict)
 
     def start(self, boot_id: str | None = None) -> None:
         """Begin; ``boot_id``: the host's when it was met before."""
@@ -224,6 +228,7 @@ class HostWork:
                         raise _unexpected(self.host, word)
             if order is not _Order.ANSWER:
                 return False
+            self._answered_s = time.monotonic()
             if outlined is not None:
                 link.send(Answer(digests=digests))
                 with suppress(NoWord):  # whether it has begun shows there
@@ -272,13 +277,16 @@ class HostWork:
                     return self._listen(link)
             except TkperfError as error:
                 if isinstance(error, HostRefusedError) and not self._heard:
-                    return None  # it has no batch of that name: it never got the answer
-                if not is_lost:
+                    # It has no batch of that name. Until its hold ends, the answer may still be on its way.
+                    if time.monotonic() > self._answered_s + SILENCE_LIMIT_S:
+                        return None
+                elif not is_lost:
                     self.news.put(Lost(host=self.host, text=str(error)))
-                is_lost = True
-            if self._take_order(pause_s) is _Order.STOP:
-                self._orders.put(_Order.STOP)
+                    is_lost = True
+            if self._stops:
                 time.sleep(_FIRST_PAUSE_S)
+            elif self._take_order(pause_s) is _Order.STOP:
+                self._stops = True
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def _meet(self, met: HostMet) -> None:
@@ -287,10 +295,15 @@ class HostWork:
         self.news.put(Met(met=met))
 
     def _listen(self, link: Link) -> None:
-        """Take news until the batch is over."""
+        """Take news until the batch is over and its files are here."""
         sent_s = time.monotonic()
         early = deque[FromHost]()
-        while True:
+        is_over = False
+        self._unfetched.clear()
+        # Also what an earlier connection may not have brought there.
+        if self._stops:
+            link.send(Stop())
+        while not is_over or self._unfetched:
             message = early.popleft() if early else link.receive(1.0)
             now_s = time.monotonic()
             if now_s - sent_s > HEARTBEAT_S:
@@ -298,17 +311,21 @@ class HostWork:
                     link.send(StillHere())
                 sent_s = now_s
             if self._take_order(0.0) is _Order.STOP:
+                self._stops = True
                 link.send(Stop())
             match message:
                 case Seen():
                     self._take(message, link, early)
-                case EventSeen():
+                case EventSeen() if self.events:
                     self.news.put(Event(number=self._number_of(message), event=message.event))
                 case Over():
-                    return
+                    is_over = True
                 case Refused():
                     raise HostRefusedError(self.host, message)
                 case None:
+                    for seen, tried_s in tuple(self._unfetched.values()):
+                        if now_s - tried_s > _LONGEST_PAUSE_S:
+                            self._take(seen, link, early)
                     self._copy_one(now_s, link, early)
                 case _:
                     raise _unexpected(self.host, message)
@@ -342,6 +359,7 @@ class HostWork:
     def _fetch_ended(self, seen: Seen, text: str, link: Link, early: deque[FromHost]) -> str:
         """Fetch the files of a drive that is no longer measured; return the reason of its stage with what is missing."""
         run = self.begin.request.drives[seen.number - 1].name
+        self._unfetched.pop(seen.number, None)
         own = again_path(Path(run + RUN_FILE_SUFFIX)).stem
         for name in (run, own) if seen.again else (run,):
             if name in self.here:
@@ -352,6 +370,9 @@ class HostWork:
             except HostRefusedError as error:
                 if seen.stage is DriveStage.DONE:
                     text = f"its run file is still there: {error.refusal.text}"
+            except RunFileError as error:
+                self._unfetched[seen.number] = seen, time.monotonic()
+                text = f"its run file is still there: {error}; it is tried again"
         return text
 
     def _copy_one(self, now_s: float, link: Link, early: deque[FromHost]) -> None:
@@ -360,12 +381,18 @@ class HostWork:
             began_s = self._copied_s.setdefault(number, now_s)
             if line.stage is DriveStage.RUNNING and now_s - began_s >= SNAPSHOT_EVERY_S:
                 self._copied_s[number] = now_s
-                with suppress(HostRefusedError):
+                with suppress(HostRefusedError, RunFileError):
                     self._fetch(self.begin.request.drives[number - 1].name, link, early)
                 return
 
     def _fetch(self, run: str, link: Link, early: deque[FromHost]) -> None:
-        """Fetch a run file; ``early`` takes the messages that come before it."""
+        """Fetch a run file; ``early`` takes the messages that come before it.
+
+        Raises:
+            RunFileError: it cannot be written here.
+            HostRefusedError: the host has none.
+            NoWord: the connection has ended, or what comes is no snapshot.
+        """
         assert self._met is not None
         order = Fetch(run=run, host=self.host, ahead_s=self._met.ahead_s)
         path = self.folder / f"{run}{RUN_FILE_SUFFIX}"
@@ -373,18 +400,19 @@ class HostWork:
         try:
             link.send(order)
             until_s = time.monotonic() + SNAPSHOT_LIMIT_S
+            most_bytes = link.taken_bytes + _MOST_EARLY_BYTES
             while not isinstance(head := link.receive(until_s - time.monotonic()), Snapshot):
-                if head is None or len(early) > _MOST_EARLY:
+                if head is None or link.taken_bytes > most_bytes:
                     raise NoWord(f"{self.host}: no snapshot of {run} came")
                 if isinstance(head, Refused):
                     raise HostRefusedError(self.host, head)
                 early.append(head)
             receive_file(link, head, new)
-            if not _is_snapshot(new):
-                raise NoWord(f"{self.host}: what came for {run} is no snapshot of a run file")
+            if not _is_snapshot(new, run, self.host):
+                raise NoWord(f"{self.host}: what came for {run} is no snapshot of its run file")
             new.replace(path)
         except OSError as error:
-            raise RunFileError(f"{self.host}: cannot write {path}: {reason_of(error)}") from error
+            raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error
         finally:
             new.unlink(missing_ok=True)
 
@@ -394,29 +422,41 @@ def receive_file(link: Link, head: Snapshot, path: Path) -> None:
 
     Raises:
         NoWord: the connection has ended, or the hash is another one.
-        OSError: the file cannot be written.
+        OSError: the file cannot be written; all bytes were read.
     """
     digest = hashlib.sha256()
     left = head.size_bytes
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with open(descriptor, "wb") as file:
+
+    def read() -> bytes:
+        nonlocal left
+        piece = link.read_bytes(min(left, _PIECE_BYTES), _PIECE_LIMIT_S)
+        digest.update(piece)
+        left -= len(piece)
+        return piece
+
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with open(descriptor, "wb") as file:
+            while left:
+                file.write(read())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
         while left:
-            piece = link.read_bytes(min(left, _PIECE_BYTES), _PIECE_LIMIT_S)
-            digest.update(piece)
-            file.write(piece)
-            left -= len(piece)
-        file.flush()
-        os.fsync(file.fileno())
+            read()
+        raise
     if digest.hexdigest() != head.sha256:
         raise NoWord(f"{link.site.host}: the snapshot came damaged: its SHA-256 is another one")
 
 
-def _is_snapshot(path: Path) -> bool:
+def _is_snapshot(path: Path, run: str, host: str) -> bool:
     try:
         with RunFile(path) as opened:
-            return find_snapshot(opened.outline().record.info.host) is not None
+            info = opened.outline().record.info
     except RunFileError:
         return False
+    mark = find_snapshot(info.host)
+    return mark is not None and (info.name, mark.host) == (run, host)
 
 
 def find_same(held: Mapping[str, tuple[Held, ...]]) -> str | None:
