@@ -19,6 +19,7 @@ from tkperf.model.drive_path import DrivePath
 from tkperf.model.errors import RefusedError, TkperfError
 from tkperf.model.version import __version__
 from tkperf.pipeline.batch.fleet.fleet import (
+    Fleet,
     _commission,
     _describe_clock,
     _find_old_fio,
@@ -344,6 +345,25 @@ def test_input_files_have_names_of_their_content(tmp_path: Path) -> None:
     (one, files), (other, others) = sent
     assert one.drives[0].request.profile != other.drives[0].request.profile
     assert (list(files.values()), list(others.values())) == (["a = 1"], ["a = 2"])
+
+
+def test_a_host_without_any_wanted_drive_is_left_alone(tmp_path: Path) -> None:
+    run = RunRequest(suite="ssd", device="/dev/sda")
+    drives = tuple(
+        BatchDrive(name=f"b-{host}", request=run, given="/dev/sda", host=host)
+        for host in ("lab3", "lab4")
+    )
+    fleet = Fleet(
+        BatchRequest(name="b", drives=drives),
+        tmp_path,
+        Options(),
+        events=False,
+        warn=pytest.fail,
+        without=("b-lab4",),
+    )
+    assert [work.host for work in fleet._works] == ["lab3"]
+    # Nothing has started, as if Ctrl-C came first.
+    fleet.dismiss()
 
 
 def test_a_run_of_sudo_erases_drives_and_runs_no_other_program(

@@ -92,6 +92,7 @@ class Fleet:
         self._shown = {} if log is None else dict(log.shown)
         self._met = {} if log is None else dict(log.hosts)
         self._notes = [] if log is None else list(log.notes)
+        self._resumes = log is not None
         self._began_utc = log.confirmed[0].utc if log is not None and log.confirmed else None
         self._looked: dict[str, Looked] = {}
         self._failed: dict[str, Failed] = {}
@@ -100,16 +101,18 @@ class Fleet:
         self._news: Queue[News] = Queue(_MOST_NEWS)
         self._book: Book | None = None
         self._works = [
-            self._make_work(host, options, without, events=events, resumes=log is not None)
+            self._make_work(host, options, without, events=events)
             for host in request.hosts
+            # A host with none of the drives that are wanted may be away.
+            if any(one.host == host and one.name not in without for one in request.drives)
         ]
         self.watched = WatchedHosts(self._find_state())
 
     def _make_work(
-        self, host: str, options: Options, without: Sequence[str], *, events: bool, resumes: bool
+        self, host: str, options: Options, without: Sequence[str], *, events: bool
     ) -> HostWork:
         numbers = tuple(n for n, one in enumerate(self.request.drives, 1) if one.host == host)
-        request, files = _commission(self.request, numbers, resumes=resumes)
+        request, files = _commission(self.request, numbers, resumes=self._resumes)
         own = {one.name for one in request.drives}
         return HostWork(
             site=Site(host=host, tkperf=self.request.tkperf),
@@ -117,7 +120,7 @@ class Fleet:
                 request=request,
                 files=files,
                 options=options,
-                resumes=resumes,
+                resumes=self._resumes,
                 without=tuple(name for name in without if name in own),
             ),
             numbers=numbers,
@@ -185,8 +188,9 @@ class Fleet:
         ]
         kind = KINDS.get(min(codes, key=find_gravity), RefusedError)
         count = format_count(len(self._works), "host")
+        hint = "; --without leaves out a host, with the names of all its runs" * self._resumes
         raise kind(
-            f"{len(errors)} of {count} cannot take part, so no drive was touched: {'; '.join(map(str, errors))}"
+            f"{len(errors)} of {count} cannot take part, so no drive was touched: {'; '.join(map(str, errors))}{hint}"
         )
 
     def describe(self) -> Iterator[tuple[str, str]]:
@@ -329,14 +333,17 @@ class Fleet:
 
     def _find_state(self) -> BatchState:
         request = self.request
+        followed = {work.host for work in self._works} - self._over
         drives = []
         for number, drive in enumerate(request.drives, 1):
             shown = self._shown.get(number) or DriveShown(
                 number=number, name=drive.name, path=drive.given, capacity_bytes=0, slot=drive.slot, host=drive.host
             )  # fmt: skip
-            followed = drive.host not in self._over
             state = find_elsewhere(
-                shown, self._heard.get(number), self._path_of(drive.name), followed=followed
+                shown,
+                self._heard.get(number),
+                self._path_of(drive.name),
+                followed=drive.host in followed,
             )
             lost = self._lost.get(drive.host or "")
             if lost is not None and state.stage in (DriveStage.RUNNING, DriveStage.WAITING):

@@ -149,7 +149,7 @@ class HostWork:
     _orders: SimpleQueue[_Order] = field(default_factory=SimpleQueue)
     _stops: bool = False
     _answered_s: float = 0.0
-    _thread: threading.Thread = field(init=False)
+    _thread: threading.Thread | None = None
     _met: HostMet | None = None
     _boot_id: str | None = None
     _heard: dict[int, DriveHeard] = field(default_factory=dict)
@@ -177,7 +177,8 @@ class HostWork:
         self._orders.put(_Order.STOP)
 
     def join(self, timeout_s: float) -> None:
-        self._thread.join(timeout_s)
+        if self._thread is not None:
+            self._thread.join(timeout_s)
 
     @property
     def host(self) -> str:
