@@ -188,6 +188,13 @@ def test_a_cookie_is_of_one_port(remote: TestClient) -> None:
     assert answer.headers["set-cookie"].startswith("tkperf-token-8757=")
 
 
+@pytest.mark.parametrize("other", ['x={"a":1}', "odd", 'a"b{=1', "path=1", "caf\xe9=\xe9", "a=b=c"])
+def test_cookies_of_other_programs_do_not_matter(remote: TestClient, other: str) -> None:
+    """Browsers send those of all ports of a host, and many are not as RFC 6265 has them."""
+    for cookie in (f"{other}; tkperf-token-8757={TOKEN}", f"tkperf-token-8757={TOKEN}; {other}"):
+        assert remote.get("/", headers={"cookie": cookie.encode("latin-1")}).status_code == 200
+
+
 def test_websockets_are_closed(local: TestClient) -> None:
     with pytest.raises(Exception), local.websocket_connect("/"):  # noqa: B017, PT011
         pass

@@ -87,6 +87,17 @@ def test_a_signal_while_it_loads_ends_it_in_order(tmp_path: Path) -> None:
         assert process.returncode == 0
 
 
+def test_a_long_address_is_refused_in_words(tmp_path: Path) -> None:
+    """Thousands of ticks are more than a page can compare, not a connection that breaks off."""
+    with started(tmp_path, "--port", "0") as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().rstrip("/\n").rpartition(":")[2])
+        runs = "&".join(f"run={number:032x}" for number in range(10_000))
+        answer = ask(("127.0.0.1", port), f"/compare?{runs}")
+        assert " 400 " in answer
+        assert "at most 200 runs" in answer
+
+
 def test_other_addresses_need_the_printed_token(tmp_path: Path) -> None:
     """Which is in no other line, whatever is asked."""
     with started(tmp_path, "--host", "0.0.0.0", "--port", "0") as process:

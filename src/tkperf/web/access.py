@@ -5,10 +5,10 @@ from __future__ import annotations
 import hmac
 import ipaddress
 from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -86,7 +86,9 @@ class Access:
         if given and self._is_right(given[0]):
             rest = [pair for pair in query if pair[0] != "token"]
             return self._admit(cookie, scope["path"], rest)
-        if self._is_right(_bearer(headers)) or self._is_right(_cookie(headers, cookie)):
+        if self._is_right(_bearer(headers)) or self._is_right(
+            HTTPConnection(scope).cookies.get(cookie)
+        ):
             return None
         return _refusal(
             401,
@@ -138,14 +140,6 @@ def _is_own_page(headers: Headers, host: str) -> bool:
 def _bearer(headers: Headers) -> str | None:
     kind, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if kind.lower() == "bearer" else None
-
-
-def _cookie(headers: Headers, name: str) -> str | None:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(name)
-    except CookieError:
-        return None
-    return None if found is None else found.value
 
 
 def _refusal(status: int, words: str, headers: dict[str, str] | None = None) -> Response:

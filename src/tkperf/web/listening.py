@@ -23,6 +23,8 @@ from tkperf.runfile.writers import find_running
 
 # Answers under way when the server is asked to end.
 GRACE_S = 2
+# A longer request is refused without words. An address may have thousands of ids, which its page refuses.
+MOST_REQUEST_BYTES = 1 << 20
 LOOK_FOR_RUNS_EVERY_S = 10.0
 
 
@@ -141,6 +143,7 @@ def serve(
         server_header=False,
         timeout_graceful_shutdown=GRACE_S,
         ws="none",
+        h11_max_incomplete_event_size=MOST_REQUEST_BYTES,
     )
     server = _Server(config)
 
