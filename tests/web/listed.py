@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tkperf.web.files import KnownFile
 from tkperf.web.index import Index
-from tkperf.web.library import Listing, build_listing
+from tkperf.web.library import Found, Listing, build_listing
 from tkperf.web.rows import BatchRow, Figure, RunRow, Spark
 
 FOLDER = Path("/served")
@@ -57,4 +57,4 @@ def list_rows(rows: dict[str, RunRow | BatchRow | None]) -> Listing:
         files.append(KnownFile(folder=FOLDER, place=place, stamp=(1, number, 10, 10)))
         if row is not None:
             index.put(files[-1].stamp, row)
-    return build_listing(files, index, cut_short=False)
+    return build_listing(Found(files=tuple(files)), index)

@@ -192,7 +192,7 @@ def test_a_cookie_is_of_one_port(remote: TestClient) -> None:
 def test_cookies_of_other_programs_do_not_matter(remote: TestClient, other: str) -> None:
     """Browsers send those of all ports of a host, and many are not as RFC 6265 has them."""
     for cookie in (f"{other}; tkperf-token-8757={TOKEN}", f"tkperf-token-8757={TOKEN}; {other}"):
-        assert remote.get("/", headers={"cookie": cookie.encode("latin-1")}).status_code == 200
+        assert remote.get("/", headers={b"cookie": cookie.encode("latin-1")}).status_code == 200
 
 
 def test_websockets_are_closed(local: TestClient) -> None:

@@ -129,6 +129,16 @@ def test_the_folder_is_bounded(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_a_disk_that_is_nearly_full_is_left_alone(tmp_path: Path) -> None:
+    async def run() -> None:
+        maker = Maker()
+        maker.may_end.set()
+        assert await get(Kept(tmp_path, most_bytes=1 << 60), "key", maker) == b"page"
+        assert list(tmp_path.iterdir()) == []
+
+    asyncio.run(run())
+
+
 def test_without_a_folder_nothing_is_kept() -> None:
     async def run() -> None:
         for kept in (Kept(None), Kept(Path("/nowhere/at/all"))):

@@ -29,7 +29,7 @@ from tkperf.web.pages import answer_json
 from tkperf.web.reading import find_run_id, read_run_row
 from tkperf.web.rows import RunRow
 from tkperf.web.selection import Query
-from tkperf.web.workers import BusyError, FileError
+from tkperf.web.workers import BusyError, FileError, LateError
 
 ID = "1".zfill(32)
 
@@ -190,6 +190,48 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         assert (known.place, reason) == ("a.tkperf", str(error))
         assert len(Index(path).rows) == kept
     assert Index(path).find_earlier(known.stamp) == Unreadable("damaged")
+
+
+def test_a_file_that_may_be_read_later_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once a minute: one that is not opened to this user, one for which the server was too busy; no damaged one."""
+    (tmp_path / "a.tkperf").touch()
+    for error, opened, tries in (
+        (BusyError("busy"), True, 2),
+        (FileError("Permission denied"), False, 2),
+        (FileError("damaged"), True, 1),
+        (LateError("it takes longer than 60 s"), True, 1),
+    ):
+        monkeypatch.setattr("os.access", lambda *_, opened=opened: opened)
+        reader = Reader({"a.tkperf": a_row()}, error=error)
+        library = start(tmp_path, reader)
+        asyncio.run(read_all(library))
+        asyncio.run(read_all(library))
+        assert len(reader.read) == 1
+        reader.error = None
+        library._read_s.clear()  # a minute later
+        asyncio.run(read_all(library))
+        assert len(reader.read) == tries
+        assert len(library.listing.runs) == tries - 1
+
+
+def test_a_folder_that_has_gone_is_named(tmp_path: Path) -> None:
+    """What is known of its files stays, for when it comes back."""
+    served, reader = tmp_path / "served", Reader({"a.tkperf": a_row()})
+    served.mkdir()
+    (served / "a.tkperf").touch()
+    library = start(served, reader)
+    asyncio.run(read_all(library))
+    served.rename(tmp_path / "gone")
+    asyncio.run(read_all(library))
+    page = page_of(library)
+    assert f"The folder {served} cannot be read: No such file or directory" in page
+    assert "have no run file" not in page
+    (tmp_path / "gone").rename(served)
+    asyncio.run(read_all(library))
+    assert "cannot be read" not in page_of(library)
+    assert len(library.listing.runs) == len(reader.read) == 1
 
 
 def test_a_run_that_was_killed_is_read_again(tmp_path: Path) -> None:

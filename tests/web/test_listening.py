@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import socket
 import stat
@@ -96,6 +97,20 @@ def test_a_long_address_is_refused_in_words(tmp_path: Path) -> None:
         answer = ask(("127.0.0.1", port), f"/compare?{runs}")
         assert " 400 " in answer
         assert "at most 200 runs" in answer
+
+
+def test_it_takes_as_many_connections_as_it_may(tmp_path: Path) -> None:
+    """An ordinary limit is 1024 open files, of which each browser takes several."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, hard - 1), hard))
+    try:
+        with started(tmp_path, "--port", "0") as process:
+            assert process.stdout is not None
+            port = int(process.stdout.readline().rstrip("/\n").rpartition(":")[2])
+            assert "200 OK" in ask(("127.0.0.1", port), "/")
+            assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_other_addresses_need_the_printed_token(tmp_path: Path) -> None:

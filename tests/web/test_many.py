@@ -7,12 +7,15 @@ import fcntl
 import json
 import re
 import shutil
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from tests.builders import run_info, simulate
@@ -27,14 +30,16 @@ from tkperf.pipeline.request import RunRequest
 from tkperf.procedures import SSD_TESTS
 from tkperf.render.export_tables import DataTable
 from tkperf.runfile.writers import state_of
+from tkperf.web import data
 from tkperf.web.batches import BatchPages
 from tkperf.web.compare import ComparisonPages
+from tkperf.web.data import DataPages
 from tkperf.web.files import KnownFile
 from tkperf.web.following import follow_batch, follow_run, render_progress
 from tkperf.web.index import Index
 from tkperf.web.jobs import make_row
 from tkperf.web.kept import Kept
-from tkperf.web.library import Listing, build_listing
+from tkperf.web.library import Found, Listing, build_listing
 from tkperf.web.live import LivePages
 from tkperf.web.many import make_batch, make_comparison, pack_tables
 from tkperf.web.rows import BatchRow, RunRow
@@ -213,6 +218,9 @@ class Library:
     def __init__(self, listing: Listing) -> None:
         self.listing = listing
 
+    async def wait_for_look(self) -> None:
+        pass
+
 
 @pytest.fixture
 def site(served: Path) -> Site:
@@ -225,7 +233,7 @@ def site(served: Path) -> Site:
     )
     for file, row in zip(files, rows, strict=True):
         index.put(file.stamp, row)
-    library: Any = Library(build_listing(files, index, cut_short=False))
+    library: Any = Library(build_listing(Found(files=tuple(files)), index))
     workers: Any = Workers()
     return Site(library=library, workers=workers, kept=Kept(None), charts=ChartScript(workers))
 
@@ -294,6 +302,42 @@ def test_nothing_under_way_has_no_events(browser: TestClient) -> None:
     """204 makes a browser stop asking."""
     assert browser.get(f"/runs/{ONE}/live").status_code == 204
     assert browser.head(f"/runs/{ONE}/live").status_code == 204
+
+
+@pytest.mark.parametrize("error", [None, JobError("too busy")])
+def test_metrics_read_one_file_at_a_time_and_rest(
+    served: Path, site: Site, monkeypatch: pytest.MonkeyPatch, error: JobError | None
+) -> None:
+    """For all who ask at once, and however often a file changes: a long run costs a long look, and pages need workers."""
+    at_once, read = 0, []
+
+    async def read_points(_: str, *, file: KnownFile) -> bytes:
+        nonlocal at_once
+        at_once += 1
+        assert at_once == 1
+        read.append(file.place)
+        await asyncio.sleep(0.001)
+        at_once -= 1
+        if error is not None:
+            raise error
+        return msgspec.msgpack.encode([])
+
+    monkeypatch.setattr(site.workers, "run", read_points, raising=False)
+    monkeypatch.setattr(RunRow, "is_running", True)
+    monkeypatch.setattr(data, "REST", 1e9)
+    request = Request({"type": "http"})
+
+    async def scrape() -> None:
+        pages = DataPages(site)
+        for _ in range(2):
+            await asyncio.gather(*(pages.show_metrics(request) for _ in range(3)))
+            assert len(read) == len(NAMES)
+            (served / f"{NAMES[0]}.tkperf").touch()
+        monkeypatch.setattr(time, "monotonic", lambda now=time.monotonic: now() + 1e12)
+        await pages.show_metrics(request)
+        assert len(read) == len(NAMES) + (1 if error is None else len(NAMES))
+
+    asyncio.run(scrape())
 
 
 def test_a_run_under_way_is_watched_once(served: Path, browser: TestClient, site: Site) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 from starlette.requests import Request
@@ -20,6 +23,16 @@ from tkperf.web.site import Site
 from tkperf.web.workers import JobError
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+# A long run costs a long look at its file: of a time as many times as long it is not looked at again.
+REST = 20
+
+
+class _Points(NamedTuple):
+    """The latest points of a run, of a state of its file, None: it could not be read; ``next_s``: when it may be read again."""
+
+    stamp: FileStamp | None
+    next_s: float
+    points: list[SeriesPoint]
 
 
 class DataPages:
@@ -27,8 +40,9 @@ class DataPages:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        # The latest points of each run under way, with the state of its file then: it changes with each step.
-        self._points: dict[str, tuple[FileStamp, list[SeriesPoint]]] = {}
+        # Of each run under way, whose file changes with each step.
+        self._points: dict[str, _Points] = {}
+        self._reading = asyncio.Lock()
 
     def build_routes(self) -> list[Route]:
         return [Route("/api/runs", self.list_runs), Route("/metrics", self.show_metrics)]
@@ -43,7 +57,14 @@ class DataPages:
                 "runs": [describe_run(run) for run in runs],
                 "not_read_yet": listing.waiting,
                 "unreadable": [
-                    {"file": known.place, "reason": reason} for known, reason in listing.unreadable
+                    *(
+                        {"file": str(folder), "reason": reason}
+                        for folder, reason in listing.missing
+                    ),
+                    *(
+                        {"file": known.place, "reason": reason}
+                        for known, reason in listing.unreadable
+                    ),
                 ],
             }
         )
@@ -52,23 +73,34 @@ class DataPages:
         """Answer with the progress and the latest figures of runs under way, for Prometheus."""
         await self._site.library.wait_for_look()
         running = [run for run in self._site.library.listing.runs.values() if run.row.is_running]
-        points = await asyncio.gather(*map(self._read_points, running))
-        self._points = {
-            run.run_id: self._points[run.run_id] for run in running if run.run_id in self._points
-        }
+        async with (
+            self._reading
+        ):  # one file at a time, for all who ask meanwhile: pages need workers, too
+            points = [await self._read_points(run) for run in running]
+            self._points = {
+                run.run_id: self._points[run.run_id]
+                for run in running
+                if run.run_id in self._points
+            }
         text = "".join(render_openmetrics(point for of_run in points for point in of_run))
         return PlainTextResponse(text, media_type=OPENMETRICS)
 
     async def _read_points(self, run: ListedRun) -> list[SeriesPoint]:
         try:
             known = look_again(run.known)
-            stamp, points = self._points.get(run.run_id, (None, []))
-            if stamp != known.stamp:
-                content = await self._site.workers.run("points", file=known)
-                points = msgspec.msgpack.decode(content, type=list[SeriesPoint])
-                self._points[run.run_id] = known.stamp, points
-        except (RunFileError, JobError):
+        except RunFileError:
             return []  # the library says why
+        latest, now_s = self._points.get(run.run_id), time.monotonic()
+        if latest is not None and (latest.stamp == known.stamp or now_s < latest.next_s):
+            return latest.points
+        stamp: FileStamp | None = None
+        points: list[SeriesPoint] = []
+        with suppress(JobError):
+            content = await self._site.workers.run("points", file=known)
+            points = msgspec.msgpack.decode(content, type=list[SeriesPoint])
+            stamp = known.stamp
+        took_s = time.monotonic() - now_s
+        self._points[run.run_id] = _Points(stamp, now_s + REST * took_s, points)
         return points
 
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from shutil import disk_usage
 from typing import BinaryIO
 from urllib.parse import quote
 
@@ -51,7 +52,8 @@ class Kept:
     """Pages by their keys.
 
     Args:
-        folder: of the user's cache; None, or one that cannot be written: nothing is kept.
+        folder: of the user's cache; None, or one that cannot be written, or on a disk that is nearly full: nothing is
+            kept.
     """
 
     def __init__(self, folder: Path | None, *, most_bytes: int = MOST_BYTES) -> None:
@@ -109,6 +111,8 @@ class Kept:
     def _begin(self, *, keep: bool) -> tuple[Path | None, BinaryIO]:
         if keep and self._folder is not None:
             with suppress(OSError):
+                if disk_usage(self._folder).free < self._most_bytes:
+                    return None, tempfile.TemporaryFile()
                 descriptor, place = tempfile.mkstemp(dir=self._folder, suffix=".part")
                 return Path(place), open(descriptor, "w+b")
         return None, tempfile.TemporaryFile()

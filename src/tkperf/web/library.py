@@ -18,11 +18,12 @@ from pathlib import Path
 from stat import S_ISREG
 
 from tkperf.model.choices import BATCH_SUFFIX, RUN_FILE_SUFFIX
+from tkperf.model.errors import reason_of
 from tkperf.runfile.writers import is_being_written, state_of
 from tkperf.web.files import KnownFile
 from tkperf.web.index import FileKey, Index, Row, Unreadable, decode_row
 from tkperf.web.rows import BatchRow, RunRow
-from tkperf.web.workers import FileError, JobError, Workers
+from tkperf.web.workers import BusyError, FileError, JobError, Workers
 
 MOST_FILES = 20_000
 MOST_ENTRIES = 500_000
@@ -44,10 +45,16 @@ def read_rows_with(workers: Workers) -> ReadRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The files of one look; ``cut_short``: there are more than a library lists."""
+    """The files of one look.
 
-    files: tuple[KnownFile, ...]
-    cut_short: bool
+    Attributes:
+        cut_short: there are more than a library lists.
+        missing: folders that cannot be looked through, and why.
+    """
+
+    files: tuple[KnownFile, ...] = ()
+    cut_short: bool = False
+    missing: tuple[tuple[Path, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +96,7 @@ class Listing:
         unreadable: files that cannot be read, and why.
         waiting: how many files are still to be read for the first time.
         cut_short: there are more files than a library lists.
+        missing: folders that cannot be looked through, and why.
         is_begun: the folders have been looked through once.
     """
 
@@ -97,6 +105,7 @@ class Listing:
     unreadable: tuple[tuple[KnownFile, str], ...] = ()
     waiting: int = 0
     cut_short: bool = False
+    missing: tuple[tuple[Path, str], ...] = ()
     is_begun: bool = False
 
 
@@ -111,9 +120,9 @@ class Library:
         self._folders = tuple(folder.resolve() for folder in folders)
         self._index = index
         self._read_row = read_row
-        self._files: tuple[KnownFile, ...] = ()
-        self._cut_short = False
+        self._found = Found()
         self._read_s: dict[FileKey, float] = {}
+        self._try_again: set[FileKey] = set()
         self._looked = asyncio.Event()
         self._ending = threading.Event()
         self._listing: Listing | None = Listing()
@@ -121,7 +130,7 @@ class Library:
     @property
     def listing(self) -> Listing:
         if self._listing is None:
-            self._listing = build_listing(self._files, self._index, cut_short=self._cut_short)
+            self._listing = build_listing(self._found, self._index)
         return self._listing
 
     async def wait_for_look(self, limit_s: float | None = None) -> None:
@@ -146,32 +155,34 @@ class Library:
     async def look(self) -> None:
         """Look through the folders once."""
         found = await asyncio.to_thread(find_files, self._folders, self._ending.is_set)
-        if not self._looked.is_set() or found.files != self._files:
-            self._files, self._cut_short = found.files, found.cut_short
+        if not self._looked.is_set() or found != self._found:
+            self._found = found
             self._listing = None
-        if not found.cut_short:
+        if not found.cut_short and not found.missing:
             self._index.keep_only(known.stamp[:2] for known in found.files)
         self._looked.set()
 
     async def read_next(self) -> bool:
         """Have the newest file read that is due; return whether there was one."""
-        due = [known for known in self._files if self._is_due(known)]
+        due = [known for known in self._found.files if self._is_due(known)]
         if not due:
             return False
         known = max(due, key=lambda one: one.stamp[3])
-        self._read_s[known.stamp[:2]] = time.monotonic()
+        key, kept, try_again = known.stamp[:2], True, False
+        self._read_s[key] = time.monotonic()
         try:
             row = await self._read_row(known)
-        except FileError as error:
+        except (JobError, OSError) as error:
             row = Unreadable(str(error))
+            # Too many pages were being made, or the file may be opened to this user, which does not change its state.
+            try_again = isinstance(error, BusyError) or not os.access(
+                known.folder / known.place, os.R_OK
+            )
+            kept = isinstance(error, FileError) and not try_again
         except UnicodeEncodeError:
             row = Unreadable("its name, or that of its folder, is not UTF-8: rename it")
-        except (JobError, OSError) as error:
-            # Another time it may be readable: too many pages were being made, or memory was short.
-            self._index.put(known.stamp, Unreadable(str(error)), kept=False)
-            self._listing = None
-            return True
-        self._index.put(known.stamp, row)
+        (self._try_again.add if try_again else self._try_again.discard)(key)
+        self._index.put(known.stamp, row, kept=kept)
         self._listing = None
         return True
 
@@ -181,12 +192,13 @@ class Library:
             return True
         running = not isinstance(earlier, Unreadable) and earlier.is_running
         changed = self._index.find(known.stamp) is None
+        again = known.stamp[:2] in self._try_again
         if running and not changed:
             # A process that was killed leaves its file as it is.
             with suppress(OSError):
                 changed = not is_being_written(known.folder / known.place)
         lately = time.monotonic() - READ_RUNNING_EVERY_S < self._read_s.get(known.stamp[:2], -1e9)
-        return changed and not (running and lately)
+        return (changed or again) and not ((running or again) and lately)
 
 
 def find_files(folders: Sequence[Path], ending: Callable[[], bool] = lambda: False) -> Found:
@@ -196,8 +208,13 @@ def find_files(folders: Sequence[Path], ending: Callable[[], bool] = lambda: Fal
         ending: nobody waits for the rest any longer.
     """
     files: dict[str, KnownFile] = {}
+    missing: list[tuple[Path, str]] = []
     entries = 0
     for folder in folders:
+        try:
+            os.scandir(folder).close()
+        except OSError as error:
+            missing.append((folder, reason_of(error)))
         for entry, place in _walk(folder):
             entries += 1
             if entries > MOST_ENTRIES or len(files) >= MOST_FILES or ending():
@@ -208,7 +225,7 @@ def find_files(folders: Sequence[Path], ending: Callable[[], bool] = lambda: Fal
                     if S_ISREG(status.st_mode):
                         known = KnownFile(folder=folder, place=place, stamp=state_of(status))
                         files.setdefault(entry.path, known)
-    return Found(files=tuple(files.values()), cut_short=False)
+    return Found(files=tuple(files.values()), missing=tuple(missing))
 
 
 def _walk(folder: Path) -> Iterator[tuple[os.DirEntry[str], str]]:
@@ -224,13 +241,13 @@ def _walk(folder: Path) -> Iterator[tuple[os.DirEntry[str], str]]:
                     waiting.append(place)
 
 
-def build_listing(files: Sequence[KnownFile], index: Index, *, cut_short: bool) -> Listing:
+def build_listing(found: Found, index: Index) -> Listing:
     """Return what is known of the files by their rows."""
     runs: dict[str, list[tuple[KnownFile, RunRow]]] = {}
     batches: dict[str, ListedBatch] = {}
     unreadable: list[tuple[KnownFile, str]] = []
     waiting = 0
-    for known in files:
+    for known in found.files:
         match index.find_earlier(known.stamp):
             case None:
                 waiting += 1
@@ -268,7 +285,8 @@ def build_listing(files: Sequence[KnownFile], index: Index, *, cut_short: bool) 
         batches=batches,
         unreadable=tuple(unreadable),
         waiting=waiting,
-        cut_short=cut_short,
+        cut_short=found.cut_short,
+        missing=found.missing,
         is_begun=True,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import secrets
 import signal
 import socket
@@ -18,7 +19,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from tkperf.model.errors import UsageError, reason_of
-from tkperf.model.units import format_count
+from tkperf.model.units import format_count, list_names
 from tkperf.runfile.writers import find_running
 
 # Answers under way when the server is asked to end.
@@ -135,6 +136,9 @@ def serve(
         ending: set then.
         warn: gets a sentence when a run is under way on this host.
     """
+    # Each connection is a file. Without a free one asyncio would complain of every attempt to connect.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     config = uvicorn.Config(
         app,
         access_log=False,  # addresses may have the token
@@ -169,13 +173,15 @@ async def _watch_runs(warn: Callable[[str], None]) -> None:
         with suppress(OSError):
             running = await asyncio.to_thread(lambda: list(find_running()))
             if new := [writer for writer in running if writer.pid not in warned]:
-                names = ", ".join(
-                    f"process {writer.pid}" if writer.path is None else writer.path.name
-                    for writer in new
+                names = list_names(
+                    [
+                        f"process {writer.pid}" if writer.path is None else writer.path.name
+                        for writer in new
+                    ]
                 )
                 warn(
                     f"{format_count(len(new), 'run')} under way on this host ({names}): pages take CPU time from a "
-                    "measurement; copy its file to another machine, and serve it there"
+                    "measurement; copy run files to another machine, and serve them there"
                 )
             warned.update(writer.pid for writer in new)
         await asyncio.sleep(LOOK_FOR_RUNS_EVERY_S)
