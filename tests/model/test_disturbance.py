@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -391,6 +392,19 @@ def test_idle_time_before_a_step_is_recorded_and_flagged() -> None:
     assert first.gap_s is None
     assert second.gap_s == pytest.approx(13)
     assert [codes(first), codes(second)] == [[], ["idle-before"]]
+
+
+def test_short_steps_keep_no_looks_at_those_before() -> None:
+    """A run of days with steps of two seconds takes no more memory than one of a minute."""
+    model, watch = Model(), RunWatch(0.0)
+    watch.counters = model
+    steps = back_to_back(60, 2.0)
+    model.flows += [flow for step in steps for flow in step.flows()]
+    kept = []
+    for step in steps:
+        _play_step(watch, model, step)
+        kept.append(sum(isinstance(each, Glance) for each in gc.get_objects()))
+    assert kept[-1] <= 1.1 * kept[19]
 
 
 def test_planned_pauses_are_recorded_and_not_flagged() -> None:

@@ -114,6 +114,8 @@ class StepWatch:
         self._previous_end_s, self._ahead_bytes = before._ended_s, before._follower_bytes
         self._before_bytes_per_s = before._bytes_per_s
         self._lacked_bytes = before._lacked_bytes
+        # Steps shorter than SETTLE_S forget nothing themselves.
+        before._forget_before(self._previous_end_s - SETTLE_S - 1.0)
         for glance in before._glances:
             if glance.at_s < self._previous_end_s:
                 self._glances.append(glance)
