@@ -303,6 +303,22 @@ def test_an_answer_that_is_still_on_its_way_is_waited_for(tmp_path: Path) -> Non
     assert not any(isinstance(one, Lost) for one in found)
 
 
+def test_each_reason_for_silence_is_said(tmp_path: Path) -> None:
+    """A connection that was cut may come back as another machine or with another version: something to act on."""
+    work = work_with(tmp_path, follows=f"{_say(NOW, RUNNING)}\nexit 0")
+    script = tmp_path / "host.sh"
+    other = _say(msgspec.structs.replace(HELLO, tkperf_version="2.9"))
+    count = f"n=1\nwhile ! mkdir {quote(str(tmp_path))}/call-$n 2>/dev/null; do n=$((n + 1)); done"
+    cases = f"case $n in 3) echo broken; exit 0;; 4) {other}; exit 0;; esac"
+    script.write_text(f"{count}\n{cases}\n{script.read_text()}")
+    follow(work)
+    lost = [news_of(work, lambda one: isinstance(one, Lost))[-1] for _ in range(3)]
+    texts = [one.text for one in lost if isinstance(one, Lost)]
+    assert "the connection has ended" in texts[0]
+    assert "nothing may print to stdout" in texts[1]
+    assert "has tkperf 2.9" in texts[2]
+
+
 def test_without_room_here_a_host_is_followed_all_the_same(tmp_path: Path) -> None:
     follows = f"{_copy_of(b'no database' * 9)}\n{_say(EventSeen(number=1, event={}))}"
     work = work_with(tmp_path, follows=follows)

@@ -278,10 +278,8 @@ class Fleet:
             case Met(met=met):
                 self._meet(met)
             case Lost(host=host, text=text):
-                self._lost[host] = now_utc()
-                self._warn(
-                    f"no word from {host} since {self._lost[host]}: {text}; it is tried again"
-                )
+                since = self._lost.setdefault(host, now_utc())
+                self._warn(f"no word from {host} since {since}: {text}; it is tried again")
             case Failed(host=host, error=error):
                 self._warn(str(error))
                 self._leave(host, str(error))

@@ -269,21 +269,21 @@ class HostWork:
 
     def _follow(self) -> None:
         """Follow the batch there until it is over, whatever the connection does."""
-        pause_s, is_lost = _FIRST_PAUSE_S, False
+        pause_s, fault = _FIRST_PAUSE_S, ""
         while True:
             try:
                 with self.site.connect() as link:
                     self._meet(link.order(Follow(name=self._name, events=self.events)))
-                    pause_s, is_lost = _FIRST_PAUSE_S, False
+                    pause_s, fault = _FIRST_PAUSE_S, ""
                     return self._listen(link)
             except TkperfError as error:
                 if isinstance(error, HostRefusedError) and not self._heard:
                     # It has no batch of that name. Until its hold ends, the answer may still be on its way.
                     if time.monotonic() > self._answered_s + SILENCE_LIMIT_S:
                         return None
-                elif not is_lost:
-                    self.news.put(Lost(host=self.host, text=str(error)))
-                    is_lost = True
+                elif str(error) != fault:
+                    fault = str(error)
+                    self.news.put(Lost(host=self.host, text=fault))
             if self._stops:
                 time.sleep(_FIRST_PAUSE_S)
             elif self._take_order(pause_s) is _Order.STOP:
