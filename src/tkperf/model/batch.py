@@ -25,7 +25,7 @@ class DriveStage(StrEnum):
     STOPPED = "stopped"
     """The user stopped its run, which can be resumed."""
     KILLED = "killed"
-    """Its process has gone without a word; its run can be resumed."""
+    """Its process was killed, or has gone without a word; its run can be resumed."""
     CONSENT_ENDED = "consent ended"
     """It waited its turn when its process or the batch's ended: it is asked about again."""
 

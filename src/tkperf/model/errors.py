@@ -49,6 +49,10 @@ class ExitCode(IntEnum):
     READER_GONE = 141, "the output's reader has gone"  # 128 + SIGPIPE
 
 
+BY_SIGNAL = 128
+"""The exit code of a process that signal n killed is n higher, as in shells."""
+
+
 class TkperfError(Exception):
     """Base of all errors meant for the user. Only subclasses are raised."""
 

@@ -133,7 +133,7 @@ SSD = f'suite = "ssd"\n{DRIVES}'
         ),
         ('suite = "ssd"\ndrives = [{ drive = "a.img", size = "1" }]', "drives 1: --size"),
         ('suite = "ssd"\ndrives = ["./a", "./a"]', "drives 2: "),
-        ('suite = "ssd"\ndrives = [{ drive = "sim:hdd", name = "../x" }]', "NAME '../x'"),
+        ('suite = "ssd"\ndrives = [{ drive = "sim:hdd", name = "../x" }]', "drives 1, key name: NAME '../x'"),
         (
             'suite = "ssd"\ndrives = [{ drive = "sim:hdd", name = "x" }, { drive = "sim:hdd", name = "x" }]',
             "two drives of the batch have the name x",

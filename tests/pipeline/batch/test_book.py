@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tkperf.analysis.batch import exit_code_of
 from tkperf.model.batch import BatchPlace, DriveShown, DriveStage
-from tkperf.model.errors import RefusedError, RunFileError
+from tkperf.model.errors import ExitCode, RefusedError, RunFileError
 from tkperf.model.record import RunStatus
 from tkperf.model.sharing import SharingState
 from tkperf.page.batch_progress import build_batch_progress
@@ -269,9 +270,12 @@ def test_a_drive_whose_process_has_ended_does_not_run_though_nobody_asked_for_it
 
 
 def test_a_drive_whose_process_has_gone_before_its_turn_says_why(book: Book) -> None:
-    book.write(ended(3, 70, "its process was killed by signal 9"))
-    state = read_batch(book.path).drives[2]
-    assert (state.stage, state.text) == (DriveStage.FAILED, "its process was killed by signal 9")
+    """A kill is no defect: the drive counts as one whose process was killed after the batch's own."""
+    book.write(ended(3, 137, "its process was killed by signal 9"))
+    state = read_batch(book.path)
+    third = state.drives[2]
+    assert (third.stage, third.text) == (DriveStage.KILLED, "its process was killed by signal 9")
+    assert exit_code_of(state) == ExitCode.STOPPED
 
 
 def test_a_drive_whose_run_file_has_gone_since_says_so(book: Book) -> None:

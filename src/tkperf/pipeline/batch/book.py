@@ -24,7 +24,7 @@ import msgspec
 from tkperf.device.sysfs import process_fields
 from tkperf.model.batch import BatchPlace, BatchState, DriveShown, DriveStage, DriveState, HostMet
 from tkperf.model.choices import RUN_FILE_SUFFIX
-from tkperf.model.errors import ExitCode, RunFileError, UsageError, reason_of
+from tkperf.model.errors import BY_SIGNAL, ExitCode, RunFileError, UsageError, reason_of
 from tkperf.model.input_files import read_input
 from tkperf.model.record import RunStatus
 from tkperf.model.version import __version__
@@ -504,12 +504,10 @@ def _find_stage(
         )
         return DriveStage.FAILED, ExitCode.RUN_FILE, because
     if ended is not None:
-        stopped = ended.exit_code == ExitCode.STOPPED
-        return (
-            DriveStage.STOPPED if stopped else DriveStage.FAILED,
-            ended.exit_code,
-            ended.text,
-        )
+        stage = DriveStage.KILLED if ended.exit_code > BY_SIGNAL else DriveStage.FAILED
+        if ended.exit_code == ExitCode.STOPPED:
+            stage = DriveStage.STOPPED
+        return stage, ended.exit_code, ended.text
     if began is None:
         if waits:
             return DriveStage.WAITING, None, ""

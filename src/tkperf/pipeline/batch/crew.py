@@ -16,6 +16,7 @@ import msgspec
 from tkperf.analysis.batch import find_gravity
 from tkperf.model.batch import DriveShown
 from tkperf.model.errors import (
+    BY_SIGNAL,
     DeviceError,
     EngineError,
     ExitCode,
@@ -236,10 +237,10 @@ class Crew:
         member.has_gone = True
         status = _wait_for(member.pid)
         if member.ended is None:
-            how = "its process has gone"
+            code, how = int(ExitCode.DEFECT), "its process has gone"
             if status is not None and status < 0:
-                how = f"its process was killed by signal {-status}"
-            member.ended = Ended(exit_code=ExitCode.DEFECT, text=how)
+                code, how = BY_SIGNAL - status, f"its process was killed by signal {-status}"
+            member.ended = Ended(exit_code=code, text=how)
 
     def _give_up(self, member: Member, text: str) -> None:
         member.signal(signal.SIGKILL)

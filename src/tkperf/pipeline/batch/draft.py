@@ -23,7 +23,7 @@ from tkperf.pipeline.batch.request import (
     BatchSettings,
 )
 from tkperf.pipeline.fitting import choose_profile
-from tkperf.pipeline.request import LONGEST_NAME, RunRequest
+from tkperf.pipeline.request import LONGEST_NAME, RunRequest, require_name
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._+-]+")
@@ -119,6 +119,9 @@ class BatchDraft:
                 run = RunRequest(device=one.path, **{**common, **own})
             if one.fault is not None:
                 faults[number] = one.fault
+            if drive.name is not None:
+                with self._naming(f"{_name_drive(self.source, number)}, key name"):
+                    require_name(drive.name)
             taken = {other.name for other in drives}
             drives.append(
                 BatchDrive(

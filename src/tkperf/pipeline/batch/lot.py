@@ -62,7 +62,8 @@ def choose_all(
         except RunFileError as error:
             faults.append(str(error))
     if faults:
-        raise RunFileError("; ".join(faults))
+        # The folder's fault is that of all drives.
+        raise RunFileError("; ".join(dict.fromkeys(faults)))
     return Lot(request=request, numbers=tuple(range(1, len(request.drives) + 1)))
 
 
