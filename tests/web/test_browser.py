@@ -20,9 +20,11 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.builders import run_info, simulate
 from tests.render.visits import DRAWN
+from tests.web.books import CLAIMS, UTC, begin_book
 from tkperf import make_plan
 from tkperf.model.errors import EngineError
 from tkperf.pipeline.api import resume, run
+from tkperf.pipeline.batch.book import DriveEnded, append_end
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.procedures.write_saturation import TEST as WRITE_SATURATION
 from tkperf.runfile.writer import RunFileWriter
@@ -235,9 +237,14 @@ def test_axe_finds_nothing(
     page.evaluate(
         "document.querySelectorAll('.facet:first-of-type, .unreadable').forEach(each => each.open = true)"
     )
-    found = Axe().run(page).response["violations"]
-    assert [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found] == []
+    assert violations(page) == []
     context.close()
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds. The page needs a context that its policy does not bind."""
+    found = Axe().run(page).response["violations"]
+    return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]
 
 
 @contextmanager
@@ -263,7 +270,7 @@ def under_way(folder: Path) -> Iterator[threading.Semaphore]:
 def wait_until_listed(browser: Browser, whole: str, name: str) -> str:
     """Return the address of the run's page."""
     with opened(browser, whole) as page:
-        link = page.get_by_role("link", name=name, exact=True)
+        link = page.get_by_role("link", name=name, exact=True, include_hidden=True)
         while not link.count():
             page.wait_for_timeout(500)
             page.reload()
@@ -278,6 +285,8 @@ def test_a_run_is_seen_live_to_its_end(browser: Browser, whole: str, library: Pa
     with under_way(folder) as steps:
         steps.release(5)
         wait_until_listed(browser, whole, "live")
+        with looked_at(browser, address, "Test 1 of 1"):
+            pass
         with opened(browser, address, width=390) as page:
             place = page.locator("#live .place")
             expect(place).to_contain_text("Test 1 of 1", timeout=60_000)
@@ -290,6 +299,36 @@ def test_a_run_is_seen_live_to_its_end(browser: Browser, whole: str, library: Pa
             steps.release(10_000)
             page.wait_for_selector(DRAWN, timeout=120_000)
             assert not page.locator("#live").count()
+
+
+@contextmanager
+def looked_at(browser: Browser, address: str, waits_for: str) -> Iterator[Page]:
+    """A page under way that axe finds nothing in, light and dark, wide and narrow."""
+    context = browser.new_context(bypass_csp=True)
+    page = context.new_page()
+    page.goto(address)
+    expect(page.locator("#live")).to_contain_text(waits_for, timeout=60_000)
+    for scheme, width in (("light", 1440), ("dark", 390)):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert violations(page) == []
+    yield page
+    context.close()
+
+
+def test_a_batch_is_seen_live_to_its_end(browser: Browser, whole: str, library: Path) -> None:
+    """The state of its drives lies below its name until they are done."""
+    folder = library / "batch"
+    folder.mkdir()
+    with begin_book(folder, CLAIMS) as book:
+        address = wait_until_listed(browser, whole, "Page of the batch")
+        with looked_at(browser, address, "rack-02") as page:
+            assert page.locator("h1 + #live tbody tr").count() == 2
+            for number in (1, 2):
+                append_end(book.path, DriveEnded(number=number, utc=UTC, pid=1, exit_code=7))
+            book.close()
+            expect(page.locator("#live")).to_have_count(0, timeout=60_000)
 
 
 def stays(page: Page, loads: Sequence[object]) -> None:

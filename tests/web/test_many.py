@@ -18,15 +18,11 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from tests.builders import run_info, simulate
+from tests.builders import run_info, simulate, work
+from tests.web.books import CLAIMS, NAMES, make_book
 from tests.web.listed import a_batch, a_row
-from tkperf.model.batch import BatchPlace, DriveShown
 from tkperf.model.errors import RunFileError, UsageError
-from tkperf.model.sharing import SharingState
-from tkperf.page.progress import ProgressView
-from tkperf.pipeline.batch.book import Book, DriveBegan, DriveEnded, DrivesConfirmed, append_end
-from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
-from tkperf.pipeline.request import RunRequest
+from tkperf.page.progress import CellHistories, ProgressView
 from tkperf.procedures import SSD_TESTS
 from tkperf.render.export_tables import DataTable
 from tkperf.runfile.writers import state_of
@@ -46,16 +42,7 @@ from tkperf.web.rows import BatchRow, RunRow
 from tkperf.web.site import ChartScript, Site
 from tkperf.web.workers import JobError
 
-CLAIMS = """
-[[claim]]
-test = "tp"
-metric = "megabytes_per_s"
-block_size = "1024k"
-read_percent = 100
-at_least = 1
-"""
 FRAME = {"script_address": "/static/x/charts.js", "head": "", "above": "<nav>bar</nav>"}
-NAMES = ("rack-01", "rack-02")
 
 
 @pytest.fixture(scope="module")
@@ -67,31 +54,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{name}.tkperf").write_bytes((folder / "run.tkperf").read_bytes())
     make_book(folder, CLAIMS)
     return folder
-
-
-def make_book(folder: Path, claims: str) -> Path:
-    """The book of a batch whose drives are done."""
-    drives = tuple(
-        BatchDrive(name=name, given=name, request=RunRequest(suite="ssd", device=f"/dev/{name}"))
-        for name in NAMES
-    )
-    request = BatchRequest(
-        name="rack", claims=claims, claims_path=str(folder / "claims.toml"), drives=drives
-    )
-    book = Book.create(folder / "rack.batch", request, ())
-    utc = "2026-11-24T10:00:00+00:00"
-    numbers = dict(enumerate(NAMES, start=1))
-    shown = tuple(
-        DriveShown(number=number, name=name, path=f"/dev/{name}", capacity_bytes=10**9)
-        for number, name in numbers.items()
-    )
-    book.write(DrivesConfirmed(utc=utc, drives=shown))
-    for number in numbers:
-        place = BatchPlace(name="rack", number=number, others=1, sharing=SharingState.WITHIN_BUDGET)
-        book.write(DriveBegan(number=number, utc=utc, pid=1, pid_started="never", place=place))
-        append_end(book.path, DriveEnded(number=number, utc=utc, pid=1, exit_code=0))
-    book.close()
-    return book.path
 
 
 def known(path: Path) -> KnownFile:
@@ -138,6 +100,13 @@ def test_cells_of_a_batch_lead_to_the_seconds_of_their_drive(
         assert re.search(rf'<td[^>]*><a href="{address}#tp[^"]+" title="Every second', page)
 
 
+def test_a_batch_is_set_as_a_pdf(served: Path, runs: dict[str, KnownFile]) -> None:
+    content = make_batch(
+        book=known(served / "rack.batch"), addresses={}, kind="pdf", frame=None, **runs
+    )
+    assert content.startswith(b"%PDF")
+
+
 def test_a_mail_about_a_batch_has_its_verdict(served: Path, runs: dict[str, KnownFile]) -> None:
     mail = make_batch(
         book=known(served / "rack.batch"), addresses={}, kind="mail", frame=None, **runs
@@ -177,6 +146,21 @@ def test_a_run_is_watched_to_its_end(served: Path) -> None:
     states = list(follow_run(known(served / "run.tkperf")))
     assert len(states) == 1
     assert b"run complete" in states[0]
+
+
+def test_a_curve_begins_with_two_values() -> None:
+    """In the first round a grid of dots would say less than the numbers."""
+    cells = CellHistories(
+        title="IOPS, round by round",
+        values={work(): (5.0,), work(100): (5.0, 6.0)},
+        current=None,
+    )
+    page = render_progress(
+        ProgressView(name="run", tests=("iops",), test="iops", number=1, place="", cells=cells)
+    )
+    assert page.count("<polyline") == 1
+    assert ">5.00<" in page
+    assert "now 6.00, at most 6.00" in page
 
 
 def test_texts_of_a_run_under_way_stay_texts() -> None:

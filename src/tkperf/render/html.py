@@ -54,6 +54,7 @@ class Frame:
     script_address: str
     head: str = ""
     above: str = ""
+    live: str = ""
 
 
 def render_view(view: ReportView, frame: Frame | None = None) -> str:

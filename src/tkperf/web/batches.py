@@ -39,17 +39,20 @@ class BatchPages:
         mail = await self._make(request, batch, runs, kind="mail")
         with mail:
             text = os.pread(mail.fileno(), _MAIL_BYTES, 0).decode(errors="replace")
+        running = await self._site.is_written(batch.known)
         above = render_text(
             "batch_bar.html.j2",
             batch=batch,
             kinds=_DOWNLOADS,
             mail=text,
-            running=await self._site.is_written(batch.known),
+            running=running,
             compared=urlencode([("run", run.run_id) for run in runs.values()])
             if 1 < len(runs) <= MOST_COMPARED
             else "",
         )
         frame = await self._site.find_frame(above)
+        if running:
+            frame["live"] = render_text("batch_state.html.j2", batch=batch)
         page = await self._make(request, batch, runs, kind="page", frame=frame)
         return stream(page, "text/html; charset=utf-8")
 

@@ -91,8 +91,10 @@ def render_progress(view: ProgressView) -> str:
 
 
 def _draw(values: Sequence[float | None]) -> tuple[str, str]:
-    """Return a curve as points of SVG, and its newest and greatest value in words."""
+    """Return a curve as points of SVG, which begins with two values, and its newest and greatest value in words."""
     points = [Point(place, value) for place, value in enumerate(values)]
     known = [value for value in values if value is not None]
-    words = f"now {format_number(known[-1])}, at most {format_number(max(known))}" if known else ""
+    if len(known) < 2:
+        return "", "".join(map(format_number, known))
+    words = f"now {format_number(known[-1])}, at most {format_number(max(known))}"
     return draw_course(spread_over(points, Axis(title=""), _MOST_POINTS), CURVE), words
