@@ -198,6 +198,11 @@ def _begin(order: Begin, lines: Lines[ToHost]) -> None:
             return
         resume_batch(options, without=order.without, desk=desk)
         return
+    if order.has_begun:
+        # Begun anew, a run would take the place of what was measured before.
+        raise RunFileError(
+            f"{book} is gone, so its runs cannot be resumed. Their last snapshots are where the batch is; measure these drives by a new batch"
+        )
     _write_inputs(book.parent, order.files)
     settled = _draft(order.request, book.parent).settle(name, DriveFinder(folder=book.parent))
     run_batch(settled.require_sound(), options, desk=desk)

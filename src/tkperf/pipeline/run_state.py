@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 import msgspec
 
@@ -229,6 +230,10 @@ class RunState:
         return passed_s / (passed_s + longest_s), passed_s / (passed_s + shortest_s)
 
 
+# Of another host: what a calendar can show.
+_Seconds = Annotated[float, msgspec.Meta(ge=-1e10, le=1e10)]
+
+
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
     """A run in a line, as a view of many runs shows it; texts are empty where there is nothing to show.
 
@@ -246,8 +251,8 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     hottest_c: float | None = None
     throttled: bool = False
     disturbed_steps: int = 0
-    left_s: tuple[float, float] | None = None
-    passed_s: float = 0.0
+    left_s: tuple[_Seconds, _Seconds] | None = None
+    passed_s: _Seconds = 0.0
 
 
 def value_of(quantity: Quantity, workload: Workload, measurement: Measurement) -> float | None:

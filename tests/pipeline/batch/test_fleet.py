@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
 from shlex import quote
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,8 +17,16 @@ import pytest
 from tkperf.cli.on_host import _begin
 from tkperf.model.batch import DriveShown, DriveStage, HostMet
 from tkperf.model.drive_path import DrivePath
-from tkperf.model.errors import RefusedError, TkperfError
+from tkperf.model.errors import RefusedError, RunFileError, TkperfError
 from tkperf.model.version import __version__
+from tkperf.pipeline.batch.book import (
+    BatchBegun,
+    BatchLog,
+    Book,
+    DriveHeard,
+    DrivesConfirmed,
+    read_batch,
+)
 from tkperf.pipeline.batch.fleet.fleet import (
     Fleet,
     _commission,
@@ -59,6 +68,7 @@ from tkperf.pipeline.batch.fleet.work import (
 from tkperf.pipeline.batch.protocol import Held
 from tkperf.pipeline.batch.request import BatchDrive, BatchRequest
 from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.run_state import Brief
 
 HELLO = Hello(
     protocol=PROTOCOL,
@@ -157,6 +167,7 @@ def follow(work: HostWork) -> None:
         ((NOW, r'{"type":"Refused","exit_code":3,"text":"\u001b]0;x\u0007"}'), "control char"),
         ((NOW, r'{"type":"Refused","exit_code":3,"text":"a\nlab4: erased"}'), "control char"),
         ((NOW, r'{"type":"Refused","exit_code":3,"text":"\u202etxt.exe"}'), "control char"),
+        (('{"type":"Clock","utc_s":1e300}',), "a line that is no message"),
         ((NOW, Outlined(shortest_s=1, longest_s=1, groups="x" * 5000)), "a text of more than"),
         ((NOW, Found(held=held(name="../../etc/x")), OUTLINED), "another drive"),
         ((NOW, Found(held=held(number=2)), OUTLINED), "another drive"),
@@ -201,6 +212,10 @@ def _copy_of(content: bytes, sha256: str | None = None) -> str:
         (_say(NOW, EventSeen(number=9, event={})), "drive 9, which it has not"),
         (_say(NOW, '{"type":"Seen","number":0,"stage":"done"}'), "a line that is no message"),
         (_say(NOW, '{"type":"Seen","number":1,"stage":"erased"}'), "a line that is no message"),
+        (
+            _say(NOW, Seen(number=1, stage=DriveStage.RUNNING, brief=Brief(left_s=(0, 1e300)))),
+            "a line that is no message",
+        ),
         (_say(NOW, Outlined(shortest_s=0, longest_s=0, groups="")), "for which nothing asked"),
         (_copy_of(b"no database" * 9), "is no snapshot of its run file"),
         (_copy_of(b"no database" * 9, "0" * 64), "came damaged"),
@@ -363,23 +378,54 @@ def test_input_files_have_names_of_their_content(tmp_path: Path) -> None:
     assert (list(files.values()), list(others.values())) == (["a = 1"], ["a = 2"])
 
 
-def test_a_host_without_any_wanted_drive_is_left_alone(tmp_path: Path) -> None:
+def _two_hosts() -> BatchRequest:
     run = RunRequest(suite="ssd", device="/dev/sda")
     drives = tuple(
         BatchDrive(name=f"b-{host}", request=run, given="/dev/sda", host=host)
         for host in ("lab3", "lab4")
     )
-    fleet = Fleet(
-        BatchRequest(name="b", drives=drives),
-        tmp_path,
-        Options(),
-        events=False,
-        warn=pytest.fail,
-        without=("b-lab4",),
+    return BatchRequest(name="b", drives=drives)
+
+
+def test_of_a_confirmed_drive_without_news_nobody_says_that_it_is_untouched(tmp_path: Path) -> None:
+    """The batch was killed between answer and news: the host may have begun."""
+    path = tmp_path / "b.batch"
+    shown = msgspec.structs.replace(held(1).shown, host="lab3")
+    book = Book.create(path, _two_hosts(), ())
+    book.write(DrivesConfirmed(utc="", drives=(shown,)))
+    book.close()
+    confirmed, other = read_batch(path).drives
+    assert (confirmed.stage, other.stage) == (DriveStage.WAITING, DriveStage.CONSENT_ENDED)
+    assert confirmed.text == "no word from lab3 since consent"
+
+
+def _resume(folder: Path, **given: Any) -> Fleet:
+    """A batch of a drive on each of two hosts, of which one has begun."""
+    request = _two_hosts()
+    log = BatchLog(
+        begun=BatchBegun(format=1, tkperf_version="", command_line=(), request=request),
+        heard={1: DriveHeard(number=1, utc="", stage=DriveStage.DONE)},
     )
+    return Fleet(request, folder, Options(), events=False, warn=pytest.fail, log=log, **given)
+
+
+def test_a_host_without_any_wanted_drive_is_left_alone(tmp_path: Path) -> None:
+    fleet = _resume(tmp_path, without=("b-lab4",))
     assert [work.host for work in fleet._works] == ["lab3"]
     # Nothing has started, as if Ctrl-C came first.
     fleet.dismiss()
+
+
+def test_a_batch_whose_files_a_host_has_lost_is_not_begun_anew_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run files of a host may be in its memory, and gone with a reboot; what came here before is not written over."""
+    lab3, lab4 = (work.begin for work in _resume(tmp_path)._works)
+    assert (lab3.has_begun, lab4.has_begun) == (True, False)
+    monkeypatch.setattr("tkperf.cli.on_host.HOSTS_FOLDER", tmp_path / "lost")
+    with (tmp_path / "orders").open("w+b") as orders, pytest.raises(RunFileError, match="gone"):
+        _begin(lab3, Lines(orders.fileno(), ToHost))
+    assert not (tmp_path / "lost").exists()
 
 
 def test_a_run_of_sudo_erases_drives_and_runs_no_other_program(

@@ -219,9 +219,9 @@ def _stop_batch(path: Path, *, no_wait: bool) -> None:
     state = read_batch(path)
     if not state.is_under_way:
         print_lines(*describe_batch_end(state))
-        if any(drive.stage is DriveStage.RUNNING for drive in state.drives):
+        if any(drive.stage in (DriveStage.RUNNING, DriveStage.WAITING) for drive in state.drives):
             raise UsageError(
-                f"runs on other hosts go on, and no process here follows them: 'tkperf resume {path}' does; stop it then"
+                f"runs on other hosts may go on, and no process here follows them: 'tkperf resume {path}' does; stop it then"
             )
         return
     ask_batch_to_end(path)

@@ -447,7 +447,8 @@ def _find_state(
     log: BatchLog, number: int, shown: DriveShown, run_path: Path, *, waits: bool
 ) -> DriveState:
     if shown.host is not None:
-        return find_elsewhere(shown, log.heard.get(number), run_path, followed=waits)
+        heard, confirmed = log.heard.get(number), number in log.shown
+        return find_elsewhere(shown, heard, run_path, confirmed=confirmed, followed=waits)
     began, ended = log.began.get(number), log.ended.get(number)
     stage, code, text = _find_stage(began, ended, run_path, waits=waits)
     return DriveState(
@@ -465,14 +466,21 @@ def _find_state(
 
 
 def find_elsewhere(
-    shown: DriveShown, heard: DriveHeard | None, run_path: Path, *, followed: bool
+    shown: DriveShown,
+    heard: DriveHeard | None,
+    run_path: Path,
+    *,
+    confirmed: bool,
+    followed: bool,
 ) -> DriveState:
     """Return the state of a drive on another host by the news of it; ``followed``: there may be more."""
     if heard is None:
-        stage = DriveStage.WAITING if followed else DriveStage.CONSENT_ENDED
-        return DriveState(
-            shown=shown, run_file=str(run_path), stage=stage, text="" if followed else _WAITED
-        )
+        stage, text = DriveStage.WAITING, ""
+        if not followed:
+            stage, text = DriveStage.CONSENT_ENDED, _WAITED
+        if not followed and confirmed:  # its host may have begun
+            stage, text = DriveStage.WAITING, f"no word from {shown.host} since consent"
+        return DriveState(shown=shown, run_file=str(run_path), stage=stage, text=text)
     text = heard.text
     if not followed and heard.stage in (DriveStage.RUNNING, DriveStage.WAITING):
         text = f"as of {heard.utc} from {shown.host}"

@@ -121,6 +121,9 @@ class Fleet:
                 files=files,
                 options=options,
                 resumes=self._resumes,
+                has_begun=any(
+                    heard.stage.has_begun for n in numbers if (heard := self._heard.get(n))
+                ),
                 without=tuple(name for name in without if name in own),
             ),
             numbers=numbers,
@@ -341,6 +344,7 @@ class Fleet:
                 shown,
                 self._heard.get(number),
                 self._path_of(drive.name),
+                confirmed=number in self._shown,
                 followed=drive.host in followed,
             )
             lost = self._lost.get(drive.host or "")

@@ -56,7 +56,7 @@ class Hello(_FromHost, frozen=True, kw_only=True, forbid_unknown_fields=False):
 class Clock(_FromHost, frozen=True, kw_only=True):
     """The host's clock when it got the order."""
 
-    utc_s: float
+    utc_s: Annotated[float, msgspec.Meta(ge=0, le=1e11)]
 
 
 class Found(_FromHost, frozen=True, kw_only=True):
@@ -155,13 +155,14 @@ class Begin(_ToHost, frozen=True, kw_only=True):
     Attributes:
         request: with the host's drives, each by the name that the user gave.
         files: input files that the request names, by their names in the batch's folder.
-        resumes: go on with the batch that is there; ``without``: leave out these runs.
+        resumes: go on with the batch that is there; ``without``: leave out these runs; ``has_begun``: it has to be there.
     """
 
     request: BatchRequest
     files: dict[str, str]
     options: Options
     resumes: bool = False
+    has_begun: bool = False
     without: tuple[str, ...] = ()
 
 
