@@ -134,7 +134,7 @@ def refuse(number: int, channel: Channel) -> NoReturn:
 
 def test_faults_before_the_word_refuse_all_drives_by_the_gravest(tmp_path: Path) -> None:
     batch = Batch(tmp_path, refuse)
-    with pytest.raises(RefusedError, match=r"2 of 2 drives .*fault 1; .*fault 2\. No drive"):
+    with pytest.raises(RefusedError, match=r"2 of 2 drives .*no drive .*fault 1; .*fault 2$"):
         batch.crew.require_sound(batch.request)
 
 
