@@ -19,14 +19,14 @@ from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from tests.builders import run_info, simulate, work
-from tests.web.books import CLAIMS, NAMES, make_book
+from tests.web.books import CLAIMS, NAMES, begin_book, make_book
 from tests.web.listed import a_batch, a_row
 from tkperf.model.errors import RunFileError, UsageError
 from tkperf.page.progress import CellHistories, ProgressView
 from tkperf.procedures import SSD_TESTS
 from tkperf.render.export_tables import DataTable
 from tkperf.runfile.writers import state_of
-from tkperf.web import data
+from tkperf.web import data, following
 from tkperf.web.batches import BatchPages
 from tkperf.web.compare import ComparisonPages
 from tkperf.web.data import DataPages
@@ -146,6 +146,29 @@ def test_a_run_is_watched_to_its_end(served: Path) -> None:
     states = list(follow_run(known(served / "run.tkperf")))
     assert len(states) == 1
     assert b"run complete" in states[0]
+
+
+def test_another_file_in_its_place_is_not_watched(
+    served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither of a run under way nor of a batch: a link may lead out of the folder."""
+    monkeypatch.setattr(following, "SHOW_EVERY_S", 0.1)
+    path = tmp_path / "rack-01.tkperf"
+    shutil.copy(served / path.name, path)
+    with path.open("rb") as writer, begin_book(tmp_path, "") as book:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+        watches = (
+            follow_run(known(path)),
+            follow_batch(book=known(book.path), addresses={}),
+        )
+        for watch in watches:
+            assert next(watch)
+            assert next(watch)
+        path.unlink()
+        path.symlink_to(served / path.name)
+        for watch in watches:
+            with pytest.raises(RunFileError, match=r"no longer the file|is a link"):
+                next(watch)
 
 
 def test_a_curve_begins_with_two_values() -> None:

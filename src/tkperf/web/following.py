@@ -28,7 +28,7 @@ CURVE = 320, 60
 def follow_run(file: KnownFile) -> Iterator[bytes]:
     """Yield a run under way, as often as its file changes, until no process holds it any more."""
     followed = FollowedFile(reach(file))
-    reach(file)  # nor was another file there meanwhile
+    reach(file)  # nor was another file there meanwhile: what is shown is of this one
     state = RunState()
     events = followed.first_events()
     while True:
@@ -42,6 +42,7 @@ def follow_run(file: KnownFile) -> Iterator[bytes]:
             return
         _wait_for(lambda: followed.has_changed)
         events = followed.new_events()
+        reach(file)
 
 
 def follow_batch(*, book: KnownFile, addresses: Mapping[str, str]) -> Iterator[bytes]:
@@ -59,6 +60,7 @@ def follow_batch(*, book: KnownFile, addresses: Mapping[str, str]) -> Iterator[b
         if not watched.state.is_under_way:
             return
         _wait_for(lambda: bool(watched.look() or watched.news))
+        reach_batch(book)
 
 
 def _wait_for(has_news: Callable[[], bool]) -> None:
