@@ -11,6 +11,7 @@ import signal
 import sys
 import tarfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -192,43 +193,38 @@ def test_runs_go_on_whatever_becomes_of_link_sshd_and_batch(lab: Lab, folder: Pa
         assert record.status is RunStatus.INTERRUPTED
 
 
-def test_a_typed_answer_is_for_the_drives_of_all_hosts(lab: Lab, folder: Path) -> None:
+def test_a_typed_answer_begins_on_all_hosts_and_one_with_a_full_disk_waits(
+    lab: Lab, folder: Path
+) -> None:
+    lab3 = lab.hosts[0]
+    lab3.run("mount", "-o", "remount,size=64m", "/var/lib")
     disks = [folder / f"{host.name}.img" for host in lab.hosts]
     for disk in disks:
         disk.write_bytes(b"\xa5" * (16 * MIB))
     write_batch(lab, folder, *map(on, lab.hosts, map(str, disks)))
-    call = lab.call("batch", "b", "b.toml", "--no-report", cwd=folder)
-    terminal = Terminal(call=call)
-    terminal.read_until("(b 2) to continue")
-    assert all(len(tkperfs(host)) for host in lab.hosts)
-    assert all(disk.read_bytes() == b"\xa5" * (16 * MIB) for disk in disks)
-    terminal.type("b 2\n")
-    assert terminal.wait() == 0, terminal.text
-    terminal.close()
-    assert [drive.stage for drive in state(folder).drives] == [DriveStage.DONE] * 2
-
-
-def test_a_run_waits_for_room_on_its_host(lab: Lab, folder: Path) -> None:
-    lab3 = lab.hosts[0]
-    lab3.run("mount", "-o", "remount,size=64m", "/var/lib")
-    write_batch(lab, folder, on(lab3, str(folder / "a.img"), ', size = "16MiB"'))
-    log = folder / "log"
 
     def runs_fio() -> bool:
-        return any(Path(f"/proc/{pid}/comm").read_text() == "fio\n" for pid in lab3.processes)
+        """Whether fio measures, and is not asked for its version."""
+        return bool(pids_with(lab3, b"--status-interval"))
 
+    terminal = Terminal(call=lab.call("batch", "b", "b.toml", "--no-report", cwd=folder))
     try:
-        batch = lab.start("batch", "b", "b.toml", "--no-report", cwd=folder, log=log)
-        wait_until(runs_fio, log.read_text)
+        terminal.read_until("(b 2) to continue")
+        assert all(tkperfs(host) for host in lab.hosts)
+        assert all(disk.read_bytes() == b"\xa5" * (16 * MIB) for disk in disks)
+        terminal.type("b 2\n")
+        wait_until(runs_fio, lambda: terminal.text)
         lab3.run("sh", "-c", "cat /dev/zero > /var/lib/fill 2> /dev/null || true")
-        wait_until(lambda: not runs_fio(), log.read_text)
-        assert batch.poll() is None, log.read_text()
+        wait_until(lambda: not runs_fio(), lambda: terminal.text)
+        assert state(folder).drives[0].stage is DriveStage.RUNNING
         lab3.run("rm", "/var/lib/fill")
-        assert batch.wait(60) == 0, log.read_text()
+        assert terminal.wait() == 0, terminal.text
     finally:
+        terminal.close()
         lab3.run("rm", "-f", "/var/lib/fill")
         lab3.run("mount", "-o", "remount,size=2g", "/var/lib")
-    assert read_run(folder / "b-01.tkperf").status is RunStatus.COMPLETE
+    for name in ("b-01", "b-02"):
+        assert read_run(folder / f"{name}.tkperf").status is RunStatus.COMPLETE
 
 
 def test_holds_end_with_the_connection_and_nothing_is_lost(lab: Lab, folder: Path) -> None:
@@ -258,11 +254,16 @@ def test_holds_end_with_the_connection_and_nothing_is_lost(lab: Lab, folder: Pat
 
 def tkperfs(host: Host) -> list[int]:
     """Processes of tkperf on a host, and their sudo."""
+    return pids_with(host, b"on-host")
+
+
+def pids_with(host: Host, word: bytes) -> list[int]:
+    """Processes on a host that have a word in their call."""
     found = []
     for pid in host.processes:
-        words = Path(f"/proc/{pid}/cmdline")
-        if words.exists() and b"on-host" in words.read_bytes():
-            found.append(pid)
+        with suppress(OSError):
+            if word in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
     return found
 
 
