@@ -179,6 +179,7 @@ def test_ticks_go_along_to_another_choice(browser: Browser, whole: str) -> None:
         page.wait_for_url(f"**/?sort=host&run={1:032x}&run={3:032x}")
         bar.get_by_label("run-3").uncheck()
         page.wait_for_url(f"**/?sort=host&run={1:032x}")
+        expect(page.get_by_label("Compare run-3")).to_be_focused()
         page.get_by_label("Compare run-2").check()
         bar.get_by_role("button", name="Compare 2 runs").click()
         page.wait_for_url(f"{whole}/compare?run={1:032x}&run={2:032x}")

@@ -4,15 +4,18 @@ const find = document.querySelector("form.find");
 find.classList.add("at-once");
 find.addEventListener("change", ({ target }) => {
   if (target.type === "search") return;
-  // The next page goes on where this one was left: several values of a facet are ticked one after the other.
+  submit(target);
+});
+// The next page goes on where this one was left: several values of a facet are ticked one after the other.
+function submit(target) {
   if (target.type === "checkbox") sessionStorage.setItem("ticked", `${target.name}=${target.value}`);
   find.requestSubmit();
-});
+}
 const ticked = sessionStorage.getItem("ticked");
 sessionStorage.removeItem("ticked");
 const again = [...find.elements].find((each) => each.type === "checkbox" && `${each.name}=${each.value}` === ticked);
 if (again) {
-  again.closest("details").open = true;
+  again.closest("details")?.setAttribute("open", "");
   again.focus();
 }
 const close = (kept) => {
@@ -48,7 +51,7 @@ if (compare) {
   });
   document.addEventListener("change", ({ target }) => {
     if (target.name !== "run") return;
-    if (compare.contains(target)) find.requestSubmit();
+    if (compare.contains(target)) submit(target);
     else show();
   });
   // Links of the list take along what is ticked.
