@@ -184,6 +184,27 @@ def test_a_consent_file_with_all_drives_erases_them(folder: Path, images: list[P
 
 
 @fio
+def test_views_follow_a_book_whose_name_another_file_takes(
+    folder: Path, images: list[Path]
+) -> None:
+    consent, book = folder / "yes.txt", folder / "b.batch"
+    consent.write_text("".join(f"{image}\n" for image in images[:2]))
+    options = ("--parallel", "1", "--yes-destroy-file", consent, "--progress", "plain")
+    with (folder / "shown.txt").open("w+") as shown:
+        supervisor = subprocess.Popen(
+            [sys.executable, "-m", "tkperf", *batch(folder, *images[:2], others=options)],
+            env=ENV,
+            stderr=shown,
+        )
+        wait_for((folder / "b-01.tkperf").exists)
+        (folder / "other").write_text("of the user")
+        (folder / "other").rename(book)
+        assert supervisor.wait() == 0
+    assert (folder / "shown.txt").read_text().count("b-02: done") == 1
+    assert book.read_text() == "of the user"
+
+
+@fio
 def test_only_the_name_and_the_number_of_drives_confirm(folder: Path, images: list[Path]) -> None:
     before = digests(images)
     terminal = Terminal(*batch(folder, *images))

@@ -38,6 +38,7 @@ from tkperf.pipeline.batch.neighbours import Neighbours, find_neighbours
 from tkperf.pipeline.batch.protocol import Channel, Held
 from tkperf.pipeline.batch.question import BatchQuestion
 from tkperf.pipeline.batch.request import BatchRequest
+from tkperf.pipeline.batch.watching import WatchedBatch
 from tkperf.pipeline.keeping import require_space
 from tkperf.render.terminal.console import open_console, print_facts, print_lines
 from tkperf.render.terminal.page import print_table
@@ -160,9 +161,10 @@ def _conduct(
                     f"reading {count} drives alone and together for {format_duration(seconds)}"
                 )
             )  # fmt: skip
-            with shown_aside(options):
+            with shown_aside(options, lambda: WatchedBatch(conductor.find_book)):
                 while conductor.go_on(LOOK_EVERY_S):
                     pass
+                conductor.note_ends()  # before the views look for the last time
     except KeyboardInterrupt:
         crew.stop()
         wait_for_ends(lambda: crew.has_gone, crew.listen, options.path)

@@ -209,11 +209,11 @@ def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBat
 
 
 @contextmanager
-def shown_aside(options: BatchOptions, watched: Watched | None = None) -> Iterator[None]:
+def shown_aside(options: BatchOptions, watch: Callable[[], Watched]) -> Iterator[None]:
     """Show a batch under way in a thread of its own: a view that hangs, as in a stopped terminal, holds up no drive.
 
     Args:
-        watched: default: the batch by its own files.
+        watch: begins to look at the batch.
     """
     if options.progress != "json" and (options.quiet or options.detach):
         yield
@@ -221,7 +221,7 @@ def shown_aside(options: BatchOptions, watched: Watched | None = None) -> Iterat
     ended = threading.Event()
     # A daemon: Python does not wait at its end for a thread that is stuck in a write.
     thread = threading.Thread(
-        target=_show_until, args=(ended, options, watched), name="tkperf progress", daemon=True
+        target=_show_until, args=(ended, options, watch), name="tkperf progress", daemon=True
     )
     thread.start()
     try:
@@ -231,9 +231,11 @@ def shown_aside(options: BatchOptions, watched: Watched | None = None) -> Iterat
         thread.join(DRAIN_S)
 
 
-def _show_until(ended: threading.Event, options: BatchOptions, watched: Watched | None) -> None:
+def _show_until(
+    ended: threading.Event, options: BatchOptions, watch: Callable[[], Watched]
+) -> None:
     with warning_of("progress is no longer shown"), open_batch_view(options) as show:
-        watched = watched or WatchedBatch(options.path)
+        watched = watch()
         is_last = False
         while not is_last:
             is_last = ended.wait(LOOK_EVERY_S)

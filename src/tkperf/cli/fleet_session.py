@@ -138,7 +138,7 @@ def _conduct(
         fleet.confirm(book)
     leave(departure)
     try:
-        with ended_by_signals(once=False), shown_aside(options, fleet.watched):
+        with ended_by_signals(once=False), shown_aside(options, lambda: fleet.watched):
             while not fleet.is_over:
                 fleet.take(LOOK_EVERY_S)
     except KeyboardInterrupt:

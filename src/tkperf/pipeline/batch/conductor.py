@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -69,6 +70,10 @@ class Conductor:
         self._strangers = lot.running
         self._is_book_lost = False
         self._began_s = self._looked_s = time.monotonic()
+
+    def find_book(self) -> Path:
+        """Return where the book is: another place than before if another file has taken its name."""
+        return self._book.path
 
     def read_together(self, on_read: Callable[[int, float], None]) -> None:
         """Have the drives of each group read alone and together, if all of them hold data: empty places are not read.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -87,15 +87,22 @@ class WatchedBatch:
     Attributes:
         news: what the last look found in the runs; of a run that was under way before, its place alone.
 
+    Args:
+        path: that of the book, or a function that returns where it is now.
+
     Raises:
         RunFileError: the book cannot be read.
     """
 
     def __init__(
-        self, path: Path, looks_a_second: float = LOOKS_A_SECOND, each_every_s: float = EACH_EVERY_S
+        self,
+        path: Path | Callable[[], Path],
+        looks_a_second: float = LOOKS_A_SECOND,
+        each_every_s: float = EACH_EVERY_S,
     ) -> None:
-        self.path = path
-        self.state: BatchState = read_batch(path)
+        self._find_path = path if callable(path) else lambda: path
+        self.path = self._find_path()
+        self.state: BatchState = read_batch(self.path)
         self.news: list[News] = []
         self.passed_on: list[tuple[int, dict[str, object]]] = []
         self._looks_a_second, self._each_every_s = looks_a_second, each_every_s
@@ -116,6 +123,7 @@ class WatchedBatch:
     def look(self) -> bool:
         """Look at what may have changed, and return whether the batch did: at each run once in ``each_every_s``, at ``looks_a_second`` at most."""
         self.news = []
+        self.path = self._find_path()
         now_s = time.monotonic()
         stamp = self._stamp()
         changed = stamp != self._seen or now_s - self._looked_s > _LOOK_AT_ALL_S
