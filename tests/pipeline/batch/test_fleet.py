@@ -318,6 +318,27 @@ def test_an_answer_that_is_still_on_its_way_is_waited_for(tmp_path: Path) -> Non
     assert not any(isinstance(one, Lost) for one in found)
 
 
+def test_connections_that_end_at_once_are_made_with_growing_pauses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as that of a host which dies with each snapshot."""
+    pauses: list[float] = []
+    take = HostWork._take_order
+
+    def take_at_once(work: HostWork, timeout_s: float) -> object:
+        if work._answered_s and timeout_s:
+            pauses.append(timeout_s)
+            timeout_s = 0.0
+        return take(work, timeout_s)
+
+    monkeypatch.setattr(HostWork, "_take_order", take_at_once)
+    work = work_with(tmp_path, follows=f"{_say(NOW, RUNNING)}\nexit 0")
+    follow(work)
+    for _ in range(4):
+        news_of(work, lambda one: isinstance(one, Lost))
+    assert pauses[:3] == [1.0, 2.0, 4.0]
+
+
 def test_each_reason_for_silence_is_said(tmp_path: Path) -> None:
     """A connection that was cut may come back as another machine or with another version: something to act on."""
     work = work_with(tmp_path, follows=f"{_say(NOW, RUNNING)}\nexit 0")

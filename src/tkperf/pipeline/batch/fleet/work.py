@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import threading
 import time
 from collections import deque
@@ -271,10 +270,11 @@ class HostWork:
         """Follow the batch there until it is over, whatever the connection does."""
         pause_s, fault = _FIRST_PAUSE_S, ""
         while True:
+            began_s = time.monotonic()
             try:
                 with self.site.connect() as link:
                     self._meet(link.order(Follow(name=self._name, events=self.events)))
-                    pause_s, fault = _FIRST_PAUSE_S, ""
+                    fault = ""
                     return self._listen(link)
             except TkperfError as error:
                 if isinstance(error, HostRefusedError) and not self._heard:
@@ -284,6 +284,8 @@ class HostWork:
                 elif str(error) != fault:
                     fault = str(error)
                     self.news.put(Lost(host=self.host, text=fault))
+            if time.monotonic() - began_s > _LONGEST_PAUSE_S:
+                pause_s = _FIRST_PAUSE_S
             if self._stops:
                 time.sleep(_FIRST_PAUSE_S)
             elif self._take_order(pause_s) is _Order.STOP:
@@ -397,8 +399,10 @@ class HostWork:
         assert self._met is not None
         order = Fetch(run=run, host=self.host, ahead_s=self._met.ahead_s)
         path = self.folder / f"{run}{RUN_FILE_SUFFIX}"
-        new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+        # One name: what a killed process has left does not pile up.
+        new = path.with_name(f".{path.name}.new")
         try:
+            new.unlink(missing_ok=True)
             link.send(order)
             until_s = time.monotonic() + SNAPSHOT_LIMIT_S
             most_bytes = link.taken_bytes + _MOST_EARLY_BYTES
