@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import lzma
+import tracemalloc
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,9 +19,11 @@ from tkperf.model.measurement import NO_IO, IoStats, Sample
 from tkperf.runfile.columns import (
     SECOND_COLUMNS,
     as_seconds,
+    compress_output,
     decode_histogram,
     decode_samples,
     decode_seconds,
+    decompress_output,
     encode_histogram,
     encode_second_histograms,
     encode_seconds,
@@ -191,3 +195,16 @@ def test_half_a_surrogate_becomes_a_question_mark() -> None:
         parse_json(r'{"model": "a\ud800b \ud83d\ude00", "n": NaN}')["model"]
         == "a?b \N{GRINNING FACE}"
     )
+
+
+def test_packing_the_output_of_a_step_takes_little_memory() -> None:
+    """A drive's process packs one each step, next to the load: in proportion to the output, not 97 MB."""
+    output = b'"clat_ns" : {"bins" : {"%d" : 17}}\n' * 1000
+    tracemalloc.start()
+    try:
+        packed = compress_output(output)
+        assert tracemalloc.get_traced_memory()[1] < 100 * len(output)
+    finally:
+        tracemalloc.stop()
+    assert decompress_output(packed) == output
+    assert len(packed or b"") <= len(lzma.compress(output))

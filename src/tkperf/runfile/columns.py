@@ -284,9 +284,17 @@ def _mend_side(stats: IoStats) -> IoStats:
     return replace(stats, latency_min_ns=least, latency_max_ns=most)
 
 
+_LEAST_DICTIONARY_BYTES, _MOST_DICTIONARY_BYTES = 4096, 8 << 20
+
+
 def compress_output(data: bytes) -> bytes | None:
     """Return raw fio output as a standard .xz stream for any tool, half as large as with zlib; None when empty."""
-    return lzma.compress(data, preset=6) if data else None
+    if not data:
+        return None
+    # The memory of a compressor is twelve times its dictionary, and one larger than the data finds nothing more.
+    dictionary = min(max(len(data), _LEAST_DICTIONARY_BYTES), _MOST_DICTIONARY_BYTES)
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": dictionary}]
+    return lzma.compress(data, filters=filters)
 
 
 def decompress_output(blob: bytes | None) -> bytes:
