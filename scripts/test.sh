@@ -10,5 +10,5 @@ if [ $# -gt 0 ]; then
 fi
 sh scripts/lint.sh
 # By files, in the order of tests/conftest.py: most of the time is spent waiting for fio. No test may mind what else the host does.
-nice .venv/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder
+nice .venv/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder
 exec sh scripts/lab.sh core

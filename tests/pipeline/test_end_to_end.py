@@ -29,7 +29,6 @@ from tkperf.device.targets import DriveTarget
 from tkperf.device.write_cache import WriteCache
 from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
-from tkperf.engine.fio_setup import choose_clock
 from tkperf.model.disturbance.codes import DisturbanceCode
 from tkperf.model.phases import Fill
 from tkperf.model.record import RunStatus, StepKind
@@ -116,12 +115,11 @@ def test_the_suite_runs_in_tkperfs_order_and_completes(finished: Path) -> None:
 
 
 def test_the_clock_that_fio_was_given_is_recorded(finished: Path) -> None:
-    """The words in the run file are those of this host, and every job file of the run says the same."""
-    record, clock = read_run(finished), choose_clock()
-    assert record.info.host["fio_clock"] == clock.words
+    """Every job file of the run has the clock that its run file names; on a busy host fio may find another one than now."""
+    record = read_run(finished)
     jobs = [step.job_file for test in record.tests for step in test.steps]
     assert jobs
-    given = clock.clocksource is not None
+    given = record.info.host["fio_clock"] == "the CPU's (TSC), tested before the run"
     assert all(("\nclocksource=cpu\n" in job) == given for job in jobs)
 
 
