@@ -119,7 +119,6 @@ def is_free(drive: Drive) -> bool:
     return True
 
 
-@pytest.mark.core
 def test_every_io_of_a_test_is_inside_and_each_segment_alike(nvme: Drive, tmp_path: Path) -> None:
     """Fills go to 80 % of the drive; what follows to the segments drawn from the seed, uniformly."""
     with traced(nvme) as requests:

@@ -53,9 +53,9 @@ def test_nvme(nvme: Drive, tmp_path: Path) -> None:
 
 @pytest.mark.core
 def test_sata(sata: Drive, tmp_path: Path) -> None:
-    """SATA on AHCI: purged by discard, as it claims neither security nor sanitize."""
-    results = measure(tmp_path, sata)
-    check_everything_measured(results, sata)
+    """SATA on AHCI: purged by discard, as it claims neither security nor sanitize; one test, as above the driver all drives are alike."""
+    results = measure(tmp_path, sata, "-ssdt", "lat")
+    check_everything_measured(results, sata, ("lat",))
     device = results["info"]["device"]
     assert device["interface"] == "SATA"
     assert device["link"] == "SATA 1.5 Gbit/s"
@@ -66,7 +66,7 @@ def test_sata(sata: Drive, tmp_path: Path) -> None:
 
 @pytest.mark.core
 def test_sas(sas: Drive, tmp_path: Path) -> None:
-    """SAS behind an mptsas adapter; one test, as above the driver all drives are alike."""
+    """SAS behind an mptsas adapter; one test, likewise."""
     results = measure(tmp_path, sas, "-ssdt", "lat")
     check_everything_measured(results, sas, ("lat",))
     device = results["info"]["device"]
