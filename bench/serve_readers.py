@@ -75,7 +75,8 @@ def read_events(address: str, path: str, watch: Watch, stop: threading.Event) ->
                 continue
             if not piece:
                 return
-            if b"\n\n" in before[-1:] + piece:
+            # Not the line that tells that the server is still there.
+            if b"\n\n" in (before[-1:] + piece).replace(b":\n\n", b""):
                 watch.events.append(time.monotonic())
             before = piece
 
