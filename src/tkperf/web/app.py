@@ -62,6 +62,7 @@ def build_app(
     @asynccontextmanager
     async def live(_: Starlette) -> AsyncIterator[None]:
         workers.start()
+        charts.start()
         keeping_up = asyncio.create_task(library.keep_up())
         try:
             yield

@@ -27,16 +27,27 @@ class ChartScript:
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
-        self._content = b""
+        self._made: asyncio.Task[bytes] | None = None
+
+    def start(self) -> asyncio.Task[bytes]:
+        """Have it made, so that the first report need not wait for it."""
+        self._made = asyncio.create_task(self._workers.run("script"))
+        # An error is for the page that needs it, which has it made again.
+        self._made.add_done_callback(lambda made: made.cancelled() or made.exception())
+        return self._made
+
+    async def _find(self) -> bytes:
+        made = self._made
+        if made is None or (made.done() and (made.cancelled() or made.exception() is not None)):
+            made = self.start()
+        # A browser that leaves ends only its own waiting.
+        return await asyncio.shield(made)
 
     async def find_address(self) -> str:
-        if not self._content:
-            self._content = await self._workers.run("script")
-        return f"/static/{hashlib.sha256(self._content).hexdigest()[:16]}/charts.js"
+        return f"/static/{hashlib.sha256(await self._find()).hexdigest()[:16]}/charts.js"
 
     async def serve(self, _: Request) -> Response:
-        await self.find_address()
-        return answer_for_good(self._content, "text/javascript")
+        return answer_for_good(await self._find(), "text/javascript")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
