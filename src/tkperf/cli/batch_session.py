@@ -177,7 +177,7 @@ def _conduct(
 
 @contextmanager
 def until_it_begins() -> Iterator[ExitStack]:
-    """Undo what the stack has been given unless everything until the consent, and that itself, goes well.
+    """Undo what the caller gives to the stack, if the batch does not begin.
 
     Raises:
         Interrupted: by the user.

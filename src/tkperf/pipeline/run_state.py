@@ -230,7 +230,7 @@ class RunState:
         return passed_s / (passed_s + longest_s), passed_s / (passed_s + shortest_s)
 
 
-# Of another host: what a calendar can show.
+# Another host may send any number: what a calendar can show.
 _Seconds = Annotated[float, msgspec.Meta(ge=-1e10, le=1e10)]
 
 

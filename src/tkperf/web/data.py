@@ -23,12 +23,12 @@ from tkperf.web.site import Site
 from tkperf.web.workers import JobError
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-# A long run costs a long look at its file: of a time as many times as long it is not looked at again.
+# A look at the file of a long run takes long: the next one waits so many times as long.
 REST = 20
 
 
 class _Points(NamedTuple):
-    """The latest points of a run, of a state of its file, None: it could not be read; ``next_s``: when it may be read again."""
+    """The latest points of a run. ``stamp``: state of its file then; None: it could not be read. ``next_s``: when it may be read again."""
 
     stamp: FileStamp | None
     next_s: float
@@ -73,9 +73,8 @@ class DataPages:
         """Answer with the progress and the latest figures of runs under way, for Prometheus."""
         await self._site.library.wait_for_look()
         running = [run for run in self._site.library.listing.runs.values() if run.row.is_running]
-        async with (
-            self._reading
-        ):  # one file at a time, for all who ask meanwhile: pages need workers, too
+        # One file at a time, for all who ask meanwhile: pages need workers, too.
+        async with self._reading:
             points = [await self._read_points(run) for run in running]
             self._points = {
                 run.run_id: self._points[run.run_id]

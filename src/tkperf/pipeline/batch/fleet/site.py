@@ -63,7 +63,7 @@ class Site:
 
     def explain(self, words: str, status: int | None) -> TkperfError:
         """Return the error for a connection without a first line; ``words``: of ssh and the host, on stderr."""
-        # Of a warning, sudo goes on.
+        # sudo only warns of this, and goes on.
         words = "\n".join(line for line in words.splitlines() if "unable to resolve" not in line)
         said = words.lower()
         if "host identification has changed" in said or "host key verification failed" in said:
