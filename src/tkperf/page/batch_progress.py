@@ -38,7 +38,7 @@ class BatchProgressView:
         remaining: the time until all drives are done, in words.
         ends_s: likewise the shortest and the longest, for a clock; None: not known, or simulated.
         table: a list.
-        widths: of each of its columns whose values change from second to second the width that they take; None: of others.
+        widths: for each of its columns the width that it keeps while values change from second to second; None: they do not.
         stages: the stage of each row.
         levels: the weight of each row; the first ``troubled`` rows are in trouble.
         remarks: those of the whole batch, then one for each drive in trouble that has something to say.

@@ -73,9 +73,13 @@ class TableView:
             priorities=tuple(self.priorities[number] for number in numbers),
         )
 
-    def is_numeric(self, column: int) -> bool:
-        """Return whether each cell of a column is a figure, or not measured: figures are aligned, words read."""
-        return all(_FIGURE.match(row[column]) for row in self.rows)
+    @property
+    def numeric(self) -> tuple[bool, ...]:
+        """For each column whether all its cells are figures, or not measured: figures are aligned, words read."""
+        return tuple(
+            all(_FIGURE.match(row[column]) for row in self.rows)
+            for column in range(len(self.columns))
+        )
 
     @property
     def lead(self) -> tuple[int, ...]:

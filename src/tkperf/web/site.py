@@ -32,16 +32,16 @@ class ChartScript:
     def start(self) -> asyncio.Task[bytes]:
         """Have it made, so that the first report need not wait for it."""
         self._made = asyncio.create_task(self._workers.run("script"))
-        # An error is for the page that needs it, which has it made again.
-        self._made.add_done_callback(lambda made: made.cancelled() or made.exception())
+        self._made.add_done_callback(self._forget_failure)
         return self._made
 
+    def _forget_failure(self, made: asyncio.Task[bytes]) -> None:
+        if made.cancelled() or made.exception() is not None:
+            self._made = None  # the next page has it made again
+
     async def _find(self) -> bytes:
-        made = self._made
-        if made is None or (made.done() and (made.cancelled() or made.exception() is not None)):
-            made = self.start()
         # A browser that leaves ends only its own waiting.
-        return await asyncio.shield(made)
+        return await asyncio.shield(self._made or self.start())
 
     async def find_address(self) -> str:
         return f"/static/{hashlib.sha256(await self._find()).hexdigest()[:16]}/charts.js"

@@ -475,11 +475,12 @@ def find_elsewhere(
 ) -> DriveState:
     """Return the state of a drive on another host by the news of it; ``followed``: there may be more."""
     if heard is None:
-        stage, text = DriveStage.WAITING, ""
-        if not followed:
-            stage, text = DriveStage.CONSENT_ENDED, _WAITED
-        if not followed and confirmed:  # its host may have begun
+        if followed:
+            stage, text = DriveStage.WAITING, ""
+        elif confirmed:  # its host may have begun
             stage, text = DriveStage.WAITING, f"no word from {shown.host} since consent"
+        else:
+            stage, text = DriveStage.CONSENT_ENDED, _WAITED
         return DriveState(shown=shown, run_file=str(run_path), stage=stage, text=text)
     text = heard.text
     if not followed and heard.stage in (DriveStage.RUNNING, DriveStage.WAITING):

@@ -120,10 +120,10 @@ def _style(view: BatchProgressView, number: int) -> str:
 def _rows(table: TableView) -> list[str]:
     """Return the heads and each row as a line."""
     drawn: list[list[str]] = []
-    for number, cells in enumerate(zip(table.columns, *table.rows, strict=True)):
+    columns = zip(table.columns, *table.rows, strict=True)
+    for right, cells in zip(table.numeric, columns, strict=True):
         width = max(map(cell_len, cells))
         blanks = [" " * (width - cell_len(cell)) for cell in cells]
-        right = table.is_numeric(number)
         drawn.append(
             [
                 (blank + cell if right else cell + blank)

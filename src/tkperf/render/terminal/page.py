@@ -236,13 +236,14 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
         pad_edge=not is_list, padding=(0, 1, 0, 0 if is_list else 1),
     )  # fmt: skip
     whole = measure_width(table, labels_break=True) <= console.width
+    numeric = table.numeric
     for number, (name, *cells) in enumerate(zip(table.columns, *table.rows, strict=True)):
         is_label = number < table.labels
         head, kept = plain(name), whole and not is_label
         if kept and not is_list:  # its lines are those of its head, so that no cell is broken
             head = "\n".join(wrap(head, max(map(len, (*cells, *head.split())))))
         named = is_label and (not headed or any(map(str.isalpha, "".join(cells))))
-        words = named or not table.is_numeric(number)
+        words = named or not numeric[number]
         justify: JustifyMethod = "left" if words else "right"
         drawn.add_column(head, justify=justify, overflow="fold", no_wrap=kept)
     for number in table.lead:
