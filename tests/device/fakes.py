@@ -1,5 +1,7 @@
 """Programs that stand in for hdparm, nvme, sg3-utils and storcli where no such drive can be had.
 
+They print only forms of ``tests/golden/tools``, each of which has a source.
+
 Each keeps its drive's state in a JSON file and writes every call to a log, so that tests can check
 what was commanded and in which order.
 """
@@ -14,9 +16,13 @@ from typing import Any
 
 import pytest
 
+from tests.printed_forms import FORMS
+
 PROLOGUE = """#!{python}
 import json, subprocess, sys, time
 from pathlib import Path
+sys.path.insert(0, {tests!r})
+from tests.printed_forms import load_forms
 state_path = Path({state!r})
 state = json.loads(state_path.read_text())
 args = sys.argv[1:]
@@ -27,57 +33,86 @@ def save():
 def fill(byte):
     drive = Path(state["drive"])
     drive.write_bytes(bytes([byte]) * drive.stat().st_size)
+def answer(form, **fields):
+    # Print one of the forms of this program, which all have a source, and end.
+    printed = load_forms({name!r})[form].fill(**fields)
+    sys.stdout.write(printed.stdout)
+    sys.stderr.write(printed.stderr)
+    sys.exit(printed.status)
 """
 
-HDPARM = '''
-SECURITY = """Security:
-\tMaster password revision code = 65534
-\t{}\tsupported
-\t{}\tenabled
-\t{}\tlocked
-\t{}\tfrozen
-\tnot\texpired: security count
-\t{}\tsupported: enhanced erase
-\t2min for SECURITY ERASE UNIT. 4min for ENHANCED SECURITY ERASE UNIT.
-"""
-def no(key):
-    return "" if state.get(key) else "not"
-if "-I" in args:
+HDPARM = r"""
+PASSWORD, COMMANDS = "tkperf", {
+    "--security-set-pass": "SECURITY_SET_PASS", "--security-unlock": "SECURITY_UNLOCK", "--security-disable": "SECURITY_DISABLE",
+    "--security-erase": "SECURITY_ERASE", "--security-erase-enhanced": "SECURITY_ERASE",
+    "--sanitize-block-erase": "SANITIZE_BLOCK_ERASE", "--sanitize-crypto-scramble": "SANITIZE_CRYPTO_SCRAMBLE",
+    "--sanitize-overwrite": "SANITIZE_OVERWRITE"}
+option = next((arg for arg in args if arg in COMMANDS), args[0])
+def flag(key):
+    return "\t\t" if state.get(key) else "\tnot\t"
+def security(form):
+    command = COMMANDS[option]
+    mode = ", mode=high" if command == "SECURITY_SET_PASS" else ""
+    answer(form, COMMAND=command, PASSWORD=args[args.index(option) + 1], MODE=mode)
+def sanitize_lines():
+    names = state.get("sanitize", [])
+    # In the order of the bits of word 59; the feature set itself is bit 12.
+    lines = [each + " command" for each in ("CRYPTO_SCRAMBLE_EXT", "OVERWRITE_EXT", "BLOCK_ERASE_EXT") if each in names]
+    return "".join("\t   *\t" + line + "\n" for line in (["SANITIZE feature set", *lines] if names else []))
+if option == "-I":
     if state.get("garbage"):
-        print("\\x00 nonsense"); sys.exit(0)
-    print("/dev/sdx:\\n\\nATA device, with non-removable media\\nCapabilities:\\n\\tLBA\\nCommands/features:\\n\\tEnabled\\tSupported:")
-    for name in state.get("sanitize", []):
-        print(f"\\t   *\\t{name} command")
-    if state.get("supported"):
-        print(SECURITY.format(*(no(key) for key in ("supported", "enabled", "locked", "frozen", "enhanced"))))
-elif "--security-set-pass" in args:
-    state["password"] = args[args.index("--security-set-pass") + 1]
+        answer("identify-unknown-device")
+    if not state.get("supported"):
+        answer("identify-no-security", SANITIZE=sanitize_lines())
+    answer("identify", SANITIZE=sanitize_lines(), SUPPORTED="\t\t", ENABLED=flag("enabled"), LOCKED=flag("locked"), FROZEN=flag("frozen"),
+           ENHANCED=flag("enhanced"), LEVEL="\tSecurity level high\n" if state.get("enabled") else "",
+           MINUTES="2min for SECURITY ERASE UNIT. 4min for ENHANCED SECURITY ERASE UNIT.")
+elif option == "--security-set-pass":
+    state["password"] = args[args.index(option) + 1]
     state["enabled"] = not state.get("deaf")
-    save()
-elif "--security-unlock" in args:
-    if args[args.index("--security-unlock") + 1] == state["password"]:
-        state["locked"] = False; save()
-elif "--security-disable" in args:
-    if args[args.index("--security-disable") + 1] == state["password"] and not state.get("locked"):
-        state["enabled"] = False; save()
-elif "--security-erase" in args or "--security-erase-enhanced" in args:
+    save(); security("security-done")
+elif option == "--security-unlock":
+    if args[args.index(option) + 1] != state["password"]:
+        security("security-aborted")
+    state["locked"] = False
+    save(); security("security-done")
+elif option == "--security-disable":
+    if args[args.index(option) + 1] != state["password"] or state.get("locked"):
+        security("security-aborted")
+    state["enabled"] = False
+    save(); security("security-done")
+elif option in ("--security-erase", "--security-erase-enhanced"):
     if state.get("erase_fails"):
-        print("SG_IO: bad/missing sense data", file=sys.stderr); sys.exit(5)
+        security("security-aborted")
     time.sleep(state.get("erase_takes_s", 0))
     if state.get("erase_hangs"):
         time.sleep(60)
-    fill(0); state["enabled"] = False; save()
-elif "--sanitize-status" in args:
+    fill(0); state["enabled"] = False; save(); security("security-done")
+elif option == "--sanitize-status":
+    if not state.get("sanitize"):
+        answer("sanitize-not-supported")
     left = state.get("polls", 0)
     state["polls"] = left - 1; save()
     if left > 0:
-        print("Sanitize status:\\n    State:    SD2 Sanitize operation In Process\\n    Progress: 0x4000 (25%)")
-    else:
-        outcome = "Completed With Error" if state.get("fails") else "Completed Without Error"
-        print(f"Sanitize status:\\n    State:    SD0 Sanitize Idle\\n    Last Sanitize Operation {outcome}")
-elif any(arg.startswith("--sanitize-") for arg in args):
-    fill(0xFF)
-'''
+        answer("sanitize-status-in-process", PROGRESS="4000", PERCENT=25)
+    elif state.get("fails"):
+        answer("sanitize-status-failed")
+    elif state.get("sanitize_frozen"):
+        answer("sanitize-status-frozen", SUCCEEDED="")
+    elif state.get("registers_missing"):
+        answer("sanitize-status-without-registers", SENSE=" ".join(["70 00 01", *["00"] * 29]))
+    elif state.get("sanitized"):
+        answer("sanitize-status-succeeded", ANTIFREEZE="")
+    answer("sanitize-status-idle")
+elif option in COMMANDS:
+    if "--yes-i-know-what-i-am-doing" not in args:
+        sys.exit(1)
+    if state.get("sanitize_frozen"):
+        answer("sanitize-aborted", COMMAND=COMMANDS[option], REASON="Device in FROZEN state")
+    fill(0xFF); state["sanitized"] = True
+    state["polls"] = state.get("sanitize_takes_polls", 0); state["fails"] = state.get("sanitize_fails", False)
+    save(); answer("sanitize-started", COMMAND=COMMANDS[option])
+"""
 
 NVME = """
 if args[0] == "id-ctrl":
@@ -126,7 +161,11 @@ class FakeTools:
 
     def install(self, name: str, body: str) -> None:
         prologue = PROLOGUE.format(
-            python=sys.executable, state=str(self._state), log=str(self._log), name=name
+            python=sys.executable,
+            tests=str(FORMS.parents[2]),
+            state=str(self._state),
+            log=str(self._log),
+            name=name,
         )
         program = self._bin / name
         program.write_text(prologue + body.replace("{name!r}", repr(name)))

@@ -107,7 +107,9 @@ def test_a_failed_erase_takes_the_password_away(
 ) -> None:
     """The drive refuses to erase: the test ends, and the drive is not left locked."""
     tools.update(supported=True, erase_fails=True)
-    with pytest.raises(DeviceError, match="ended with status 5: SG_IO"):
+    with pytest.raises(
+        DeviceError, match="ended with status 5: SECURITY_ERASE: Input/output error"
+    ):
         run_purge(permit, chosen(ata.offer_ata(drive)))
     assert not tools.state["enabled"]
     assert tools.commanded("--security-disable")
@@ -184,7 +186,7 @@ def test_sanitize_is_preferred_and_watched(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
 ) -> None:
     """Block erase comes first where claimed: no password is at stake."""
-    tools.update(supported=True, sanitize=["BLOCK_ERASE_EXT"], polls=2)
+    tools.update(supported=True, sanitize=["BLOCK_ERASE_EXT"], sanitize_takes_polls=2)
     seen: list[float | None] = []
     best = chosen(ata.offer_ata(drive))
     assert best.name == "ata-sanitize-block"
@@ -197,10 +199,55 @@ def test_sanitize_is_preferred_and_watched(
 def test_a_failed_sanitize_ends_the_test(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
 ) -> None:
-    """The drive itself reports the failure."""
-    tools.update(sanitize=["BLOCK_ERASE_EXT"], fails=True)
-    with pytest.raises(DeviceError, match="Completed With Error"):
+    """A drive in state SD3 aborts even the question for its state; hdparm prints the reason and ends with 5."""
+    tools.update(sanitize=["BLOCK_ERASE_EXT"], sanitize_takes_polls=1, sanitize_fails=True)
+    with pytest.raises(DeviceError, match=r"the last sanitize of \S+ failed \(state SD3\)"):
         run_purge(permit, chosen(ata.offer_ata(drive)))
+
+
+def test_a_sanitize_that_reports_no_success_is_not_believed(
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Idle without "Completed Without Error": the drive has not sanitized, or has forgotten it."""
+    tools.update(sanitize=["BLOCK_ERASE_EXT"])
+    method = chosen(ata.offer_ata(drive))
+    monkeypatch.setattr(ata, "run_tool", lambda *_, **__: None)
+    with pytest.raises(DeviceError, match="does not report that it succeeded"):
+        run_purge(permit, method)
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        ({"sanitize_frozen": True}, "frozen until its power is switched off and on"),
+        ({"registers_missing": True}, "the end of a sanitize could not be seen"),
+    ],
+)
+def test_a_sanitize_whose_start_or_end_is_hidden_is_not_offered(
+    tools: FakeTools, drive: DeviceIdentity, state: dict[str, object], says: str
+) -> None:
+    """Frozen, or behind an adapter that returns no registers: then the next method is chosen."""
+    tools.update(supported=True, sanitize=["BLOCK_ERASE_EXT", "CRYPTO_SCRAMBLE_EXT"], **state)
+    offers = by_name(ata.offer_ata(drive))
+    assert says in because(offers["ata-sanitize-block"])
+    assert says in because(offers["ata-sanitize-crypto"])
+    assert chosen(ata.offer_ata(drive)).name == "ata-security-erase"
+
+
+@pytest.mark.parametrize("state", [{"sanitized": True}, {"fails": True}, {}])
+def test_a_sanitize_is_offered_after_any_end_of_the_last(
+    tools: FakeTools, drive: DeviceIdentity, state: dict[str, object]
+) -> None:
+    """Succeeded, failed or never done: the next sanitize is allowed, and mends a failed one."""
+    tools.update(sanitize=["BLOCK_ERASE_EXT"], **state)
+    assert chosen(ata.offer_ata(drive)).name == "ata-sanitize-block"
+
+
+def test_a_drive_whose_sanitize_failed_is_refused(tools: FakeTools, drive: DeviceIdentity) -> None:
+    """It would fail every read and write; the error says how the drive can be used again."""
+    tools.update(sanitize=["BLOCK_ERASE_EXT"], fails=True)
+    with pytest.raises(DeviceError, match="--sanitize-block-erase"):
+        ata.find_ata_sanitize(drive.path)
 
 
 def test_overwriting_is_never_chosen_by_itself(tools: FakeTools, drive: DeviceIdentity) -> None:
@@ -387,7 +434,7 @@ def test_a_drive_that_still_erases_itself_is_refused(
     (disk / marker).write_text("pcie\n")
     monkeypatch.setattr(purge_module, "find_node", lambda _: disk)
     whole = replace(drive, interface=bus, major_minor="8:0")
-    tools.update(polls=1)
+    tools.update(polls=1, sanitize=["BLOCK_ERASE_EXT"] if bus == "SATA" else [])
     refuse_purge_under_way(replace(whole, partition=1))
     with pytest.raises(
         RefusedError, match=rf"is erasing itself \({done} done\).*Nothing was touched"

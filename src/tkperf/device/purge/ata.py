@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +29,7 @@ from tkperf.device.purge.method import (
 )
 from tkperf.model.choices import ATA_PURGES
 from tkperf.model.errors import DeviceError, EngineError
-from tkperf.system.process import run_command
+from tkperf.system.process import RunTool, run_command
 
 # Not a secret: it is set for minutes, and the user needs it if the drive stays locked.
 PASSWORD = "tkperf"  # noqa: S105
@@ -36,8 +38,6 @@ HDPARM_LIMIT_S = 60.0
 LEAST_ERASE_LIMIT_S = 1800.0
 # 508 minutes means "more than 508".
 ERASE_LIMIT_FACTOR = 4
-# State SD2 of the sanitize status.
-_IN_PROCESS = "In Process"
 CONSENT = "--yes-i-know-what-i-am-doing"
 ATA_SANITIZES = {
     "ata-sanitize-block": ("BLOCK_ERASE_EXT", "--sanitize-block-erase", "block erase"),
@@ -46,13 +46,60 @@ ATA_SANITIZES = {
 }
 
 
+class SanitizeState(StrEnum):
+    """States of ATA's sanitize state machine, as ``hdparm --sanitize-status`` prints them.
+
+    hdparm prints SD0 for SD4, too (succeeded). A drive in SD3 aborts the question, and hdparm ends with an error.
+    """
+
+    IDLE = "SD0"
+    FROZEN = "SD1"
+    IN_PROCESS = "SD2"
+    FAILED = "SD3"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtaSanitize:
+    """What a drive reports of its sanitize; ``succeeded`` means that the last one completed without error."""
+
+    state: SanitizeState
+    share: float | None = None
+    succeeded: bool = False
+
+
+def read_sanitize(path: str, *, run: RunTool = run_command) -> AtaSanitize:
+    """Ask a drive for the state of its sanitize.
+
+    Raises:
+        EngineError: hdparm is missing or hangs, or the drive or the adapter does not report the state.
+    """
+    done = run(["hdparm", "--sanitize-status", path], timeout_s=HDPARM_LIMIT_S)
+    if "SD3 Sanitize Operation Failed" in done.stderr:
+        return AtaSanitize(state=SanitizeState.FAILED)
+    state = re.search(r"^\s*State:\s+(SD[012]) ", done.stdout, re.MULTILINE)
+    # Without the drive's registers hdparm only warns, takes zeros for the state, and ends with 0.
+    if done.exit_status != 0 or state is None or "sense data" in done.stderr:
+        raise EngineError(
+            f"'hdparm --sanitize-status {path}' reports no state (exit status {done.exit_status}): {done.words[:200]}"
+        )
+    share = re.search(r"Progress:\s+0x[0-9a-f]+ \((\d+)%\)", done.stdout)
+    return AtaSanitize(
+        state=SanitizeState(state[1]),
+        share=int(share[1]) / 100 if share else None,
+        succeeded="Last Sanitize Operation Completed Without Error" in done.stdout,
+    )
+
+
 def offer_ata(identity: DeviceIdentity) -> tuple[Offer, ...]:
     """Return the methods that the identify data claim, in the order of preference."""
     try:
         security = read_security(identity.path)
     except EngineError as error:
         return tuple(PurgeRefusal(name=name, because=str(error)) for name in ATA_PURGES)
-    block, crypto, overwrite = (_offer_sanitize(name, security) for name in ATA_SANITIZES)
+    obstacle = _find_sanitize_obstacle(identity.path) if security.sanitize else None
+    block, crypto, overwrite = (
+        _offer_sanitize(name, security, obstacle=obstacle) for name in ATA_SANITIZES
+    )
     return (
         block,
         _offer_security_erase(security, enhanced=True),
@@ -60,6 +107,19 @@ def offer_ata(identity: DeviceIdentity) -> tuple[Offer, ...]:
         crypto,
         overwrite,
     )
+
+
+def _find_sanitize_obstacle(path: str) -> str | None:
+    """Return why no sanitize can be started, or its end would not be seen; None if nothing is in the way."""
+    try:
+        state = read_sanitize(path).state
+    except EngineError as error:
+        return f"the end of a sanitize could not be seen: {error}"
+    if state is SanitizeState.FROZEN:
+        return (
+            "the sanitize commands of the drive are frozen until its power is switched off and on"
+        )
+    return None
 
 
 def in_order(own: Sequence[Offer], generic: Sequence[Offer], disk: Path) -> tuple[Offer, ...]:
@@ -71,10 +131,12 @@ def in_order(own: Sequence[Offer], generic: Sequence[Offer], disk: Path) -> tupl
     return (*own, *generic) if direct else (*generic, *own)
 
 
-def _offer_sanitize(name: str, security: AtaSecurity) -> Offer:
+def _offer_sanitize(name: str, security: AtaSecurity, *, obstacle: str | None) -> Offer:
     claimed, option, kind = ATA_SANITIZES[name]
     if claimed not in security.sanitize:
         return PurgeRefusal(name=name, because=f"the drive claims no sanitize by {kind}")
+    if obstacle is not None:
+        return PurgeRefusal(name=name, because=obstacle)
 
     def act(permit: ErasePermit, watch: PurgeWatch) -> None:
         device = permit.handle
@@ -92,30 +154,40 @@ def _offer_sanitize(name: str, security: AtaSecurity) -> Offer:
 
 
 def find_ata_sanitize(device: str) -> float | None:
-    """Return the share done of a sanitize under way; None if there is none, or the drive reports none."""
-    done = run_command(["hdparm", "--sanitize-status", device], timeout_s=HDPARM_LIMIT_S)
-    return (_progress(done.stdout) or 0.0) if _IN_PROCESS in done.stdout else None
+    """Return the share done of a sanitize under way; None if there is none, or the drive reports none.
+
+    Raises:
+        DeviceError: the last sanitize failed.
+        EngineError: the drive cannot be asked.
+    """
+    sanitize = read_sanitize(device)
+    if sanitize.state is SanitizeState.FAILED:
+        raise DeviceError(_describe_failure(device))
+    return (sanitize.share or 0.0) if sanitize.state is SanitizeState.IN_PROCESS else None
 
 
-def _progress(answer: str) -> float | None:
-    match = re.search(r"\((\d+)%\)", answer)
-    return int(match[1]) / 100 if match else None
+def _describe_failure(device: str) -> str:
+    return (
+        f"the last sanitize of {device} failed (state SD3); the drive accepts no reads or writes until a sanitize "
+        f"succeeds, for example: hdparm {CONSENT} --sanitize-block-erase {device}"
+    )
 
 
 def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
     """Wait until the drive reports the end of a sanitize."""
 
     def is_done() -> bool:
-        argv = ["hdparm", "--sanitize-status", device.path]
-        answer = run_tool(device, argv, limit_s=HDPARM_LIMIT_S).stdout
-        if _IN_PROCESS not in answer:
-            if "Completed Without Error" not in answer:
-                raise DeviceError(
-                    f"the sanitize of {device.name} did not complete: {' '.join(answer.split())[:200]}"
-                )
-            return True
-        watch.progress(_progress(answer))
-        return False
+        sanitize = read_sanitize(device.path)
+        if sanitize.state is SanitizeState.IN_PROCESS:
+            watch.progress(sanitize.share)
+            return False
+        if sanitize.state is SanitizeState.FAILED:
+            raise DeviceError(_describe_failure(device.name))
+        if not sanitize.succeeded:
+            raise DeviceError(
+                f"{device.name} does its sanitize no more, and does not report that it succeeded (state {sanitize.state})"
+            )
+        return True
 
     wait_for_end(device, "the sanitize of", is_done, limit_s=SANITIZE_LIMIT_S)
 
@@ -188,14 +260,18 @@ def clear_password(device: Handle) -> bool:
     security = _read(device)
     if not security.enabled:
         return False
-    if security.locked:
-        _command(device, "--security-unlock")
-    _command(device, "--security-disable")
+    refused = ""
+    try:
+        if security.locked:
+            _command(device, "--security-unlock")
+        _command(device, "--security-disable")
+    except DeviceError as error:  # the state that the drive reports afterwards decides
+        refused = f" ({error})"
     after = _read(device)
     if after.enabled or after.locked:
         raise DeviceError(
             f"{device.name} still has an ATA password ({after.describe()}): it is not tkperf's, which "
-            f"is '{PASSWORD}', or its state is frozen. If you know the password: hdparm "
+            f"is '{PASSWORD}', or its state is frozen{refused}. If you know the password: hdparm "
             f"--user-master u --security-disable PASSWORD {device.name}"
         )
     return True
