@@ -27,6 +27,23 @@ from tkperf.pipeline.batch.fleet.work import _is_snapshot
 from tkperf.runfile.reader import read_run
 
 MIB = 1 << 20
+WORKLOAD = """
+format = 1
+name = "own"
+title = "Reads"
+
+[loads.reads]
+access = "random"
+read_percent = 100
+block_size_kib = 4
+
+[[phases]]
+kind = "rounds"
+section = "Reads"
+loads = ["reads"]
+step_s = 1
+rounds = 1
+"""
 
 pytestmark = pytest.mark.skipif(why_no_hosts() is not None, reason=why_no_hosts() or "")
 
@@ -67,6 +84,10 @@ def test_drives_of_two_hosts_have_one_answer_and_their_run_files_here(
 ) -> None:
     lab3, lab4 = lab.hosts
     write_batch(lab, folder, on(lab3, "sim:sata-ssd", ', slot = "bay 1"'), on(lab4, "sim:nvme-4kn"))
+    # The content of files of this host goes with the order; the hosts know neither path.
+    (folder / "own.toml").write_text(WORKLOAD)
+    batch = folder / "b.toml"
+    batch.write_text(batch.read_text().replace('tests = ["lat"]', 'tests = ["lat", "./own.toml"]'))
     done = lab.run("batch", "b", "b.toml", "--progress", "json", cwd=folder)
     assert done.returncode == 0, done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]
@@ -77,6 +98,7 @@ def test_drives_of_two_hosts_have_one_answer_and_their_run_files_here(
         path = folder / f"{name}.tkperf"
         record = read_run(path)
         assert record.status is RunStatus.COMPLETE
+        assert record.planned == ("lat", "own")
         mark = find_snapshot(record.info.host)
         assert mark is not None
         assert (mark.host, mark.running) == (host.user, False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -68,6 +67,13 @@ from tkperf.pipeline.batch.fleet.messages import (
     send,
     write_whole,
 )
+from tkperf.pipeline.batch.fleet.order_rights import (
+    claim_folder,
+    forget_surroundings,
+    require_no_commands,
+    require_own_batch,
+    require_sent_inputs,
+)
 from tkperf.pipeline.batch.fleet.site import HOSTS_FOLDER
 from tkperf.pipeline.batch.lot import Lot
 from tkperf.pipeline.batch.neighbours import Neighbours
@@ -85,12 +91,12 @@ _LOOKS_A_SECOND = 20.0
 _BRIEF_EVERY_S = 10.0
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own in it
 _PLAN_PIECE = 20_000
-_INPUT = re.compile(r"input-[0-9a-f]{16}\.toml")
 
 
 def serve() -> None:
     """Do what the first line on stdin asks for. Errors go to stdout as a message."""
     os.umask(0o077)
+    asker_uid = forget_surroundings()
     _say(_greeting())
     lines: Lines[ToHost] = Lines(0, ToHost, MOST_BYTES_OF_ORDER)
     try:
@@ -98,11 +104,11 @@ def serve() -> None:
         _say(Clock(utc_s=time.time()))
         match order:
             case Begin():
-                _begin(order, lines)
+                _begin(order, lines, asker_uid)
             case Plan():
-                _plan(order)
+                _plan(order, asker_uid)
             case Follow():
-                _follow(order, lines)
+                _follow(order, lines, asker_uid)
             case _:
                 raise RefusedError("no order came")
     except NoWord:
@@ -171,16 +177,12 @@ class _Elsewhere:
         return exit_code_of(state)
 
 
-def _begin(order: Begin, lines: Lines[ToHost]) -> None:
+def _begin(order: Begin, lines: Lines[ToHost], asker_uid: int) -> None:
     name = order.request.name
-    if os.environ.get("SUDO_UID", "0") != "0" and any(
-        one.request.purge_command for one in order.request.drives
-    ):
-        # sudo allows this user to erase drives, and not to run any program as root.
-        raise RefusedError(
-            "a batch with a purge command needs root@HOST as its host: such a command is any program, run as root. Nothing was touched"
-        )
+    require_no_commands(order.request, asker_uid)
     book = _book_of(name)
+    if book.parent.exists():
+        require_own_batch(book.parent, asker_uid)
     options = _options(order.options, name)
     desk = _Elsewhere(lines)
     if order.resumes and book.exists():
@@ -203,13 +205,17 @@ def _begin(order: Begin, lines: Lines[ToHost]) -> None:
         raise RunFileError(
             f"{book} is gone, so its runs cannot be resumed. Their last snapshots are where the batch is; measure these drives by a new batch"
         )
+    require_sent_inputs(order.request, order.files)
+    claim_folder(book.parent, asker_uid)
     _write_inputs(book.parent, order.files)
     settled = _draft(order.request, book.parent).settle(name, DriveFinder(folder=book.parent))
     run_batch(settled.require_sound(), options, desk=desk)
 
 
-def _plan(order: Plan) -> None:
+def _plan(order: Plan, asker_uid: int) -> None:
     name = order.request.name
+    require_no_commands(order.request, asker_uid)
+    require_sent_inputs(order.request, order.files)
     text = io.StringIO()
     with tempfile.TemporaryDirectory(prefix="tkperf-plan-") as temporary, redirect_stdout(text):
         folder = Path(temporary)
@@ -244,10 +250,7 @@ def _write_inputs(folder: Path, files: dict[str, str]) -> None:
         RunFileError: they cannot be written.
     """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, text in files.items():
-            if _INPUT.fullmatch(name) is None:
-                raise RefusedError(f"'{name[:40]}' is no name of an input file")
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
             with open(os.open(folder / name, flags, 0o600), "w", encoding="utf-8") as file:
                 file.write(text)
@@ -293,13 +296,14 @@ class _Caught:
         pass
 
 
-def _follow(order: Follow, lines: Lines[ToHost]) -> None:
+def _follow(order: Follow, lines: Lines[ToHost], asker_uid: int) -> None:
     """Show the batch until the other side has gone, and do meanwhile what it asks for."""
     # A drive is measured here.
     os.nice(19)
     book = _book_of(order.name)
     if not book.exists():
         raise RunFileError(f"there is no batch {book}")
+    require_own_batch(book.parent, asker_uid)
     watched = WatchedBatch(book, looks_a_second=_LOOKS_A_SECOND, each_every_s=LOOK_EVERY_S)
     watched.look_at_all()
     sent: dict[int, tuple[Seen, float]] = {}

@@ -445,20 +445,17 @@ def test_a_batch_whose_files_a_host_has_lost_is_not_begun_anew_there(
     assert (lab3.has_begun, lab4.has_begun) == (True, False)
     monkeypatch.setattr("tkperf.cli.on_host.HOSTS_FOLDER", tmp_path / "lost")
     with (tmp_path / "orders").open("w+b") as orders, pytest.raises(RunFileError, match="gone"):
-        _begin(lab3, Lines(orders.fileno(), ToHost))
+        _begin(lab3, Lines(orders.fileno(), ToHost), 0)
     assert not (tmp_path / "lost").exists()
 
 
-def test_a_run_of_sudo_erases_drives_and_runs_no_other_program(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_run_of_sudo_erases_drives_and_runs_no_other_program(tmp_path: Path) -> None:
     """The line in sudoers would make its user root otherwise."""
-    monkeypatch.setenv("SUDO_UID", "4711")
     run = RunRequest(suite="ssd", device="/dev/sda", purge_command="touch {device}")
     drives = (BatchDrive(name="b-01", request=run, given="/dev/sda"),)
     order = Begin(request=BatchRequest(name="b", drives=drives), files={}, options=Options())
     with (tmp_path / "orders").open("w+b") as orders, pytest.raises(RefusedError, match="root@"):
-        _begin(order, Lines(orders.fileno(), ToHost))
+        _begin(order, Lines(orders.fileno(), ToHost), 4711)
     given = msgspec.json.encode(order).replace(b'"rate":null', b'"notify_command":"id"')
     with pytest.raises(msgspec.ValidationError, match="notify_command"):
         msgspec.json.decode(given, type=ToHost)

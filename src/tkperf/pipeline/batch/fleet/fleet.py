@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import time
@@ -38,6 +37,7 @@ from tkperf.pipeline.batch.fleet.messages import (
     Planned,
     Refused,
 )
+from tkperf.pipeline.batch.fleet.order_rights import name_input
 from tkperf.pipeline.batch.fleet.site import HostRefusedError, Site
 from tkperf.pipeline.batch.fleet.work import (
     Event,
@@ -406,7 +406,7 @@ def _commission(
                     raise
                 return path
             # By its content: another batch of that NAME, refused there, leaves no other file in its place.
-            names[path] = f"input-{hashlib.sha256(text.encode()).hexdigest()[:16]}.toml"
+            names[path] = name_input(text)
             files[names[path]] = text
         return names[path]
 

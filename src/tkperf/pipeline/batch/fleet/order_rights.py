@@ -1,0 +1,139 @@
+"""What an order to ``tkperf on-host`` may use of its host, when sudo lets a user run this one command as root.
+
+The line in sudoers grants that the user erases and measures drives and files. It grants neither reading root's files nor
+running a program. So an order contributes the content of its input files, and never the path of one on the host.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from tkperf.model.errors import RefusedError, RunFileError, reason_of
+from tkperf.model.input_files import is_toml_path
+from tkperf.pipeline.batch.request import BatchRequest
+
+# File in a batch's folder on a host: the number of the user who began the batch by sudo.
+BEGUN_BY = "begun-by-uid"
+_INPUT = re.compile(r"input-[0-9a-f]{16}\.toml")
+# What a program needs of its surroundings. Everything else could lead root's programs elsewhere: TMPDIR, TKPERF_...,
+# PYTHON..., LD_..., XDG_...
+_KEPT_VARIABLES = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|LANG|LANGUAGE|LC_[A-Z]+|SUDO_[A-Z]+"
+)
+_PATH_OF_ROOT = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def name_input(text: str) -> str:
+    """Return the name of an input file in the batch's folder on a host, which its content decides."""
+    return f"input-{hashlib.sha256(text.encode()).hexdigest()[:16]}.toml"
+
+
+def find_asker_uid() -> int:
+    """Return the number of the user for whom tkperf runs: that of sudo, doas or pkexec, else of this process."""
+    for variable in ("SUDO_UID", "PKEXEC_UID"):
+        if (text := os.environ.get(variable, "")).isdecimal():
+            return int(text)
+    with suppress(KeyError):
+        if user := os.environ.get("DOAS_USER"):
+            return pwd.getpwnam(user).pw_uid
+    return os.geteuid()
+
+
+def forget_surroundings() -> int:
+    """Drop the variables and the folder that the caller chose; return the number of the user who asks.
+
+    The user of sudo chooses the folder, and some sudoers let variables through.
+    """
+    asker_uid = find_asker_uid()
+    for name in list(os.environ):
+        if not _KEPT_VARIABLES.fullmatch(name):
+            del os.environ[name]
+    if asker_uid != os.geteuid():
+        os.environ["PATH"] = _PATH_OF_ROOT
+        with suppress(KeyError):
+            os.environ["HOME"] = pwd.getpwuid(os.geteuid()).pw_dir
+    os.chdir("/")
+    return asker_uid
+
+
+def require_no_commands(request: BatchRequest, asker_uid: int) -> None:
+    """Refuse a purge command of a user who may run no program as root.
+
+    Raises:
+        RefusedError: the batch has such a command, and the user is not root.
+    """
+    if asker_uid != 0 and any(one.request.purge_command for one in request.drives):
+        raise RefusedError(
+            "a batch with a purge command needs root@HOST as its host: such a command is any program, run as root. Nothing was touched"
+        )
+
+
+def require_sent_inputs(request: BatchRequest, files: Mapping[str, str]) -> None:
+    """Check that profiles and workloads are shipped ones, or files whose content is in the order.
+
+    A path of the host would be read with root's rights, and an error about the file quotes the file.
+
+    Raises:
+        RefusedError: one of them is a path, or a file has a name that its content does not give.
+    """
+    for name, text in files.items():
+        if _INPUT.fullmatch(name) is None or name != name_input(text):
+            raise RefusedError(f"'{name[:40]}' is no name of an input file")
+    for drive in request.drives:
+        run = drive.request
+        named = (*run.tests, *([run.profile] if isinstance(run.profile, str) else ()))
+        for one in named:
+            if is_toml_path(one) and one not in files:
+                raise RefusedError(
+                    f"'{one[:80]}' is a path on this host, and no file that came with the order: a profile or workload is "
+                    "sent as content, or is named as shipped. Nothing was touched"
+                )
+
+
+def claim_folder(folder: Path, asker_uid: int) -> None:
+    """Make the folder of a batch for the user who asks, or check that it is that user's.
+
+    Raises:
+        RefusedError: the folder holds a batch that another user began.
+        RunFileError: it cannot be made.
+    """
+    try:
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            folder.mkdir(mode=0o700)
+        except FileExistsError:
+            require_own_batch(folder, asker_uid)
+            return
+        try:
+            (folder / BEGUN_BY).write_text(f"{asker_uid}\n", encoding="ascii")
+        except OSError:
+            # Without this file, even the user who made the folder could not use it.
+            (folder / BEGUN_BY).unlink(missing_ok=True)
+            folder.rmdir()
+            raise
+    except OSError as error:
+        raise RunFileError(f"cannot write to {folder}: {reason_of(error)}") from error
+
+
+def require_own_batch(folder: Path, asker_uid: int) -> None:
+    """Check that a batch on this host was begun by the user who asks, or that root asks.
+
+    Raises:
+        RefusedError: another user began it, or root did.
+    """
+    if asker_uid == 0:
+        return
+    text = ""
+    with suppress(OSError, UnicodeDecodeError):
+        text = (folder / BEGUN_BY).read_text(encoding="ascii").strip()
+    if text != str(asker_uid):
+        raise RefusedError(
+            f"{folder} is not a batch that you began: only root and the user who began it may use it here. Give yours "
+            "another name. Nothing was touched"
+        )
